@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tributary_testkit::{Database, Engine, ServerProcess};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// Clients that send at a time.
 const CLIENTS: usize = 6;
@@ -35,7 +35,7 @@ async fn times(site: &Website) -> BTreeMap<String, usize> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_load_has_everything_that_was_acknowledged_before_it() {
-    let database = Database::new(Engine::Sqlite).await;
+    let database = TestDatabase::new(Engine::Sqlite).await;
     let server = ServerProcess::start(&database).await;
     let key = ServerProcess::full_key(&database);
     let site = Website::open_at(server.base_url(), &key)
@@ -67,7 +67,7 @@ async fn a_backup_under_load_has_everything_that_was_acknowledged_before_it() {
     assert!(after > before.len(), "nobody waits for a backup");
     clients.shutdown().await;
 
-    let elsewhere = Database::new(Engine::Sqlite).await;
+    let elsewhere = TestDatabase::new(Engine::Sqlite).await;
     ServerProcess::run(&elsewhere, &["restore", file.to_str().unwrap()]).unwrap();
     let restored = ServerProcess::start(&elsewhere).await;
     let times = times(&site.through(restored.base_url())).await;
@@ -118,7 +118,7 @@ fn refused(data: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn one_file_is_all_that_it_takes_and_it_is_its_owners_alone() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let file = folder.path().join("backup.db");
     let name = file.to_str().unwrap();
@@ -141,7 +141,7 @@ fn one_file_is_all_that_it_takes_and_it_is_its_owners_alone() {
 
 #[test]
 fn nothing_is_overwritten() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let (data, file) = (folder.path().join("data"), folder.path().join("backup.db"));
     let name = file.to_str().unwrap();
     let text = refused(&data, &["backup", name]);
@@ -168,7 +168,7 @@ fn nothing_is_overwritten() {
 /// The marker of a damaged database that was moved away does not make the restored one pass for unclean.
 #[test]
 fn a_marker_that_was_left_behind_goes() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let (data, file) = (folder.path().join("data"), folder.path().join("backup.db"));
     let name = file.to_str().unwrap();
     done(&data, &["migrate"]);
@@ -192,7 +192,7 @@ fn a_marker_that_was_left_behind_goes() {
 
 #[test]
 fn a_backup_without_its_key_asks_for_it() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let file = folder.path().join("backup.db");
     let name = file.to_str().unwrap();
@@ -217,7 +217,7 @@ fn a_backup_without_its_key_asks_for_it() {
 
 #[test]
 fn what_is_no_backup_is_not_restored() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let (data, file) = (folder.path().join("data"), folder.path().join("letter"));
     let name = file.to_str().unwrap();
     let text = refused(&data, &["restore", name]);

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
-use tributary_testkit::{Answer, TestServer, on_both_engines};
+use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
@@ -182,7 +182,7 @@ on_both_engines! {
     async fn packed_bodies_are_taken_within_the_limit(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let post = async |encoding: &str, body: Vec<u8>| -> Answer {
+        let post = async |encoding: &str, body: Vec<u8>| -> TestResponse {
             let request = server.request(Method::POST, "/api/v1/apps").bearer_auth(&key);
             let request = request.header("content-type", "application/json").header("content-encoding", encoding);
             server.send(request.body(body)).await

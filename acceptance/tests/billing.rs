@@ -10,7 +10,7 @@ use tributary_domain::access::{AnalyticsRead, Authorized, Environment, Permissio
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_testkit::{Answer, TestServer};
+use tributary_testkit::{TestResponse, TestServer};
 
 use crate::website::START;
 
@@ -84,7 +84,7 @@ impl<'a> Shop<'a> {
         provider: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> TestResponse {
         let mut request = self.server.request(Method::POST, &self.door(provider));
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -93,7 +93,7 @@ impl<'a> Shop<'a> {
     }
 
     /// Posts an event as `RevenueCat` does.
-    pub(crate) async fn send(&self, event: &Value) -> Answer {
+    pub(crate) async fn send(&self, event: &Value) -> TestResponse {
         let body = json!({"api_version": "1.0", "event": event}).to_string();
         self.post("revenuecat", &[("authorization", SECRET)], &body)
             .await
@@ -161,7 +161,7 @@ impl<'a> Shop<'a> {
     }
 
     /// Calls a door of the SDK.
-    pub(crate) async fn track(&self, door: &str, body: Value) -> Answer {
+    pub(crate) async fn track(&self, door: &str, body: Value) -> TestResponse {
         let request = self
             .server
             .request(Method::POST, &format!("/api/track/{door}"));

@@ -1,7 +1,7 @@
 //! The command line: wrong settings are named and end with exit code 2, what may heal by itself with 1.
 
 use std::process::{Command, Output, Stdio};
-use tributary_testkit::{Database, Engine, ServerProcess};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// Runs the binary, with nothing but these settings.
 pub(crate) fn tributary(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
@@ -40,7 +40,7 @@ fn a_wrong_setting_is_named() {
         text.contains("TRIBUTARY_LISTNE") && text.contains("TRIBUTARY_LISTEN"),
         "{text}"
     );
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let file = folder.path().join("t.toml");
     std::fs::write(&file, "listen = 5\n[limits]\nconections = 3\n").unwrap();
     let text = refused(&["serve", "--config", file.to_str().unwrap()], &[]);
@@ -52,7 +52,7 @@ fn a_wrong_setting_is_named() {
 
 #[test]
 fn a_command_in_the_wrong_folder_creates_no_database_there() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     for command in [
         "admin organization list",
@@ -77,7 +77,7 @@ fn a_command_in_the_wrong_folder_creates_no_database_there() {
 fn a_port_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     // The other program may give it back, so a supervisor should try again.
     let text = ended_with(
@@ -110,7 +110,7 @@ fn postgres_wants_a_key_and_an_answer_and_its_password_is_not_shown() {
 
 #[test]
 fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let file = folder.path().join("file");
     std::fs::write(&file, "a letter, and no database".repeat(100)).unwrap();
     // Below a file no folder can be made, whoever asks.
@@ -138,7 +138,7 @@ fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
 
 #[test]
 fn without_a_bank_there_are_rates_all_the_same() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     let environment = [
         ("TRIBUTARY_DATA_DIR", data),
@@ -210,7 +210,7 @@ fn shells_and_man_know_the_commands() {
         text.contains(".TH tributary 1") && text.contains("backup"),
         "{text}"
     );
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let path = folder.path().join("man1");
     let written = tributary(&["man", "--folder", path.to_str().unwrap()], &wrong);
     assert!(written.status.success());
@@ -235,7 +235,7 @@ fn backups_of_postgres_are_left_to_its_own_tools() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_with_another_secret_refuses_to_start() {
     for engine in [Engine::Sqlite, Engine::Postgres] {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         ServerProcess::full_key(&database);
         let (url, data) = (database.url(), database.folder());
         let key = "ab".repeat(32);
@@ -254,7 +254,7 @@ async fn a_node_with_another_secret_refuses_to_start() {
 
 #[test]
 fn a_database_of_a_newer_version_is_not_touched() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     let environment = [
         ("TRIBUTARY_DATA_DIR", data),
@@ -278,7 +278,7 @@ fn a_database_of_a_newer_version_is_not_touched() {
 
 #[test]
 fn the_doctor_finds_a_sound_installation_sound() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     let environment = [("TRIBUTARY_DATA_DIR", data)];
     for command in [
@@ -316,7 +316,7 @@ fn settings_are_printed_without_secrets() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_can_be_off_the_public_port() {
-    let database = Database::new(Engine::Sqlite).await;
+    let database = TestDatabase::new(Engine::Sqlite).await;
     let port = {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         free.local_addr().unwrap().to_string()

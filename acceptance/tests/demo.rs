@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tributary_testkit::{Database, client};
+use tributary_testkit::{TestDatabase, client};
 
 /// How long an unoptimised demo may take to fill its database on a machine that does other things beside it.
 const READY_MAX: Duration = Duration::from_mins(6);
@@ -36,7 +36,7 @@ struct Demo {
 impl Demo {
     fn start() -> Self {
         let client = client();
-        let temporary = Database::folder_for_a_test();
+        let temporary = TestDatabase::temp_folder();
         let output = temporary.path().join("output");
         let child = tributary(&["demo", "--listen", "127.0.0.1:0"])
             // Its own; a setting of a real server that must not matter.
@@ -101,7 +101,7 @@ impl Demo {
             .status();
         assert!(told.unwrap().success());
         assert!(self.child.wait().unwrap().success());
-        std::mem::replace(&mut self.temporary, Database::folder_for_a_test())
+        std::mem::replace(&mut self.temporary, TestDatabase::temp_folder())
     }
 }
 
@@ -271,7 +271,7 @@ async fn moves(demo: &Demo, apps: &[String]) {
 async fn a_port_that_is_taken_is_said_before_anything_is_made() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let temporary = Database::folder_for_a_test();
+    let temporary = TestDatabase::temp_folder();
     let demo = tributary(&["demo", "--listen", &address])
         .env("TMPDIR", temporary.path())
         .output()

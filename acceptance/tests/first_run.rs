@@ -2,7 +2,7 @@
 
 use reqwest::StatusCode;
 use serde_json::json;
-use tributary_testkit::{Database, ServerProcess, on_both_engines};
+use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 fn setup_link(text: &str) -> Option<String> {
     text.split_whitespace()
@@ -32,7 +32,7 @@ fn key_in(page: &str) -> String {
 
 on_both_engines! {
     async fn a_newcomer_gets_from_the_first_start_to_a_link(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
         let base_url = server.base_url().to_owned();
         let link = setup_link(&server.output()).expect("the first start prints a link");
@@ -62,7 +62,7 @@ on_both_engines! {
     }
 
     async fn the_command_line_does_the_same_beside_a_running_server(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
         let run = |arguments: &[&str]| ServerProcess::run(&database, arguments);
         let made = run(&["admin", "organization", "create", "Second"]).unwrap();

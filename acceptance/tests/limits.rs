@@ -7,19 +7,19 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tributary_api::{RateSettings, Timeouts};
 use tributary_domain::access::{Environment, Permission};
-use tributary_testkit::{Engine, Settings, TestServer, on_both_engines};
+use tributary_testkit::{Engine, TestServer, TestServerSettings, on_both_engines};
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(700);
 const BODY_TIMEOUT: Duration = Duration::from_millis(1_200);
 
-fn impatient() -> Settings {
-    Settings {
+fn impatient() -> TestServerSettings {
+    TestServerSettings {
         header_timeout: HEADER_TIMEOUT,
         timeouts: Timeouts {
             body: BODY_TIMEOUT,
             request: Duration::from_secs(30),
         },
-        ..Settings::default()
+        ..TestServerSettings::default()
     }
 }
 
@@ -91,7 +91,7 @@ async fn slow_clients_are_cut_off() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_silent_clients_do_not_keep_others_out() {
-    let settings = Settings {
+    let settings = TestServerSettings {
         connections: 50,
         ..impatient()
     };
@@ -107,10 +107,10 @@ async fn many_silent_clients_do_not_keep_others_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_never_reads_is_cut_off() {
     const CONNECTIONS: usize = 5;
-    let settings = Settings {
+    let settings = TestServerSettings {
         connections: CONNECTIONS,
         write_timeout: Duration::from_millis(700),
-        ..Settings::default()
+        ..TestServerSettings::default()
     };
     let server = TestServer::start_with(Engine::Sqlite, settings).await;
     // Far more than the buffers of both ends hold.
@@ -149,7 +149,7 @@ async fn heads_have_a_limit() {
 on_both_engines! {
     async fn a_key_has_a_rate_and_another_key_is_not_held_back(engine: Engine) {
         let rates = RateSettings { per_key: 5, per_address: 0, failures_per_minute: 0 };
-        let server = TestServer::start_with(engine, Settings { rates, ..Settings::default() }).await;
+        let server = TestServer::start_with(engine, TestServerSettings { rates, ..TestServerSettings::default() }).await;
         let organization = server.organization("Example").await;
         let busy = server.key(organization, Permission::ReadOnly, Environment::Live).await;
         let calm = server.key(organization, Permission::ReadOnly, Environment::Live).await;
@@ -173,7 +173,7 @@ on_both_engines! {
 
     async fn an_address_has_a_rate_that_no_header_talks_it_out_of(engine: Engine) {
         let rates = RateSettings { per_key: 0, per_address: 5, failures_per_minute: 0 };
-        let server = TestServer::start_with(engine, Settings { rates, ..Settings::default() }).await;
+        let server = TestServer::start_with(engine, TestServerSettings { rates, ..TestServerSettings::default() }).await;
         let mut limited = 0;
         for number in 0..200 {
             let request = server.request(Method::GET, "/healthz");

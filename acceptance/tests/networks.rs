@@ -4,15 +4,15 @@ use crate::website::{PERSON, Website};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tributary_simulator::{Network, Options, Running, Simulator};
-use tributary_testkit::{Database, Engine, ServerProcess};
+use tributary_simulator::{RunningSimulator, SimulatedNetwork, Simulator, SimulatorConfig};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// The four, with the parameter that each one's click ids come in.
-pub(crate) const NETWORKS: [(Network, &str); 4] = [
-    (Network::NetworkA, "fbclid"),
-    (Network::NetworkB, "gclid"),
-    (Network::NetworkC, "ttclid"),
-    (Network::NetworkD, "oppref"),
+pub(crate) const NETWORKS: [(SimulatedNetwork, &str); 4] = [
+    (SimulatedNetwork::NetworkA, "fbclid"),
+    (SimulatedNetwork::NetworkB, "gclid"),
+    (SimulatedNetwork::NetworkC, "ttclid"),
+    (SimulatedNetwork::NetworkD, "oppref"),
 ];
 /// An Android phone's browser: it gets its click id in the address of the store.
 const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
@@ -32,9 +32,9 @@ const ACTIONS: [(&str, &str); 8] = [
 /// A simulator and a server that sends to it.
 pub(crate) struct Simulated {
     pub(crate) server: ServerProcess,
-    pub(crate) simulator: Running,
+    pub(crate) simulator: RunningSimulator,
     pub(crate) key: String,
-    pub(crate) database: Database,
+    pub(crate) database: TestDatabase,
 }
 
 /// Now, in milliseconds: these tests run by the clock of the machine, as the simulator does.
@@ -50,9 +50,9 @@ pub(crate) fn now_ms() -> i64 {
 impl Simulated {
     /// A new one.
     pub(crate) async fn start(engine: Engine) -> Self {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
-        let simulator = Simulator::start(Options::default()).await.unwrap();
+        let simulator = Simulator::start(SimulatorConfig::default()).await.unwrap();
         let server = Self::serve(&database, &simulator).await;
         Self {
             server,
@@ -63,7 +63,10 @@ impl Simulated {
     }
 
     /// One more server of the same database.
-    pub(crate) async fn serve(database: &Database, simulator: &Running) -> ServerProcess {
+    pub(crate) async fn serve(
+        database: &TestDatabase,
+        simulator: &RunningSimulator,
+    ) -> ServerProcess {
         let base = simulator.base_url();
         let token = format!("{base}/token");
         let settings = [
@@ -80,7 +83,7 @@ impl Simulated {
     }
 
     /// A website of a new app, with a click of this network.
-    pub(crate) async fn site(&self, network: Network) -> Website {
+    pub(crate) async fn site(&self, network: SimulatedNetwork) -> Website {
         let mut site = Website::open_at(self.server.base_url(), &self.key).await;
         let (_, parameter) = NETWORKS[place(network)];
         site.click = site.tap(&site.link, &format!("{parameter}=E.C.P.1")).await;
@@ -88,14 +91,19 @@ impl Simulated {
     }
 
     /// Connects an app to a network, under an account of its own; gives what the simulator calls it.
-    pub(crate) async fn connect(&self, site: &Website, network: Network, number: usize) -> String {
+    pub(crate) async fn connect(
+        &self,
+        site: &Website,
+        network: SimulatedNetwork,
+        number: usize,
+    ) -> String {
         let account = format!("90000{number}");
         let (settings, credentials) = match network {
-            Network::NetworkA => (
+            SimulatedNetwork::NetworkA => (
                 json!({"pixelId": account}),
                 json!({"accessToken": "EAAB0123456789abcdef"}),
             ),
-            Network::NetworkB => {
+            SimulatedNetwork::NetworkB => {
                 let actions: BTreeMap<_, _> = ACTIONS.into_iter().collect();
                 // A project of its own: requests of one project keep their distance.
                 let client = format!("{account}-x.apps.example");
@@ -104,11 +112,11 @@ impl Simulated {
                     json!({"clientSecret": "client-secret-12345", "refreshToken": "refresh-token-12345"}),
                 )
             }
-            Network::NetworkC => (
+            SimulatedNetwork::NetworkC => (
                 json!({"pixelCode": account}),
                 json!({"accessToken": "c-token-0123456789"}),
             ),
-            Network::NetworkD => (
+            SimulatedNetwork::NetworkD => (
                 json!({"pixelId": account}),
                 json!({"apiKey": "d-key-0123456789"}),
             ),
@@ -120,19 +128,19 @@ impl Simulated {
     }
 
     /// What the network took, by account: names (of conversion actions, their keys), each with its books.
-    pub(crate) fn received(&self, network: Network, account: &str) -> Vec<Value> {
+    pub(crate) fn received(&self, network: SimulatedNetwork, account: &str) -> Vec<Value> {
         self.simulator
             .control()
             .conversions(network, Some(account), None, 100_000)
     }
 
     /// The names of what it took.
-    pub(crate) fn names(&self, network: Network, account: &str) -> BTreeSet<String> {
+    pub(crate) fn names(&self, network: SimulatedNetwork, account: &str) -> BTreeSet<String> {
         let named = |conversion: Value| {
             let name = conversion["eventName"].as_str().unwrap().to_owned();
             let key = ACTIONS.into_iter().find(|(_, action)| *action == name);
             match (network, key) {
-                (Network::NetworkB, Some((key, _))) => key.to_owned(),
+                (SimulatedNetwork::NetworkB, Some((key, _))) => key.to_owned(),
                 _ => name,
             }
         };
@@ -143,15 +151,21 @@ impl Simulated {
     }
 
     /// Orders a fault of one account.
-    pub(crate) fn fault(&self, network: Network, account: &str, fault: Value, times: Option<u32>) {
+    pub(crate) fn fault(
+        &self,
+        network: SimulatedNetwork,
+        account: &str,
+        fault: Value,
+        times: Option<u32>,
+    ) {
         let order = json!({
             "network": network.label(), "account": account, "fault": fault, "times": times,
         });
-        self.simulator.control().order_fault(order).unwrap();
+        self.simulator.control().inject_fault(order).unwrap();
     }
 }
 
-pub(crate) fn place(network: Network) -> usize {
+pub(crate) fn place(network: SimulatedNetwork) -> usize {
     NETWORKS
         .iter()
         .position(|(one, _)| *one == network)
@@ -205,7 +219,7 @@ pub(crate) async fn settled(site: &Website, longest: Duration) -> BTreeMap<Strin
 }
 
 /// An app's device whose install came from a click of this network.
-pub(crate) async fn installed(site: &Website, network: Network, device: &str) -> String {
+pub(crate) async fn installed(site: &Website, network: SimulatedNetwork, device: &str) -> String {
     let app = site.call("GET", "", Value::Null).await.expect(200).data();
     let sdk_key = app["sdk"]["liveKey"].as_str().unwrap().to_owned();
     let fallback = json!({"name": "L", "androidUrl": "https://play.google.com/store/apps/details?id=com.example"});

@@ -9,7 +9,7 @@ use tributary_testkit::{Engine, TestServer};
 const METHODS: &[&str] = &["get", "put", "post", "patch", "delete"];
 
 fn description() -> Value {
-    yaml_serde::from_str(&tributary_api::description()).expect("the description is YAML")
+    yaml_serde::from_str(&tributary_api::openapi_yaml()).expect("the description is YAML")
 }
 
 /// Every operation: its path, its method, and what is said of it.
@@ -31,7 +31,7 @@ fn the_committed_description_is_the_one_of_the_code() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi.yaml"))
             .expect("openapi.yaml is committed");
     assert!(
-        committed == tributary_api::description(),
+        committed == tributary_api::openapi_yaml(),
         "openapi.yaml is old: cargo run -- openapi > openapi.yaml"
     );
 }
@@ -132,7 +132,7 @@ async fn the_served_description_is_the_committed_one() {
     let request = server.request(reqwest::Method::GET, "/openapi.yaml");
     let answer = server.send(request).await.expect(200);
     assert_eq!(answer.header("content-type"), Some("application/yaml"));
-    assert_eq!(answer.text, tributary_api::description());
+    assert_eq!(answer.text, tributary_api::openapi_yaml());
 }
 
 /// Every example of a body is accepted as it is printed, but for the click that a website event names: nobody can

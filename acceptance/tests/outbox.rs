@@ -3,14 +3,14 @@
 use crate::website::Website;
 use serde_json::json;
 use std::time::Duration;
-use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::lifecycle::NextStep;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::{Attempt, DeliveryStatus, Verdict};
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryAttempt, DeliveryStatus};
 use tributary_domain::integration::Network;
-use tributary_domain::outside::Clock as _;
+use tributary_domain::runtime::Clock as _;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{LeaseId, QueueRef, Settled, Settlement};
+use tributary_store::{DeliverySettlement, LeaseId, QueueRef, SettledDelivery};
 use tributary_testkit::TestServer;
 
 /// Deliveries that are taken at once, more than any test makes.
@@ -30,7 +30,7 @@ pub(crate) async fn connect(site: &Website) {
 
 /// What an attempt came to.
 pub(crate) struct Outcome {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: AttemptVerdict,
     /// How the deliveries end; nothing: they wait a minute.
     pub(crate) ends: Option<(DeliveryStatus, Option<&'static str>)>,
     /// What it does to the queue.
@@ -40,13 +40,13 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// The network took them.
     pub(crate) const DELIVERED: Self = Self {
-        verdict: Verdict::Delivered,
+        verdict: AttemptVerdict::Delivered,
         ends: Some((DeliveryStatus::Delivered, None)),
-        state: |state, at| state.delivered(at),
+        state: |state, at| state.record_success(at),
     };
     /// The network will never take them.
     pub(crate) const FAILED: Self = Self {
-        verdict: Verdict::Terminal,
+        verdict: AttemptVerdict::Terminal,
         ends: Some((DeliveryStatus::Failed, Some("2804003"))),
         state: |_, _| {},
     };
@@ -70,16 +70,16 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
     store.begin_sending(queue, LEASE, begun, now).await.unwrap();
     let ids = taken.iter().map(|pending| pending.id.to_string()).collect();
     let next = || match outcome.ends {
-        Some((status, reason)) => Next::Ends {
+        Some((status, reason)) => NextStep::End {
             status,
             reason: reason.map(str::to_owned),
         },
-        None => Next::Waits {
+        None => NextStep::Wait {
             due_at: until,
             ambiguous_since: None,
         },
     };
-    let attempt = Attempt {
+    let attempt = DeliveryAttempt {
         at: now,
         status: Some(400),
         duration_ms: 180,
@@ -87,7 +87,7 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
         answer: Some("words".to_owned()),
         refusal: Some("100".to_owned()),
     };
-    let settled = taken.into_iter().map(|pending| Settled {
+    let settled = taken.into_iter().map(|pending| SettledDelivery {
         id: pending.id,
         attempts_made: pending.attempts_made + 1,
         attempts: [pending.attempts, vec![attempt.clone()]].concat(),
@@ -95,17 +95,22 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
     });
     let mut state = leased.state;
     (outcome.state)(&mut state, now);
-    let settlement = Settlement {
+    let settlement = DeliverySettlement {
         at: now,
         state,
         revision: leased.integration.revision.number(),
         settled: settled.collect(),
         is_test: false,
         checks: Vec::new(),
-        paused: None,
-        failing: None,
+        pause_alert: None,
+        failure_alert: None,
     };
-    assert!(store.settle(queue, LEASE, settlement).await.unwrap());
+    assert!(
+        store
+            .settle_deliveries(queue, LEASE, settlement)
+            .await
+            .unwrap()
+    );
     store.release_queue(queue, LEASE, now).await.unwrap();
     ids
 }

@@ -2,20 +2,20 @@
 
 pub(crate) use tributary_testkit::postbacks::{
     ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit,
-    changed, envelope, signed, skadnetwork,
+    jws_postback, sign, skadnetwork, with_fields,
 };
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tributary_testkit::postbacks::test_keys;
-use tributary_testkit::{Answer, Engine, Settings, TestServer};
+use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings};
 
 /// A server that believes our own key.
 pub(crate) async fn server(engine: Engine) -> TestServer {
-    let settings = Settings {
+    let settings = TestServerSettings {
         postback_keys: test_keys(),
-        ..Settings::default()
+        ..TestServerSettings::default()
     };
     TestServer::start_with(engine, settings).await
 }
@@ -32,7 +32,7 @@ pub(crate) async fn post(
     server: &TestServer,
     door: &str,
     body: impl Into<reqwest::Body>,
-) -> Answer {
+) -> TestResponse {
     server
         .send(server.request(Method::POST, door).body(body))
         .await

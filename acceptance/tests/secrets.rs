@@ -2,13 +2,13 @@
 //! writes.
 
 use serde_json::json;
-use tributary_testkit::{Database, ServerProcess, on_both_engines};
+use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 const CANARY: &str = "canary7f3kQ9";
 
 on_both_engines! {
     async fn no_secret_reaches_logs_answers_metrics_or_the_database(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let settings = [("TRIBUTARY_LOG__LEVEL", "trace"), ("TRIBUTARY_LOG__FORMAT", "json")];
         let server = ServerProcess::start_with(&database, &settings).await;
         let key = ServerProcess::full_key(&database);

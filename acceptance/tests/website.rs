@@ -10,7 +10,7 @@ use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_testkit::{Answer, TestServer};
+use tributary_testkit::{TestResponse, TestServer};
 
 /// 2026-01-01T00:00:00Z, where the clock of every test begins.
 pub(crate) const START: i64 = 1_767_225_600_000;
@@ -164,30 +164,35 @@ impl Website {
     }
 
     /// Calls something below the app.
-    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> Answer {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> TestResponse {
         let url = format!("{}{}{path}", self.base, self.app);
         call(&self.client, method, &url, &self.key, &body).await
     }
 
     /// Calls something below the app; nothing when no whole answer came.
-    pub(crate) async fn try_call(&self, method: &str, path: &str, body: Value) -> Option<Answer> {
+    pub(crate) async fn try_call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> Option<TestResponse> {
         let url = format!("{}{}{path}", self.base, self.app);
         try_call(&self.client, method, &url, &self.key, body.to_string()).await
     }
 
     /// Sends an event.
-    pub(crate) async fn send(&self, event: &Value) -> Answer {
+    pub(crate) async fn send(&self, event: &Value) -> TestResponse {
         self.try_send(event).await.expect("the server answers")
     }
 
     /// Sends an event; nothing when no whole answer came.
-    pub(crate) async fn try_send(&self, event: &Value) -> Option<Answer> {
+    pub(crate) async fn try_send(&self, event: &Value) -> Option<TestResponse> {
         let url = format!("{}{}/web-events", self.base, self.app);
         try_call(&self.client, "POST", &url, &self.key, event.to_string()).await
     }
 
     /// Sends a body as it stands.
-    pub(crate) async fn send_text(&self, body: &str) -> Answer {
+    pub(crate) async fn send_text(&self, body: &str) -> TestResponse {
         let url = format!("{}{}/web-events", self.base, self.app);
         let answer = try_call(&self.client, "POST", &url, &self.key, body.to_owned()).await;
         answer.expect("the server answers")
@@ -329,7 +334,7 @@ async fn try_call(
     url: &str,
     key: &str,
     body: String,
-) -> Option<Answer> {
+) -> Option<TestResponse> {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let mut request = client.request(method, url).bearer_auth(key);
     if body != "null" {
@@ -339,14 +344,14 @@ async fn try_call(
     }
     let response = request.send().await.ok()?;
     let (status, headers) = (response.status(), response.headers().clone());
-    Some(Answer {
+    Some(TestResponse {
         status,
         headers,
         text: response.text().await.ok()?,
     })
 }
 
-async fn call(client: &Client, method: &str, url: &str, key: &str, body: &Value) -> Answer {
+async fn call(client: &Client, method: &str, url: &str, key: &str, body: &Value) -> TestResponse {
     let answer = try_call(client, method, url, key, body.to_string()).await;
     answer.expect("the server answers")
 }

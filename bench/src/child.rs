@@ -1,6 +1,6 @@
 //! Servers in processes of their own, out of this binary.
 
-use crate::site::ask;
+use crate::site::send_request;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tributary_testkit::Database;
+use tributary_testkit::TestDatabase;
 
 /// The secret of every server here.
 const SECRET_KEY: &str = "0909090909090909090909090909090909090909090909090909090909090909";
@@ -35,7 +35,7 @@ pub(crate) struct Server {
 }
 
 /// A command of this binary on this database, with nothing of our own environment.
-fn command(database: &Database, arguments: &[&str]) -> anyhow::Result<Command> {
+fn command(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(arguments)
@@ -49,13 +49,13 @@ fn command(database: &Database, arguments: &[&str]) -> anyhow::Result<Command> {
 
 impl Server {
     /// The product.
-    pub(crate) fn product(database: &Database) -> anyhow::Result<Self> {
+    pub(crate) fn product(database: &TestDatabase) -> anyhow::Result<Self> {
         Self::start(database, &["tributary", "serve"])
     }
 
     /// The product, with settings of its own.
     pub(crate) fn product_with(
-        database: &Database,
+        database: &TestDatabase,
         settings: &[(String, String)],
     ) -> anyhow::Result<Self> {
         let mut command = command(database, &["tributary", "serve"])?;
@@ -64,18 +64,18 @@ impl Server {
     }
 
     /// The one that only parses.
-    pub(crate) fn bare(database: &Database) -> anyhow::Result<Self> {
+    pub(crate) fn bare(database: &TestDatabase) -> anyhow::Result<Self> {
         Self::start(database, &["bare"])
     }
 
     /// The product, with keys of our own for postbacks.
-    pub(crate) fn with_postback_keys(database: &Database) -> anyhow::Result<Self> {
+    pub(crate) fn with_postback_keys(database: &TestDatabase) -> anyhow::Result<Self> {
         Self::start(database, &["postback-keys"])
     }
 
     /// Starts one, and waits until it says where it is. Its log is written as it always is, and read by nobody:
     /// in a file it would compete with the database for the disk.
-    fn start(database: &Database, arguments: &[&str]) -> anyhow::Result<Self> {
+    fn start(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<Self> {
         Self::spawn(command(database, arguments)?, GREETING)
     }
 
@@ -148,7 +148,7 @@ impl Drop for Server {
 }
 
 /// Creates the database where no server has done so yet.
-fn create(database: &Database) -> anyhow::Result<()> {
+fn migrate(database: &TestDatabase) -> anyhow::Result<()> {
     let done = command(database, &["tributary", "migrate"])?.output()?;
     if !done.status.success() {
         bail!("no database: {}", String::from_utf8_lossy(&done.stderr));
@@ -157,7 +157,7 @@ fn create(database: &Database) -> anyhow::Result<()> {
 }
 
 /// A full live key, made by the command line.
-pub(crate) fn full_key(database: &Database) -> anyhow::Result<String> {
+pub(crate) fn full_key(database: &TestDatabase) -> anyhow::Result<String> {
     let arguments = [
         "tributary",
         "admin",
@@ -166,7 +166,7 @@ pub(crate) fn full_key(database: &Database) -> anyhow::Result<String> {
         "--permission",
         "full",
     ];
-    create(database)?;
+    migrate(database)?;
     let done = command(database, &arguments)?.output()?;
     if !done.status.success() {
         bail!("no key: {}", String::from_utf8_lossy(&done.stderr));
@@ -175,7 +175,7 @@ pub(crate) fn full_key(database: &Database) -> anyhow::Result<String> {
 }
 
 /// A link by which an account is made, from the command line.
-pub(crate) fn setup_link(database: &Database) -> anyhow::Result<String> {
+pub(crate) fn setup_link(database: &TestDatabase) -> anyhow::Result<String> {
     let arguments = [
         "tributary",
         "admin",
@@ -184,7 +184,7 @@ pub(crate) fn setup_link(database: &Database) -> anyhow::Result<String> {
         "--email",
         "bench@example.com",
     ];
-    create(database)?;
+    migrate(database)?;
     // Whatever the address: only what comes behind it is used.
     let done = command(database, &arguments)?
         .env("TRIBUTARY_BASE_URL", "http://127.0.0.1")
@@ -197,11 +197,11 @@ pub(crate) fn setup_link(database: &Database) -> anyhow::Result<String> {
 
 /// The four networks, simulated.
 #[derive(Debug)]
-pub(crate) struct Simulator {
+pub(crate) struct SimulatorProcess {
     process: Server,
 }
 
-impl Simulator {
+impl SimulatorProcess {
     /// Starts them, on a port that the system chooses.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -243,7 +243,7 @@ impl Simulator {
             "Content-Type: application/json\r\nContent-Length: {}\r\n",
             body.len()
         );
-        let (head, body) = ask(self.process.address, method, path, &headers, &body)?;
+        let (head, body) = send_request(self.process.address, method, path, &headers, &body)?;
         if !head.starts_with("HTTP/1.1 20") {
             bail!("{method} {path}: {body}");
         }

@@ -1,37 +1,37 @@
 //! Forwarding: how many deliveries a second leave while events are accepted, and whether a network that hangs makes
 //! accepting slower. The networks are simulated, in a process of their own on the same machine.
 
-use crate::child::{Server, Simulator};
-use crate::load::{End, Load};
+use crate::child::{Server, SimulatorProcess};
+use crate::load::{Load, StopCondition};
 use crate::machine;
-use crate::pace::{Pace, median, per_second, thousandths};
-use crate::report::{Verdicts, millis, ratio, say};
-use crate::site::Site;
-use crate::template::{Ids, Template};
+use crate::pace::{LoadPace, median, per_second, thousandths};
+use crate::report::{Requirements, millis, print_line, ratio};
+use crate::site::BenchSite;
+use crate::template::{IdOrder, Template};
 use crate::web_events::EngineArgument;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tributary_testkit::Database;
+use tributary_testkit::TestDatabase;
 
 /// Deliveries a second that are demanded.
 const DELIVERIES_MIN: u64 = 3_000;
 /// The part of the usual rate that accepting must keep while a network hangs, in thousandths.
-const KEPT_MIN: u64 = 900;
+const RATE_KEPT_MIN: u64 = 900;
 /// What arrives a second while deliveries leave.
-const ARRIVING: u64 = 300;
+const ARRIVAL_RATE: u64 = 300;
 /// How long a backlog may take to leave.
 const DRAIN_MAX: Duration = Duration::from_mins(5);
 /// How often the network is asked how many it has.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Where the integration is, below the app.
 const INTEGRATION: &str = "/integrations/network_a";
 
 /// What can be set.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct ForwardingBenchOptions {
     /// The database. `PostgreSQL` is the server of `TEST_DATABASE_URL`, in a schema of the run's own.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
@@ -51,38 +51,38 @@ pub(crate) struct Options {
 
 /// A website whose events a simulated network hears of.
 struct Bench {
-    simulator: Simulator,
+    simulator: SimulatorProcess,
     server: Server,
-    site: Site,
+    site: BenchSite,
     load: Load<Template>,
 }
 
 /// Measures.
-pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &ForwardingBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let database = runtime.block_on(Database::new(options.engine.engine()));
-    say(options.engine.durable());
-    say(format_args!(
+    let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
+    print_line(options.engine.durability());
+    print_line(format_args!(
         "{} cores for server, database, network and load; 8 kB are synced in {}",
         machine::cores(),
         millis(machine::sync_time(&database.folder())?)
     ));
     let mut bench = Bench::open(options, &database)?;
-    let mut verdicts = Verdicts::default();
+    let mut verdicts = Requirements::default();
     bench.throughput(options, &mut verdicts)?;
-    bench.hanging(options, &mut verdicts)?;
+    bench.measure_hanging_network(options, &mut verdicts)?;
     bench.server.stop()?;
-    Ok(ExitCode::from(u8::from(!verdicts.all_held())))
+    Ok(ExitCode::from(u8::from(!verdicts.all_met())))
 }
 
 impl Bench {
-    fn open(options: &Options, database: &Database) -> anyhow::Result<Self> {
-        let simulator = Simulator::start()?;
+    fn open(options: &ForwardingBenchOptions, database: &TestDatabase) -> anyhow::Result<Self> {
+        let simulator = SimulatorProcess::start()?;
         let server = Server::product_with(database, &simulator.settings())?;
-        let site = Site::open(&server, database)?;
+        let site = BenchSite::open(&server, database)?;
         let load = Load {
             address: server.address,
-            requests: site.purchase(server.address, &site.path(), Ids::Scattered),
+            requests: site.purchase(server.address, &site.path(), IdOrder::Scattered),
             connections: options.connections,
             next: 0,
         };
@@ -109,7 +109,7 @@ impl Bench {
     }
 
     /// The network is well again, and the queue is told to go on at once.
-    fn mend(&self) -> anyhow::Result<()> {
+    fn clear_faults(&self) -> anyhow::Result<()> {
         self.simulator
             .call("DELETE", "/control/faults", &json!(null))?;
         let resume = format!("{INTEGRATION}/resume");
@@ -126,10 +126,13 @@ impl Bench {
     }
 
     /// Waits until the network has so many, while others arrive; gives how long that took.
-    fn drained(&mut self, count: u64) -> anyhow::Result<Duration> {
+    fn wait_until_drained(&mut self, count: u64) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         while self.counted()? < count {
-            self.load.run(Pace::PerSecond(ARRIVING), End::After(LOOK))?;
+            self.load.run(
+                LoadPace::PerSecond(ARRIVAL_RATE),
+                StopCondition::After(POLL_INTERVAL),
+            )?;
             if begun.elapsed() > DRAIN_MAX {
                 bail!("the backlog does not leave: {} of {count}", self.counted()?);
             }
@@ -138,19 +141,24 @@ impl Bench {
     }
 
     /// How many leave a second.
-    fn throughput(&mut self, options: &Options, verdicts: &mut Verdicts) -> anyhow::Result<()> {
-        say(format_args!(
-            "deliveries a second to one integration, {ARRIVING} events a second arriving meanwhile:"
+    fn throughput(
+        &mut self,
+        options: &ForwardingBenchOptions,
+        verdicts: &mut Requirements,
+    ) -> anyhow::Result<()> {
+        print_line(format_args!(
+            "deliveries a second to one integration, {ARRIVAL_RATE} events a second arriving meanwhile:"
         ));
         let mut rates = Vec::new();
         for round in 1..=options.rounds {
             self.fault(json!({"kind": "status", "status": 503, "body": ""}))?;
             let before = self.counted()?;
-            self.load.run(Pace::FlatOut, End::Sent(options.backlog))?;
-            self.mend()?;
-            let took = self.drained(before + options.backlog)?;
+            self.load
+                .run(LoadPace::FlatOut, StopCondition::Sent(options.backlog))?;
+            self.clear_faults()?;
+            let took = self.wait_until_drained(before + options.backlog)?;
             let rate = per_second(options.backlog, took);
-            say(format_args!(
+            print_line(format_args!(
                 "  round {round}: {} in {}: {rate} a second",
                 options.backlog,
                 millis(took)
@@ -158,8 +166,8 @@ impl Bench {
             rates.push(rate);
         }
         let rate = median(rates).context("no round")?;
-        say(format_args!("  median: {rate} a second"));
-        verdicts.add(
+        print_line(format_args!("  median: {rate} a second"));
+        verdicts.check(
             rate >= DELIVERIES_MIN,
             format_args!("at least {DELIVERIES_MIN} a second"),
         );
@@ -167,17 +175,21 @@ impl Bench {
     }
 
     /// Whether accepting is slower while the network hangs.
-    fn hanging(&mut self, options: &Options, verdicts: &mut Verdicts) -> anyhow::Result<()> {
-        say("events accepted a second, with the network well and with it hanging:");
+    fn measure_hanging_network(
+        &mut self,
+        options: &ForwardingBenchOptions,
+        verdicts: &mut Requirements,
+    ) -> anyhow::Result<()> {
+        print_line("events accepted a second, with the network well and with it hanging:");
         let (mut wells, mut hangings) = (Vec::new(), Vec::new());
-        let end = End::After(Duration::from_secs(options.seconds));
+        let end = StopCondition::After(Duration::from_secs(options.seconds));
         for round in 1..=options.rounds {
-            let well = self.load.run(Pace::FlatOut, end)?.per_second;
+            let well = self.load.run(LoadPace::FlatOut, end)?.per_second;
             self.fault(json!({"kind": "hang"}))?;
-            let hanging = self.load.run(Pace::FlatOut, end)?.per_second;
-            self.mend()?;
+            let hanging = self.load.run(LoadPace::FlatOut, end)?.per_second;
+            self.clear_faults()?;
             let part = ratio(thousandths(hanging, well));
-            say(format_args!(
+            print_line(format_args!(
                 "  round {round}: well {well}, hanging {hanging}, ratio {part}"
             ));
             wells.push(well);
@@ -188,13 +200,13 @@ impl Bench {
             median(hangings).context("no round")?,
         );
         let part = thousandths(hanging, well);
-        say(format_args!(
+        print_line(format_args!(
             "  median: well {well}, hanging {hanging}, ratio {}",
             ratio(part)
         ));
-        verdicts.add(
-            part >= KEPT_MIN,
-            format_args!("at least {} of the usual rate", ratio(KEPT_MIN)),
+        verdicts.check(
+            part >= RATE_KEPT_MIN,
+            format_args!("at least {} of the usual rate", ratio(RATE_KEPT_MIN)),
         );
         Ok(())
     }

@@ -3,8 +3,8 @@
 //! It shares the machine with what it measures, so it is as cheap as it can be: requests are prepared bytes, an
 //! answer is looked through for its status and its end, and nothing is woken that has nothing to do.
 
-use crate::answer;
-use crate::pace::{Pace, Times, per_second};
+use crate::pace::{Latencies, LoadPace, per_second};
+use crate::response;
 use anyhow::{Context as _, bail};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -13,26 +13,26 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use tributary_domain::outside::Source;
-use tributary_server::outside::source;
+use tributary_domain::runtime::Runtime;
+use tributary_server::system::runtime;
 
 /// How long nothing at all may come back before a run is given up.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are kept: heads and bodies here are far shorter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// What is sent. Every request has a number, and the numbers never go back.
 pub(crate) trait Requests {
     /// The bytes of a request, at this time in milliseconds.
-    fn numbered(&mut self, number: u64, millis: i64) -> &[u8];
+    fn request_bytes(&mut self, number: u64, millis: i64) -> &[u8];
 
     /// The status that it must be answered with.
-    fn expected(&self, number: u64) -> u16;
+    fn expected_status(&self, number: u64) -> u16;
 }
 
 /// Where a run ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum End {
+pub(crate) enum StopCondition {
     /// Nothing is sent after this time.
     After(Duration),
     /// So many are sent.
@@ -41,10 +41,10 @@ pub(crate) enum End {
 
 /// What a run came to. Every answer was the expected one: anything else ends the run with an error.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct LoadResult {
     pub(crate) answered: u64,
     pub(crate) per_second: u64,
-    pub(crate) times: Times,
+    pub(crate) times: Latencies,
 }
 
 /// A server under load.
@@ -61,30 +61,30 @@ struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
     /// The request that is under way: when it was due, and the status that it must be answered with.
-    under_way: Option<(Instant, u16)>,
+    in_flight: Option<(Instant, u16)>,
 }
 
 impl<R: Requests> Load<R> {
     /// Sends until the end, and waits for what is under way.
-    pub(crate) fn run(&mut self, pace: Pace, end: End) -> anyhow::Result<Outcome> {
+    pub(crate) fn run(&mut self, pace: LoadPace, end: StopCondition) -> anyhow::Result<LoadResult> {
         let mut run = Run::open(self, pace, end)?;
         while run.step()? {}
         let took = run.begun.elapsed();
         let answered = run.times.len() as u64;
-        Ok(Outcome {
+        Ok(LoadResult {
             answered,
             per_second: per_second(answered, took),
-            times: Times::of(run.times),
+            times: Latencies::of(run.times),
         })
     }
 }
 
 struct Run<'a, R> {
     load: &'a mut Load<R>,
-    pace: Pace,
-    end: End,
+    pace: LoadPace,
+    end: StopCondition,
     begun: Instant,
-    clock: Source,
+    clock: Runtime,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     /// Connections without a request under way. Whose turn was longest ago is first: a server closes a connection on
@@ -96,7 +96,7 @@ struct Run<'a, R> {
 }
 
 impl<'a, R: Requests> Run<'a, R> {
-    fn open(load: &'a mut Load<R>, pace: Pace, end: End) -> anyhow::Result<Self> {
+    fn open(load: &'a mut Load<R>, pace: LoadPace, end: StopCondition) -> anyhow::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::new();
         for number in 0..load.connections {
@@ -108,7 +108,7 @@ impl<'a, R: Requests> Run<'a, R> {
             connections.push(Connection {
                 stream,
                 received: Vec::with_capacity(ANSWER_BYTES_MAX),
-                under_way: None,
+                in_flight: None,
             });
         }
         Ok(Self {
@@ -119,7 +119,7 @@ impl<'a, R: Requests> Run<'a, R> {
             pace,
             end,
             begun: Instant::now(),
-            clock: source(),
+            clock: runtime(),
             epoll,
             sent: 0,
             times: Vec::new(),
@@ -132,12 +132,12 @@ impl<'a, R: Requests> Run<'a, R> {
         if self.is_over() && self.idle.len() == self.connections.len() {
             return Ok(false);
         }
-        let timeout = wait.unwrap_or(SILENCE_MAX);
+        let timeout = wait.unwrap_or(RESPONSE_TIMEOUT);
         let timespec = Timespec::try_from(timeout)?;
         let buffer = spare_capacity(&mut self.events);
         epoll::wait(&self.epoll, buffer, Some(&timespec))?;
         if self.events.is_empty() && wait.is_none() {
-            bail!("nothing came back for {SILENCE_MAX:?}");
+            bail!("nothing came back for {RESPONSE_TIMEOUT:?}");
         }
         while let Some(event) = self.events.pop() {
             let number = usize::try_from(event.data.u64())?;
@@ -148,8 +148,8 @@ impl<'a, R: Requests> Run<'a, R> {
 
     fn is_over(&self) -> bool {
         match self.end {
-            End::After(time) => self.begun.elapsed() >= time,
-            End::Sent(count) => self.sent >= count,
+            StopCondition::After(time) => self.begun.elapsed() >= time,
+            StopCondition::Sent(count) => self.sent >= count,
         }
     }
 
@@ -165,8 +165,8 @@ impl<'a, R: Requests> Run<'a, R> {
             }
             self.idle.pop_front();
             let due = match self.pace {
-                Pace::FlatOut => Instant::now(),
-                Pace::PerSecond(_) => self.begun + due,
+                LoadPace::FlatOut => Instant::now(),
+                LoadPace::PerSecond(_) => self.begun + due,
             };
             self.send(number, due)?;
         }
@@ -175,10 +175,10 @@ impl<'a, R: Requests> Run<'a, R> {
 
     fn send(&mut self, number: usize, due: Instant) -> anyhow::Result<()> {
         let connection = &mut self.connections[number];
-        let expected = self.load.requests.expected(self.load.next);
-        connection.under_way = Some((due, expected));
+        let expected = self.load.requests.expected_status(self.load.next);
+        connection.in_flight = Some((due, expected));
         let now = self.clock.now().as_millis();
-        let bytes = self.load.requests.numbered(self.load.next, now);
+        let bytes = self.load.requests.request_bytes(self.load.next, now);
         // A few hundred bytes into an empty buffer: they go at once or the connection is broken.
         let written = (&connection.stream).write(bytes)?;
         if written != bytes.len() {
@@ -199,11 +199,11 @@ impl<'a, R: Requests> Run<'a, R> {
             Err(error) => return Err(error.into()),
         };
         connection.received.extend_from_slice(&bytes[..length]);
-        let Some(answer) = answer::read(&connection.received) else {
+        let Some(answer) = response::read(&connection.received) else {
             return Ok(());
         };
         let (due, expected) = connection
-            .under_way
+            .in_flight
             .take()
             .context("an answer to nothing")?;
         if answer.status != expected || answer.length != connection.received.len() {

@@ -5,7 +5,6 @@
 //! `tributary serve`, `tributary-bench bare` is the same server with one route more, and `tributary-bench postback-keys`
 //! the same with other keys. See `docs/BENCHMARKS.md`.
 
-mod answer;
 mod bare;
 mod billing;
 mod child;
@@ -18,6 +17,7 @@ mod postbacks;
 mod preload;
 mod report;
 mod reports;
+mod response;
 mod site;
 mod template;
 mod web_events;
@@ -37,15 +37,15 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The door for verified website events, against one that only parses the same body.
-    WebEvents(web_events::Options),
+    WebEvents(web_events::WebEventsBenchOptions),
     /// Deliveries to a simulated network, and whether one that hangs makes accepting slower.
-    Forwarding(forwarding::Options),
+    Forwarding(forwarding::ForwardingBenchOptions),
     /// The doors for Apple's postbacks, with genuine ones, forged ones and replays.
-    Postbacks(postbacks::Options),
+    Postbacks(postbacks::PostbacksBenchOptions),
     /// Reports on a little and on a lot, loading through the store, export.
-    Reports(reports::Options),
+    Reports(reports::ReportsBenchOptions),
     /// The door for notifications of billing providers.
-    Billing(billing::Options),
+    Billing(billing::BillingBenchOptions),
     /// The server, with one route more that only parses (started by the measurements).
     #[command(hide = true)]
     Bare,

@@ -6,7 +6,7 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 /// How requests are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum LoadPace {
     /// The next as soon as the last is answered: this finds the ceiling, and says nothing about waiting.
     FlatOut,
     /// So many a second, whether or not the server keeps up. The time of a request counts from the moment it was
@@ -14,7 +14,7 @@ pub(crate) enum Pace {
     PerSecond(u64),
 }
 
-impl Pace {
+impl LoadPace {
     /// When the request of this number, from nought, is due.
     pub(crate) fn due(self, number: u64) -> Duration {
         match self {
@@ -47,13 +47,13 @@ pub(crate) fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
 
 /// The times of a run's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Times {
+pub(crate) struct Latencies {
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
     pub(crate) max: Duration,
 }
 
-impl Times {
+impl Latencies {
     /// What these come to.
     pub(crate) fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
@@ -81,25 +81,25 @@ mod tests {
 
     #[test]
     fn percentiles_are_times_that_were_measured() {
-        let times = Times::of(millis((1..=200).rev()));
+        let times = Latencies::of(millis((1..=200).rev()));
         assert_eq!(times.p50, Duration::from_millis(100));
         assert_eq!(times.p99, Duration::from_millis(198));
         assert_eq!(times.max, Duration::from_millis(200));
-        let one = Times::of(millis([7]));
+        let one = Latencies::of(millis([7]));
         assert_eq!((one.p50, one.p99), (one.max, one.max));
-        assert_eq!(Times::of(Vec::new()), Times::default());
+        assert_eq!(Latencies::of(Vec::new()), Latencies::default());
     }
 
     #[test]
     fn a_pace_does_not_drift() {
-        let pace = Pace::PerSecond(3);
+        let pace = LoadPace::PerSecond(3);
         assert_eq!(pace.due(0), Duration::ZERO);
         assert_eq!(pace.due(3), Duration::from_secs(1));
         assert_eq!(
             pace.due(3_000_001),
             Duration::from_nanos(1_000_000_333_333_333)
         );
-        assert_eq!(Pace::FlatOut.due(5), Duration::ZERO);
+        assert_eq!(LoadPace::FlatOut.due(5), Duration::ZERO);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Pages of the dashboard, asked for as a browser asks that is signed in.
 
 use crate::child::{Server, setup_link};
-use crate::pace::Times;
-use crate::site::{Site, ask};
+use crate::pace::Latencies;
+use crate::site::{BenchSite, send_request};
 use anyhow::{Context as _, bail};
 use std::time::Instant;
-use tributary_testkit::Database;
+use tributary_testkit::TestDatabase;
 
 /// The pages whose figures grow with what was recorded.
 pub(crate) const PAGES: [&str; 8] = [
@@ -20,13 +20,13 @@ pub(crate) const PAGES: [&str; 8] = [
 ];
 
 /// Somebody who is signed in.
-pub(crate) struct Person {
+pub(crate) struct SignedInBrowser {
     cookie: String,
 }
 
-impl Person {
+impl SignedInBrowser {
     /// Makes an account by a set-up link.
-    pub(crate) fn sign_up(server: &Server, database: &Database) -> anyhow::Result<Self> {
+    pub(crate) fn sign_up(server: &Server, database: &TestDatabase) -> anyhow::Result<Self> {
         let link = setup_link(database)?;
         let (_, path) = link.split_once("/setup/").context("a set-up link")?;
         let body = "email=bench%40example.com&password=a+lazy+fox+in+the+coal+mine";
@@ -35,16 +35,16 @@ impl Person {
             body.len()
         );
         let path = format!("/setup/{path}");
-        let (head, _) = ask(server.address, "POST", &path, &headers, body)?;
+        let (head, _) = send_request(server.address, "POST", &path, &headers, body)?;
         let cookie = header(&head, "set-cookie").with_context(|| format!("no cookie: {head}"))?;
         let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
         Ok(Self { cookie })
     }
 
     /// Asks for a page; gives its text.
-    fn ask(&self, server: &Server, path: &str) -> anyhow::Result<String> {
+    fn fetch(&self, server: &Server, path: &str) -> anyhow::Result<String> {
         let headers = format!("Cookie: {}\r\n", self.cookie);
-        let (head, body) = ask(server.address, "GET", path, &headers, "")?;
+        let (head, body) = send_request(server.address, "GET", path, &headers, "")?;
         if !head.starts_with("HTTP/1.1 200") {
             bail!("{path}: {head}");
         }
@@ -52,33 +52,33 @@ impl Person {
     }
 
     /// Asks for a page that often.
-    pub(crate) fn ask_often(
+    pub(crate) fn measure_page(
         &self,
         server: &Server,
-        site: &Site,
+        site: &BenchSite,
         page: &str,
         times: usize,
-    ) -> anyhow::Result<Times> {
+    ) -> anyhow::Result<Latencies> {
         let path = page.replace("{app}", &site.app);
         let mut took = Vec::with_capacity(times);
         // The first one opens what the others use.
         for number in 0..=times {
             let begun = Instant::now();
-            self.ask(server, &path)?;
+            self.fetch(server, &path)?;
             if number > 0 {
                 took.push(begun.elapsed());
             }
         }
-        Ok(Times::of(took))
+        Ok(Latencies::of(took))
     }
 
     /// Bytes of the overview with everything that it links to of its own, as a first visit carries them.
-    pub(crate) fn transfer(&self, server: &Server, site: &Site) -> anyhow::Result<u64> {
-        let page = self.ask(server, &format!("/apps/{}", site.app))?;
+    pub(crate) fn transfer(&self, server: &Server, site: &BenchSite) -> anyhow::Result<u64> {
+        let page = self.fetch(server, &format!("/apps/{}", site.app))?;
         let mut bytes = page.len();
         for part in page.split(['"', '\'']) {
             if part.starts_with("/static/") {
-                bytes += self.ask(server, part)?.len();
+                bytes += self.fetch(server, part)?.len();
             }
         }
         Ok(u64::try_from(bytes)?)

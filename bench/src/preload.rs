@@ -1,7 +1,7 @@
 //! What a database holds before it is measured.
 
-use crate::site::Site;
-use crate::template::Ids;
+use crate::site::BenchSite;
+use crate::template::IdOrder;
 use anyhow::anyhow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tributary_domain::click::Click;
 use tributary_domain::device::{DeviceKey, Platform};
-use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::web::{WebEvent, WebEventKind};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Problem;
@@ -17,11 +17,11 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
-use tributary_server::outside::source;
+use tributary_server::system::runtime;
 use tributary_store::Store;
 
 /// Posts that wait at a time: as many as a batch of either store takes.
-const AT_A_TIME: usize = 500;
+const CONCURRENCY: usize = 500;
 /// Over how long the events are spread, up to now.
 const SPREAD: Duration = Duration::from_hours(30 * 24);
 /// How long before the first event its click was.
@@ -30,16 +30,16 @@ const CLICK_LEAD: Duration = Duration::from_mins(1);
 /// Stores so many purchases through the port, by the same rules as any other, each of a device of its own.
 pub(crate) async fn web_events(
     store: Arc<dyn Store>,
-    site: &Site,
+    site: &BenchSite,
     count: u64,
-    ids: Ids,
+    ids: IdOrder,
 ) -> anyhow::Result<()> {
     let click = click(site)?;
     let sample = Arc::new(sample(site, click.id)?);
     store.record_click(click).await?;
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
-    for _ in 0..AT_A_TIME {
+    for _ in 0..CONCURRENCY {
         let (store, sample, next) = (store.clone(), sample.clone(), next.clone());
         tasks.spawn(async move {
             loop {
@@ -59,33 +59,33 @@ pub(crate) async fn web_events(
 }
 
 /// A click on the site's link before the first event: an event cannot happen before its click.
-fn click(site: &Site) -> anyhow::Result<Click> {
+fn click(site: &BenchSite) -> anyhow::Result<Click> {
     let before = i64::try_from((SPREAD + CLICK_LEAD).as_millis())?;
-    let clicked_at = Timestamp::from_millis(source().now().as_millis() - before);
+    let clicked_at = Timestamp::from_millis(runtime().now().as_millis() - before);
     let app = AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?;
     let link = LinkId::parse(&site.link).map_err(|_| anyhow!("no link id"))?;
-    let id = ClickId::new(clicked_at, source().bytes());
+    let id = ClickId::new(clicked_at, runtime().random_bytes());
     Ok(Click {
         network: Some(Network::D),
-        destination_origin: Some(Site::SHOP.to_owned()),
+        destination_origin: Some(BenchSite::SHOP.to_owned()),
         ..Click::new(id, (app, link), clicked_at, Platform::Ios)
     })
 }
 
-fn sample(site: &Site, click: ClickId) -> anyhow::Result<Posted> {
+fn sample(site: &BenchSite, click: ClickId) -> anyhow::Result<WebEvent> {
     let app = AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?;
-    let url = HttpsUrl::parse_clean(&Site::paid()).map_err(wrong)?;
-    let now = source().now();
-    Ok(Posted {
+    let url = HttpsUrl::parse_without_query(&BenchSite::payment_url()).map_err(problem_error)?;
+    let now = runtime().now();
+    Ok(WebEvent {
         app,
-        id: EventId::new(now, source().bytes()),
-        given_id: String::new(),
+        id: EventId::new(now, runtime().random_bytes()),
+        external_id: String::new(),
         click_text: site.click.clone(),
         click: Some(click),
-        device: DeviceKey::parse("visitor").map_err(wrong)?,
+        device: DeviceKey::parse("visitor").map_err(problem_error)?,
         occurred_at: now,
         kind: WebEventKind::Purchase,
-        amount: Some(Amount::parse("49.99").map_err(wrong)?),
+        amount: Some(Amount::parse("49.99").map_err(problem_error)?),
         currency: Some(Currency::USD),
         origin: url.origin(),
         source_url: url.as_str().to_owned(),
@@ -95,21 +95,21 @@ fn sample(site: &Site, click: ClickId) -> anyhow::Result<Posted> {
     })
 }
 
-fn numbered(sample: &Posted, number: u64, count: u64, ids: Ids) -> anyhow::Result<Posted> {
+fn numbered(sample: &WebEvent, number: u64, count: u64, ids: IdOrder) -> anyhow::Result<WebEvent> {
     let id = ids.text(number);
     let ago = u128::from(count - number) * SPREAD.as_millis() / u128::from(count);
     let at = sample.received_at.as_millis() - i64::try_from(ago)?;
     let at = Timestamp::from_millis(at);
-    Ok(Posted {
-        id: EventId::new(at, source().bytes()),
-        device: DeviceKey::parse(&format!("visitor-{id}")).map_err(wrong)?,
-        given_id: id,
+    Ok(WebEvent {
+        id: EventId::new(at, runtime().random_bytes()),
+        device: DeviceKey::parse(&format!("visitor-{id}")).map_err(problem_error)?,
+        external_id: id,
         occurred_at: at,
         received_at: at,
         ..sample.clone()
     })
 }
 
-fn wrong(problem: Problem) -> anyhow::Error {
+fn problem_error(problem: Problem) -> anyhow::Error {
     anyhow!("{problem:?}")
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 /// Prints a line. A reader who has gone away is no reason to stop measuring.
-pub(crate) fn say(line: impl std::fmt::Display) {
+pub(crate) fn print_line(line: impl std::fmt::Display) {
     let mut output = std::io::stdout().lock();
     let _gone = writeln!(output, "{line}");
     let _gone = output.flush();
@@ -29,20 +29,20 @@ pub(crate) fn megabytes(bytes: u64) -> String {
 
 /// What was demanded, and whether it is so.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts {
+pub(crate) struct Requirements {
     failed: usize,
 }
 
-impl Verdicts {
+impl Requirements {
     /// Notes one, and prints it.
-    pub(crate) fn add(&mut self, held: bool, demand: impl std::fmt::Display) {
+    pub(crate) fn check(&mut self, held: bool, demand: impl std::fmt::Display) {
         self.failed += usize::from(!held);
         let word = if held { "held" } else { "NOT HELD" };
-        say(format_args!("  => {demand}: {word}"));
+        print_line(format_args!("  => {demand}: {word}"));
     }
 
     /// Whether all are held.
-    pub(crate) fn all_held(&self) -> bool {
+    pub(crate) fn all_met(&self) -> bool {
         self.failed == 0
     }
 }
@@ -61,10 +61,10 @@ mod tests {
 
     #[test]
     fn one_that_is_not_held_is_enough() {
-        let mut verdicts = Verdicts::default();
-        verdicts.add(true, "one");
-        assert!(verdicts.all_held());
-        verdicts.add(false, "two");
-        assert!(!verdicts.all_held());
+        let mut verdicts = Requirements::default();
+        verdicts.check(true, "one");
+        assert!(verdicts.all_met());
+        verdicts.check(false, "two");
+        assert!(!verdicts.all_met());
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::child::Server;
 use crate::machine;
-use crate::pace::{Times, per_second};
-use crate::pages::{PAGES, Person};
-use crate::report::{Verdicts, megabytes, millis, ratio, say};
-use crate::site::{Site, ask};
+use crate::pace::{Latencies, per_second};
+use crate::pages::{PAGES, SignedInBrowser};
+use crate::report::{Requirements, megabytes, millis, print_line, ratio};
+use crate::site::{BenchSite, send_request};
 use crate::web_events::EngineArgument;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
@@ -19,8 +19,8 @@ use tributary_domain::access::Environment;
 use tributary_domain::app::AttributionRules;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_server::outside::source;
-use tributary_testkit::{Ad, Database, Month, Step, take_all};
+use tributary_server::system::runtime;
+use tributary_testkit::{AdLink, SampleAction, SampleApp, TestDatabase, apply_all};
 
 const DAYS: u32 = 30;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
@@ -38,7 +38,7 @@ const LOADED_MIN: u64 = 50_000;
 const EXPORTED_MIN: u64 = 200_000;
 
 /// The questions, below the app; the first two and the first page of the log are what is demanded.
-const QUESTIONS: [&str; 7] = [
+const QUERIES: [&str; 7] = [
     "overview",
     "stats?groupBy=day,network",
     "events",
@@ -50,7 +50,7 @@ const QUESTIONS: [&str; 7] = [
 
 /// What can be set.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct ReportsBenchOptions {
     /// The database. `PostgreSQL` is the server of `TEST_DATABASE_URL`, in a schema of the run's own.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
@@ -69,54 +69,54 @@ pub(crate) struct Options {
 }
 
 /// What came of one month.
-struct Measured {
+struct MonthMeasurements {
     events: u64,
     loaded: u64,
-    times: Vec<Times>,
+    times: Vec<Latencies>,
     exported: u64,
-    pages: Vec<Times>,
+    pages: Vec<Latencies>,
     transferred: u64,
 }
 
 /// Measures.
-pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    say(options.engine.durable());
-    say(format_args!(
+pub(crate) fn run(options: &ReportsBenchOptions) -> anyhow::Result<ExitCode> {
+    print_line(options.engine.durability());
+    print_line(format_args!(
         "{} cores for server, database and questions",
         machine::cores()
     ));
     let small = measure(options, options.small)?;
     let large = measure(options, options.large)?;
-    let mut verdicts = Verdicts::default();
-    for (place, question) in QUESTIONS.iter().enumerate() {
+    let mut verdicts = Requirements::default();
+    for (place, question) in QUERIES.iter().enumerate() {
         let (little, lot) = (small.times[place].p50, large.times[place].p50);
         let growth = thousandths(lot, little);
-        say(format_args!(
+        print_line(format_args!(
             "{question}: p50 {} on {} events, {} on {}",
             millis(little),
             small.events,
             millis(lot),
             large.events
         ));
-        verdicts.add(
+        verdicts.check(
             growth <= GROWTH_MAX,
             format_args!("at most twice as long ({})", ratio(growth)),
         );
-        verdicts.add(lot < P50_MAX, format_args!("less than {}", millis(P50_MAX)));
+        verdicts.check(lot < P50_MAX, format_args!("less than {}", millis(P50_MAX)));
     }
     let loaded = large.loaded;
-    verdicts.add(
+    verdicts.check(
         loaded >= LOADED_MIN,
         format_args!("{LOADED_MIN} events loaded a second ({loaded})"),
     );
     let exported = large.exported;
-    verdicts.add(
+    verdicts.check(
         exported >= EXPORTED_MIN,
         format_args!("{EXPORTED_MIN} events exported a second ({exported})"),
     );
     for (page, times) in PAGES.iter().zip(&large.pages) {
         let p50 = times.p50;
-        verdicts.add(
+        verdicts.check(
             p50 < PAGE_P50_MAX,
             format_args!(
                 "{page} in less than {} ({})",
@@ -126,11 +126,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         );
     }
     let transferred = large.transferred;
-    verdicts.add(
+    verdicts.check(
         transferred <= TRANSFER_BYTES_MAX,
         format_args!("the overview carries at most {TRANSFER_BYTES_MAX} bytes ({transferred})"),
     );
-    Ok(ExitCode::from(u8::from(!verdicts.all_held())))
+    Ok(ExitCode::from(u8::from(!verdicts.all_met())))
 }
 
 fn thousandths(part: Duration, whole: Duration) -> u64 {
@@ -138,42 +138,42 @@ fn thousandths(part: Duration, whole: Duration) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-fn measure(options: &Options, size: u64) -> anyhow::Result<Measured> {
+fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeasurements> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let database = runtime.block_on(Database::new(options.engine.engine()));
+    let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
     let server = Server::product(&database)?;
-    let site = Site::open(&server, &database)?;
+    let site = BenchSite::open(&server, &database)?;
     let month = month(&server, &site, options, size)?;
     server.stop()?;
     let (events, took) = runtime.block_on(load(&database, &month))?;
     let loaded = per_second(events, took);
-    say(format_args!(
+    print_line(format_args!(
         "{events} events loaded in {took:.1?}: {loaded} a second"
     ));
 
     let server = Server::product(&database)?;
     let mut times = Vec::new();
-    for question in QUESTIONS {
-        times.push(ask_often(&server, &site, question, options.times)?);
+    for question in QUERIES {
+        times.push(measure_query(&server, &site, question, options.times)?);
     }
-    let person = Person::sign_up(&server, &database)?;
+    let person = SignedInBrowser::sign_up(&server, &database)?;
     let pages = PAGES
         .iter()
-        .map(|page| person.ask_often(&server, &site, page, options.times))
+        .map(|page| person.measure_page(&server, &site, page, options.times))
         .collect::<anyhow::Result<_>>()?;
     let transferred = person.transfer(&server, &site)?;
     let (bytes, took) = export(&server, &site)?;
     let exported = per_second(events, took);
-    say(format_args!(
+    print_line(format_args!(
         "{} exported in {took:.1?}: {exported} events a second",
         megabytes(bytes)
     ));
-    say(format_args!(
+    print_line(format_args!(
         "the server occupies {}",
         megabytes(server.memory()?)
     ));
     server.stop()?;
-    Ok(Measured {
+    Ok(MonthMeasurements {
         events,
         loaded,
         times,
@@ -184,12 +184,17 @@ fn measure(options: &Options, size: u64) -> anyhow::Result<Measured> {
 }
 
 /// The month up to today, for an app with four links and its website.
-fn month(server: &Server, site: &Site, options: &Options, size: u64) -> anyhow::Result<Month> {
+fn month(
+    server: &Server,
+    site: &BenchSite,
+    options: &ReportsBenchOptions,
+    size: u64,
+) -> anyhow::Result<SampleApp> {
     let mut links = Vec::new();
     for number in 0..4 {
         let body = json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
         let made = site.call(server.address, "POST", "/links", &body)?;
-        links.push(Ad {
+        links.push(AdLink {
             link: link(&made["data"])?,
             network: None,
         });
@@ -197,9 +202,9 @@ fn month(server: &Server, site: &Site, options: &Options, size: u64) -> anyhow::
     let listed = site.call(server.address, "GET", "/links", &Value::Null)?;
     let listed = listed["data"].as_array().context("links")?;
     let funnel = listed.iter().find(|link| link["type"] == "web_funnel");
-    let now = source().now().as_millis();
+    let now = runtime().now().as_millis();
     let begin = (now / DAY_MILLIS - i64::from(DAYS)) * DAY_MILLIS;
-    Ok(Month {
+    Ok(SampleApp {
         app: AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?,
         rules: AttributionRules::default(),
         links,
@@ -218,14 +223,14 @@ fn link(shape: &Value) -> anyhow::Result<LinkId> {
 }
 
 /// Loads a month through the port. The time that it takes to make it up is not counted.
-async fn load(database: &Database, month: &Month) -> anyhow::Result<(u64, Duration)> {
+async fn load(database: &TestDatabase, month: &SampleApp) -> anyhow::Result<(u64, Duration)> {
     let store = database.open().await;
     let (mut events, mut took) = (0, Duration::ZERO);
     for day in 0..month.days {
         for stage in month.day(day) {
-            events += stage.iter().map(Step::events).sum::<u64>();
+            events += stage.iter().map(SampleAction::events).sum::<u64>();
             let begun = Instant::now();
-            take_all(&store, stage).await?;
+            apply_all(&store, stage).await?;
             took += begun.elapsed();
         }
     }
@@ -233,17 +238,22 @@ async fn load(database: &Database, month: &Month) -> anyhow::Result<(u64, Durati
     Ok((events, took))
 }
 
-fn headers(site: &Site) -> String {
+fn headers(site: &BenchSite) -> String {
     format!("Authorization: Bearer {}\r\n", site.key)
 }
 
-fn ask_often(server: &Server, site: &Site, question: &str, times: usize) -> anyhow::Result<Times> {
+fn measure_query(
+    server: &Server,
+    site: &BenchSite,
+    question: &str,
+    times: usize,
+) -> anyhow::Result<Latencies> {
     let path = format!("/api/v1/apps/{}/{question}", site.app);
     let mut took = Vec::with_capacity(times);
     // The first one opens what the others use.
     for number in 0..=times {
         let begun = Instant::now();
-        let (head, body) = ask(server.address, "GET", &path, &headers(site), "")?;
+        let (head, body) = send_request(server.address, "GET", &path, &headers(site), "")?;
         if !head.starts_with("HTTP/1.1 200") {
             bail!("{path}: {body}");
         }
@@ -251,11 +261,11 @@ fn ask_often(server: &Server, site: &Site, question: &str, times: usize) -> anyh
             took.push(begun.elapsed());
         }
     }
-    Ok(Times::of(took))
+    Ok(Latencies::of(took))
 }
 
 /// Downloads every event; gives its bytes.
-fn export(server: &Server, site: &Site) -> anyhow::Result<(u64, Duration)> {
+fn export(server: &Server, site: &BenchSite) -> anyhow::Result<(u64, Duration)> {
     let begun = Instant::now();
     let mut stream = TcpStream::connect(server.address)?;
     write!(

@@ -1,43 +1,43 @@
 //! A website whose events are sent: an app that takes them, a link to the website, and a person's click on it.
 
 use crate::child::{Server, full_key};
-use crate::template::{ID, Ids, TIME, Template};
+use crate::template::{ID_PLACEHOLDER, IdOrder, TIME_PLACEHOLDER, Template};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use tributary_testkit::Database;
+use tributary_testkit::TestDatabase;
 
 /// A person's browser.
-const PERSON: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 \
+const USER_AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 \
      (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
 
 /// The website.
 #[derive(Debug, Clone)]
-pub(crate) struct Site {
+pub(crate) struct BenchSite {
     pub(crate) key: String,
     pub(crate) app: String,
     pub(crate) link: String,
     pub(crate) click: String,
 }
 
-impl Site {
+impl BenchSite {
     /// The website's origin.
     pub(crate) const SHOP: &str = "https://shop.example.com";
 
     /// Sets one up over HTTP, as somebody would who uses the service.
-    pub(crate) fn open(server: &Server, database: &Database) -> anyhow::Result<Self> {
-        let visitor = Visitor {
+    pub(crate) fn open(server: &Server, database: &TestDatabase) -> anyhow::Result<Self> {
+        let visitor = ApiClient {
             server: server.address,
             key: full_key(database)?,
         };
-        let app = id(&visitor.call("POST", "", &json!({"name": "Shop"}))?)?;
+        let app = created_id(&visitor.call("POST", "", &json!({"name": "Shop"}))?)?;
         let enabled = json!({"webEvents": {"enabled": true}});
         visitor.call("PATCH", &format!("/{app}"), &enabled)?;
         let link = json!({
             "name": "Funnel", "type": "web_funnel", "destinationUrl": format!("{}/start", Self::SHOP)
         });
-        let link = id(&visitor.call("POST", &format!("/{app}/links"), &link)?)?;
+        let link = created_id(&visitor.call("POST", &format!("/{app}/links"), &link)?)?;
         let click = visitor.tap(&link)?;
         Ok(Self {
             key: visitor.key,
@@ -48,16 +48,16 @@ impl Site {
     }
 
     /// Where the page of a payment is.
-    pub(crate) fn paid() -> String {
+    pub(crate) fn payment_url() -> String {
         format!("{}/paid", Self::SHOP)
     }
 
     /// A purchase of a device of its own, to be posted to a path of a server.
-    pub(crate) fn purchase(&self, server: SocketAddr, path: &str, ids: Ids) -> Template {
+    pub(crate) fn purchase(&self, server: SocketAddr, path: &str, ids: IdOrder) -> Template {
         let body = json!({
-            "eventId": ID, "arClickId": self.click, "deviceId": format!("visitor-{ID}"),
-            "timestampMs": TIME, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
-            "sourceUrl": Self::paid(),
+            "eventId": ID_PLACEHOLDER, "arClickId": self.click, "deviceId": format!("visitor-{ID_PLACEHOLDER}"),
+            "timestampMs": TIME_PLACEHOLDER, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
+            "sourceUrl": Self::payment_url(),
         });
         let server = server.to_string();
         Template::post(&server, path, &self.key, &body.to_string(), ids)
@@ -71,7 +71,7 @@ impl Site {
         path: &str,
         body: &Value,
     ) -> anyhow::Result<Value> {
-        let visitor = Visitor {
+        let visitor = ApiClient {
             server,
             key: self.key.clone(),
         };
@@ -86,12 +86,12 @@ impl Site {
 
 /// Somebody who uses the service.
 #[derive(Debug)]
-pub(crate) struct Visitor {
+pub(crate) struct ApiClient {
     pub(crate) server: SocketAddr,
     pub(crate) key: String,
 }
 
-impl Visitor {
+impl ApiClient {
     /// Calls something about apps; gives what was answered.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
         let body = if body.is_null() {
@@ -103,7 +103,7 @@ impl Visitor {
         let headers = format!(
             "Authorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n"
         );
-        let (head, body) = ask(
+        let (head, body) = send_request(
             self.server,
             method,
             &format!("/api/v1/apps{path}"),
@@ -119,8 +119,8 @@ impl Visitor {
     /// Taps a link as a person does; gives the click id that the website gets.
     fn tap(&self, link: &str) -> anyhow::Result<String> {
         let path = format!("/w/{link}?fbclid=f1&campaign_id=238");
-        let agent = format!("User-Agent: {PERSON}\r\n");
-        let (head, _) = ask(self.server, "GET", &path, &agent, "")?;
+        let agent = format!("User-Agent: {USER_AGENT}\r\n");
+        let (head, _) = send_request(self.server, "GET", &path, &agent, "")?;
         let (_, rest) = head.split_once("ar_click_id=").context("no click")?;
         let end = rest.find(['&', '\r']).unwrap_or(rest.len());
         Ok(rest[..end].to_owned())
@@ -128,7 +128,7 @@ impl Visitor {
 }
 
 /// One request on a connection of its own; gives the answer's head and body.
-pub(crate) fn ask(
+pub(crate) fn send_request(
     server: SocketAddr,
     method: &str,
     path: &str,
@@ -147,7 +147,7 @@ pub(crate) fn ask(
 }
 
 /// The id of what was made.
-pub(crate) fn id(answer: &Value) -> anyhow::Result<String> {
+pub(crate) fn created_id(answer: &Value) -> anyhow::Result<String> {
     let id = answer["data"]["id"].as_str();
     Ok(id.context("an id")?.to_owned())
 }

@@ -4,10 +4,10 @@ use crate::load::Requests;
 use clap::ValueEnum;
 
 /// What stands where an id belongs, and as long as one.
-pub(crate) const ID: &str = "@@@@@@@@@@@@@@@@";
+pub(crate) const ID_PLACEHOLDER: &str = "@@@@@@@@@@@@@@@@";
 
 /// What stands where the time belongs, and as long as one in milliseconds.
-pub(crate) const TIME: i64 = 9_999_999_999_999;
+pub(crate) const TIME_PLACEHOLDER: i64 = 9_999_999_999_999;
 
 /// What an event is accepted with.
 const ACCEPTED: u16 = 202;
@@ -16,16 +16,16 @@ const ACCEPTED: u16 = 202;
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     bytes: Vec<u8>,
-    id_places: Vec<usize>,
-    time_places: Vec<usize>,
+    id_offsets: Vec<usize>,
+    time_offsets: Vec<usize>,
     body_length: usize,
-    ids: Ids,
+    ids: IdOrder,
     expected: u16,
 }
 
 impl Template {
     /// A POST of JSON; [`ID`] and [`TIME`] stand for the request's own id and time wherever they occur in the body.
-    pub(crate) fn post(host: &str, path: &str, key: &str, body: &str, ids: Ids) -> Self {
+    pub(crate) fn post(host: &str, path: &str, key: &str, body: &str, ids: IdOrder) -> Self {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -36,8 +36,8 @@ impl Template {
             found.map(|(at, _)| head.len() + at).collect()
         };
         Self {
-            id_places: places(ID),
-            time_places: places(&TIME.to_string()),
+            id_offsets: places(ID_PLACEHOLDER),
+            time_offsets: places(&TIME_PLACEHOLDER.to_string()),
             body_length: body.len(),
             ids,
             expected: ACCEPTED,
@@ -46,7 +46,7 @@ impl Template {
     }
 
     /// The same, to be answered with this status.
-    pub(crate) fn answered_with(self, expected: u16) -> Self {
+    pub(crate) fn expecting_status(self, expected: u16) -> Self {
         Self { expected, ..self }
     }
 
@@ -58,33 +58,33 @@ impl Template {
 
 impl Requests for Template {
     /// With this number's id.
-    fn numbered(&mut self, number: u64, millis: i64) -> &[u8] {
+    fn request_bytes(&mut self, number: u64, millis: i64) -> &[u8] {
         let id = self.ids.of(number);
-        for place in &self.id_places {
+        for place in &self.id_offsets {
             self.bytes[*place..*place + id.len()].copy_from_slice(&id);
         }
         let time = millis.to_string();
-        for place in &self.time_places {
+        for place in &self.time_offsets {
             self.bytes[*place..*place + time.len()].copy_from_slice(time.as_bytes());
         }
         &self.bytes
     }
 
-    fn expected(&self, _number: u64) -> u16 {
+    fn expected_status(&self, _number: u64) -> u16 {
         self.expected
     }
 }
 
 /// What the ids of events and devices look like. No two numbers share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ids {
+pub(crate) enum IdOrder {
     /// Each sorts behind the one before, as order numbers do.
     InOrder,
     /// In no order, as the ids of payment providers are: every one is written to another place of an index.
     Scattered,
 }
 
-impl Ids {
+impl IdOrder {
     /// The id of a number, in hex.
     pub(crate) fn of(self, number: u64) -> [u8; 16] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -124,15 +124,17 @@ mod tests {
 
     #[test]
     fn every_request_has_ids_of_its_own_and_keeps_its_length() {
-        let body = format!(r#"{{"a":"{ID}","b":"v-{ID}","c":{TIME}}}"#);
-        for ids in [Ids::InOrder, Ids::Scattered] {
+        let body = format!(
+            r#"{{"a":"{ID_PLACEHOLDER}","b":"v-{ID_PLACEHOLDER}","c":{TIME_PLACEHOLDER}}}"#
+        );
+        for ids in [IdOrder::InOrder, IdOrder::Scattered] {
             let mut template = Template::post("h", "/p", "k", &body, ids);
-            let one = template.numbered(1, NOW).to_vec();
-            let two = template.numbered(2, NOW + 1).to_vec();
+            let one = template.request_bytes(1, NOW).to_vec();
+            let two = template.request_bytes(2, NOW + 1).to_vec();
             assert_eq!(one.len(), two.len());
             let one = String::from_utf8(one).unwrap();
-            let expected = body.replace(ID, &ids.text(1));
-            let expected = expected.replace(&TIME.to_string(), &NOW.to_string());
+            let expected = body.replace(ID_PLACEHOLDER, &ids.text(1));
+            let expected = expected.replace(&TIME_PLACEHOLDER.to_string(), &NOW.to_string());
             assert!(one.ends_with(&expected), "{one}");
             assert_ne!(ids.of(1), ids.of(2));
         }
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn ids_in_order_sort_as_their_numbers_do() {
-        assert!(Ids::InOrder.of(255) < Ids::InOrder.of(256));
-        assert_eq!(Ids::InOrder.text(256), "0000000000000100");
+        assert!(IdOrder::InOrder.of(255) < IdOrder::InOrder.of(256));
+        assert_eq!(IdOrder::InOrder.text(256), "0000000000000100");
     }
 }

@@ -10,16 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Runtime as TokioRuntime};
 use tower::ServiceExt as _;
-use tributary_api::{Handles, Probe, Probed, RateLimits, RateSettings, Timeouts, nowhere};
+use tributary_api::{
+    ApiHandles, IntegrationProbe, RateLimits, RateSettings, TestEventResult, Timeouts,
+    no_geo_lookup,
+};
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::billing::certificate::Roots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::Integration;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::{Clock, Random, Source};
+use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
@@ -57,8 +60,8 @@ impl Random for Fixed {
 struct NoProbe;
 
 #[async_trait]
-impl Probe for NoProbe {
-    async fn probe(&self, _: OrganizationId, _: &Integration) -> Result<Probed, String> {
+impl IntegrationProbe for NoProbe {
+    async fn probe(&self, _: OrganizationId, _: &Integration) -> Result<TestEventResult, String> {
         Err("Fuzz targets send no requests.".to_owned())
     }
 }
@@ -81,7 +84,7 @@ impl Response {
 /// The router and what the targets need to call it. The fields are dropped in this order.
 pub(crate) struct Service {
     router: Router,
-    runtime: Runtime,
+    executor: TokioRuntime,
     /// The `Authorization` header of a full key.
     pub(crate) bearer: String,
     /// The id of an app whose subscriptions `revenuecat` reports.
@@ -108,14 +111,14 @@ impl Service {
         let store = SqliteStore::open(&folder.path().join("fuzz.db")).expect("a new database");
         let store: Arc<dyn Store> = Arc::new(store);
         let fixed = Arc::new(Fixed::default());
-        let source = Source::new(fixed.clone(), fixed);
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let key = runtime.block_on(create_key(store.as_ref(), &source));
-        let router = tributary_api::router(handles(store, source).into(), Router::new());
+        let runtime = Runtime::new(fixed.clone(), fixed);
+        let executor = Builder::new_current_thread().enable_all().build();
+        let executor = executor.expect("a tokio runtime");
+        let key = executor.block_on(create_key(store.as_ref(), &runtime));
+        let router = tributary_api::router(handles(store, runtime).into(), Router::new());
         let mut service = Self {
             router,
-            runtime,
+            executor,
             bearer: format!("Bearer {key}"),
             shop: String::new(),
             sdk_key: String::new(),
@@ -160,7 +163,7 @@ impl Service {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::from(body.to_vec())).ok()?;
-        let (response, headers) = self.runtime.block_on(async {
+        let (response, headers) = self.executor.block_on(async {
             let answer = self.router.clone().oneshot(request).await;
             let (parts, body) = answer.expect("the router always answers").into_parts();
             let body = body.collect().await.expect("a body in memory").to_bytes();
@@ -187,16 +190,16 @@ fn check(response: &Response, headers: &HeaderMap, path: &str) {
     }
 }
 
-fn handles(store: Arc<dyn Store>, source: Source) -> Handles {
+fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
     let rates = RateSettings {
         per_key: 0,
         per_address: 0,
         failures_per_minute: 0,
     };
     let keyring = Keyring::new([1; 32]);
-    Handles {
+    ApiHandles {
         store,
-        source,
+        runtime,
         base_url: "https://t.example".into(),
         timeouts: Timeouts {
             body: TIMEOUT,
@@ -205,32 +208,32 @@ fn handles(store: Arc<dyn Store>, source: Source) -> Handles {
         limits: Arc::new(RateLimits::new(rates)),
         readiness: Arc::default(),
         is_trusted_proxy: Arc::new(|_| false),
-        place_of: nowhere(),
+        geo_lookup: no_geo_lookup(),
         country_header: None,
-        last_known_links: Arc::default(),
+        link_cache: Arc::default(),
         postback_keys: Arc::new(Keys::apple()),
-        store_roots: Arc::new(Roots::apple()),
+        app_store_roots: Arc::new(Roots::apple()),
         probe: Arc::new(NoProbe),
-        known: Arc::default(),
+        read_cache: Arc::default(),
         click_tokens: ClickTokens::new(&keyring),
         keyring,
     }
 }
 
 /// Creates an organization and a full key of it.
-async fn create_key(store: &dyn Store, source: &Source) -> String {
-    let organization = OrganizationId::new(NOW, source.bytes());
+async fn create_key(store: &dyn Store, runtime: &Runtime) -> String {
+    let organization = OrganizationId::new(NOW, runtime.random_bytes());
     let new = Organization {
         id: organization,
         name: Name::parse("Example").expect("a name"),
         created_at: NOW,
     };
-    let origin = source.origin(Actor::Operator, None, None);
+    let origin = runtime.origin(Actor::Operator, None, None);
     let created = store.create_organization(new, origin).await;
     created.expect("an organization");
-    let text = source.key(KeyKind::Private, Environment::Live);
+    let text = runtime.new_key(KeyKind::Private, Environment::Live);
     let key = ApiKey {
-        id: KeyId::new(NOW, source.bytes()),
+        id: KeyId::new(NOW, runtime.random_bytes()),
         organization,
         name: "Fuzz".to_owned(),
         permission: Permission::Full,
@@ -242,7 +245,7 @@ async fn create_key(store: &dyn Store, source: &Source) -> String {
         last_used_at: None,
     };
     let digest = text.digest();
-    let origin = source.origin(Actor::Operator, None, None);
+    let origin = runtime.origin(Actor::Operator, None, None);
     let created = store.create_key(NewKey { key, digest }, origin).await;
     created.expect("a key");
     text.reveal().to_owned()

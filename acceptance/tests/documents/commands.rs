@@ -6,7 +6,7 @@ use crate::networks::Simulated;
 use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
-use tributary_testkit::{Database, Engine, ServerProcess};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// How long a page's commands may take.
 const PAGE_MAX: Duration = Duration::from_mins(5);
@@ -35,7 +35,7 @@ async fn run(page: &Document, script: &str) {
     let script = script
         .replace(SERVER, address(simulated.server.base_url()))
         .replace(SIMULATOR, address(&simulated.simulator.base_url()));
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let path = folder.path().join("page.sh");
     fs::write(&path, script).unwrap();
     let mut shell = ServerProcess::shell(&simulated.database, PAGE_MAX);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tributary_domain::click::token::ClickTokens;
-use tributary_testkit::{Database, ServerProcess, on_both_engines};
+use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 /// Taps that are answered in all.
 const TAPS: u64 = 50_000;
@@ -84,7 +84,7 @@ async fn tap_and_kill(
 
 on_both_engines! {
     async fn every_click_id_that_was_handed_out_is_stored(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
         let answered = Arc::new(AtomicU64::new(0));
         let mut carried = BTreeSet::new();
@@ -108,7 +108,7 @@ on_both_engines! {
         let stored = database.ids("clicks", "click_id").await;
         drop(server);
         let tokens = ClickTokens::new(&ServerProcess::keyring());
-        let ids: BTreeSet<[u8; 16]> = carried.iter().map(|text| *tokens.read(text).unwrap().click.as_bytes()).collect();
+        let ids: BTreeSet<[u8; 16]> = carried.iter().map(|text| *tokens.verify(text).unwrap().click.as_bytes()).collect();
         let lost = ids.difference(&stored).count();
         let answered = answered.load(Ordering::Relaxed);
         println!(

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tributary_testkit::{Answer, Database, Engine, ServerProcess};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase, TestResponse};
 
 /// Files up to this size are checked before serving (docs/OPERATIONS.md, "A damaged database").
 const CHECKED_BEFORE_SERVING_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -15,7 +15,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// An instance whose server was killed after it acknowledged an event.
 struct Killed {
-    database: Database,
+    database: TestDatabase,
     site: Website,
     filler_ends_at: u64,
 }
@@ -23,14 +23,14 @@ struct Killed {
 impl Killed {
     /// With a table of this size that nothing but the check reads.
     async fn new(filler_bytes: u64) -> Self {
-        let database = Database::new(Engine::Sqlite).await;
+        let database = TestDatabase::new(Engine::Sqlite).await;
         let key = ServerProcess::full_key(&database);
         let filler_ends_at = add_filler(&database.folder().join("tributary.db"), filler_bytes);
         let server = ServerProcess::start(&database).await;
         let site = Website::open_at(server.base_url(), &key).await;
         let site = site.at_real_time();
         site.accepted(&site.purchase("before", "9.99")).await;
-        server.end_with("KILL");
+        server.signal_and_wait("KILL");
         let killed = Self {
             database,
             site,
@@ -144,7 +144,7 @@ async fn a_damaged_database_is_not_served_and_a_backup_is() {
         assert!(killed.marker().exists());
     }
 
-    let elsewhere = Database::new(Engine::Sqlite).await;
+    let elsewhere = TestDatabase::new(Engine::Sqlite).await;
     ServerProcess::run(&elsewhere, &["restore", backup]).unwrap();
     let server = ServerProcess::start(&elsewhere).await;
     killed
@@ -182,7 +182,7 @@ async fn damage_in_a_large_database_is_found_beside_serving() {
         assert!(begun.elapsed() < WAIT_MAX);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let refused: Answer = site.send(&site.purchase("after", "9.99")).await;
+    let refused: TestResponse = site.send(&site.purchase("after", "9.99")).await;
     assert!(
         is_damage(refused.status.as_u16(), &refused.text),
         "{refused:?}"

@@ -7,7 +7,7 @@ use crate::website::Website;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tributary_simulator::Network;
+use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
 /// Events of an app with a fault.
@@ -40,7 +40,7 @@ fn case(name: &'static str, fault: Value, times: u32) -> Case {
 }
 
 /// The faults of a network.
-fn cases(network: Network) -> Vec<Case> {
+fn cases(network: SimulatedNetwork) -> Vec<Case> {
     let status =
         |status: u16, body: &str| json!({"kind": "status", "status": status, "body": body});
     let mut slow_down = status(429, "{}");
@@ -58,7 +58,7 @@ fn cases(network: Network) -> Vec<Case> {
         case("taken, and said to be not", processed, 1),
     ];
     // Whatever network_d says with success is success.
-    if network != Network::NetworkD {
+    if network != SimulatedNetwork::NetworkD {
         cases.push(case(
             "HTML with success",
             status(200, "<html>hello</html>"),
@@ -66,13 +66,13 @@ fn cases(network: Network) -> Vec<Case> {
         ));
     }
     let error = match network {
-        Network::NetworkA => {
+        SimulatedNetwork::NetworkA => {
             Some(json!({"error": {"message": "later", "code": 2, "is_transient": true}}))
         }
-        Network::NetworkC => {
+        SimulatedNetwork::NetworkC => {
             Some(json!({"code": 40100, "message": "Too many requests.", "data": {}}))
         }
-        Network::NetworkB | Network::NetworkD => None,
+        SimulatedNetwork::NetworkB | SimulatedNetwork::NetworkD => None,
     };
     if let Some(error) = error {
         cases.push(case(
@@ -85,7 +85,7 @@ fn cases(network: Network) -> Vec<Case> {
         name: "expired token",
         fault: json!({"kind": "expire_tokens"}),
         times: 1,
-        pauses: network != Network::NetworkB,
+        pauses: network != SimulatedNetwork::NetworkB,
     });
     cases
 }
@@ -93,7 +93,7 @@ fn cases(network: Network) -> Vec<Case> {
 /// An app under a fault.
 struct Patient {
     site: Website,
-    network: Network,
+    network: SimulatedNetwork,
     account: String,
     name: String,
     expected: BTreeMap<String, usize>,
@@ -114,7 +114,7 @@ fn all_delivered(events: usize) -> BTreeMap<String, usize> {
 
 async fn under_fault(
     simulated: &Simulated,
-    network: Network,
+    network: SimulatedNetwork,
     number: usize,
     case: Case,
 ) -> Patient {
@@ -135,7 +135,7 @@ async fn under_fault(
 /// A batch of a hundred with one event that the network refuses, and all others for it.
 async fn poisoned(
     simulated: &Simulated,
-    network: Network,
+    network: SimulatedNetwork,
     number: usize,
     is_named: bool,
 ) -> Patient {

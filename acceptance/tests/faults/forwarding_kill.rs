@@ -6,7 +6,7 @@ use crate::website::Website;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use tributary_simulator::Network;
+use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
 /// Deliveries on their way.
@@ -44,15 +44,15 @@ async fn post_all(site: &Website) {
 on_both_engines! {
     async fn a_kill_loses_nothing_and_counts_nothing_twice(engine: Engine) {
         let mut simulated = Simulated::start(engine).await;
-        let mut site = simulated.site(Network::NetworkA).await;
+        let mut site = simulated.site(SimulatedNetwork::NetworkA).await;
         // Nothing leaves before everything is there.
-        let account = simulated.connect(&site, Network::NetworkA, 1).await;
+        let account = simulated.connect(&site, SimulatedNetwork::NetworkA, 1).await;
         let dead = serde_json::json!({"kind": "status", "status": 503, "body": ""});
-        simulated.fault(Network::NetworkA, &account, dead, None);
+        simulated.fault(SimulatedNetwork::NetworkA, &account, dead, None);
         post_all(&site).await;
         let slow = serde_json::json!({"kind": "delay", "ms": 150});
         simulated.simulator.control().clear_faults(None);
-        simulated.fault(Network::NetworkA, &account, slow, None);
+        simulated.fault(SimulatedNetwork::NetworkA, &account, slow, None);
         let (mut seen, begun) = (Vec::new(), Instant::now());
         for _ in 0..KILLS {
             let enough = (counted(&simulated) + 300).min(DELIVERIES);
@@ -70,7 +70,7 @@ on_both_engines! {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let standing = settled(&site, IN_THE_END.saturating_sub(begun.elapsed())).await;
-        let received = simulated.received(Network::NetworkA, &account);
+        let received = simulated.received(SimulatedNetwork::NetworkA, &account);
         let twice = received.iter().filter(|one| one["times"] != 1).count();
         println!("{engine:?}: killed after {seen:?} of {DELIVERIES}; came more than once: {twice}; {standing:?}");
         assert_eq!(standing, BTreeMap::from([("delivered".to_owned(), DELIVERIES)]));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tributary_testkit::{Database, ServerProcess, on_both_engines};
+use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 /// How often the server is killed.
 const ROUNDS: u64 = 5;
@@ -93,7 +93,7 @@ async fn count_lines(server: &ServerProcess, path: &str, key: &str) -> usize {
 
 on_both_engines! {
     async fn nothing_acknowledged_is_missing_after_a_kill(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
         let mut path = String::new();
         let mut total = Account::default();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tributary_testkit::{Database, Ended, Engine, ServerProcess};
+use tributary_testkit::{Engine, ServerExit, ServerProcess, TestDatabase};
 
 /// Clients that send at a time.
 const CLIENTS: usize = 12;
@@ -70,7 +70,7 @@ pub(super) struct Outcome {
 
 /// An instance that loses its power again and again.
 pub(super) struct Machine {
-    database: Database,
+    database: TestDatabase,
     library: PathBuf,
     _tools: TempDir,
     site: Website,
@@ -95,7 +95,7 @@ impl Machine {
             .args(["-ldl", "-pthread"])
             .status();
         assert!(compiled.expect("a C compiler (cc)").success());
-        let database = Database::new(Engine::Sqlite).await;
+        let database = TestDatabase::new(Engine::Sqlite).await;
         let key = ServerProcess::full_key(&database);
         let server = ServerProcess::start(&database).await;
         let site = Website::open_at(server.base_url(), &key).await;
@@ -156,7 +156,7 @@ impl Machine {
     }
 
     /// Starts a server with the library.
-    async fn start(&self, plan: &Plan, disk: &Path) -> Result<ServerProcess, Ended> {
+    async fn start(&self, plan: &Plan, disk: &Path) -> Result<ServerProcess, ServerExit> {
         let live = self.database.folder();
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let (live, disk, library) = (text(&live), text(disk), text(&self.library));

@@ -5,7 +5,7 @@ use crate::website::Website;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tributary_simulator::Network;
+use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
 const EVENTS: usize = 12;
@@ -31,35 +31,43 @@ fn google(reason: &str) -> Value {
 }
 
 /// An answer that says that the account cannot be used.
-fn account_error(network: Network) -> Value {
+fn account_error(network: SimulatedNetwork) -> Value {
     match network {
-        Network::NetworkA => answer(
+        SimulatedNetwork::NetworkA => answer(
             400,
             &json!({"error": {"message": "Deprecated API version.", "code": 2635}}),
         ),
-        Network::NetworkB => answer(
+        SimulatedNetwork::NetworkB => answer(
             400,
             &google("EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED"),
         ),
-        Network::NetworkC => answer(200, &json!({"code": 40007, "message": "No.", "data": {}})),
-        Network::NetworkD => answer(403, &json!({"error": {"message": "403: unknown pid"}})),
+        SimulatedNetwork::NetworkC => {
+            answer(200, &json!({"code": 40007, "message": "No.", "data": {}}))
+        }
+        SimulatedNetwork::NetworkD => {
+            answer(403, &json!({"error": {"message": "403: unknown pid"}}))
+        }
     }
 }
 
 /// An answer with a code that nobody has heard of.
-fn unknown_error(network: Network) -> Value {
+fn unknown_error(network: SimulatedNetwork) -> Value {
     match network {
-        Network::NetworkA => answer(400, &json!({"error": {"message": "No.", "code": 31999}})),
-        Network::NetworkB => answer(400, &google("SOMETHING_NEW")),
-        Network::NetworkC => answer(200, &json!({"code": 40999, "message": "No.", "data": {}})),
-        Network::NetworkD => answer(
+        SimulatedNetwork::NetworkA => {
+            answer(400, &json!({"error": {"message": "No.", "code": 31999}}))
+        }
+        SimulatedNetwork::NetworkB => answer(400, &google("SOMETHING_NEW")),
+        SimulatedNetwork::NetworkC => {
+            answer(200, &json!({"code": 40999, "message": "No.", "data": {}}))
+        }
+        SimulatedNetwork::NetworkD => answer(
             422,
             &json!({"error": {"message": "No.", "code": "something_new"}}),
         ),
     }
 }
 
-async fn paused(site: &Website, network: Network) {
+async fn paused(site: &Website, network: SimulatedNetwork) {
     let path = format!("/integrations/{}", network.label());
     let begun = Instant::now();
     loop {
@@ -76,7 +84,7 @@ async fn paused(site: &Website, network: Network) {
     }
 }
 
-async fn resume(site: &Website, network: Network) {
+async fn resume(site: &Website, network: SimulatedNetwork) {
     let path = format!("/integrations/{}/resume", network.label());
     site.call("POST", &path, Value::Null).await.expect(200);
 }
@@ -129,7 +137,7 @@ on_both_engines! {
 
     async fn only_the_events_that_an_answer_lists_fail(engine: Engine) {
         let simulated = Simulated::start(engine).await;
-        for (number, (network, how)) in [(Network::NetworkC, "partial"), (Network::NetworkD, "path")]
+        for (number, (network, how)) in [(SimulatedNetwork::NetworkC, "partial"), (SimulatedNetwork::NetworkD, "path")]
             .into_iter()
             .enumerate()
         {

@@ -5,7 +5,7 @@ use crate::website::{Website, micros, with};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tributary_testkit::{Database, ServerProcess, on_both_engines};
+use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 /// How often the server is killed.
 const ROUNDS: u64 = 20;
@@ -86,11 +86,16 @@ fn sums<'a>(amounts: impl Iterator<Item = (&'a str, i64)>) -> (i64, i64) {
 }
 
 /// The sums of a roll-up table, read behind the server's back.
-async fn rolled_up(database: &Database, table: &str) -> (i64, i64, usize) {
+async fn rolled_up(database: &TestDatabase, table: &str) -> (i64, i64, usize) {
     let sql = format!(
         "select sum(revenue_micros), sum(refunded_micros), sum(events) from {table} where grain = 60"
     );
-    let row = database.beside().await.rows(&sql).await.remove(0);
+    let row = database
+        .direct_connection()
+        .await
+        .rows(&sql)
+        .await
+        .remove(0);
     let number = |column: usize| row[column].as_deref().unwrap().parse::<i64>().unwrap();
     (number(0), number(1), usize::try_from(number(2)).unwrap())
 }
@@ -98,7 +103,7 @@ async fn rolled_up(database: &Database, table: &str) -> (i64, i64, usize) {
 on_both_engines! {
     async fn every_event_that_was_answered_202_is_there_once_after_kills(engine: Engine) {
         let begun = Instant::now();
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
         let mut site: Option<Website> = None;
         let mut total = Account::default();

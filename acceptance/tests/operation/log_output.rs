@@ -3,7 +3,7 @@
 use super::metric;
 use std::fs::File;
 use std::process::Stdio;
-use tributary_testkit::{Database, Engine, ServerProcess};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// Enough that a server which panics on a log line dies several times over.
 const REQUESTS: u64 = 50;
@@ -20,7 +20,7 @@ fn closed_pipe() -> Stdio {
 }
 
 async fn requests_go_on(output: fn() -> Stdio) {
-    let database = Database::new(Engine::Sqlite).await;
+    let database = TestDatabase::new(Engine::Sqlite).await;
     let mut server = ServerProcess::start_writing_to(&database, output).await;
     for _ in 0..REQUESTS {
         let answer = server.try_call("GET", "/nowhere", "", None).await;

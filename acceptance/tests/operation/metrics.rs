@@ -2,7 +2,7 @@
 
 use super::metric;
 use std::fs;
-use tributary_testkit::{Database, ServerProcess, on_both_engines};
+use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 /// Without series before the first request or transaction: their labels are too many.
 const LATER: [&str; 2] = [
@@ -29,7 +29,7 @@ fn documented_counters() -> Vec<String> {
 
 on_both_engines! {
     async fn counters_gauges_and_the_process_are_there_from_the_start(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
         let metrics = server.call("GET", "/metrics", "", None).await.expect(200).text;
         for name in documented_counters() {

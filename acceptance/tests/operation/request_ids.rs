@@ -1,9 +1,9 @@
 //! Every log line about a request carries its id, method, route and organization.
 
 use serde_json::{Value, json};
-use tributary_testkit::{Answer, Database, ServerProcess, on_both_engines};
+use tributary_testkit::{ServerProcess, TestDatabase, TestResponse, on_both_engines};
 
-fn id(answer: &Answer) -> String {
+fn id(answer: &TestResponse) -> String {
     answer.headers["x-request-id"].to_str().unwrap().to_owned()
 }
 
@@ -15,7 +15,7 @@ fn errors(log: &str) -> Vec<&str> {
 on_both_engines! {
     async fn a_storage_error_is_logged_with_the_id_of_its_request(engine: Engine) {
         for format in ["text", "json"] {
-            let database = Database::new(engine).await;
+            let database = TestDatabase::new(engine).await;
             // Spans are there whatever the level.
             let settings = [("TRIBUTARY_LOG__FORMAT", format), ("TRIBUTARY_LOG__LEVEL", "error")];
             let server = ServerProcess::start_with(&database, &settings).await;
@@ -24,7 +24,7 @@ on_both_engines! {
             let app = app.data()["id"].as_str().unwrap().to_owned();
             let organization = ServerProcess::run(&database, &["admin", "organization", "list"]).unwrap();
             let organization = organization.split_whitespace().next().unwrap();
-            database.beside().await.run("alter table links rename to links_gone").await;
+            database.direct_connection().await.run("alter table links rename to links_gone").await;
 
             let read = server.call("GET", &format!("/api/v1/apps/{app}/links"), &key, None).await.expect(503);
             let written = server.call("POST", &format!("/api/v1/apps/{app}/links"), &key, Some(json!({"name": "Spring"}))).await.expect(503);
@@ -52,9 +52,9 @@ on_both_engines! {
     }
 
     async fn what_a_worker_logs_names_it(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
-        database.beside().await.run("alter table queues rename to queues_gone").await;
+        database.direct_connection().await.run("alter table queues rename to queues_gone").await;
         let begun = std::time::Instant::now();
         let named = |log: &str| log.lines().any(|line| line.contains("WARN") && line.contains("worker{worker=\"paused\"}"));
         while !named(&server.log()) {

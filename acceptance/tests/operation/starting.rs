@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
-use tributary_testkit::{Database, Engine, ServerProcess};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// How long the server may take to say that it tries again.
 const LOG_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -31,7 +31,7 @@ async fn pass_on(from: SocketAddr, to: SocketAddr) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_is_unreachable_at_the_start_is_waited_for() {
-    let database = Database::new(Engine::Postgres).await;
+    let database = TestDatabase::new(Engine::Postgres).await;
     let url = reqwest::Url::parse(&database.url()).unwrap();
     let host = url.host_str().unwrap();
     let port = url.port().unwrap_or(5432);
@@ -59,7 +59,7 @@ async fn a_database_that_is_unreachable_at_the_start_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_waits_for_its_database_can_be_stopped() {
-    let database = Database::new(Engine::Postgres).await;
+    let database = TestDatabase::new(Engine::Postgres).await;
     let url = format!("postgres://someone:canary@{}/x", free_address());
     let mut server = ServerProcess::spawn(&database, &[("TRIBUTARY_DATABASE_URL", &url)]);
     let begun = Instant::now();
@@ -74,9 +74,9 @@ async fn a_server_that_waits_for_its_database_can_be_stopped() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_signal_to_stop_drains() {
     for signal in ["TERM", "INT", "HUP"] {
-        let database = Database::new(Engine::Sqlite).await;
+        let database = TestDatabase::new(Engine::Sqlite).await;
         let server = ServerProcess::start(&database).await;
-        let status = server.end_with(signal);
+        let status = server.signal_and_wait(signal);
         assert_eq!(
             (status.code(), status.signal()),
             (Some(0), None),
@@ -87,7 +87,7 @@ async fn every_signal_to_stop_drains() {
 
 #[test]
 fn a_lost_secret_key_is_reported_and_no_new_one_is_written() {
-    let folder = Database::folder_for_a_test();
+    let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     let environment = [
         ("TRIBUTARY_DATA_DIR", data),

@@ -7,7 +7,7 @@ pub(crate) use place::Place;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tributary_testkit::{Answer, TestServer};
+use tributary_testkit::{TestResponse, TestServer};
 
 /// What a route asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -432,7 +432,7 @@ impl Route {
         place: &Place,
         key: &str,
         body: Option<Value>,
-    ) -> Answer {
+    ) -> TestResponse {
         let mut request = self.request(server, place, key);
         if let Some(body) = body {
             request = request

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, Permission};
 use tributary_domain::report::Figures;
-use tributary_testkit::{Answer, TestServer, on_both_engines};
+use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
 /// How long an engine is tried, and how many cases at least, however slow the machine is.
 const TIME: Duration = Duration::from_secs(18);
@@ -102,7 +102,7 @@ fn decimal(micros: i64, short: bool) -> String {
     }
 }
 
-fn outcome(answer: &Answer) -> Outcome {
+fn outcome(answer: &TestResponse) -> Outcome {
     match answer.status.as_u16() {
         202 if answer.data()["duplicate"] == true => Outcome::Duplicate,
         202 => Outcome::Accepted,

@@ -118,7 +118,7 @@ on_both_engines! {
             refused(&header).await;
         }
         server.get("/api/v1/apps", &key).await.expect(200);
-        let origin = tributary_domain::audit::Origin {
+        let origin = tributary_domain::audit::AuditContext {
             actor: tributary_domain::access::Actor::Operator,
             address: None,
             request_id: None,

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tributary_testkit::{Answer, TestServer, on_both_engines};
+use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
 async fn patch_if_match(
     server: &TestServer,
@@ -10,7 +10,7 @@ async fn patch_if_match(
     key: &str,
     tag: &str,
     body: Value,
-) -> Answer {
+) -> TestResponse {
     let request = server
         .request(Method::PATCH, path)
         .bearer_auth(key)

@@ -2,7 +2,7 @@
 
 use crate::routes::{Needs, Place, ROUTES, Route};
 use serde_json::json;
-use tributary_testkit::{Settings, TestServer, on_both_engines};
+use tributary_testkit::{TestServer, TestServerSettings, on_both_engines};
 
 on_both_engines! {
     async fn every_change_over_rest_leaves_a_line(engine: Engine) {
@@ -39,7 +39,7 @@ on_both_engines! {
 
     async fn who_what_when_from_where(engine: Engine) {
         let proxy = "127.0.0.1".parse().unwrap();
-        let settings = Settings { proxies: vec![proxy], ..Settings::default() };
+        let settings = TestServerSettings { proxies: vec![proxy], ..TestServerSettings::default() };
         let server = TestServer::start_with(engine, settings).await;
         let key = server.full_key().await;
         let path = server.app(&key).await;

@@ -8,7 +8,7 @@ use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
 use tributary_domain::billing::certificate::Roots;
-use tributary_testkit::{Answer, Engine, Settings, TestServer, on_both_engines};
+use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings, on_both_engines};
 
 const LEAF_MARK: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x0b, 0x01];
 const INTERMEDIATE_MARK: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x02, 0x01];
@@ -191,9 +191,9 @@ fn notification(kind: &str, subtype: Option<&str>, id: &str, bought: &Value) -> 
 }
 
 async fn server(engine: Engine) -> TestServer {
-    let settings = Settings {
+    let settings = TestServerSettings {
         store_roots: Roots::of(vec![Signer::apple().chain[2].clone()]),
-        ..Settings::default()
+        ..TestServerSettings::default()
     };
     TestServer::start_with(engine, settings).await
 }
@@ -205,7 +205,7 @@ async fn shop(server: &TestServer) -> Shop<'_> {
     shop
 }
 
-async fn post(shop: &Shop<'_>, signed: &str) -> Answer {
+async fn post(shop: &Shop<'_>, signed: &str) -> TestResponse {
     shop.post(
         "appstore",
         &[],

@@ -190,7 +190,7 @@ on_both_engines! {
         };
         assert_eq!(qualified().await, ["qualified_trial:revenuecat:paid"], "at once, since it is paid for");
         let settle = async || {
-            use tributary_domain::outside::Clock as _;
+            use tributary_domain::runtime::Clock as _;
             server.store.settle_trials(server.clock.now(), 100).await.unwrap()
         };
         server.clock.advance(Duration::from_mins(119));

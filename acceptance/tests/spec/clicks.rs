@@ -8,7 +8,9 @@ use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_testkit::{Answer, Beside, Settings, TestServer, on_both_engines};
+use tributary_testkit::{
+    DirectConnection, TestResponse, TestServer, TestServerSettings, on_both_engines,
+};
 
 pub(crate) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) \
      AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
@@ -57,11 +59,11 @@ impl Shop {
     }
 
     /// Taps as a browser does.
-    pub(crate) async fn tap(&self, path: &str, user_agent: &str) -> Answer {
+    pub(crate) async fn tap(&self, path: &str, user_agent: &str) -> TestResponse {
         self.tap_with(path, &[("user-agent", user_agent)]).await
     }
 
-    pub(crate) async fn tap_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn tap_with(&self, path: &str, headers: &[(&str, &str)]) -> TestResponse {
         let request = self.server.request(Method::GET, path);
         let request = headers.iter().fold(request, |request, (name, value)| {
             request.header(*name, *value)
@@ -73,8 +75,8 @@ impl Shop {
         AppId::parse(self.app.rsplit('/').next().unwrap()).unwrap()
     }
 
-    pub(crate) async fn beside(&self) -> Beside {
-        self.server.database.beside().await
+    pub(crate) async fn beside(&self) -> DirectConnection {
+        self.server.database.direct_connection().await
     }
 
     /// A column of every click, oldest first.
@@ -87,7 +89,7 @@ impl Shop {
     }
 }
 
-pub(crate) fn location(answer: &Answer) -> &str {
+pub(crate) fn location(answer: &TestResponse) -> &str {
     answer.header("location").unwrap_or_default()
 }
 
@@ -102,9 +104,9 @@ fn token(shop: &Shop, text: &str) -> String {
         })
         .unwrap_or_default();
     let read = ClickTokens::new(&Keyring::new([7; 32]))
-        .read(&format!("clk_{token}"))
+        .verify(&format!("clk_{token}"))
         .unwrap();
-    assert!(read.is_of(shop.app_id()));
+    assert!(read.belongs_to(shop.app_id()));
     hex(read.click.as_bytes())
 }
 
@@ -134,7 +136,7 @@ on_both_engines! {
     }
 
     async fn a_click_is_recorded_with_what_its_url_and_headers_say(engine: Engine) {
-        let settings = Settings { proxies: vec![IpAddr::from([127, 0, 0, 1])], ..Settings::default() };
+        let settings = TestServerSettings { proxies: vec![IpAddr::from([127, 0, 0, 1])], ..TestServerSettings::default() };
         let shop = Shop::open(TestServer::start_with(engine, settings).await).await;
         let own = json!({"network": "network_a", "campaign": {"id": "7", "name": "Spring"}});
         shop.link("spring", own).await;
@@ -314,7 +316,7 @@ on_both_engines! {
         let link = shop.funnel("funnel", "https://example.com/?ar_click_id=old").await;
         shop.link("spring", json!({})).await;
         let beside = shop.beside().await;
-        beside.hold_clicks().await;
+        beside.lock_clicks().await;
         // It gives up after two seconds; a wait for the lock would take five.
         let in_time = |begun: Instant| assert!(begun.elapsed() < Duration::from_millis(4_500), "{:?}", begun.elapsed());
         let begun = Instant::now();
@@ -326,7 +328,7 @@ on_both_engines! {
         let answer = shop.tap("/c/spring", ANDROID).await.expect(302);
         in_time(begun);
         assert_eq!(location(&answer), "https://play.google.com/store/apps/details?id=com.example.runner");
-        beside.let_go().await;
+        beside.unlock_clicks().await;
         let mut answer = shop.tap("/w/funnel", ANDROID).await.expect(302);
         for _ in 0..20 {
             // Whoever waited for the lock comes first.

@@ -9,8 +9,8 @@ use crate::website::{START, Website, with};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tributary_domain::access::{Environment, Permission};
-use tributary_domain::forwarding::Verdict;
-use tributary_testkit::{Database, ServerProcess, TestServer, on_both_engines};
+use tributary_domain::forwarding::AttemptVerdict;
+use tributary_testkit::{ServerProcess, TestDatabase, TestServer, on_both_engines};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -77,7 +77,7 @@ on_both_engines! {
         let site = Website::open(&server).await;
         connect(&site).await;
         site.accepted(&site.purchase("order-1", "1")).await;
-        let waits = Outcome { ends: None, verdict: Verdict::Retry, state: |_, _| {} };
+        let waits = Outcome { ends: None, verdict: AttemptVerdict::Retry, state: |_, _| {} };
         settle(&server, &site.app, &waits).await;
         let one = found(&site, "").await.remove(0);
         assert_eq!((&one["status"], &one["attemptsMade"]), (&json!("pending"), &json!(1)));
@@ -133,7 +133,7 @@ on_both_engines! {
     }
 
     async fn a_network_that_is_away_leaves_its_deliveries_pending(engine: Engine) {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let away = [
             ("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", "http://127.0.0.1:9"),
             ("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),

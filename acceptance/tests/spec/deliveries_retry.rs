@@ -4,7 +4,7 @@ use crate::outbox::{Outcome, connect, settle};
 use crate::website::{START, Website, with};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_testkit::{TestServer, on_both_engines};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -12,7 +12,7 @@ const DAY: i64 = 24 * 60 * 60 * 1_000;
 /// An end that an operator may not be content with.
 fn ended(status: DeliveryStatus) -> Outcome {
     Outcome {
-        verdict: Verdict::Unknown,
+        verdict: AttemptVerdict::Unknown,
         ends: Some((status, None)),
         state: |_, _| {},
     }

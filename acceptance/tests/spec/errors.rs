@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tributary_api::{Code, RateSettings, Timeouts};
 use tributary_domain::access::{Environment, Permission};
-use tributary_testkit::{Answer, Settings, TestServer, on_both_engines};
+use tributary_testkit::{TestResponse, TestServer, TestServerSettings, on_both_engines};
 
 /// Checks the envelope and gives the code.
-fn code_of(answer: &Answer) -> String {
+fn code_of(answer: &TestResponse) -> String {
     let body = answer.json();
     let error = &body["error"];
     let code = error["code"].as_str().unwrap();
@@ -25,7 +25,7 @@ fn code_of(answer: &Answer) -> String {
         known.status().as_u16(),
         "{answer:?}"
     );
-    assert_eq!(error["retryable"], known.retryable(), "{answer:?}");
+    assert_eq!(error["retryable"], known.is_retryable(), "{answer:?}");
     assert_eq!(
         error["requestId"].as_str(),
         answer.header("x-request-id"),
@@ -58,7 +58,7 @@ async fn stalled_body(server: &TestServer, key: &str) -> String {
 }
 
 /// A website event for each code that only these are refused with.
-async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str, Answer)> {
+async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str, TestResponse)> {
     let site = Website::open_at(&format!("http://{}", server.address), key).await;
     let organic = site.tap(&site.link, "").await;
     site.accepted(&site.purchase("paid", "10")).await;
@@ -102,7 +102,7 @@ async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str
 }
 
 /// A delivery that is tried again while it waits to be tried again.
-async fn retried_twice(server: &TestServer, key: &str) -> Answer {
+async fn retried_twice(server: &TestServer, key: &str) -> TestResponse {
     let place = Place::with_website(server, key).await;
     let delivery = format!("/api/v1/apps/{}/deliveries/{}", place.app, place.delivery);
     let retry = format!("{delivery}/retry");
@@ -112,10 +112,10 @@ async fn retried_twice(server: &TestServer, key: &str) -> Answer {
 
 on_both_engines! {
     async fn every_code_is_provoked(engine: Engine) {
-        let settings = Settings {
+        let settings = TestServerSettings {
             rates: RateSettings { per_key: 0, per_address: 0, failures_per_minute: 50 },
             timeouts: Timeouts { body: Duration::from_secs(3), request: Duration::from_secs(30) },
-            ..Settings::default()
+            ..TestServerSettings::default()
         };
         let mut server = TestServer::start_with(engine, settings).await;
         let organization = server.organization("Example").await;
@@ -128,7 +128,7 @@ on_both_engines! {
         let other = server.app(&full).await;
         let sdk_key = server.get(&app, &full).await.data()["sdk"]["liveKey"].as_str().unwrap().to_owned();
         let mut provoked = BTreeSet::new();
-        let mut see = |answer: Answer, code: &str| {
+        let mut see = |answer: TestResponse, code: &str| {
             assert_eq!(code_of(&answer), code, "{answer:?}");
             provoked.insert(code.to_owned());
         };

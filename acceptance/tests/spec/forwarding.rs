@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tributary_domain::vocabulary::digest::{Digest, hex};
-use tributary_simulator::Network;
+use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
 /// Until everything of one app has been sent.
@@ -24,14 +24,17 @@ const MAP: [(&str, &str, &str); 8] = [
 ];
 
 /// What each network calls the events of the SDK.
-fn expected(network: Network) -> BTreeSet<String> {
+fn expected(network: SimulatedNetwork) -> BTreeSet<String> {
     let names = MAP.into_iter().map(|(_, a_and_c, b)| match network {
-        Network::NetworkA | Network::NetworkC => a_and_c,
-        Network::NetworkB => b,
-        Network::NetworkD => "",
+        SimulatedNetwork::NetworkA | SimulatedNetwork::NetworkC => a_and_c,
+        SimulatedNetwork::NetworkB => b,
+        SimulatedNetwork::NetworkD => "",
     });
     let of_d = ["order_created", "registration_completed"];
-    let names = names.chain(of_d.into_iter().filter(|_| network == Network::NetworkD));
+    let names = names.chain(
+        of_d.into_iter()
+            .filter(|_| network == SimulatedNetwork::NetworkD),
+    );
     names
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
@@ -79,7 +82,7 @@ on_both_engines! {
             assert_eq!(standing.keys().collect::<Vec<_>>(), ["delivered"], "{network:?}");
             assert_eq!(simulated.names(network, &account), expected(network), "{network:?}");
             let received = simulated.received(network, &account);
-            let rows = if network == Network::NetworkD { 2 } else { MAP.len() };
+            let rows = if network == SimulatedNetwork::NetworkD { 2 } else { MAP.len() };
             assert_eq!(received.len(), rows, "each event once, under an id of its own: {network:?}");
             assert!(received.iter().all(|one| one["counted"] == 1 && one["times"] == 1), "{network:?}");
             let stays = site.logged("e-boss_defeated").await;
@@ -113,9 +116,9 @@ on_both_engines! {
             assert_eq!(settled(&site, SOON).await, BTreeMap::from([("delivered".to_owned(), 3)]), "{network:?}");
             let names = simulated.names(network, &account);
             let expected = match network {
-                Network::NetworkA | Network::NetworkC => ["CompleteRegistration", "Purchase", "StartTrial"],
-                Network::NetworkB => ["purchase", "sign_up", "start_trial"],
-                Network::NetworkD => ["order_created", "registration_completed", "trial_started"],
+                SimulatedNetwork::NetworkA | SimulatedNetwork::NetworkC => ["CompleteRegistration", "Purchase", "StartTrial"],
+                SimulatedNetwork::NetworkB => ["purchase", "sign_up", "start_trial"],
+                SimulatedNetwork::NetworkD => ["order_created", "registration_completed", "trial_started"],
             };
             assert_eq!(names, expected.map(str::to_owned).into(), "{network:?}");
             for (id, reason) in [
@@ -134,7 +137,7 @@ on_both_engines! {
         const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
         let hash = |id: &str| hex(Digest::of(id.as_bytes()).as_bytes());
         let simulated = Simulated::start(engine).await;
-        for (number, network) in [Network::NetworkA, Network::NetworkC, Network::NetworkD].into_iter().enumerate() {
+        for (number, network) in [SimulatedNetwork::NetworkA, SimulatedNetwork::NetworkC, SimulatedNetwork::NetworkD].into_iter().enumerate() {
             let site = simulated.site(network).await;
             let account = simulated.connect(&site, network, number).await;
             let sdk_key = installed(&site, network, UPPER).await;
@@ -157,9 +160,9 @@ on_both_engines! {
 
     async fn enabling_an_integration_sends_nothing_that_was_accepted_before(engine: Engine) {
         let simulated = Simulated::start(engine).await;
-        let site = simulated.site(Network::NetworkA).await;
+        let site = simulated.site(SimulatedNetwork::NetworkA).await;
         site.accepted(&fresh(&site.purchase("before", "10"))).await;
-        let account = simulated.connect(&site, Network::NetworkA, 1).await;
+        let account = simulated.connect(&site, SimulatedNetwork::NetworkA, 1).await;
         site.accepted(&fresh(&site.purchase("after", "10"))).await;
         // A name that is mapped later.
         site.accepted(&fresh(&site.priced("cart-1", "checkout_started", "5"))).await;
@@ -171,16 +174,16 @@ on_both_engines! {
         let ids: BTreeSet<String> = crate::networks::deliveries(&site).await.iter()
             .map(|one| one["eventId"].as_str().unwrap().to_owned()).collect();
         assert_eq!(ids, ["after", "cart-2"].map(str::to_owned).into());
-        assert_eq!(simulated.received(Network::NetworkA, &account).len(), 2);
+        assert_eq!(simulated.received(SimulatedNetwork::NetworkA, &account).len(), 2);
         let before = site.logged("before").await;
         assert_eq!(reasons(&before)["network_a"], "integration_disabled");
     }
 
     async fn test_events_are_never_forwarded(engine: Engine) {
         let simulated = Simulated::start(engine).await;
-        let site = simulated.site(Network::NetworkA).await;
+        let site = simulated.site(SimulatedNetwork::NetworkA).await;
         let all = json!({"scope": "all"});
-        simulated.connect(&site, Network::NetworkA, 1).await;
+        simulated.connect(&site, SimulatedNetwork::NetworkA, 1).await;
         site.call("PATCH", "/integrations/network_a", all).await.expect(200);
         let app = site.call("GET", "", Value::Null).await.expect(200).data();
         let test_key = app["sdk"]["testKey"].as_str().unwrap().to_owned();

@@ -5,7 +5,7 @@ use crate::website::Website;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tributary_domain::forwarding::Verdict;
+use tributary_domain::forwarding::AttemptVerdict;
 use tributary_testkit::{TestServer, on_both_engines};
 
 async fn network_a(site: &Website) -> Value {
@@ -73,7 +73,7 @@ on_both_engines! {
         connect(&site).await;
         site.accepted(&site.purchase("a", "1")).await;
         let refused = Outcome {
-            verdict: Verdict::Pause, ends: None,
+            verdict: AttemptVerdict::Pause, ends: None,
             state: |state, at| state.pause(at, "190", Some("Invalid OAuth access token".to_owned())),
         };
         settle(&server, &site.app, &refused).await;
@@ -104,8 +104,8 @@ on_both_engines! {
         connect(&site).await;
         site.accepted(&site.purchase("a", "1")).await;
         let away = Outcome {
-            verdict: Verdict::Retry, ends: None,
-            state: |state, at| (0..5).for_each(|_| state.failed(at, None, 0)),
+            verdict: AttemptVerdict::Retry, ends: None,
+            state: |state, at| (0..5).for_each(|_| state.record_failure(at, None, 0)),
         };
         settle(&server, &site.app, &away).await;
         let one = network_a(&site).await;

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::time::Duration;
-use tributary_testkit::{Answer, Settings, TestServer, on_both_engines};
+use tributary_testkit::{TestResponse, TestServer, TestServerSettings, on_both_engines};
 
 /// What stands between two texts.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
@@ -16,7 +16,7 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     rest.split_once(after).unwrap().0
 }
 
-async fn post_hints(shop: &Shop, path: &str, body: &Value) -> Answer {
+async fn post_hints(shop: &Shop, path: &str, body: &Value) -> TestResponse {
     let request = shop.server.request(Method::POST, path);
     let request = request
         .header("content-type", "application/json")
@@ -29,7 +29,7 @@ fn hints(app: &str) -> Value {
     json!({"app": app, "timezone": "Europe/Berlin", "screen": screen})
 }
 
-async fn file(server: &TestServer, name: &str, headers: &[(&str, &str)]) -> Answer {
+async fn file(server: &TestServer, name: &str, headers: &[(&str, &str)]) -> TestResponse {
     let request = server.request(Method::GET, &format!("/.well-known/{name}"));
     let request = headers.iter().fold(request, |request, (name, value)| {
         request.header(*name, *value)
@@ -132,11 +132,11 @@ on_both_engines! {
         let shop = Shop::open(TestServer::start(engine).await).await;
         shop.link("spring", json!({})).await;
         let beside = shop.beside().await;
-        beside.hold_clicks().await;
+        beside.lock_clicks().await;
         let page = shop.tap("/g/spring", ANDROID).await.expect(200).text;
         assert!(page.contains("details?id=com.example.runner\""), "{page}");
         assert!(!page.contains("data-hints") && !page.contains("clk_"), "{page}");
-        beside.let_go().await;
+        beside.unlock_clicks().await;
     }
 
     async fn association_files_are_each_hosts_own(engine: Engine) {
@@ -171,7 +171,7 @@ on_both_engines! {
         assert_eq!(answer.json(), apple(json!(["ABCDE12345.com.example.own"])));
 
         let fingerprint = ["AB"; 32].join(":");
-        let packages = |answer: Answer| -> Vec<String> {
+        let packages = |answer: TestResponse| -> Vec<String> {
             assert_eq!(answer.header("content-type"), Some("application/json"));
             let statements = answer.json();
             let package = |statement: &Value| {
@@ -195,7 +195,7 @@ on_both_engines! {
     }
 
     async fn behind_a_proxy_the_host_is_the_one_it_was_asked_for(engine: Engine) {
-        let settings = Settings { proxies: vec![IpAddr::from([127, 0, 0, 1])], ..Settings::default() };
+        let settings = TestServerSettings { proxies: vec![IpAddr::from([127, 0, 0, 1])], ..TestServerSettings::default() };
         let server = TestServer::start_with(engine, settings).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;

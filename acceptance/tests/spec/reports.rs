@@ -9,7 +9,7 @@ use std::time::Duration;
 use tributary_domain::access::{AppsRead, Authorized, Environment, Permission};
 use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_testkit::{Ad, Engine, Month, TestServer, on_both_engines};
+use tributary_testkit::{AdLink, Engine, SampleApp, TestServer, on_both_engines};
 
 /// 2026-03-15T00:00:00Z: two weeks before the clocks of Europe are put forward, and one after those of America.
 /// Reads a column of an event.
@@ -38,7 +38,7 @@ struct Scene {
     organization: OrganizationId,
     key: String,
     app: String,
-    month: Month,
+    month: SampleApp,
 }
 
 impl Scene {
@@ -55,7 +55,7 @@ impl Scene {
         for number in 0..4 {
             let body =
                 json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
-            links.push(Ad {
+            links.push(AdLink {
                 link: link(&server, &app, &key, body).await,
                 network: None,
             });
@@ -65,7 +65,7 @@ impl Scene {
         let id = AppId::parse(app.rsplit('/').next().unwrap()).unwrap();
         let reader: Authorized<AppsRead> = Authorized::operator(organization);
         let rules = server.store.app(&reader, id).await.unwrap().attribution;
-        let month = Month {
+        let month = SampleApp {
             app: id,
             rules,
             links,
@@ -76,7 +76,7 @@ impl Scene {
             events,
             seed: 7,
         };
-        month.take(&server.store).await.unwrap();
+        month.apply(&server.store).await.unwrap();
         // Into April.
         server.clock.advance(Duration::from_hours(24 * 100));
         Self {
@@ -244,8 +244,8 @@ on_both_engines! {
         assert!(days.len() >= DAYS as usize);
         for day in days {
             let rebuilt = store.rebuild_rollups(day).await.unwrap();
-            assert_eq!(rebuilt.wrong, 0, "{day:?} {rebuilt:?}");
-            assert!(rebuilt.right > 0, "{day:?}");
+            assert_eq!(rebuilt.corrected_rows, 0, "{day:?} {rebuilt:?}");
+            assert!(rebuilt.correct_rows > 0, "{day:?}");
         }
         let recorded = scene.recorded().await;
         scene.compare(&recorded, &["day", "network"], &[], (FROM, TO), "UTC").await;
@@ -344,10 +344,10 @@ on_both_engines! {
         assert_eq!(stats.expect(200).json()["data"], json!([]));
         let export = scene.server.get(&format!("{}/export?format=ndjson&from={FROM}&to={TO}", scene.app), &test).await;
         assert_eq!(export.expect(200).text, "");
-        let test_month = Month { environment: Environment::Test, seed: 8, days: 3, ..scene.month.clone() };
+        let test_month = SampleApp { environment: Environment::Test, seed: 8, days: 3, ..scene.month.clone() };
         let steps = test_month.day(0).into_iter().flatten();
-        for step in steps.filter(|step| matches!(step, tributary_testkit::Step::Configure(_))) {
-            step.take(&*scene.server.store).await.unwrap();
+        for step in steps.filter(|step| matches!(step, tributary_testkit::SampleAction::Configure(_))) {
+            step.apply(&*scene.server.store).await.unwrap();
         }
         let stats = scene.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", scene.app), &test).await;
         assert!(stats.expect(200).json()["meta"]["totals"]["installs"].as_i64().unwrap() > 0);

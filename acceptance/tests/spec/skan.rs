@@ -3,7 +3,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tributary_testkit::{Answer, TestServer, on_both_engines};
+use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
 fn document(fine: u64) -> Value {
     json!({
@@ -28,7 +28,7 @@ async fn put(
     key: &str,
     tag: Option<&str>,
     body: &Value,
-) -> Answer {
+) -> TestResponse {
     let mut request = server.request(Method::PUT, path).bearer_auth(key);
     if let Some(tag) = tag {
         request = request.header("if-match", tag);

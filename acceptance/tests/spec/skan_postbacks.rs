@@ -2,7 +2,7 @@
 
 use crate::postbacks::{
     ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit,
-    advertised, changed, envelope, list, post, server, signed, skadnetwork, totals, vectors,
+    advertised, jws_postback, list, post, server, sign, skadnetwork, totals, vectors, with_fields,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -159,7 +159,9 @@ fn broken() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         (
             "a payload of no postback",
             ADATTRIBUTIONKIT,
-            envelope(PRODUCTION, &json!([])).to_string().into_bytes(),
+            jws_postback(PRODUCTION, &json!([]))
+                .to_string()
+                .into_bytes(),
         ),
     ];
     for field in [
@@ -255,7 +257,7 @@ on_both_engines! {
         assert_eq!((&found[0]["signature"], &found[0]["counted"], &found[0]["conflicting"]), (&json!("valid"), &json!(false), &json!(true)));
         assert_eq!(totals(&server, &app, &key).await, before.1);
         for index in [1, 2] {
-            let later = changed(skadnetwork(1), &json!({
+            let later = with_fields(skadnetwork(1), &json!({
                 "postback-sequence-index": index, "conversion-value": null, "coarse-conversion-value": "high", "source-identifier": "39",
             }));
             post(&server, SKADNETWORK, later.to_string()).await.expect(200);
@@ -279,7 +281,7 @@ on_both_engines! {
         post(&server, ADATTRIBUTIONKIT, other_kid.to_string()).await.expect(400);
         other_kid["jws-string"] = json!(shortened(&adattributionkit(PRODUCTION, 3)));
         post(&server, ADATTRIBUTIONKIT, other_kid.to_string()).await.expect(200);
-        let unknown = changed(skadnetwork(9), &json!({"version": "10.0"}));
+        let unknown = with_fields(skadnetwork(9), &json!({"version": "10.0"}));
         post(&server, SKADNETWORK, unknown.to_string()).await.expect(200);
         assert_eq!(list(&server, &app, &key, "signature=invalid").await.len(), bodies.len() + 1);
         assert_eq!(list(&server, &app, &key, "signature=unverifiable").await.len(), 2);
@@ -297,7 +299,7 @@ on_both_engines! {
         let key = server.full_key().await;
         let app = advertised(&server, &key, APP_STORE_ID).await;
         post(&server, ADATTRIBUTIONKIT, adattributionkit(DEVELOPMENT, 1).to_string()).await.expect(200);
-        let test = changed(skadnetwork(2), &json!({"source-app-id": 0, "conversion-value": 0}));
+        let test = with_fields(skadnetwork(2), &json!({"source-app-id": 0, "conversion-value": 0}));
         post(&server, SKADNETWORK, test.to_string()).await.expect(200);
         post(&server, ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, 3).to_string()).await.expect(200);
         assert_eq!(list(&server, &app, &key, "").await.len(), 3);
@@ -341,7 +343,7 @@ on_both_engines! {
             server.send(server.request(Method::PUT, door)).await.expect(405);
         }
         assert_eq!(list(&server, &app, &key, "").await.len(), 0);
-        let body = signed(skadnetwork(1)).to_string();
+        let body = sign(skadnetwork(1)).to_string();
         for (number, content_type) in ["application/json", "text/plain", "application/octet-stream", ""].iter().enumerate() {
             let request = server.request(Method::POST, SKADNETWORK).header("content-type", *content_type);
             server.send(request.body(body.replace("bbe4-0", &format!("bbe4-{number}")))).await.expect(200);

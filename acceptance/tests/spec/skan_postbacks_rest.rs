@@ -1,8 +1,8 @@
 //! `/api/v1/apps/{appId}/skan/…`: postbacks as people see them, their figures, and trying documents out.
 
 use crate::postbacks::{
-    ADATTRIBUTIONKIT, APP_STORE_ID, PRODUCTION, SKADNETWORK, adattributionkit, advertised, changed,
-    list, post, server, skadnetwork,
+    ADATTRIBUTIONKIT, APP_STORE_ID, PRODUCTION, SKADNETWORK, adattributionkit, advertised, list,
+    post, server, skadnetwork, with_fields,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn many(server: &TestServer) -> usize {
             for network in ["example123.skadnetwork", "Other.skadnetwork"] {
                 number += 1;
                 let fields = json!({"source-identifier": source, "ad-network-id": network, "did-win": number % 7 != 0});
-                let body = changed(changed(skadnetwork(number), &fields), &value);
+                let body = with_fields(with_fields(skadnetwork(number), &fields), &value);
                 post(server, SKADNETWORK, body.to_string())
                     .await
                     .expect(200);
@@ -73,13 +73,13 @@ on_both_engines! {
         put(&server, &app, &key, &document("Paid", "purchase")).await;
         server.clock.advance(DAY);
         post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
-        post(&server, SKADNETWORK, changed(skadnetwork(2), &json!({"conversion-value": 0})).to_string()).await.expect(200);
-        post(&server, SKADNETWORK, changed(skadnetwork(3), &json!({"conversion-value": null})).to_string()).await.expect(200);
-        post(&server, SKADNETWORK, changed(skadnetwork(4), &json!({"conversion-value": 5})).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, with_fields(skadnetwork(2), &json!({"conversion-value": 0})).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, with_fields(skadnetwork(3), &json!({"conversion-value": null})).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, with_fields(skadnetwork(4), &json!({"conversion-value": 5})).to_string()).await.expect(200);
         put(&server, &app, &key, &document("Trial", "start_trial")).await;
         server.clock.advance(DAY);
         post(&server, SKADNETWORK, skadnetwork(5).to_string()).await.expect(200);
-        post(&server, SKADNETWORK, changed(skadnetwork(6), &json!({"conversion-value": 0})).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, with_fields(skadnetwork(6), &json!({"conversion-value": 0})).to_string()).await.expect(200);
         server.clock.advance(49 * DAY);
         post(&server, SKADNETWORK, skadnetwork(7).to_string()).await.expect(200);
         let path = format!("{app}/skan/stats?groupBy=meaning&from=2026-01-01");
@@ -209,7 +209,7 @@ on_both_engines! {
         assert_eq!(names, [&json!("Subscribed"), &json!("Bought")]);
         server.clock.advance(DAY * 2);
         assert_eq!(decoded(5).await["readings"][0]["events"], json!(["subscribe"]));
-        let withheld = changed(skadnetwork(6), &json!({"conversion-value": null}));
+        let withheld = with_fields(skadnetwork(6), &json!({"conversion-value": null}));
         post(&server, SKADNETWORK, withheld.to_string()).await.expect(200);
         assert_eq!(list(&server, &app, &key, "").await[0]["decoded"]["status"], "withheld");
         let versions = server.get(&format!("{app}/skan/versions"), &key).await.expect(200).data();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tributary_domain::access::{Environment, Permission};
-use tributary_testkit::{Answer, Engine, Settings, TestServer, on_both_engines};
+use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings, on_both_engines};
 
 /// A phone that says which it is.
 const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
@@ -31,9 +31,9 @@ pub(super) struct Sdk {
 impl Sdk {
     /// The server trusts this machine's word on where a request comes from.
     pub(super) async fn start(engine: Engine) -> Self {
-        let settings = Settings {
+        let settings = TestServerSettings {
             proxies: vec!["127.0.0.1".parse().unwrap()],
-            ..Settings::default()
+            ..TestServerSettings::default()
         };
         let server = TestServer::start_with(engine, settings).await;
         let organization = server.organization("Example").await;
@@ -101,7 +101,7 @@ impl Sdk {
     }
 
     /// Calls a door.
-    pub(super) async fn call(&self, door: &str, sdk_key: &str, body: &Value) -> Answer {
+    pub(super) async fn call(&self, door: &str, sdk_key: &str, body: &Value) -> TestResponse {
         let request = self
             .server
             .request(Method::POST, &format!("/api/track/{door}"));
@@ -308,7 +308,7 @@ on_both_engines! {
         let sdk = Sdk::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let agents = async || {
-            let rows = sdk.server.database.beside().await.rows("select user_agent from clicks").await;
+            let rows = sdk.server.database.direct_connection().await.rows("select user_agent from clicks").await;
             rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>()
         };
         let agent = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15";
@@ -323,7 +323,7 @@ on_both_engines! {
         let sdk = Sdk::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let clicks = async || {
-            let rows = sdk.server.database.beside().await.rows("select count(*) from clicks").await;
+            let rows = sdk.server.database.direct_connection().await.rows("select count(*) from clicks").await;
             rows[0][0].clone().unwrap_or_default()
         };
         let url = json!({"openedUrl": "https://t.example.com/c/spring?fbclid=f1"});

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use tributary_api::RateSettings;
 use tributary_domain::access::Environment;
 use tributary_domain::access::key::{KeyKind, KeyText};
-use tributary_testkit::{Settings, TestServer, on_both_engines};
+use tributary_testkit::{TestServer, TestServerSettings, on_both_engines};
 
 on_both_engines! {
     async fn the_kill_switch_stops_everything(engine: Engine) {
@@ -138,7 +138,7 @@ on_both_engines! {
 
     async fn wrong_keys_are_held_back_and_a_key_has_a_rate(engine: Engine) {
         let rates = RateSettings { per_key: 20, per_address: 0, failures_per_minute: 20 };
-        let server = TestServer::start_with(engine, Settings { rates, ..Settings::default() }).await;
+        let server = TestServer::start_with(engine, TestServerSettings { rates, ..TestServerSettings::default() }).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
         let sdk = server.get(&app, &key).await.data()["sdk"].clone();

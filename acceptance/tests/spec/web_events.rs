@@ -130,8 +130,8 @@ on_both_engines! {
         let forged = format!("{}{}", &site.click[..site.click.len() - 1], if last == '0' { '2' } else { '0' });
         let app = AppId::parse(site.app.rsplit('/').next().unwrap()).unwrap();
         let tokens = ClickTokens::new(&Keyring::new([7; 32]));
-        let well_made = tokens.text(app, ClickId::from_bytes([9; 16]));
-        let elsewhere = ClickTokens::new(&Keyring::new([8; 32])).text(app, tokens.read(&site.click).unwrap().click);
+        let well_made = tokens.sign(app, ClickId::from_bytes([9; 16]));
+        let elsewhere = ClickTokens::new(&Keyring::new([8; 32])).sign(app, tokens.verify(&site.click).unwrap().click);
         let robot = site.tap_as(&site.link, "fbclid=f2", "facebookexternalhit/1.1").await;
         let plain = AppId::to_string(&app);
         let clicks: [&str; 8] = [

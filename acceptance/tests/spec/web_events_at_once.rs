@@ -4,7 +4,7 @@
 use crate::website::{Website, micros, with};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tributary_testkit::{Answer, Database, Engine, ServerProcess, on_both_engines};
+use tributary_testkit::{Engine, ServerProcess, TestDatabase, TestResponse, on_both_engines};
 
 /// Clients at a time.
 const CLIENTS: usize = 64;
@@ -14,12 +14,12 @@ struct Nodes {
     sites: Vec<Website>,
     /// Dropped after the sites, before the database.
     _servers: Vec<ServerProcess>,
-    _database: Database,
+    _database: TestDatabase,
 }
 
 impl Nodes {
     async fn start(engine: Engine) -> Self {
-        let database = Database::new(engine).await;
+        let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
         let mut servers = vec![ServerProcess::start(&database).await];
         if engine == Engine::Postgres {
@@ -40,7 +40,7 @@ impl Nodes {
     }
 
     /// Sends all of them at once, in turn through every server.
-    async fn send_all(&self, events: Vec<Value>) -> Vec<Answer> {
+    async fn send_all(&self, events: Vec<Value>) -> Vec<TestResponse> {
         let sends = events.into_iter().enumerate().map(|(number, event)| {
             let site = self.sites[number % self.sites.len()].clone();
             tokio::spawn(async move { site.send(&event).await })
@@ -60,7 +60,7 @@ fn from_device(event: &Value, number: usize) -> Value {
 }
 
 /// How often each outcome came: `accepted`, `duplicate`, or the code of a refusal.
-fn tally(answers: &[Answer]) -> BTreeMap<String, usize> {
+fn tally(answers: &[TestResponse]) -> BTreeMap<String, usize> {
     let mut tally = BTreeMap::new();
     for answer in answers {
         let outcome = match answer.status.as_u16() {

@@ -23,7 +23,7 @@ on_both_engines! {
     async fn readiness_shows_the_day_of_the_rate_between_dollar_and_euro(engine: Engine) {
         let server = TestServer::start(engine).await;
         let rate = |currency: &str, base, day: &str| Rate {
-            currency: Currency::stored(currency).unwrap(),
+            currency: Currency::from_stored(currency).unwrap(),
             day: Day::parse(day).unwrap(),
             base,
             units: RateValue::ONE,

@@ -65,14 +65,14 @@ const REPLAYED_JWS: u64 = 1;
 
 /// What a database must hold, or a number of requests comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tally {
+pub(super) struct PostbackMixCounts {
     pub(super) stored: u64,
     pub(super) counted: u64,
     pub(super) invalid: u64,
     pub(super) conflicting: u64,
 }
 
-impl Tally {
+impl PostbackMixCounts {
     /// What so many blocks come to.
     pub(super) fn of(blocks: u64) -> Self {
         let of = |kinds: &[Kind]| {
@@ -98,13 +98,13 @@ impl Tally {
 /// Requests that are written before they are sent: signing them costs more than sending. Behind the last they come
 /// again from the first, and are replays then.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedRequests {
     first: u64,
     /// Each with the status that it is answered with.
     requests: Vec<(Vec<u8>, u16)>,
 }
 
-impl Prepared {
+impl PreparedRequests {
     /// So many blocks, from a number on that begins one.
     pub(super) fn blocks(server: SocketAddr, first: u64, blocks: u64) -> Self {
         let numbers = first..first + blocks * BLOCK_REQUESTS;
@@ -119,7 +119,7 @@ impl Prepared {
     }
 
     /// How many of them are answered with this.
-    pub(super) fn answered_with(&self, status: u16) -> usize {
+    pub(super) fn count_with_status(&self, status: u16) -> usize {
         let all = self.requests.iter();
         all.filter(|(_, expected)| *expected == status).count()
     }
@@ -130,12 +130,12 @@ impl Prepared {
     }
 }
 
-impl Requests for Prepared {
-    fn numbered(&mut self, number: u64, _millis: i64) -> &[u8] {
+impl Requests for PreparedRequests {
+    fn request_bytes(&mut self, number: u64, _millis: i64) -> &[u8] {
         &self.at(number).0
     }
 
-    fn expected(&self, number: u64) -> u16 {
+    fn expected_status(&self, number: u64) -> u16 {
         self.at(number).1
     }
 }
@@ -215,16 +215,16 @@ mod tests {
     fn what_blocks_come_to_is_what_they_hold() {
         const BLOCKS: u64 = REPLAYED_AFTER + 3;
         let server = "127.0.0.1:1".parse().expect("an address");
-        let mut prepared = Prepared::blocks(server, 0, BLOCKS);
+        let mut prepared = PreparedRequests::blocks(server, 0, BLOCKS);
         let different: HashSet<Vec<u8>> = prepared
             .requests
             .iter()
             .filter(|(_, status)| *status == 200)
             .map(|(bytes, _)| bytes.clone())
             .collect();
-        assert_eq!(different.len() as u64, Tally::of(BLOCKS).stored);
-        assert_eq!(prepared.answered_with(400) as u64, BLOCKS);
-        let first = prepared.numbered(0, 0).to_vec();
-        assert_eq!(prepared.numbered(BLOCKS * BLOCK_REQUESTS, 0), first);
+        assert_eq!(different.len() as u64, PostbackMixCounts::of(BLOCKS).stored);
+        assert_eq!(prepared.count_with_status(400) as u64, BLOCKS);
+        let first = prepared.request_bytes(0, 0).to_vec();
+        assert_eq!(prepared.request_bytes(BLOCKS * BLOCK_REQUESTS, 0), first);
     }
 }

@@ -3,10 +3,10 @@
 //! A body is JSON, at most [`BODY_BYTES_MAX`], packed or not, and has arrived within the time the server
 //! gives it. Whatever is wrong with it is an [`ApiError`] in our own words.
 
-use crate::current::Current;
+use crate::current_document::CurrentDocument;
 use crate::error::{ApiError, Code};
 use crate::fields::Fields;
-use crate::json::{self, Node};
+use crate::json::{self, JsonNode};
 use crate::state::ApiState;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -24,7 +24,7 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// A body that was read and is JSON. What its fields are the handler asks.
 #[derive(Debug)]
-pub(crate) struct JsonBody(Node);
+pub(crate) struct JsonBody(JsonNode);
 
 impl JsonBody {
     /// Reads the fields, collecting every fault; none of it holds when there is one.
@@ -40,7 +40,7 @@ impl JsonBody {
     /// Reads the fields of a PATCH: those that carry their current value are read as absent.
     pub(crate) fn read_change<T>(
         &self,
-        current: &Current,
+        current: &CurrentDocument,
         read: impl FnOnce(&mut Fields<'_>) -> T,
     ) -> Result<T, ApiError> {
         let mut faults = Faults::new();
@@ -89,7 +89,7 @@ pub(crate) async fn read_bytes_within(
     state: &ApiState,
     limit: usize,
 ) -> Result<Bytes, ApiError> {
-    let packed = is_packed(headers)?;
+    let packed = is_gzip(headers)?;
     let read = tokio::time::timeout(state.timeouts.body, collect(body, limit)).await;
     let bytes = read.map_err(|_| {
         ApiError::new(
@@ -98,7 +98,7 @@ pub(crate) async fn read_bytes_within(
         )
     })??;
     if packed {
-        unpack(&bytes, limit)
+        decompress(&bytes, limit)
     } else {
         Ok(bytes)
     }
@@ -140,7 +140,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::new(Code::UnsupportedMediaType, message))
 }
 
-fn is_packed(headers: &HeaderMap) -> Result<bool, ApiError> {
+fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
     match headers
         .get(header::CONTENT_ENCODING)
         .map(HeaderValue::as_bytes)
@@ -167,7 +167,7 @@ async fn collect(body: Body, limit: usize) -> Result<Bytes, ApiError> {
 }
 
 /// Unpacks, counting on the way: a small body may stand for an endless one.
-fn unpack(packed: &[u8], limit: usize) -> Result<Bytes, ApiError> {
+fn decompress(packed: &[u8], limit: usize) -> Result<Bytes, ApiError> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(packed)
         .take(limit as u64 + 1)
@@ -187,14 +187,14 @@ fn unpack(packed: &[u8], limit: usize) -> Result<Bytes, ApiError> {
 
 /// A JSON answer of one object: `{"data": …}`.
 #[derive(Debug)]
-pub(crate) struct Answer<T> {
+pub(crate) struct JsonResponse<T> {
     status: StatusCode,
     data: T,
     meta: Option<serde_json::Value>,
     headers: HeaderMap,
 }
 
-impl<T: Serialize> Answer<T> {
+impl<T: Serialize> JsonResponse<T> {
     /// 200.
     pub(crate) fn ok(data: T) -> Self {
         Self {
@@ -226,7 +226,7 @@ impl<T: Serialize> Answer<T> {
     }
 
     /// With the tag that `If-Match` will name.
-    pub(crate) fn tagged(mut self, tag: &str) -> Self {
+    pub(crate) fn with_etag(mut self, tag: &str) -> Self {
         if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
             self.headers.insert(header::ETAG, tag);
         }
@@ -248,7 +248,7 @@ pub(crate) struct Envelope<T> {
     meta: Option<serde_json::Value>,
 }
 
-impl<T: Serialize> IntoResponse for Answer<T> {
+impl<T: Serialize> IntoResponse for JsonResponse<T> {
     fn into_response(self) -> Response {
         let envelope = Envelope {
             data: self.data,
@@ -297,7 +297,7 @@ mod tests {
         let packed = packer.finish().unwrap();
         assert!(packed.len() < 2_000);
         assert_eq!(
-            unpack(&packed, BODY_BYTES_MAX).unwrap_err().code(),
+            decompress(&packed, BODY_BYTES_MAX).unwrap_err().code(),
             Code::PayloadTooLarge
         );
     }
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_body_that_is_not_gzip_is_malformed() {
         assert_eq!(
-            unpack(b"{}", BODY_BYTES_MAX).unwrap_err().code(),
+            decompress(b"{}", BODY_BYTES_MAX).unwrap_err().code(),
             Code::MalformedJson
         );
     }

@@ -10,8 +10,8 @@ use axum::http::request::Parts;
 use std::sync::Arc;
 use tracing::Instrument as _;
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
-use tributary_domain::access::{Authorized, Denied, Scope, authorize};
-use tributary_domain::audit::Origin;
+use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
+use tributary_domain::audit::AuditContext;
 
 /// Somebody with a valid private key whose permission carries scope `S`.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(crate) struct Caller<S> {
 
 impl<S> Caller<S> {
     /// From where a change comes that this caller makes now.
-    pub(crate) fn origin(&self, state: &ApiState) -> Origin {
-        state.source.origin(
+    pub(crate) fn origin(&self, state: &ApiState) -> AuditContext {
+        state.runtime.origin(
             self.authorized.actor().clone(),
             Some(self.context.client.address),
             Some(self.context.client.request_id.to_string()),
@@ -50,19 +50,19 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
                 return Err(error);
             }
         };
-        context.note_key(key.id, key.organization);
+        context.record_key(key.id, key.organization);
         state
             .limits
             .count_key(key.id)
-            .inspect_err(|_| metrics::authentication("limited"))?;
-        note_use(state, &key);
+            .inspect_err(|_| metrics::count_authentication("limited"))?;
+        record_key_use(state, &key);
         let authorized = authorize::<S>(&key).inspect_err(|denied| {
-            metrics::authentication("denied");
+            metrics::count_authentication("denied");
             let scope = S::NAME.as_str();
             tracing::warn!(key = %key.id, scope, %denied, "denied");
         });
         let authorized = authorized.map_err(|denied| match denied {
-            Denied::InsufficientPermission => ApiError::new(
+            AccessDenied::InsufficientPermission => ApiError::new(
                 Code::InsufficientPermission,
                 format!(
                     "This needs a key that carries {}; this one is {}.",
@@ -70,9 +70,9 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
                     key.permission.as_str()
                 ),
             ),
-            Denied::LiveOnly => denied.into(),
+            AccessDenied::LiveOnly => denied.into(),
         })?;
-        metrics::authentication("ok");
+        metrics::count_authentication("ok");
         Ok(Self {
             authorized,
             context,
@@ -82,26 +82,30 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
 
 async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, ApiError> {
     let Some(header) = parts.headers.get(header::AUTHORIZATION) else {
-        metrics::authentication("missing");
+        metrics::count_authentication("missing");
         return Err(ApiError::new(
             Code::MissingApiKey,
             "Send an API key: the header Authorization with the value Bearer ak_live_….",
         ));
     };
     let invalid = || {
-        metrics::authentication("invalid");
+        metrics::count_authentication("invalid");
         ApiError::new(
             Code::InvalidApiKey,
             "This is no valid API key: it is mistyped, unknown, revoked or expired.",
         )
     };
-    let presented = header.to_str().ok().and_then(bearer).ok_or_else(|| {
-        metrics::authentication("invalid");
-        ApiError::new(
-            Code::InvalidApiKey,
-            "The Authorization header must be the word Bearer, a space and the key.",
-        )
-    })?;
+    let presented = header
+        .to_str()
+        .ok()
+        .and_then(bearer_credentials)
+        .ok_or_else(|| {
+            metrics::count_authentication("invalid");
+            ApiError::new(
+                Code::InvalidApiKey,
+                "The Authorization header must be the word Bearer, a space and the key.",
+            )
+        })?;
     // A wrong checksum costs no look-up.
     let presented = KeyText::parse(presented).map_err(|_| invalid())?;
     match presented.kind {
@@ -114,14 +118,17 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, Ap
         }
         KeyKind::Setup | KeyKind::Session => return Err(invalid()),
     }
-    let found = state.known.key(&state.store, presented.digest()).await?;
+    let found = state
+        .read_cache
+        .key(&state.store, presented.digest())
+        .await?;
     found
-        .filter(|key| key.is_valid(state.source.now()))
+        .filter(|key| key.is_valid(state.runtime.now()))
         .ok_or_else(invalid)
 }
 
 /// The credentials of the Bearer scheme, whose name is written in any case.
-fn bearer(header: &str) -> Option<&str> {
+fn bearer_credentials(header: &str) -> Option<&str> {
     let (scheme, credentials) = header.split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("bearer")
@@ -129,9 +136,9 @@ fn bearer(header: &str) -> Option<&str> {
 }
 
 /// Writes the key's last use down, without making the request wait for it.
-fn note_use(state: &ApiState, key: &ApiKey) {
-    let now = state.source.now();
-    if !key.use_is_news(now) {
+fn record_key_use(state: &ApiState, key: &ApiKey) {
+    let now = state.runtime.now();
+    if !key.should_record_use(now) {
         return;
     }
     let (store, key) = (state.store.clone(), key.id);
@@ -156,6 +163,6 @@ mod tests {
     #[case("abc", None)]
     #[case("", None)]
     fn credentials(#[case] header: &str, #[case] expected: Option<&str>) {
-        assert_eq!(bearer(header), expected);
+        assert_eq!(bearer_credentials(header), expected);
     }
 }

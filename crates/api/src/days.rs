@@ -1,7 +1,7 @@
 //! The days that a list is asked for.
 
-use crate::query::Parameters;
-use tributary_domain::vocabulary::calendar::{begin, date, zone_of};
+use crate::query::QueryParameters;
+use tributary_domain::vocabulary::calendar::{day_start, to_date, to_time_zone};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -9,35 +9,38 @@ use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Days before which a list begins and after which it ends, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Days {
+pub(crate) struct DayFilter {
     pub(crate) from: Option<Day>,
     pub(crate) to: Option<Day>,
 }
 
-impl Days {
+impl DayFilter {
     /// Reads `from` and `to`.
-    pub(crate) fn read(parameters: &mut Parameters<'_>) -> Self {
+    pub(crate) fn read(parameters: &mut QueryParameters<'_>) -> Self {
         let from = parameters.optional("from", Day::parse);
-        let to = parameters.optional("to", last_day(from));
+        let to = parameters.optional("to", parse_last_day(from));
         Self { from, to }
     }
 
     /// Whether nothing is asked for.
-    pub(crate) const fn are_all(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
 
     /// The first moment of the first day, and the first one after the last day.
-    pub(crate) fn moments(self, zone: &Timezone) -> (Option<Timestamp>, Option<Timestamp>) {
-        let zone = zone_of(zone);
-        let from = self.from.and_then(date).map(|day| begin(day, &zone));
-        let until = self.to.and_then(date).and_then(|day| day.tomorrow().ok());
-        (from, until.map(|day| begin(day, &zone)))
+    pub(crate) fn timestamps(self, zone: &Timezone) -> (Option<Timestamp>, Option<Timestamp>) {
+        let zone = to_time_zone(zone);
+        let from = self.from.and_then(to_date).map(|day| day_start(day, &zone));
+        let until = self
+            .to
+            .and_then(to_date)
+            .and_then(|day| day.tomorrow().ok());
+        (from, until.map(|day| day_start(day, &zone)))
     }
 }
 
 /// Reads the last day, which does not lie before the first.
-pub(crate) fn last_day(from: Option<Day>) -> impl FnOnce(&str) -> Result<Day, Problem> {
+pub(crate) fn parse_last_day(from: Option<Day>) -> impl FnOnce(&str) -> Result<Day, Problem> {
     move |text| {
         let to = Day::parse(text)?;
         if from.is_some_and(|from| to < from) {
@@ -111,11 +114,11 @@ mod tests {
         #[case] begin: &str,
         #[case] end: &str,
     ) {
-        let days = Days {
+        let days = DayFilter {
             from: Some(Day::parse(from).unwrap()),
             to: Some(Day::parse(to).unwrap()),
         };
-        let (from, until) = days.moments(&Timezone::parse(zone).unwrap());
+        let (from, until) = days.timestamps(&Timezone::parse(zone).unwrap());
         assert_eq!(
             (
                 rfc3339(from.unwrap()).as_str(),
@@ -127,16 +130,16 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_calendar_are_no_trouble() {
-        let days = Days {
+        let days = DayFilter {
             from: Some(Day::parse("0001-01-01").unwrap()),
             to: Some(Day::parse("9999-12-31").unwrap()),
         };
         for zone in ["UTC", "Pacific/Kiritimati", "Etc/GMT+12"] {
-            let (from, until) = days.moments(&Timezone::parse(zone).unwrap());
+            let (from, until) = days.timestamps(&Timezone::parse(zone).unwrap());
             assert!(from.unwrap() < Timestamp::from_millis(0));
             assert_eq!(until, None, "there is no day after it");
         }
-        let lost = Timezone::stored("Mars/Olympus").unwrap();
-        assert!(days.moments(&lost).0.is_some());
+        let lost = Timezone::from_stored("Mars/Olympus").unwrap();
+        assert!(days.timestamps(&lost).0.is_some());
     }
 }

@@ -8,10 +8,10 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use tributary_domain::access::Denied;
+use tributary_domain::access::AccessDenied;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults};
-use tributary_store::{Damaged, StoreError};
+use tributary_store::{DatabaseDamaged, StoreError};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $status:ident $text:literal,)*) => {
@@ -119,7 +119,7 @@ codes! {
 
 impl Code {
     /// Whether the same request may succeed later.
-    pub const fn retryable(self) -> bool {
+    pub const fn is_retryable(self) -> bool {
         matches!(
             self,
             Self::OriginalTransactionUnavailable
@@ -162,7 +162,7 @@ impl ApiError {
     }
 
     /// An error with the fields that are at fault.
-    pub(crate) fn faulty(code: Code, message: impl Into<String>, faults: Faults) -> Self {
+    pub(crate) fn with_faults(code: Code, message: impl Into<String>, faults: Faults) -> Self {
         Self {
             details: faults,
             ..Self::new(code, message)
@@ -201,7 +201,7 @@ impl ApiError {
         let mut error = json!({
             "code": self.code.as_str(),
             "message": self.message,
-            "retryable": self.code.retryable(),
+            "retryable": self.code.is_retryable(),
             "requestId": request_id,
         });
         if !details.is_empty() {
@@ -239,15 +239,15 @@ impl From<Faults> for ApiError {
                 "Some fields are at fault; see details.",
             )
         };
-        Self::faulty(code, message, faults)
+        Self::with_faults(code, message, faults)
     }
 }
 
-impl From<Denied> for ApiError {
-    fn from(denied: Denied) -> Self {
+impl From<AccessDenied> for ApiError {
+    fn from(denied: AccessDenied) -> Self {
         let code = match denied {
-            Denied::InsufficientPermission => Code::InsufficientPermission,
-            Denied::LiveOnly => Code::LiveOnly,
+            AccessDenied::InsufficientPermission => Code::InsufficientPermission,
+            AccessDenied::LiveOnly => Code::LiveOnly,
         };
         Self::new(code, denied.to_string())
     }
@@ -264,7 +264,11 @@ impl From<Refusal> for ApiError {
             Refusal::WebEventsDisabled => Code::WebEventsDisabled,
             Refusal::AppArchived => Code::AppArchived,
             Refusal::EventIdConflict(fields) => {
-                return Self::faulty(Code::EventIdConflict, refusal.to_string(), fields.clone());
+                return Self::with_faults(
+                    Code::EventIdConflict,
+                    refusal.to_string(),
+                    fields.clone(),
+                );
             }
             Refusal::ClickNotVerified => Code::ClickNotVerified,
             Refusal::ClickNetworkUnsupported => Code::ClickNetworkUnsupported,
@@ -297,7 +301,7 @@ impl From<StoreError> for ApiError {
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::Unavailable { during, source } => {
                 tracing::error!(during, error = %source, "the database is unavailable");
-                let message = if source.is::<Damaged>() {
+                let message = if source.is::<DatabaseDamaged>() {
                     "The database is damaged and accepts nothing until an operator has restored it. Keep the request \
                      and send it again later."
                 } else {
@@ -330,7 +334,7 @@ mod tests {
     fn only_what_may_succeed_later_is_retryable() {
         let retryable: Vec<u16> = Code::ALL
             .iter()
-            .filter(|code| code.retryable())
+            .filter(|code| code.is_retryable())
             .map(|code| code.status().as_u16())
             .collect();
         assert_eq!(retryable, [409, 429, 500, 503]);

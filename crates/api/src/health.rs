@@ -1,6 +1,6 @@
 //! `/healthz` and `/readyz`.
 
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::error::ApiError;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 /// How the process does.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Health {
+pub(crate) struct LivenessOut {
     /// `alive`.
     status: &'static str,
 }
@@ -52,7 +52,7 @@ impl RatesOut {
         example = json!({"data": {"status": "alive"}})))
 )]
 pub(crate) async fn alive() -> impl IntoResponse {
-    Answer::ok(Health { status: "alive" })
+    JsonResponse::ok(LivenessOut { status: "alive" })
 }
 
 /// The service can commit: it asks the database to.
@@ -63,15 +63,15 @@ pub(crate) async fn alive() -> impl IntoResponse {
         example = json!({"data": {"status": "ready", "rates": {"day": "2026-01-02", "stale": false}}})))
 )]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResponse, ApiError> {
-    let now = state.source.now();
+    let now = state.runtime.now();
     let latest = state.readiness.probe(&*state.store, now).await?;
-    Ok(Answer::ok(Ready {
+    Ok(JsonResponse::ok(Ready {
         status: "ready",
         rates: RatesOut::on(latest, Day::of(now)),
     }))
 }
 
-pub(crate) type HealthEnvelope = Envelope<Health>;
+pub(crate) type HealthEnvelope = Envelope<LivenessOut>;
 
 pub(crate) type ReadyEnvelope = Envelope<Ready>;
 

@@ -11,7 +11,7 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 
 /// The host of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AskedHost {
+pub(crate) enum RequestHost {
     /// The service's own.
     Service,
     /// Another name, which may be an app's.
@@ -22,7 +22,7 @@ pub(crate) enum AskedHost {
 
 /// The host of a request. Behind a proxy of the operator's it is the one that the proxy was asked for; from
 /// anybody else that header proves nothing.
-pub(crate) fn asked_host(parts: &Parts, state: &ApiState) -> AskedHost {
+pub(crate) fn request_host(parts: &Parts, state: &ApiState) -> RequestHost {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let is_proxy = peer.is_some_and(|peer| (state.is_trusted_proxy)(peer.0.ip().to_canonical()));
     let forwarded = is_proxy
@@ -31,7 +31,7 @@ pub(crate) fn asked_host(parts: &Parts, state: &ApiState) -> AskedHost {
     let asked = forwarded
         .or_else(|| parts.uri.host())
         .or_else(|| last_value(&parts.headers, &header::HOST));
-    named(asked.unwrap_or_default(), &state.base_url)
+    classify_host(asked.unwrap_or_default(), &state.base_url)
 }
 
 /// Each proxy adds to the right, so the last value is the nearest one's.
@@ -40,14 +40,14 @@ fn last_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> 
     line.rsplit(',').next().map(str::trim)
 }
 
-fn named(asked: &str, base_url: &str) -> AskedHost {
+fn classify_host(asked: &str, base_url: &str) -> RequestHost {
     let own = base_url.split_once("://").map_or(base_url, |(_, own)| own);
     let own = own.split('/').next().unwrap_or_default();
     let asked = without_port(asked);
     if asked.eq_ignore_ascii_case(without_port(own)) {
-        return AskedHost::Service;
+        return RequestHost::Service;
     }
-    HostName::parse(asked).map_or(AskedHost::Other, AskedHost::Named)
+    HostName::parse(asked).map_or(RequestHost::Other, RequestHost::Named)
 }
 
 /// A name without its port, and without the dot that ends a name for good.
@@ -72,11 +72,11 @@ mod tests {
     #[case::an_apps_with_port("GO.example.com:8443", Some("go.example.com"))]
     #[case::an_apps_with_a_dot("go.example.com.", Some("go.example.com"))]
     fn names(#[case] asked: &str, #[case] expected: Option<&str>) {
-        let expected = expected.map_or(AskedHost::Service, |name| {
-            AskedHost::Named(HostName::parse(name).unwrap())
+        let expected = expected.map_or(RequestHost::Service, |name| {
+            RequestHost::Named(HostName::parse(name).unwrap())
         });
         for base_url in ["https://t.example.com", "https://t.example.com:8443"] {
-            assert_eq!(named(asked, base_url), expected);
+            assert_eq!(classify_host(asked, base_url), expected);
         }
     }
 
@@ -89,7 +89,10 @@ mod tests {
     #[case::credentials("you@go.example.com")]
     #[case::markup("<script>")]
     fn what_is_no_name(#[case] asked: &str) {
-        assert_eq!(named(asked, "https://t.example.com"), AskedHost::Other);
+        assert_eq!(
+            classify_host(asked, "https://t.example.com"),
+            RequestHost::Other
+        );
     }
 
     #[rstest]
@@ -97,7 +100,7 @@ mod tests {
     #[case("localhost:9000", "http://localhost:8080")]
     #[case("[::1]:8080", "http://[::1]:8080")]
     fn a_service_without_a_name_is_found_all_the_same(#[case] asked: &str, #[case] base: &str) {
-        assert_eq!(named(asked, base), AskedHost::Service);
+        assert_eq!(classify_host(asked, base), RequestHost::Service);
     }
 
     #[test]

@@ -9,23 +9,23 @@ mod caller;
 mod campaign;
 mod choices;
 mod client_address;
-mod current;
+mod current_document;
 mod days;
 mod decimal;
 mod docs;
 mod error;
+mod geo;
 mod health;
 mod host;
 mod if_match;
-mod known;
 mod limits;
 mod link_cache;
 mod openapi;
 mod page;
 mod path;
-mod place;
 mod probe;
 mod query;
+mod read_cache;
 mod readiness;
 mod redirect;
 mod report;
@@ -42,14 +42,14 @@ pub mod metrics;
 
 pub use body::BODY_BYTES_MAX;
 pub use error::{ApiError, Code};
-pub use known::Known;
+pub use geo::{GeoLocation, GeoLookup, no_geo_lookup};
 pub use limits::{RateLimits, RateSettings};
-pub use link_cache::LastKnownLinks;
-pub use place::{Place, PlaceOf, nowhere};
-pub use probe::{Probe, Probed};
+pub use link_cache::LinkCache;
+pub use probe::{IntegrationProbe, TestEventResult};
+pub use read_cache::ReadCache;
 pub use readiness::Readiness;
 pub use request::{X_REQUEST_ID, request_id};
-pub use state::{ApiState, Handles, Timeouts};
+pub use state::{ApiHandles, ApiState, Timeouts};
 pub use v1::web_events::WebEventRequest;
 
 use axum::Router;
@@ -59,7 +59,7 @@ use tributary_fields::{self as fields, json};
 use utoipa_axum::routes;
 
 /// The described routes, and their description.
-fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
+fn described_routes() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     let (routes, api) = openapi::router()
         .merge(v1::router())
         .merge(track::router())
@@ -70,14 +70,14 @@ fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
 }
 
 /// The description of the interface, as YAML.
-pub fn description() -> String {
-    openapi::yaml(&described().1)
+pub fn openapi_yaml() -> String {
+    openapi::yaml(&described_routes().1)
 }
 
 /// Every door of this crate, and whatever else the server serves, behind the layers that each request
 /// passes: its id and log line, its limits, its deadline, the words of its errors.
 pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
-    let (routes, api) = described();
+    let (routes, api) = described_routes();
     // Written once per process; leaking it spares a copy per request.
     let yaml: &'static str = openapi::yaml(&api).leak();
     routes
@@ -113,7 +113,7 @@ pub(crate) mod tests {
     use tributary_domain::billing::certificate::Roots;
     use tributary_domain::click::token::ClickTokens;
     use tributary_domain::keyring::Keyring;
-    use tributary_domain::outside::{Clock, Random, Source};
+    use tributary_domain::runtime::{Clock, Random, Runtime};
     use tributary_domain::skan::postback::Keys;
     use tributary_domain::vocabulary::time::Timestamp;
     use tributary_store_sqlite::SqliteStore;
@@ -133,15 +133,15 @@ pub(crate) mod tests {
     }
 
     /// Handles on a fresh database in this folder.
-    pub(crate) fn handles_in(folder: &std::path::Path, request: Duration) -> Handles {
+    pub(crate) fn handles_in(folder: &std::path::Path, request: Duration) -> ApiHandles {
         let rates = RateSettings {
             per_key: 0,
             per_address: 0,
             failures_per_minute: 0,
         };
-        Handles {
+        ApiHandles {
             store: Arc::new(SqliteStore::open(&folder.join("x.db")).unwrap()),
-            source: Source::new(Arc::new(Fixed), Arc::new(Fixed)),
+            runtime: Runtime::new(Arc::new(Fixed), Arc::new(Fixed)),
             keyring: Keyring::new([1; 32]),
             base_url: "http://t.example".into(),
             timeouts: Timeouts {
@@ -151,13 +151,13 @@ pub(crate) mod tests {
             limits: Arc::new(RateLimits::new(rates)),
             readiness: Arc::default(),
             is_trusted_proxy: Arc::new(|_| false),
-            place_of: nowhere(),
+            geo_lookup: no_geo_lookup(),
             country_header: None,
-            last_known_links: Arc::default(),
+            link_cache: Arc::default(),
             postback_keys: Arc::new(Keys::apple()),
-            store_roots: Arc::new(Roots::apple()),
-            probe: Arc::new(probe::Nowhere),
-            known: Arc::default(),
+            app_store_roots: Arc::new(Roots::apple()),
+            probe: Arc::new(probe::UnusedProbe),
+            read_cache: Arc::default(),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
         }
     }

@@ -31,7 +31,7 @@ pub struct RateSettings {
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum KeyOf {
+enum RateLimitKey {
     /// A private key.
     Private(KeyId),
     /// An SDK key, which every device of an app presents.
@@ -41,7 +41,7 @@ enum KeyOf {
 /// The buckets.
 #[derive(Debug)]
 pub struct RateLimits {
-    keys: Option<Bucket<KeyOf>>,
+    keys: Option<Bucket<RateLimitKey>>,
     addresses: Option<Bucket<IpAddr>>,
     failures: Option<Bucket<IpAddr>>,
 }
@@ -136,7 +136,7 @@ impl RateLimits {
 
     /// Counts a request of a key.
     pub(crate) fn count_key(&self, key: KeyId) -> Result<(), ApiError> {
-        self.count(KeyOf::Private(key))
+        self.count(RateLimitKey::Private(key))
     }
 
     /// Counts a request of an app's SDK key.
@@ -145,11 +145,11 @@ impl RateLimits {
         app: AppId,
         environment: Environment,
     ) -> Result<(), ApiError> {
-        self.count(KeyOf::Sdk(app, environment))
+        self.count(RateLimitKey::Sdk(app, environment))
     }
 
-    fn count(&self, key: KeyOf) -> Result<(), ApiError> {
-        let count = |bucket: &Bucket<KeyOf>| bucket.count(key, Instant::now());
+    fn count(&self, key: RateLimitKey) -> Result<(), ApiError> {
+        let count = |bucket: &Bucket<RateLimitKey>| bucket.count(key, Instant::now());
         self.keys.as_ref().map_or(Ok(()), count)
     }
 

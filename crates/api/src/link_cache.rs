@@ -12,7 +12,7 @@ type Links = HashMap<String, Arc<TrackedLink>>;
 
 /// The links that were tapped last.
 #[derive(Debug, Default)]
-pub struct LastKnownLinks(Mutex<Generations>);
+pub struct LinkCache(Mutex<Generations>);
 
 /// Two halves: when the young one is full, it becomes the old one, and what was in the old one and has not
 /// been tapped since is forgotten.
@@ -22,8 +22,8 @@ struct Generations {
     old: Links,
 }
 
-impl LastKnownLinks {
-    pub(crate) fn note(&self, name: &str, link: Arc<TrackedLink>) {
+impl LinkCache {
+    pub(crate) fn insert(&self, name: &str, link: Arc<TrackedLink>) {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if links.young.len() >= LINKS_REMEMBERED_MAX / 2 && !links.young.contains_key(name) {
             links.old = std::mem::take(&mut links.young);
@@ -31,7 +31,7 @@ impl LastKnownLinks {
         links.young.insert(name.to_owned(), link);
     }
 
-    pub(crate) fn forget(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.young.remove(name);
         links.old.remove(name);
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn what_is_tapped_again_stays_and_the_rest_is_forgotten() {
-        let known = LastKnownLinks::default();
+        let known = LinkCache::default();
         let link = Arc::new(tracked(|_| {}));
-        known.note("often", link.clone());
+        known.insert("often", link.clone());
         for number in 0..LINKS_REMEMBERED_MAX {
-            known.note(&number.to_string(), link.clone());
-            known.note("often", link.clone());
+            known.insert(&number.to_string(), link.clone());
+            known.insert("often", link.clone());
         }
         assert!(known.get("often").is_some());
         assert!(known.get("0").is_none());
@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_forgotten() {
-        let known = LastKnownLinks::default();
-        known.note("a", Arc::new(tracked(|_| {})));
-        known.forget("a");
+        let known = LinkCache::default();
+        known.insert("a", Arc::new(tracked(|_| {})));
+        known.remove("a");
         assert!(known.get("a").is_none());
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tributary_domain::app::BillingProvider;
 
 /// A request was answered. The route is a template, so that there are as many series as routes.
-pub(crate) fn request(method: &str, route: &str, status: u16, duration: Duration) {
+pub(crate) fn record_request(method: &str, route: &str, status: u16, duration: Duration) {
     let labels = [
         ("method", method_label(method)),
         ("route", route.to_owned()),
@@ -30,28 +30,28 @@ fn method_label(method: &str) -> String {
 }
 
 /// A key was presented, with how that ended.
-pub(crate) fn authentication(outcome: &'static str) {
+pub(crate) fn count_authentication(outcome: &'static str) {
     metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(1);
 }
 
 /// A tap on a tracking link was answered, with what became of its click.
-pub(crate) fn click(outcome: &'static str) {
+pub(crate) fn count_click(outcome: &'static str) {
     metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(1);
 }
 
 /// A tap was answered from memory because the database could not be asked for its link.
-pub(crate) fn link_from_memory() {
+pub(crate) fn count_cached_link() {
     metrics::counter!("tributary_links_from_memory_total").increment(1);
 }
 
 /// A postback came, with what became of it.
-pub(crate) fn postback(protocol: &'static str, outcome: &'static str) {
+pub(crate) fn count_postback(protocol: &'static str, outcome: &'static str) {
     let labels = [("protocol", protocol), ("outcome", outcome)];
     metrics::counter!("tributary_postbacks_total", &labels).increment(1);
 }
 
 /// A billing provider's notification came, with what became of it.
-pub(crate) fn notification(provider: &'static str, outcome: &'static str) {
+pub(crate) fn count_notification(provider: &'static str, outcome: &'static str) {
     let labels = [("provider", provider), ("outcome", outcome)];
     metrics::counter!("tributary_billing_notifications_total", &labels).increment(1);
 }

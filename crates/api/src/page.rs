@@ -1,7 +1,7 @@
 //! Pages of a list: `limit` and `cursor` in, `data` and `meta` out.
 
 use crate::error::{ApiError, Code};
-use crate::query::Parameters;
+use crate::query::QueryParameters;
 use crate::state::ApiState;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -20,7 +20,7 @@ pub(crate) struct PageQuery {
 
 impl PageQuery {
     /// Reads `limit` and `cursor`.
-    pub(crate) fn read(parameters: &mut Parameters<'_>) -> Self {
+    pub(crate) fn read(parameters: &mut QueryParameters<'_>) -> Self {
         Self {
             limit: parameters
                 .optional("limit", Limit::parse)

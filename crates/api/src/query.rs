@@ -11,9 +11,9 @@ const PARAMETERS_MAX: usize = 50;
 
 /// The parameters of a request.
 #[derive(Debug)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct QueryString(Vec<(String, String)>);
 
-impl<S: Send + Sync> FromRequestParts<S> for Query {
+impl<S: Send + Sync> FromRequestParts<S> for QueryString {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
@@ -21,7 +21,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     }
 }
 
-impl Query {
+impl QueryString {
     fn parse(query: &str) -> Self {
         let pairs = query
             .split('&')
@@ -37,9 +37,9 @@ impl Query {
     /// Reads the parameters, collecting every fault; what nobody asked for is one.
     pub(crate) fn read<T>(
         &self,
-        read: impl FnOnce(&mut Parameters<'_>) -> T,
+        read: impl FnOnce(&mut QueryParameters<'_>) -> T,
     ) -> Result<T, ApiError> {
-        let mut parameters = Parameters {
+        let mut parameters = QueryParameters {
             given: &self.0,
             known: Vec::new(),
             former: Vec::new(),
@@ -65,7 +65,7 @@ impl Query {
 }
 
 /// Parameters that are being read.
-pub(crate) struct Parameters<'a> {
+pub(crate) struct QueryParameters<'a> {
     given: &'a [(String, String)],
     known: Vec<&'static str>,
     /// Former names that were given.
@@ -73,7 +73,7 @@ pub(crate) struct Parameters<'a> {
     faults: Faults,
 }
 
-impl Parameters<'_> {
+impl QueryParameters<'_> {
     /// A parameter that may be absent.
     pub(crate) fn optional<T>(
         &mut self,
@@ -132,7 +132,7 @@ impl Parameters<'_> {
 }
 
 /// Reads `true` or `false`.
-pub(crate) fn truth(text: &str) -> Result<bool, Problem> {
+pub(crate) fn parse_bool(text: &str) -> Result<bool, Problem> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -185,7 +185,7 @@ mod tests {
     use rstest::rstest;
 
     fn limit(query: &str) -> Result<Option<String>, ApiError> {
-        Query::parse(query).read(|query| query.optional("limit", |text| Ok(text.to_owned())))
+        QueryString::parse(query).read(|query| query.optional("limit", |text| Ok(text.to_owned())))
     }
 
     #[test]
@@ -218,8 +218,8 @@ mod tests {
         #[case] query: &str,
         #[case] expected: Result<Option<&str>, &str>,
     ) {
-        let mut parameters = Parameters {
-            given: &Query::parse(query).0,
+        let mut parameters = QueryParameters {
+            given: &QueryString::parse(query).0,
             known: Vec::new(),
             former: Vec::new(),
             faults: Faults::new(),

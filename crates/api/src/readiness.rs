@@ -1,7 +1,7 @@
 //! Whether the database can commit, as of a moment ago.
 
 use std::time::{Duration, Instant};
-use tributary_domain::exchange::{euro_in_dollars, latest_day};
+use tributary_domain::exchange::{euro_rate_currencies, latest_day};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Store, StoreError};
@@ -28,7 +28,7 @@ impl Readiness {
         // The rate between dollar and euro is enough: each file of the ECB has all its currencies of a day and is stored
         // as a whole, and every rate against the euro needs this one.
         let mut imported = None;
-        for currency in euro_in_dollars() {
+        for currency in euro_rate_currencies() {
             imported = imported.max(store.latest_rate_day(currency).await?);
         }
         let rates = latest_day(imported);

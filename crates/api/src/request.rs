@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tracing::{Instrument as _, Span};
 use tributary_domain::audit::Client;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::OrganizationId;
 
@@ -34,7 +34,7 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// Notes for the log which key was used, and the organization it belongs to.
-    pub(crate) fn note_key(&self, key: impl ToString, organization: OrganizationId) {
+    pub(crate) fn record_key(&self, key: impl ToString, organization: OrganizationId) {
         let _first = self.key.set(key.to_string());
         record_organization(&self.span, organization);
     }
@@ -47,7 +47,7 @@ pub(crate) fn record_organization(span: &Span, organization: OrganizationId) {
 
 /// The line that a request leaves in the log and the metrics. It is written when the request ends, however it
 /// ends: a client that goes away drops the work, and the line says so.
-struct Line {
+struct RequestLog {
     started: Instant,
     method: Method,
     /// The template, not the path: paths carry ids and whatever people type.
@@ -57,12 +57,12 @@ struct Line {
 }
 
 /// What the log says of a request whose client did not wait for the answer.
-const CLIENT_GONE: u16 = 499;
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-impl Drop for Line {
+impl Drop for RequestLog {
     fn drop(&mut self) {
         let duration = self.started.elapsed();
-        metrics::request(self.method.as_str(), &self.route, self.status, duration);
+        metrics::record_request(self.method.as_str(), &self.route, self.status, duration);
         tracing::info!(
             parent: &self.context.span,
             http.status = self.status,
@@ -82,12 +82,12 @@ pub(crate) async fn observe(
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or_else(|| "(none)".to_owned(), |path| path.as_str().to_owned());
     let context = context_of(&state, &request, &route);
-    let mut line = Line {
+    let mut line = RequestLog {
         started: Instant::now(),
         method: request.method().clone(),
         route,
         context: context.clone(),
-        status: CLIENT_GONE,
+        status: CLIENT_CLOSED_REQUEST,
     };
     request.extensions_mut().insert(context.client.clone());
     request.extensions_mut().insert(context.clone());
@@ -104,8 +104,8 @@ pub(crate) async fn observe(
 }
 
 /// The id of a request, which its answer carries as `X-Request-Id`.
-pub fn request_id(source: &Source) -> String {
-    format!("req_{}", hex(&source.bytes::<12>()))
+pub fn request_id(source: &Runtime) -> String {
+    format!("req_{}", hex(&source.random_bytes::<12>()))
 }
 
 fn context_of(state: &ApiState, request: &Request, route: &str) -> RequestContext {
@@ -114,7 +114,7 @@ fn context_of(state: &ApiState, request: &Request, route: &str) -> RequestContex
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
     let address = client_address(peer, request.headers(), |ip| (state.is_trusted_proxy)(ip));
-    let id = request_id(&state.source);
+    let id = request_id(&state.runtime);
     // At the level of errors, so that it is there whatever the level of the log.
     let span = tracing::error_span!(
         "request",

@@ -1,10 +1,10 @@
 //! What every handler has at hand: one small struct of handles, built in one place, by tests too.
 
-use crate::known::Known;
+use crate::geo::{GeoLocation, GeoLookup, country_from_header};
 use crate::limits::RateLimits;
-use crate::link_cache::LastKnownLinks;
-use crate::place::{Place, PlaceOf, country_in};
-use crate::probe::Probe;
+use crate::link_cache::LinkCache;
+use crate::probe::IntegrationProbe;
+use crate::read_cache::ReadCache;
 use crate::readiness::Readiness;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
@@ -16,34 +16,34 @@ use std::time::Duration;
 use tributary_domain::billing::certificate::Roots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 
 /// The handles. Every layer and extractor of a request takes a copy, so a copy must cost next to nothing.
 #[derive(Clone)]
-pub struct ApiState(Arc<Handles>);
+pub struct ApiState(Arc<ApiHandles>);
 
 impl Deref for ApiState {
-    type Target = Handles;
+    type Target = ApiHandles;
 
-    fn deref(&self) -> &Handles {
+    fn deref(&self) -> &ApiHandles {
         &self.0
     }
 }
 
-impl From<Handles> for ApiState {
-    fn from(handles: Handles) -> Self {
+impl From<ApiHandles> for ApiState {
+    fn from(handles: ApiHandles) -> Self {
         Self(Arc::new(handles))
     }
 }
 
 /// What there is.
-pub struct Handles {
+pub struct ApiHandles {
     /// The database.
     pub store: Arc<dyn Store>,
     /// The time and randomness.
-    pub source: Source,
+    pub runtime: Runtime,
     /// Signs cursors and seals credentials.
     pub keyring: Keyring,
     /// Where the service is reached, without a slash at the end.
@@ -57,39 +57,39 @@ pub struct Handles {
     /// Whether an address is a proxy of the operator's, whose word on the client's address is believed.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// Where an address is.
-    pub place_of: PlaceOf,
+    pub geo_lookup: GeoLookup,
     /// The header in which a proxy of the operator's tells the client's country.
     pub country_header: Option<HeaderName>,
     /// The links that were tapped last, for when the database is away.
-    pub last_known_links: Arc<LastKnownLinks>,
+    pub link_cache: Arc<LinkCache>,
     /// Who may sign postbacks.
     pub postback_keys: Arc<Keys>,
     /// Who may vouch for the App Store.
-    pub store_roots: Arc<Roots>,
+    pub app_store_roots: Arc<Roots>,
     /// Tries whether a network takes what an integration sends.
-    pub probe: Arc<dyn Probe>,
+    pub probe: Arc<dyn IntegrationProbe>,
     /// The keys and apps of a moment ago.
-    pub known: Arc<Known>,
+    pub read_cache: Arc<ReadCache>,
     /// Writes and reads click ids. Made once: its key is derived from the instance's secret.
     pub click_tokens: ClickTokens,
 }
 
-impl Handles {
+impl ApiHandles {
     /// Returns where a request comes from. The country that a trusted proxy names comes before the operator's own data.
     /// Only the peer of the connection is trusted, because any client can write the header.
-    pub(crate) fn place(&self, address: IpAddr, parts: &Parts) -> Place {
+    pub(crate) fn geo_location(&self, address: IpAddr, parts: &Parts) -> GeoLocation {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let told = peer.and_then(|peer| self.told_country(peer.0.ip(), &parts.headers));
-        let place = (self.place_of)(address);
-        Place {
+        let told = peer.and_then(|peer| self.country_from_proxy(peer.0.ip(), &parts.headers));
+        let place = (self.geo_lookup)(address);
+        GeoLocation {
             country: told.or(place.country),
             ..place
         }
     }
 
-    fn told_country(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
+    fn country_from_proxy(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
         let name = self.country_header.as_ref()?;
-        (self.is_trusted_proxy)(peer.to_canonical()).then(|| country_in(headers, name))?
+        (self.is_trusted_proxy)(peer.to_canonical()).then(|| country_from_header(headers, name))?
     }
 }
 

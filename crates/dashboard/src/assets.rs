@@ -39,8 +39,8 @@ pub(crate) static ICON: Asset = Asset::new(
 
 static ALL: [&Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICON];
 
-const FOR_GOOD: &str = "public, max-age=31536000, immutable";
-const FOR_A_MINUTE: &str = "public, max-age=60";
+const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
+const CACHE_ONE_MINUTE: &str = "public, max-age=60";
 
 /// Bytes of the digest that go into the address.
 const VERSION_BYTES: usize = 8;
@@ -87,9 +87,9 @@ pub(crate) async fn serve(
         .find(|asset| asset.name == name)
         .ok_or(Failure::NoSuchFile)?;
     let kept = if query.as_deref() == Some(asset.query()) {
-        FOR_GOOD
+        CACHE_IMMUTABLE
     } else {
-        FOR_A_MINUTE
+        CACHE_ONE_MINUTE
     };
     let headers = [
         (header::CONTENT_TYPE, asset.content_type),
@@ -102,7 +102,7 @@ pub(crate) async fn serve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Service;
+    use crate::testing::TestDashboard;
     use axum::http::StatusCode;
     use rstest::rstest;
 
@@ -116,11 +116,11 @@ mod tests {
         #[case] asset: &'static Asset,
         #[case] content_type: &str,
     ) {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let reply = service.get(&asset.url()).await;
         assert_eq!(reply.status, StatusCode::OK);
         assert_eq!(reply.header("content-type"), content_type);
-        assert_eq!(reply.header("cache-control"), FOR_GOOD);
+        assert_eq!(reply.header("cache-control"), CACHE_IMMUTABLE);
         assert_eq!(reply.text.as_bytes(), asset.bytes);
     }
 
@@ -129,9 +129,9 @@ mod tests {
     #[case::digest_of_another_version("/static/dashboard.css?v=0000000000000000")]
     #[tokio::test]
     async fn and_for_a_minute_under_any_other_name(#[case] path: &str) {
-        let reply = Service::start().await.get(path).await;
+        let reply = TestDashboard::start().await.get(path).await;
         assert_eq!(reply.status, StatusCode::OK);
-        assert_eq!(reply.header("cache-control"), FOR_A_MINUTE);
+        assert_eq!(reply.header("cache-control"), CACHE_ONE_MINUTE);
     }
 
     #[rstest]
@@ -140,7 +140,7 @@ mod tests {
     #[case("/static/%ff")]
     #[tokio::test]
     async fn there_are_no_other_files(#[case] path: &str) {
-        let reply = Service::start().await.get(path).await;
+        let reply = TestDashboard::start().await.get(path).await;
         assert_eq!(reply.status, StatusCode::NOT_FOUND);
     }
 }

@@ -48,11 +48,11 @@ pub(crate) struct Chart {
     /// Place and words below.
     pub(crate) marks: Vec<(String, String)>,
     /// One per day.
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<ChartColumn>,
 }
 
 /// A day: where it is, what it says.
-pub(crate) struct Column {
+pub(crate) struct ChartColumn {
     pub(crate) x: String,
     pub(crate) width: String,
     pub(crate) tip: String,
@@ -62,7 +62,7 @@ pub(crate) struct Column {
 }
 
 /// A place in hundredths of a unit, as SVG writes it.
-fn place(hundredths: i64) -> String {
+fn coordinate(hundredths: i64) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
@@ -105,7 +105,7 @@ fn y_of(value: i64, ceiling: i64) -> i64 {
 fn points(values: &[i64], ceiling: i64) -> String {
     let point = |(index, value): (usize, &i64)| {
         let (x, y) = (x_of(index, values.len()), y_of(*value, ceiling));
-        format!("{},{}", place(x), place(y))
+        format!("{},{}", coordinate(x), coordinate(y))
     };
     let points: Vec<String> = values.iter().enumerate().map(point).collect();
     points.join(" ")
@@ -123,10 +123,10 @@ impl Chart {
         let highest = now.iter().chain(before).copied().max().unwrap_or(0);
         let top = ceiling(highest, unit);
         let line = points(now, top);
-        let floor = place((HEIGHT - BOTTOM) * 100);
+        let floor = coordinate((HEIGHT - BOTTOM) * 100);
         let (first, last) = (
-            place(x_of(0, now.len())),
-            place(x_of(now.len().saturating_sub(1), now.len())),
+            coordinate(x_of(0, now.len())),
+            coordinate(x_of(now.len().saturating_sub(1), now.len())),
         );
         let every = (days.len() / LABELS).max(1);
         let width = (WIDTH - LEFT - RIGHT) * 100 / i64::try_from(days.len().max(1)).unwrap_or(1);
@@ -134,9 +134,9 @@ impl Chart {
             let value = unit.write(now.get(index).copied().unwrap_or(0));
             let was = before.get(index).map(|was| unit.write(*was));
             let earlier = was.as_ref().map(|was| format!("\nbefore: {was}"));
-            Column {
-                x: place((x_of(index, days.len()) - width / 2).max(0)),
-                width: place(width),
+            ChartColumn {
+                x: coordinate((x_of(index, days.len()) - width / 2).max(0)),
+                width: coordinate(width),
                 tip: format!("{day}\n{label}: {value}{}", earlier.unwrap_or_default()),
                 day: day.clone(),
                 value,
@@ -151,14 +151,14 @@ impl Chart {
             grid: (0..=LINES)
                 .map(|step| {
                     let value = top / LINES * step;
-                    (place(y_of(value, top)), unit.write(value))
+                    (coordinate(y_of(value, top)), unit.write(value))
                 })
                 .collect(),
             marks: days
                 .iter()
                 .enumerate()
                 .filter(|(index, _)| index.is_multiple_of(every))
-                .map(|(index, day)| (place(x_of(index, days.len())), day.clone()))
+                .map(|(index, day)| (coordinate(x_of(index, days.len())), day.clone()))
                 .collect(),
             columns: days.iter().enumerate().map(column).collect(),
         }
@@ -200,7 +200,7 @@ pub(crate) fn sparkline(values: &[i64]) -> String {
         let share = i128::from((SPARK_HEIGHT - 4) * 100) * i128::from((*value).max(0))
             / i128::from(highest);
         let y = (SPARK_HEIGHT - 2) * 100 - i64::try_from(share).unwrap_or(0);
-        format!("{},{}", place(x), place(y))
+        format!("{},{}", coordinate(x), coordinate(y))
     };
     let points: Vec<String> = values.iter().enumerate().map(point).collect();
     points.join(" ")

@@ -1,6 +1,6 @@
 //! Why somebody gets another page than the one asked for, and what it tells them to do.
 
-use crate::answer::{page, see_other};
+use crate::response::{page, see_other};
 use askama::Template;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     /// Nobody is signed in. The page that was asked for.
     NotSignedIn(String),
     /// A part of a page was asked for, and nobody is signed in any more.
-    SessionOver,
+    SessionExpired,
     /// The person's role does not allow it.
     Denied(Role),
     /// A form of another session, or of none.
@@ -33,7 +33,7 @@ pub(crate) enum Failure {
     /// What the rules say no to, where no field of a form is at fault.
     Refused(Refusal),
     /// A form that does not come from a page of ours, which are at this address.
-    Foreign(Arc<str>),
+    CrossOrigin(Arc<str>),
     /// Not what a browser sends when a form is submitted.
     NotAForm,
     /// A form of more bytes than its fields can have.
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     /// The database is away.
     Unavailable,
     /// A bug of ours, logged where it was noticed.
-    Bug,
+    Internal,
 }
 
 #[derive(Template)]
@@ -60,14 +60,14 @@ impl Failure {
         match self {
             Self::LinkInvalid | Self::NoSuchFile | Self::NotFound => StatusCode::NOT_FOUND,
             Self::NotSignedIn(_) => StatusCode::SEE_OTHER,
-            Self::SessionOver => StatusCode::UNAUTHORIZED,
+            Self::SessionExpired => StatusCode::UNAUTHORIZED,
             Self::Refused(_) => StatusCode::CONFLICT,
-            Self::Foreign(_) | Self::Denied(_) | Self::FormExpired => StatusCode::FORBIDDEN,
+            Self::CrossOrigin(_) | Self::Denied(_) | Self::FormExpired => StatusCode::FORBIDDEN,
             Self::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Bug => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -97,7 +97,7 @@ impl Failure {
                         .to_owned(),
                 ],
             ),
-            Self::NotSignedIn(_) | Self::SessionOver => (
+            Self::NotSignedIn(_) | Self::SessionExpired => (
                 "You are not signed in",
                 vec!["Sign in, and the page you asked for follows.".to_owned()],
             ),
@@ -118,7 +118,7 @@ impl Failure {
                 ],
             ),
             Self::Refused(refusal) => ("This was not done", vec![refusal.to_string()]),
-            Self::Foreign(base_url) => (
+            Self::CrossOrigin(base_url) => (
                 "This form was not sent from its own page",
                 vec![
                     format!(
@@ -155,7 +155,7 @@ impl Failure {
                         .to_owned(),
                 ],
             ),
-            Self::Bug => (
+            Self::Internal => (
                 "Something went wrong here",
                 vec![
                     "It is not your fault. The log of the service says more; the header X-Request-Id \
@@ -209,7 +209,7 @@ impl From<StoreError> for Failure {
             }
             corrupt @ StoreError::Corrupt { .. } => {
                 tracing::error!(error = %corrupt, "a stored value cannot be read");
-                Self::Bug
+                Self::Internal
             }
         }
     }
@@ -225,7 +225,7 @@ impl IntoResponse for Failure {
         let extra = match self {
             Self::Unavailable => Some((header::RETRY_AFTER, RETRY_SECONDS)),
             // The whole page is asked for again, and that leads to the sign-in.
-            Self::SessionOver => Some((HeaderName::from_static("hx-refresh"), "true")),
+            Self::SessionExpired => Some((HeaderName::from_static("hx-refresh"), "true")),
             // The rest of the body is not read, so the connection cannot be used again.
             Self::TooLarge | Self::TooSlow => Some((header::CONNECTION, "close")),
             _ => None,

@@ -1,7 +1,7 @@
 //! Receiving a submitted form: its type, its size and its time.
 
 use crate::failure::Failure;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -15,7 +15,7 @@ pub(crate) const FORM_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) async fn receive(
     headers: &HeaderMap,
     body: Body,
-    handles: &Handles,
+    handles: &DashboardHandles,
 ) -> Result<Form, Failure> {
     if !is_form(headers) {
         return Err(Failure::NotAForm);
@@ -26,10 +26,10 @@ pub(crate) async fn receive(
     }
 }
 
-impl FromRequest<Handles> for Form {
+impl FromRequest<DashboardHandles> for Form {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, handles: &Handles) -> Result<Self, Failure> {
+    async fn from_request(request: Request, handles: &DashboardHandles) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         receive(&parts.headers, body, handles).await
     }
@@ -58,7 +58,7 @@ async fn collect(body: Body) -> Result<Form, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{FORM, SAME_ORIGIN, Service};
+    use crate::testing::{FORM, SAME_ORIGIN, TestDashboard};
     use axum::http::StatusCode;
     use rstest::rstest;
 
@@ -79,7 +79,7 @@ mod tests {
         #[case] content_type: Option<&'static str>,
         #[case] expected: StatusCode,
     ) {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let path = format!("/setup/{}", service.setup_link(|_| {}).await);
         let mut headers = vec![SAME_ORIGIN];
         headers.extend(content_type.map(|value| ("content-type", value)));
@@ -92,7 +92,7 @@ mod tests {
     #[case::one_byte_more(FORM_BYTES_MAX + 1, StatusCode::PAYLOAD_TOO_LARGE)]
     #[tokio::test]
     async fn a_form_has_a_size(#[case] bytes: usize, #[case] expected: StatusCode) {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let path = format!("/setup/{}", service.setup_link(|_| {}).await);
         let field = "email=";
         let body = format!("{field}{}", "x".repeat(bytes - field.len()));
@@ -102,7 +102,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_form_that_never_ends_is_not_waited_for() {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let path = format!("/setup/{}", service.setup_link(|_| {}).await);
         let reply = service.post_without_end(&path, &[SAME_ORIGIN, FORM]).await;
         assert_eq!(reply.status, StatusCode::REQUEST_TIMEOUT);

@@ -19,17 +19,17 @@
 )]
 
 mod access;
-mod answer;
 mod assets;
 mod chart;
 mod failure;
-mod filled;
 mod form;
+mod form_state;
 mod pages;
 mod paging;
 mod password;
 mod query;
 mod range;
+mod response;
 mod same_origin;
 mod sealing;
 mod shell;
@@ -40,7 +40,7 @@ mod text;
 mod testing;
 
 pub use password::hash as password_hash;
-pub use state::{DashboardState, Probe, Probing};
+pub use state::{ConnectionTest, ConnectionTestFuture, DashboardState};
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -48,7 +48,7 @@ use pages::{
     account, app, audit_log, conversion_values, deliveries, device, events, front, integrations,
     keys, links, portfolio, settings, setup, sign_in, sign_out, team,
 };
-use state::Handles;
+use state::DashboardHandles;
 
 /// Every page, to be merged into the server's router, whose layers give each answer its id and the headers
 /// that all answers have.
@@ -57,13 +57,13 @@ pub fn router<S: Clone + Send + Sync + 'static>(state: DashboardState) -> Router
         .route("/", get(front::show))
         .route("/setup/{token}", get(setup::show).post(setup::redeem))
         .route("/static/{file}", get(assets::serve))
-        .merge(organization())
-        .merge(of_app())
-        .with_state(Handles::new(state))
+        .merge(organization_routes())
+        .merge(app_routes())
+        .with_state(DashboardHandles::new(state))
 }
 
 /// Pages of a person and an organization.
-fn organization() -> Router<Handles> {
+fn organization_routes() -> Router<DashboardHandles> {
     Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/sign-out", post(sign_out::sign_out))
@@ -85,7 +85,7 @@ fn organization() -> Router<Handles> {
 }
 
 /// Pages of one app.
-fn of_app() -> Router<Handles> {
+fn app_routes() -> Router<DashboardHandles> {
     let pages = Router::new()
         .route("/", get(app::overview::show))
         .route("/explore", get(app::explore::show))
@@ -95,7 +95,7 @@ fn of_app() -> Router<Handles> {
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events/rows", get(events::list::rows))
-        .route("/events/{event}", get(events::story::show))
+        .route("/events/{event}", get(events::detail::show))
         .route("/devices/{device}", get(device::show))
         .route("/links", get(links::list::show))
         .route(
@@ -115,7 +115,7 @@ fn of_app() -> Router<Handles> {
         )
         .route(
             "/integrations/{network}/test",
-            post(integrations::try_out::test),
+            post(integrations::connection_test::test),
         )
         .route(
             "/integrations/{network}/resume",
@@ -147,7 +147,7 @@ fn of_app() -> Router<Handles> {
         )
         .route(
             "/integrations/billing/{provider}/secret",
-            post(integrations::billing::make),
+            post(integrations::billing::create_secret),
         )
         .route("/deliveries", get(deliveries::show))
         .route("/deliveries/retry", post(deliveries::retry_many))

@@ -74,7 +74,7 @@ impl Hasher {
         let verified = tokio::task::spawn_blocking(move || {
             let verified = match &hash {
                 Some(hash) => verify(&password, hash),
-                None => hash_of_nobody(&password),
+                None => hash_and_reject(&password),
             };
             drop(permit);
             verified
@@ -90,7 +90,7 @@ fn verify(password: &str, hash: &str) -> Result<bool, argon2::password_hash::Err
     Ok(argon2.verify_password(password.as_bytes(), &parsed).is_ok())
 }
 
-fn hash_of_nobody(password: &str) -> Result<bool, argon2::password_hash::Error> {
+fn hash_and_reject(password: &str) -> Result<bool, argon2::password_hash::Error> {
     hash(password, [0; SALT_BYTES]).map(|_| false)
 }
 

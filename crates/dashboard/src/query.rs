@@ -4,9 +4,9 @@ use url::form_urlencoded;
 
 /// Names and values, in their order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct UrlQuery(Vec<(String, String)>);
 
-impl Query {
+impl UrlQuery {
     /// Of the text behind the question mark.
     pub(crate) fn of(text: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_query_is_changed_by_name() {
-        let query = Query::of(Some("a=1&b=&c=x%26y&notice=saved"));
+        let query = UrlQuery::of(Some("a=1&b=&c=x%26y&notice=saved"));
         assert_eq!(query.get("a"), Some("1"));
         assert_eq!(query.get("b"), None);
         assert_eq!(query.with(&[("a", Some("2"))]), "c=x%26y&a=2");

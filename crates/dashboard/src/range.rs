@@ -1,10 +1,10 @@
 //! The days that a page is about, as its address says, and their words.
 
-use crate::query::Query;
+use crate::query::UrlQuery;
 use crate::text;
-use tributary_domain::report::range::{REPORT_DAYS_MAX, Range as Days, Span, before};
+use tributary_domain::report::range::{DayRange as Days, REPORT_DAYS_MAX, Span, days_before};
 use tributary_domain::report::{Period, TimeUnit};
-use tributary_domain::vocabulary::calendar::{date, today};
+use tributary_domain::vocabulary::calendar::{to_date, today};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -20,15 +20,15 @@ const PRESET_DEFAULT: usize = 2;
 
 /// Days of a zone, both inclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct PageDateRange {
     pub(crate) days: Days,
     /// The word of the preset, where it is one.
     preset: Option<&'static str>,
 }
 
-impl Range {
+impl PageDateRange {
     /// As the query says: a preset, or `from` and `to`. What cannot be read is as good as absent.
-    pub(crate) fn of(query: &Query, now: Timestamp, zone: &Timezone) -> Self {
+    pub(crate) fn of(query: &UrlQuery, now: Timestamp, zone: &Timezone) -> Self {
         let of = |from, to, preset| Self {
             days: Days {
                 from,
@@ -41,13 +41,13 @@ impl Range {
         if let (Some(from), Some(to)) = (day("from"), day("to"))
             && from <= to
         {
-            return of(from.max(before(to, REPORT_DAYS_MAX - 1)), to, None);
+            return of(from.max(days_before(to, REPORT_DAYS_MAX - 1)), to, None);
         }
         let asked = query.get("range");
         let found = PRESETS.iter().find(|(word, ..)| Some(*word) == asked);
         let (word, _, days) = found.unwrap_or(&PRESETS[PRESET_DEFAULT]);
         let today = today(now, zone);
-        of(before(today, days - 1), today, Some(*word))
+        of(days_before(today, days - 1), today, Some(*word))
     }
 
     /// Whether it is this preset.
@@ -66,7 +66,7 @@ impl Range {
 
     /// All of it.
     pub(crate) fn whole(&self) -> Period {
-        self.days.whole()
+        self.days.period()
     }
 
     /// Day by day.
@@ -81,7 +81,7 @@ impl Range {
         for span in &mut spans {
             span.label = match unit {
                 None => self.words(),
-                Some(TimeUnit::Month) => words(span.from, "%B %Y"),
+                Some(TimeUnit::Month) => format_day(span.from, "%B %Y"),
                 Some(TimeUnit::Week) => format!("week of {}", long(span.from)),
                 Some(TimeUnit::Day) => long(span.from),
                 Some(TimeUnit::Hour) => text::hour(span.period.0, &self.days.zone),
@@ -102,18 +102,18 @@ impl Range {
     }
 }
 
-fn words(day: Day, format: &str) -> String {
-    date(day)
+fn format_day(day: Day, format: &str) -> String {
+    to_date(day)
         .map(|date| date.strftime(format).to_string())
         .unwrap_or_default()
 }
 
 fn short(day: Day) -> String {
-    words(day, "%-d %b")
+    format_day(day, "%-d %b")
 }
 
 fn long(day: Day) -> String {
-    words(day, "%-d %b %Y")
+    format_day(day, "%-d %b %Y")
 }
 
 #[cfg(test)]
@@ -123,9 +123,9 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_763_173_020_007);
 
-    fn range(query: &str, zone: &str) -> Range {
+    fn range(query: &str, zone: &str) -> PageDateRange {
         let zone = Timezone::parse(zone).unwrap();
-        Range::of(&Query::of(Some(query)), NOW, &zone)
+        PageDateRange::of(&UrlQuery::of(Some(query)), NOW, &zone)
     }
 
     #[rstest]

@@ -5,7 +5,7 @@
 //! refused: who writes requests by hand can write a header as well.
 
 use crate::failure::Failure;
-use crate::state::{Handles, OwnOrigin};
+use crate::state::{DashboardHandles, OwnOrigin};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -17,15 +17,18 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 #[derive(Debug)]
 pub(crate) struct SameOrigin;
 
-impl FromRequestParts<Handles> for SameOrigin {
+impl FromRequestParts<DashboardHandles> for SameOrigin {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, handles: &Handles) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        handles: &DashboardHandles,
+    ) -> Result<Self, Failure> {
         if is_same_origin(&parts.headers, &handles.own_origin) {
             Ok(Self)
         } else {
             tracing::warn!("a form was not sent from its own page");
-            Err(Failure::Foreign(handles.base_url.clone()))
+            Err(Failure::CrossOrigin(handles.base_url.clone()))
         }
     }
 }
@@ -40,7 +43,7 @@ fn is_same_origin(headers: &HeaderMap, own: &OwnOrigin) -> bool {
             matches!(site, "same-origin" | "none")
         })
     } else {
-        (header::ORIGIN.as_str(), &|origin| own.is(origin))
+        (header::ORIGIN.as_str(), &|origin| own.matches(origin))
     };
     let mut values = headers.get_all(name).iter();
     let only = values.next().and_then(|value| value.to_str().ok());
@@ -50,7 +53,7 @@ fn is_same_origin(headers: &HeaderMap, own: &OwnOrigin) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{BASE_URL, FORM, PASSWORD, Service};
+    use crate::testing::{BASE_URL, FORM, PASSWORD, TestDashboard};
     use axum::http::StatusCode;
     use rstest::rstest;
 
@@ -85,7 +88,7 @@ mod tests {
     #[case::curl(&[])]
     #[tokio::test]
     async fn a_form_from_elsewhere_is_refused(#[case] headers: &[(&str, &str)]) {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let path = format!("/setup/{}", service.setup_link(|_| {}).await);
         let headers = [headers, &[FORM]].concat();
         let body = format!("email=you@example.com&password={PASSWORD}");
@@ -104,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_browser_that_sends_only_its_origin_is_let_in() {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let path = format!("/setup/{}", service.setup_link(|_| {}).await);
         let body = format!("email=you@example.com&password={PASSWORD}");
         let headers = [("origin", BASE_URL), FORM];

@@ -1,25 +1,28 @@
 //! Sealing secrets that a form sets, each for the one place it belongs to.
 
-use crate::access::Posted;
+use crate::access::FormSubmission;
 use crate::failure::Failure;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use tributary_domain::access::AppsWrite;
 use tributary_domain::app::AppSecret;
-use tributary_domain::keyring::place::{SEALED_FOR_APP, SecretPlace};
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
+use tributary_domain::keyring::secret_scope::{APP_SECRET_SCOPE, SecretScope};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 
 /// Seals secrets of one app.
-pub(crate) struct Sealer<'a> {
-    handles: &'a Handles,
+pub(crate) struct FormSecretSealer<'a> {
+    handles: &'a DashboardHandles,
     organization: OrganizationId,
     app: AppId,
 }
 
-impl<'a> Sealer<'a> {
+impl<'a> FormSecretSealer<'a> {
     /// For the secrets of the app whose form was sent.
-    pub(crate) fn new(handles: &'a Handles, posted: &Posted<AppsWrite>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        handles: &'a DashboardHandles,
+        posted: &FormSubmission<AppsWrite>,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             handles,
             organization: posted.authorized.organization(),
@@ -28,23 +31,23 @@ impl<'a> Sealer<'a> {
     }
 
     /// Seals a text for its place: what it belongs to, and which field it is.
-    pub(crate) fn seal(&self, belongs_to: &str, field: &str, secret: &str) -> Sealed {
-        let place = SecretPlace::new(self.organization, self.app, belongs_to, field);
-        let nonce = self.handles.source.bytes();
+    pub(crate) fn seal(&self, belongs_to: &str, field: &str, secret: &str) -> SealedSecret {
+        let place = SecretScope::new(self.organization, self.app, belongs_to, field);
+        let nonce = self.handles.source.random_bytes();
         let keyring = &self.handles.keyring;
         keyring.seal(&place.parts(), nonce, secret.as_bytes())
     }
 
     /// Seals a secret of the app itself.
-    pub(crate) fn seal_app_secret(&self, secret: AppSecret, text: &str) -> Sealed {
-        self.seal(SEALED_FOR_APP, secret.as_str(), text)
+    pub(crate) fn seal_app_secret(&self, secret: AppSecret, text: &str) -> SealedSecret {
+        self.seal(APP_SECRET_SCOPE, secret.as_str(), text)
     }
 
     /// Seals the secrets of the app that a form sets.
     pub(crate) fn seal_app_secrets(
         &self,
         secrets: Vec<(AppSecret, Change<String>)>,
-    ) -> Vec<(AppSecret, Change<Sealed>)> {
+    ) -> Vec<(AppSecret, Change<SealedSecret>)> {
         let secrets = secrets.into_iter();
         let sealed = secrets.map(|(secret, change)| {
             let sealed = change.map(|text| self.seal_app_secret(secret, &text));

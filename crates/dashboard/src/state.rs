@@ -6,18 +6,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::integration::{Integration, Probed};
+use tributary_domain::integration::{Integration, TestEventResult};
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::Store;
 use url::{Host, Url};
 
 /// What a test of a connection comes to; words for the operator where it cannot be made.
-pub type Probing = Pin<Box<dyn Future<Output = Result<Probed, String>> + Send>>;
+pub type ConnectionTestFuture =
+    Pin<Box<dyn Future<Output = Result<TestEventResult, String>> + Send>>;
 
 /// Sends one harmless test event to the network of an integration.
-pub type Probe = Arc<dyn Fn(OrganizationId, Integration) -> Probing + Send + Sync>;
+pub type ConnectionTest =
+    Arc<dyn Fn(OrganizationId, Integration) -> ConnectionTestFuture + Send + Sync>;
 
 /// What the server gives to the pages.
 #[derive(Clone)]
@@ -25,11 +27,11 @@ pub struct DashboardState {
     /// The database.
     pub store: Arc<dyn Store>,
     /// The time and randomness.
-    pub source: Source,
+    pub source: Runtime,
     /// The instance's secret.
     pub keyring: Keyring,
     /// Tries integrations out.
-    pub probe: Probe,
+    pub probe: ConnectionTest,
     /// Where the service is reached, without a slash at the end.
     pub base_url: Arc<str>,
     /// Until a form has arrived whole; then 408.
@@ -38,12 +40,12 @@ pub struct DashboardState {
 
 /// The same, with what follows from it.
 #[derive(Clone)]
-pub(crate) struct Handles {
+pub(crate) struct DashboardHandles {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) source: Source,
+    pub(crate) source: Runtime,
     pub(crate) keyring: Keyring,
     pub(crate) click_tokens: ClickTokens,
-    pub(crate) probe: Probe,
+    pub(crate) probe: ConnectionTest,
     pub(crate) base_url: Arc<str>,
     pub(crate) body_timeout: Duration,
     pub(crate) own_origin: OwnOrigin,
@@ -51,7 +53,7 @@ pub(crate) struct Handles {
     pub(crate) throttle: Arc<Throttle>,
 }
 
-impl Handles {
+impl DashboardHandles {
     pub(crate) fn new(state: DashboardState) -> Self {
         Self {
             own_origin: OwnOrigin::of(&state.base_url),
@@ -91,7 +93,7 @@ impl OwnOrigin {
     }
 
     /// Whether an `Origin` header names it.
-    pub(crate) fn is(&self, header: &str) -> bool {
+    pub(crate) fn matches(&self, header: &str) -> bool {
         self.text.as_deref() == Some(header)
     }
 
@@ -134,7 +136,7 @@ mod tests {
     #[case::no_address("nonsense", "null", false)]
     #[case::opaque_address("data:,", "null", false)]
     fn origins(#[case] base_url: &str, #[case] header: &str, #[case] same: bool) {
-        assert_eq!(OwnOrigin::of(base_url).is(header), same);
+        assert_eq!(OwnOrigin::of(base_url).matches(header), same);
     }
 
     #[rstest]

@@ -15,7 +15,7 @@ use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLi
 use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::{Clock, Random, Source};
+use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
@@ -46,9 +46,9 @@ impl Clock for StoppedClock {
 
 /// Never the same bytes twice, and the same in every run.
 #[derive(Default)]
-struct Counter(AtomicU64);
+struct SequentialRandom(AtomicU64);
 
-impl Random for Counter {
+impl Random for SequentialRandom {
     fn fill(&self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(32) {
             let count = self.0.fetch_add(1, Ordering::Relaxed);
@@ -58,9 +58,9 @@ impl Random for Counter {
     }
 }
 
-async fn organization(store: &dyn Store, source: &Source) -> OrganizationId {
+async fn organization(store: &dyn Store, source: &Runtime) -> OrganizationId {
     let organization = Organization {
-        id: OrganizationId::new(NOW, source.bytes()),
+        id: OrganizationId::new(NOW, source.random_bytes()),
         name: Name::parse("Example").unwrap(),
         created_at: NOW,
     };
@@ -71,15 +71,15 @@ async fn organization(store: &dyn Store, source: &Source) -> OrganizationId {
 }
 
 /// The pages, and what is behind them.
-pub(crate) struct Service {
+pub(crate) struct TestDashboard {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) source: Source,
+    pub(crate) source: Runtime,
     pub(crate) organization: OrganizationId,
     router: Router,
     _folder: tempfile::TempDir,
 }
 
-impl Service {
+impl TestDashboard {
     pub(crate) async fn start() -> Self {
         Self::at(BASE_URL).await
     }
@@ -88,7 +88,10 @@ impl Service {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("tributary.db")).unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
-        let source = Source::new(Arc::new(StoppedClock), Arc::new(Counter::default()));
+        let source = Runtime::new(
+            Arc::new(StoppedClock),
+            Arc::new(SequentialRandom::default()),
+        );
         let id = organization(&*store, &source).await;
         let router = router(DashboardState {
             store: store.clone(),
@@ -110,7 +113,7 @@ impl Service {
     }
 
     /// Makes another organization, which whoever follows belongs to.
-    pub(crate) async fn found_another(&mut self) {
+    pub(crate) async fn switch_to_new_organization(&mut self) {
         self.organization = organization(&*self.store, &self.source).await;
     }
 
@@ -124,7 +127,7 @@ impl Service {
             used_at: None,
         };
         change(&mut link);
-        let token = self.source.key(KeyKind::Setup, Environment::Live);
+        let token = self.source.new_key(KeyKind::Setup, Environment::Live);
         let digest = token.digest();
         let origin = self.source.origin(Actor::Operator, None, None);
         let stored = self
@@ -135,8 +138,8 @@ impl Service {
     }
 
     /// Somebody of a role, signed in.
-    pub(crate) async fn signed_in(&self, role: Role) -> Guest<'_> {
-        let unique = hex(&self.source.bytes::<4>());
+    pub(crate) async fn sign_in_as(&self, role: Role) -> TestUser<'_> {
+        let unique = hex(&self.source.random_bytes::<4>());
         let email = format!("{}-{unique}@example.com", role.as_str());
         let email = Email::parse(&email).unwrap();
         let token = self.setup_link(|link| {
@@ -144,14 +147,14 @@ impl Service {
             link.email = Some(email.clone());
         });
         let digest = KeyText::parse(&token.await).unwrap().digest();
-        let user = UserId::new(NOW, self.source.bytes());
+        let user = UserId::new(NOW, self.source.random_bytes());
         let redemption = Redemption {
             user,
             email,
             password_hash: "none".to_owned(),
             first_key: NewKey {
                 key: ApiKey {
-                    id: KeyId::new(NOW, self.source.bytes()),
+                    id: KeyId::new(NOW, self.source.random_bytes()),
                     organization: self.organization,
                     name: "First key".to_owned(),
                     permission: Permission::Full,
@@ -164,36 +167,46 @@ impl Service {
                 },
                 digest: Digest::of(unique.as_bytes()),
             },
-            first_key_audit_id: AuditId::new(NOW, self.source.bytes()),
+            first_key_audit_id: AuditId::new(NOW, self.source.random_bytes()),
         };
         let origin = || self.source.origin(Actor::User(user), None, None);
         let redeemed = self.store.redeem_setup_link(digest, redemption, origin());
         redeemed.await.unwrap();
-        let token = self.source.key(KeyKind::Session, Environment::Live);
+        let token = self.source.new_key(KeyKind::Session, Environment::Live);
         let session = NewSession {
             session: Session::begin(user, NOW),
             digest: token.digest(),
         };
         self.store.begin_session(session, origin()).await.unwrap();
-        Guest {
+        TestUser {
             service: self,
             cookie: format!("tributary={}", token.reveal()),
             form_token: KEYRING.form_token(token.digest()),
         }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> PageResponse {
         self.send(Method::GET, path, &[], "").await
     }
 
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> PageResponse {
         self.send(Method::POST, path, headers, body).await
     }
 
     /// A body whose end never arrives.
-    pub(crate) async fn post_without_end(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn post_without_end(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> PageResponse {
         let body = Full::new(Bytes::from_static(b"email=you")).with_trailers(pending());
-        self.ask(Method::POST, path, headers, Body::new(body)).await
+        self.request(Method::POST, path, headers, Body::new(body))
+            .await
     }
 
     pub(crate) async fn send(
@@ -202,12 +215,18 @@ impl Service {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Reply {
-        self.ask(method, path, headers, body.to_owned().into())
+    ) -> PageResponse {
+        self.request(method, path, headers, body.to_owned().into())
             .await
     }
 
-    async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Body) -> Reply {
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> PageResponse {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -221,7 +240,7 @@ impl Service {
             .unwrap()
             .into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-        Reply {
+        PageResponse {
             status: parts.status,
             headers: parts.headers,
             text: String::from_utf8(bytes.to_vec()).unwrap(),
@@ -230,32 +249,32 @@ impl Service {
 }
 
 /// Somebody who is signed in.
-pub(crate) struct Guest<'a> {
-    service: &'a Service,
+pub(crate) struct TestUser<'a> {
+    service: &'a TestDashboard,
     pub(crate) cookie: String,
     pub(crate) form_token: String,
 }
 
-impl Guest<'_> {
-    pub(crate) async fn get(&self, path: &str) -> Reply {
+impl TestUser<'_> {
+    pub(crate) async fn get(&self, path: &str) -> PageResponse {
         let headers = [("cookie", self.cookie.as_str())];
         self.service.send(Method::GET, path, &headers, "").await
     }
 
     /// A form with its token.
-    pub(crate) async fn post(&self, path: &str, body: &str) -> Reply {
+    pub(crate) async fn post(&self, path: &str, body: &str) -> PageResponse {
         let body = format!("formToken={}&{body}", self.form_token);
         self.post_without_token(path, &body).await
     }
 
     /// A form as it is.
-    pub(crate) async fn post_without_token(&self, path: &str, body: &str) -> Reply {
+    pub(crate) async fn post_without_token(&self, path: &str, body: &str) -> PageResponse {
         let headers = [("cookie", self.cookie.as_str()), SAME_ORIGIN, FORM];
         self.service.post(path, &headers, body).await
     }
 
     /// An app of this person's making; gives its id.
-    pub(crate) async fn app(&self) -> String {
+    pub(crate) async fn create_app(&self) -> String {
         let reply = self.post("/apps/new", "name=Runner").await;
         let path = reply.header("location");
         path.split('/').nth(2).unwrap().to_owned()
@@ -263,13 +282,13 @@ impl Guest<'_> {
 }
 
 /// An answer, read whole.
-pub(crate) struct Reply {
+pub(crate) struct PageResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Reply {
+impl PageResponse {
     /// A header that must be there.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()

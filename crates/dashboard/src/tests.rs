@@ -1,6 +1,6 @@
 //! What holds for every page.
 
-use crate::testing::{FORM, PASSWORD, Reply, SAME_ORIGIN, Service};
+use crate::testing::{FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
 use axum::http::{Method, StatusCode};
 use rstest::rstest;
 use tributary_domain::access::person::Role;
@@ -93,7 +93,7 @@ fn may(role: Role, least: Role) -> bool {
 }
 
 /// Each page there is, in each of its moods.
-async fn every_page(service: &Service) -> Vec<Reply> {
+async fn every_page(service: &TestDashboard) -> Vec<PageResponse> {
     let token = service.setup_link(|_| {}).await;
     let path = format!("/setup/{token}");
     let good = format!("email=you@example.com&password={PASSWORD}");
@@ -113,9 +113,9 @@ async fn every_page(service: &Service) -> Vec<Reply> {
 }
 
 /// Every page of an owner, in an app with things in it whose names are markup.
-async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
-    let owner = service.signed_in(Role::Owner).await;
-    let app = owner.app().await;
+async fn every_page_of_an_owner(service: &TestDashboard) -> Vec<PageResponse> {
+    let owner = service.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
     let link =
         format!("name={MARKUP}&slug=spring&type=app_install&active=on&campaign.name={MARKUP}");
     let link = owner.post(&format!("/apps/{app}/links/new"), &link).await;
@@ -154,9 +154,9 @@ async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
 
 #[tokio::test]
 async fn live_and_test_are_the_same_page() {
-    let service = Service::start().await;
-    let owner = service.signed_in(Role::Owner).await;
-    let app = owner.app().await;
+    let service = TestDashboard::start().await;
+    let owner = service.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
     for page in ["", "/events?name=x", "/links"] {
         let here = format!("/apps/{app}{page}");
         let text = owner.get(&here).await.text.replace("&#38;", "&");
@@ -169,9 +169,9 @@ async fn live_and_test_are_the_same_page() {
 
 #[tokio::test]
 async fn a_question_that_cannot_be_answered_stays_to_be_changed() {
-    let service = Service::start().await;
-    let owner = service.signed_in(Role::Owner).await;
-    let app = owner.app().await;
+    let service = TestDashboard::start().await;
+    let owner = service.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
     let ask = async |question: &str| {
         let page = owner.get(&format!("/apps/{app}/explore?{question}")).await;
         page.text
@@ -196,9 +196,9 @@ async fn a_question_that_cannot_be_answered_stays_to_be_changed() {
 
 #[tokio::test]
 async fn days_are_kept_on_the_way_into_an_app() {
-    let service = Service::start().await;
-    let owner = service.signed_in(Role::Owner).await;
-    let app = owner.app().await;
+    let service = TestDashboard::start().await;
+    let owner = service.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
     let portfolio = owner.get("/portfolio?range=7d").await.text;
     assert!(
         portfolio.contains(&format!("href=\"/apps/{app}?range=7d\"")),
@@ -213,7 +213,7 @@ async fn days_are_kept_on_the_way_into_an_app() {
 
 #[tokio::test]
 async fn every_page_has_the_headers_of_a_page() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let pages = every_page(&service).await;
     let statuses: Vec<u16> = pages.iter().map(|page| page.status.as_u16()).collect();
     assert_eq!(statuses, [200, 200, 404, 403, 422, 200, 404, 200]);
@@ -235,7 +235,7 @@ async fn every_page_has_the_headers_of_a_page() {
 
 #[tokio::test]
 async fn no_page_asks_for_what_its_policy_forbids() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let own = every_page_of_an_owner(&service).await;
     for page in every_page(&service).await.into_iter().chain(own) {
         let text = page.text.to_lowercase();
@@ -251,7 +251,7 @@ async fn no_page_asks_for_what_its_policy_forbids() {
 
 #[tokio::test]
 async fn no_page_has_a_secret_in_its_headers() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     for page in every_page(&service).await {
         let headers = format!("{:?}", page.headers);
         for secret in ["setup_", "ak_live_", PASSWORD] {
@@ -262,7 +262,7 @@ async fn no_page_has_a_secret_in_its_headers() {
 
 #[tokio::test]
 async fn what_pages_link_to_of_their_own_is_there() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let own = every_page_of_an_owner(&service).await;
     for page in every_page(&service).await.into_iter().chain(own) {
         let links = page
@@ -277,7 +277,7 @@ async fn what_pages_link_to_of_their_own_is_there() {
 
 #[tokio::test]
 async fn looking_at_a_set_up_link_does_not_use_it() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let path = format!("/setup/{}", service.setup_link(|_| {}).await);
     for method in [Method::HEAD, Method::GET, Method::GET] {
         let reply = service.send(method, &path, &[], "").await;
@@ -287,7 +287,7 @@ async fn looking_at_a_set_up_link_does_not_use_it() {
 
 #[tokio::test]
 async fn what_came_from_outside_is_text() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let pages = every_page_of_an_owner(&service).await;
     let planted = pages.iter().filter(|page| page.text.contains("alert(1)"));
     assert!(planted.count() >= 6, "the markup was planted");
@@ -303,12 +303,12 @@ async fn what_came_from_outside_is_text() {
 #[case::of_another_session("formToken={other}")]
 #[tokio::test]
 async fn a_form_without_its_token_is_refused(#[case] body: &str) {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let (owner, other) = (
-        service.signed_in(Role::Owner).await,
-        service.signed_in(Role::Admin).await,
+        service.sign_in_as(Role::Owner).await,
+        service.sign_in_as(Role::Admin).await,
     );
-    let app = owner.app().await;
+    let app = owner.create_app().await;
     let body = body.replace("{other}", &other.form_token);
     for (path, _) in FORMS {
         let path = path.replace("{app}", &app);
@@ -320,9 +320,9 @@ async fn a_form_without_its_token_is_refused(#[case] body: &str) {
 
 #[tokio::test]
 async fn a_form_of_another_site_is_refused_with_its_token() {
-    let service = Service::start().await;
-    let owner = service.signed_in(Role::Owner).await;
-    let app = owner.app().await;
+    let service = TestDashboard::start().await;
+    let owner = service.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
     let body = format!("formToken={}", owner.form_token);
     for (path, _) in FORMS {
         let headers = [
@@ -343,10 +343,10 @@ async fn a_form_of_another_site_is_refused_with_its_token() {
 #[case(Role::Admin)]
 #[tokio::test]
 async fn nobody_does_more_than_their_role_allows(#[case] role: Role) {
-    let service = Service::start().await;
-    let owner = service.signed_in(Role::Owner).await;
-    let app = owner.app().await;
-    let guest = service.signed_in(role).await;
+    let service = TestDashboard::start().await;
+    let owner = service.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let guest = service.sign_in_as(role).await;
     for (path, least) in PAGES {
         let reply = guest.get(&path.replace("{app}", &app)).await;
         let allowed = reply.status == StatusCode::OK;
@@ -365,8 +365,8 @@ async fn nobody_does_more_than_their_role_allows(#[case] role: Role) {
 
 #[tokio::test]
 async fn nobody_sees_anything_without_a_session() {
-    let service = Service::start().await;
-    let app = service.signed_in(Role::Owner).await.app().await;
+    let service = TestDashboard::start().await;
+    let app = service.sign_in_as(Role::Owner).await.create_app().await;
     for (path, _) in PAGES {
         let path = path.replace("{app}", &app);
         let reply = service.get(&path).await;
@@ -387,10 +387,10 @@ async fn nobody_sees_anything_without_a_session() {
 
 #[tokio::test]
 async fn another_organization_finds_nothing() {
-    let mut service = Service::start().await;
-    let app = service.signed_in(Role::Owner).await.app().await;
-    service.found_another().await;
-    let stranger = service.signed_in(Role::Owner).await;
+    let mut service = TestDashboard::start().await;
+    let app = service.sign_in_as(Role::Owner).await.create_app().await;
+    service.switch_to_new_organization().await;
+    let stranger = service.sign_in_as(Role::Owner).await;
     for (path, _) in PAGES.iter().filter(|(path, _)| path.contains("{app}")) {
         let reply = stranger.get(&path.replace("{app}", &app)).await;
         assert_eq!(reply.status, StatusCode::NOT_FOUND, "{path}");
@@ -399,8 +399,8 @@ async fn another_organization_finds_nothing() {
 
 #[tokio::test]
 async fn a_session_ends_with_the_sign_out() {
-    let service = Service::start().await;
-    let owner = service.signed_in(Role::Owner).await;
+    let service = TestDashboard::start().await;
+    let owner = service.sign_in_as(Role::Owner).await;
     assert_eq!(owner.get("/account").await.status, StatusCode::OK);
     let reply = owner.post("/sign-out", "").await;
     assert!(reply.header("set-cookie").contains("Max-Age=0"));
@@ -409,7 +409,7 @@ async fn a_session_ends_with_the_sign_out() {
 
 #[tokio::test]
 async fn the_right_password_signs_in_and_a_wrong_one_does_not() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let path = format!("/setup/{}", service.setup_link(|_| {}).await);
     let account = format!("email=you@example.com&password={PASSWORD}");
     let made = service.post(&path, &[SAME_ORIGIN, FORM], &account).await;
@@ -438,7 +438,7 @@ async fn the_right_password_signs_in_and_a_wrong_one_does_not() {
 
 #[tokio::test]
 async fn over_tls_the_cookie_is_bound_to_the_host() {
-    let service = Service::at("https://t.example.com").await;
+    let service = TestDashboard::at("https://t.example.com").await;
     let path = format!("/setup/{}", service.setup_link(|_| {}).await);
     let account = format!("email=you@example.com&password={PASSWORD}");
     let made = service.post(&path, &[SAME_ORIGIN, FORM], &account).await;

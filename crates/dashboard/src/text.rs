@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use std::time::Duration;
-use tributary_domain::vocabulary::calendar::zone_of;
+use tributary_domain::vocabulary::calendar::to_time_zone;
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -35,20 +35,20 @@ pub(crate) fn usd(amount: Amount) -> String {
 
 /// `15 Nov 2026, 12:34:05`, in the app's zone.
 pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
-    written(at, zone_of(zone), "%-d %b %Y, %H:%M:%S")
+    format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M:%S")
 }
 
 /// `15 Nov 2026, 12:00 +01:00`: an hour, which in autumn comes twice.
 pub(crate) fn hour(at: Timestamp, zone: &Timezone) -> String {
-    written(at, zone_of(zone), "%-d %b %Y, %H:%M %:z")
+    format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M %:z")
 }
 
 /// `15 Nov 2026, 12:34 UTC`.
 pub(crate) fn moment_utc(at: Timestamp) -> String {
-    written(at, TimeZone::UTC, "%-d %b %Y, %H:%M UTC")
+    format_time(at, TimeZone::UTC, "%-d %b %Y, %H:%M UTC")
 }
 
-fn written(at: Timestamp, zone: TimeZone, format: &str) -> String {
+fn format_time(at: Timestamp, zone: TimeZone, format: &str) -> String {
     let moment = jiff::Timestamp::from_millisecond(at.as_millis());
     moment.map_or_else(
         |_| "beyond all time".to_owned(),

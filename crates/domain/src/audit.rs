@@ -89,7 +89,7 @@ pub struct Client {
 
 /// From where a change came: told to the store with every change.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub struct AuditContext {
     /// Who.
     pub actor: Actor,
     /// The client's address; none on the command line.
@@ -104,7 +104,7 @@ pub struct Origin {
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Its id.
     pub id: AuditId,
     /// Whose log.

@@ -49,4 +49,4 @@ pub mod audit;
 
 pub mod refusal;
 
-pub mod outside;
+pub mod runtime;

@@ -5,14 +5,14 @@ use serde_json::Value as Json;
 use std::time::Duration;
 use tributary_domain::exchange::RateValue;
 use tributary_domain::skan::evaluate::{
-    DOCUMENT_AGE_MAX, DeviceState, HeldDocument, ServerEvents, TrackedEvent, Update, evaluate,
+    CachedDocument, DOCUMENT_AGE_MAX, ServerEvents, SkanDeviceState, TrackedEvent, Update, evaluate,
 };
 use tributary_domain::skan::{
     CoarseValue, Document, Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, validate,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Faults;
-use tributary_domain::vocabulary::given::Given;
+use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
 
 /// Fewer rows than this, and somebody has lost some.
@@ -27,18 +27,18 @@ fn table() -> Json {
     serde_json::from_str(&text).expect("the table is JSON")
 }
 
-fn given<T>(json: &Json, read: impl FnOnce(&Json) -> T) -> Given<T> {
+fn given<T>(json: &Json, read: impl FnOnce(&Json) -> T) -> FieldInput<T> {
     if json.is_null() {
-        Given::Absent
+        FieldInput::Absent
     } else {
-        Given::Value(read(json))
+        FieldInput::Value(read(json))
     }
 }
 
-fn list<T>(json: &Json, read: impl Fn(&Json) -> T) -> Given<Vec<Given<T>>> {
+fn list<T>(json: &Json, read: impl Fn(&Json) -> T) -> FieldInput<Vec<FieldInput<T>>> {
     let items = |json: &Json| {
         let items = json.as_array().expect("a list").iter();
-        items.map(|item| Given::Value(read(item))).collect()
+        items.map(|item| FieldInput::Value(read(item))).collect()
     };
     given(json, items)
 }
@@ -111,7 +111,7 @@ fn document(json: &Json) -> Document {
     let draft = Draft {
         enabled: given(&json["enabled"], boolean),
         currency: given(&json["currency"], currency),
-        accept_test_signals: Given::Absent,
+        accept_test_signals: FieldInput::Absent,
         windows: list(&json["windows"], window),
     };
     let mut faults = Faults::new();
@@ -134,14 +134,14 @@ fn server_events(json: &Json) -> Vec<ServerEvents> {
         .collect()
 }
 
-fn held(table: &Json, json: &Json, fetched_at: Duration) -> Option<HeldDocument> {
+fn held(table: &Json, json: &Json, fetched_at: Duration) -> Option<CachedDocument> {
     let json = match json {
         Json::Null => return None,
         Json::String(name) => &table["documents"][name],
         json => json,
     };
     let rates = json["rates"].as_object().into_iter().flatten();
-    Some(HeldDocument {
+    Some(CachedDocument {
         document: document(json),
         rates: rates
             .map(|(code, rate)| {
@@ -180,7 +180,7 @@ fn calls(table: &Json, row: &Json) -> Vec<(usize, Update)> {
     let mut device = held(table, &row["document"], Duration::ZERO);
     let first = evaluate(
         device.as_ref(),
-        &DeviceState::default(),
+        &SkanDeviceState::default(),
         Duration::ZERO,
         None,
     );

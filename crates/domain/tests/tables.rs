@@ -2,7 +2,7 @@
 //! server takes, and an amount means the same on both sides. `sdk/typescript/test/tables.test.ts` runs the same rows.
 
 use serde_json::Value;
-use tributary_domain::device::Matching;
+use tributary_domain::device::ContactHashes;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::money::Amount;
 
@@ -31,13 +31,16 @@ fn what_a_device_hashes_is_what_the_server_takes() {
             let digest = Digest::of(string.as_str().unwrap().as_bytes());
             assert_eq!(hex(digest.as_bytes()), hash, "{name}: {variant}");
             assert_eq!(
-                Matching::hash(hash).as_deref(),
+                ContactHashes::parse_hash(hash).as_deref(),
                 Ok(hash),
                 "{name}: {variant}"
             );
         }
         // Clear text never passes for a hash.
-        assert!(Matching::hash(text(row, "input")).is_err(), "{name}");
+        assert!(
+            ContactHashes::parse_hash(text(row, "input")).is_err(),
+            "{name}"
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! The fields of an app that can be set, in a new one and in a change alike.
 
-use crate::{Fields, Kind, Value, choice, flag, integer_in, text_as, texts};
+use crate::{FieldKind, Fields, InputValue, choice, flag, integer_in, text_as, text_list};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use tributary_domain::app::{
@@ -9,7 +9,7 @@ use tributary_domain::app::{
     SECRET_CHARS_MAX, SdkRevenue,
 };
 use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
-use tributary_domain::keyring::place::check_secret;
+use tributary_domain::keyring::secret_scope::check_secret;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
@@ -36,7 +36,7 @@ pub fn read_change(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secre
 }
 
 fn read_others(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) {
-    let revenue_events = texts(REVENUE_EVENTS_MAX, revenue_event)
+    let revenue_events = text_list(REVENUE_EVENTS_MAX, revenue_event)
         .then(without_duplicates)
         .about(
             "Custom events whose amounts are income. Amounts on `purchase`, `subscribe` and `renewal` always are. \
@@ -50,7 +50,7 @@ fn read_others(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
         archived: fields.change("archived", flag()),
         link_domain: fields.change(
             "linkDomain",
-            text_as(|text| app::link_domain(text, base_url))
+            text_as(|text| app::parse_link_domain(text, base_url))
                 .about("A host name, unique on the instance."),
         ),
         skan_test_signals: fields.change("skanTestSignals", flag()),
@@ -76,17 +76,17 @@ fn read_others(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
 
 fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
     let mut ios = fields.section("ios");
-    change.ios_bundle_id = ios.change("bundleId", text_as(app::bundle_id));
-    let store_id = text_as(app::app_store_id).about("Digits; unique on the instance.");
+    change.ios_bundle_id = ios.change("bundleId", text_as(app::parse_bundle_id));
+    let store_id = text_as(app::parse_app_store_id).about("Digits; unique on the instance.");
     change.ios_app_store_id = ios.change("appStoreId", store_id);
-    let team_id = text_as(app::team_id).about("Ten capital letters and digits.");
+    let team_id = text_as(app::parse_team_id).about("Ten capital letters and digits.");
     change.ios_team_id = ios.change("teamId", team_id);
     ios.finish();
     let mut android = fields.section("android");
-    change.android_package_name = android.change("packageName", text_as(app::package_name));
+    change.android_package_name = android.change("packageName", text_as(app::parse_package_name));
     change.android_sha256_cert_fingerprints = android.change(
         "sha256CertFingerprints",
-        texts(CERT_FINGERPRINTS_MAX, app::cert_fingerprint).about("Replaced whole."),
+        text_list(CERT_FINGERPRINTS_MAX, app::parse_cert_fingerprint).about("Replaced whole."),
     );
     android.finish();
     let mut web_events = fields.section("webEvents");
@@ -157,7 +157,7 @@ pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
 fn secret(
     chars: RangeInclusive<usize>,
     about: &'static str,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     let size = chars.clone();
     let check = move |text: &str| check_secret(text, &chars).map(|()| text.to_owned());
     text_as(check).size(size).write_only().about(about)

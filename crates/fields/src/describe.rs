@@ -15,18 +15,18 @@ const DOUBLE: Option<SchemaFormat> = Some(SchemaFormat::KnownFormat(KnownFormat:
 
 /// The fields that a reader asks for, in order.
 #[derive(Debug, Default)]
-pub(super) struct Declared(Vec<Declaration>);
+pub(super) struct DeclaredFields(Vec<Declaration>);
 
 #[derive(Debug)]
 struct Declaration {
     path: String,
     shape: Shape,
-    need: Need,
+    need: Requirement,
 }
 
 /// Whether a field must be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum Requirement {
     Required,
     /// It may be absent and not null.
     Optional,
@@ -34,8 +34,8 @@ pub(super) enum Need {
     Nullable,
 }
 
-impl Declared {
-    pub(super) fn add(&mut self, path: String, shape: Shape, need: Need) {
+impl DeclaredFields {
+    pub(super) fn add(&mut self, path: String, shape: Shape, need: Requirement) {
         self.0.push(Declaration { path, shape, need });
     }
 
@@ -46,7 +46,7 @@ impl Declared {
             let name = one.path.strip_prefix(begin);
             if let Some(name) = name.filter(|name| !name.contains('.')) {
                 object = object.property(name, self.schema(one));
-                if one.need == Need::Required {
+                if one.need == Requirement::Required {
                     object = object.required(name);
                 }
             }
@@ -56,7 +56,7 @@ impl Declared {
 
     fn schema(&self, one: &Declaration) -> Schema {
         let Declaration { path, shape, need } = one;
-        let is_nullable = *need == Need::Nullable;
+        let is_nullable = *need == Requirement::Nullable;
         let about = Some(shape.about).filter(|about| !about.is_empty());
         let types = |of: JsonType| -> SchemaType {
             if is_nullable {
@@ -154,7 +154,7 @@ pub fn describe<T>(
     read: impl FnOnce(&mut Fields<'_>) -> T,
 ) -> RefOr<Schema> {
     let (declared, mut faults) = (RefCell::default(), Faults::new());
-    read(&mut Fields::of_nothing(&declared, &mut faults));
+    read(&mut Fields::for_description(&declared, &mut faults));
     let object = declared.borrow().object("");
     RefOr::T(
         object

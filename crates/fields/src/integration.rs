@@ -1,14 +1,16 @@
 //! The fields of an integration that can be changed. Settings and credentials depend on the network.
 
-use crate::{Fields, any_object, any_texts, choice, flag, integer, objects, text_as, text_map};
+use crate::{
+    Fields, any_object, any_text_object, choice, flag, integer, objects, text_as, text_map,
+};
 use tributary_domain::integration::{
     EVENT_MAPPING_ROWS_MAX, EventScope, IntegrationChange, MappingRow, NETWORK_EVENT_CHARS_MAX,
-    Network, SettingKind, SettingSpec, SettingValue, check_mapping, credential, credentials_of,
-    network_event_name, settings_of,
+    Network, SettingKind, SettingSpec, SettingValue, check_credential, check_mapping,
+    credentials_of, network_event_name, settings_of,
 };
 use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::given::Given;
-use tributary_domain::vocabulary::text::{EVENT_NAME_CHARS_MAX, event_name};
+use tributary_domain::vocabulary::field_input::FieldInput;
+use tributary_domain::vocabulary::text::{EVENT_NAME_CHARS_MAX, parse_event_name};
 
 /// Credentials that a body or a form sets, with their hints, not sealed yet.
 pub type Credentials = Vec<(&'static str, Change<(String, Option<String>)>)>;
@@ -36,13 +38,13 @@ pub fn read_change(fields: &mut Fields<'_>, network: Network) -> (IntegrationCha
         change.settings.insert(spec.name, value);
     }
     settings.finish();
-    let open = any_texts().write_only().about(
+    let open = any_text_object().write_only().about(
         "Secrets by name; which there are depends on the network. Write-only; those not mentioned stay.",
     );
     let mut credentials = Credentials::new();
     let mut section = fields.section_as("credentials", open);
     for spec in credentials_of(network) {
-        let read = text_as(|text| Ok((text.to_owned(), credential(text)?)));
+        let read = text_as(|text| Ok((text.to_owned(), check_credential(text)?)));
         credentials.push((spec.name, section.change(spec.name, read.write_only())));
     }
     section.finish();
@@ -71,12 +73,12 @@ fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<Mapping
     let is_null = fields.is_null("eventMapping");
     let list = objects()
         .size(0..=EVENT_MAPPING_ROWS_MAX)
-        .each("an object with event, networkEvent and enabled")
+        .expecting_each("an object with event, networkEvent and enabled")
         .about("Replaced whole; null brings the default map back.");
     match fields.items("eventMapping", list, read_row) {
-        Given::Absent if is_null => Change::Reset,
-        Given::Absent | Given::Faulty => Change::Keep,
-        Given::Value(rows) => {
+        FieldInput::Absent if is_null => Change::Reset,
+        FieldInput::Absent | FieldInput::Invalid => Change::Keep,
+        FieldInput::Value(rows) => {
             let rows = rows.into_iter().map(|row| row.value().flatten());
             let mut rows: Vec<_> = rows.collect();
             fields.check(|faults| check_mapping(network, &mut rows, faults));
@@ -87,7 +89,7 @@ fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<Mapping
 }
 
 fn read_row(fields: &mut Fields<'_>) -> Option<MappingRow> {
-    let event = text_as(event_name).size(1..=EVENT_NAME_CHARS_MAX).about(
+    let event = text_as(parse_event_name).size(1..=EVENT_NAME_CHARS_MAX).about(
         "The event's name in the service. Standard names ignore case; `renewal` and `refund` are never forwarded.",
     );
     let event = fields.required("event", event);
@@ -95,10 +97,10 @@ fn read_row(fields: &mut Fields<'_>) -> Option<MappingRow> {
         "The event's name at the network. `network_d` takes its standard types and lower-case custom names.",
     );
     let network_event = fields.required("networkEvent", network_event);
-    let enabled = match fields.given("enabled", flag()) {
-        Given::Absent => Some(true),
-        Given::Faulty => None,
-        Given::Value(enabled) => Some(enabled),
+    let enabled = match fields.input("enabled", flag()) {
+        FieldInput::Absent => Some(true),
+        FieldInput::Invalid => None,
+        FieldInput::Value(enabled) => Some(enabled),
     };
     Some(MappingRow {
         event: event?,

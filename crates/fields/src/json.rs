@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 32;
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Node {
+pub enum JsonNode {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -23,12 +23,12 @@ pub enum Node {
     /// A string.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<JsonNode>),
     /// An object, its members in the order they were sent.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, JsonNode)>),
 }
 
-impl Node {
+impl JsonNode {
     /// A member of an object; the first of that name.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else {
@@ -58,7 +58,7 @@ impl Node {
     }
 }
 
-fn has_distinct_names(members: &[(String, Node)]) -> bool {
+fn has_distinct_names(members: &[(String, JsonNode)]) -> bool {
     let names: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
     names.len() == members.len()
 }
@@ -101,33 +101,33 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 }
 
 /// Reads one JSON value, and nothing behind it.
-pub fn parse(text: &str) -> Result<Node, NotJson> {
+pub fn parse(text: &str) -> Result<JsonNode, NotJson> {
     read(serde_json::from_str(text).map_err(|_| NotJson)?, DEPTH_MAX)
 }
 
-fn read(raw: &RawValue, depth: usize) -> Result<Node, NotJson> {
+fn read(raw: &RawValue, depth: usize) -> Result<JsonNode, NotJson> {
     let text = raw.get();
     let depth = depth.checked_sub(1).ok_or(NotJson)?;
     match text.as_bytes().first() {
-        Some(b'n') => Ok(Node::Null),
-        Some(b't') => Ok(Node::Flag(true)),
-        Some(b'f') => Ok(Node::Flag(false)),
+        Some(b'n') => Ok(JsonNode::Null),
+        Some(b't') => Ok(JsonNode::Flag(true)),
+        Some(b'f') => Ok(JsonNode::Flag(false)),
         Some(b'"') => serde_json::from_str(text)
-            .map(Node::Text)
+            .map(JsonNode::Text)
             .map_err(|_| NotJson),
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| NotJson)?;
             let items = items.into_iter().map(|item| read(item, depth));
-            items.collect::<Result<_, _>>().map(Node::List)
+            items.collect::<Result<_, _>>().map(JsonNode::List)
         }
         Some(b'{') => {
             let Members(members) = serde_json::from_str(text).map_err(|_| NotJson)?;
             let members = members
                 .into_iter()
                 .map(|(name, raw)| Ok((name, read(raw, depth)?)));
-            members.collect::<Result<_, _>>().map(Node::Object)
+            members.collect::<Result<_, _>>().map(JsonNode::Object)
         }
-        Some(_) => Ok(Node::Number(text.to_owned())),
+        Some(_) => Ok(JsonNode::Number(text.to_owned())),
         None => Err(NotJson),
     }
 }
@@ -142,13 +142,13 @@ mod tests {
     fn numbers_keep_their_digits() {
         assert_eq!(
             parse("9007199254740993.10"),
-            Ok(Node::Number("9007199254740993.10".to_owned()))
+            Ok(JsonNode::Number("9007199254740993.10".to_owned()))
         );
     }
 
     #[test]
     fn a_name_that_stands_twice_is_kept_twice() {
-        let Ok(Node::Object(members)) = parse(r#"{"a": 1, "a": 2}"#) else {
+        let Ok(JsonNode::Object(members)) = parse(r#"{"a": 1, "a": 2}"#) else {
             panic!("an object")
         };
         assert_eq!(members.len(), 2);

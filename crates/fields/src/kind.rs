@@ -2,16 +2,16 @@
 //!
 //! `text_as(Name::parse).size(1..=200).about("…")` reads a string with a function of the domain and describes it.
 
-use super::value::Value;
+use super::value::InputValue;
 use std::collections::BTreeMap;
 use std::num::IntErrorKind;
 use std::ops::RangeInclusive;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::number::whole;
+use tributary_domain::vocabulary::number::parse_whole;
 
 /// How a value is read and described.
-pub struct Kind<R> {
+pub struct FieldKind<R> {
     pub(super) shape: Shape,
     pub(super) read: R,
 }
@@ -65,7 +65,7 @@ impl Shape {
     }
 }
 
-impl<R> Kind<R> {
+impl<R> FieldKind<R> {
     /// Says what the value means.
     #[must_use]
     pub fn about(mut self, about: &'static str) -> Self {
@@ -131,22 +131,25 @@ impl<R> Kind<R> {
     }
 
     /// Reads a value.
-    pub fn of<'a, T>(self, value: Value<'a>) -> Result<T, Problem>
+    pub fn parse_value<'a, T>(self, value: InputValue<'a>) -> Result<T, Problem>
     where
-        R: FnOnce(Value<'a>) -> Result<T, Problem>,
+        R: FnOnce(InputValue<'a>) -> Result<T, Problem>,
     {
         (self.read)(value)
     }
 
     /// Says what is expected in place of any fault's own message.
-    pub fn expecting<T>(self, message: String) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>>
+    pub fn expecting<T>(
+        self,
+        message: String,
+    ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>>
     where
-        R: FnOnce(Value<'_>) -> Result<T, Problem>,
+        R: FnOnce(InputValue<'_>) -> Result<T, Problem>,
     {
         let read = self.read;
-        Kind {
+        FieldKind {
             shape: self.shape,
-            read: move |value: Value<'_>| {
+            read: move |value: InputValue<'_>| {
                 read(value).map_err(|problem| Problem { message, ..problem })
             },
         }
@@ -156,44 +159,44 @@ impl<R> Kind<R> {
     pub fn then<T, U>(
         self,
         further: impl FnOnce(T) -> Result<U, Problem>,
-    ) -> Kind<impl FnOnce(Value<'_>) -> Result<U, Problem>>
+    ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<U, Problem>>
     where
-        R: FnOnce(Value<'_>) -> Result<T, Problem>,
+        R: FnOnce(InputValue<'_>) -> Result<T, Problem>,
     {
         let read = self.read;
-        Kind {
+        FieldKind {
             shape: self.shape,
-            read: move |value: Value<'_>| further(read(value)?),
+            read: move |value: InputValue<'_>| further(read(value)?),
         }
     }
 }
 
-fn kind<T, R: FnOnce(Value<'_>) -> Result<T, Problem>>(of: Type, read: R) -> Kind<R> {
-    Kind {
+fn kind<T, R: FnOnce(InputValue<'_>) -> Result<T, Problem>>(of: Type, read: R) -> FieldKind<R> {
+    FieldKind {
         shape: Shape::of(of),
         read,
     }
 }
 
 /// An object with fields, for [`super::Fields::section_as`].
-pub fn object() -> Kind<()> {
-    Kind {
+pub fn object() -> FieldKind<()> {
+    FieldKind {
         shape: Shape::of(Type::Object),
         read: (),
     }
 }
 
 /// An object whose fields depend on something else, for [`super::Fields::section_as`].
-pub fn any_object() -> Kind<()> {
-    Kind {
+pub fn any_object() -> FieldKind<()> {
+    FieldKind {
         shape: Shape::of(Type::AnyObject),
         read: (),
     }
 }
 
 /// As [`any_object`], of strings.
-pub fn any_texts() -> Kind<()> {
-    Kind {
+pub fn any_text_object() -> FieldKind<()> {
+    FieldKind {
         shape: Shape::of(Type::AnyTexts),
         read: (),
     }
@@ -206,21 +209,21 @@ pub fn wrong_type(expected: &str) -> Problem {
 
 /// An object that may have any field, or a value that the description does not show.
 pub fn value_as<T>(
-    read: impl FnOnce(Value<'_>) -> Result<T, Problem>,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
+    read: impl FnOnce(InputValue<'_>) -> Result<T, Problem>,
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
     kind(Type::AnyObject, read)
 }
 
 /// A string, as it is.
-pub fn text() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+pub fn text() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     text_as(|text| Ok(text.to_owned()))
 }
 
 /// A string that is read further.
 pub fn text_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
-    kind(Type::Text, move |value: Value<'_>| {
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
+    kind(Type::Text, move |value: InputValue<'_>| {
         read(&value.text().ok_or_else(|| wrong_type("a string"))?)
     })
 }
@@ -229,7 +232,7 @@ pub fn text_as<T>(
 pub fn choice<T: Copy>(
     all: &[T],
     word: fn(T) -> &'static str,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
     let all = all.to_vec();
     let words: Vec<&'static str> = all.iter().map(|one| word(*one)).collect();
     let mut kind = text_as(move |text| {
@@ -245,20 +248,22 @@ pub fn choice<T: Copy>(
 }
 
 /// `true` or `false`.
-pub fn flag() -> Kind<impl FnOnce(Value<'_>) -> Result<bool, Problem>> {
-    kind(Type::Flag, |value: Value<'_>| {
+pub fn flag() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<bool, Problem>> {
+    kind(Type::Flag, |value: InputValue<'_>| {
         value.flag().ok_or_else(|| wrong_type("true or false"))
     })
 }
 
 /// A whole number. In a text, however it is written, and the closest one that fits 64 bits.
-pub fn integer() -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
-    kind(Type::Integer, |value: Value<'_>| {
+pub fn integer() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem>> {
+    kind(Type::Integer, |value: InputValue<'_>| {
         let digits = value.digits().ok_or_else(|| wrong_type("a whole number"))?;
         match (digits.parse::<i64>(), value) {
             (Ok(number), _) => Ok(number),
-            (Err(_), Value::Text(_)) => whole(digits).ok_or_else(|| wrong_type("a whole number")),
-            (Err(error), Value::Tree(_) | Value::Form(_)) => Err(match error.kind() {
+            (Err(_), InputValue::Text(_)) => {
+                parse_whole(digits).ok_or_else(|| wrong_type("a whole number"))
+            }
+            (Err(error), InputValue::Tree(_) | InputValue::Form(_)) => Err(match error.kind() {
                 IntErrorKind::PosOverflow | IntErrorKind::NegOverflow
                     if !digits.contains(['.', 'e', 'E']) =>
                 {
@@ -273,8 +278,8 @@ pub fn integer() -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
 /// A number, whose digits are read further.
 pub fn number_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
-    kind(Type::Number, move |value: Value<'_>| {
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
+    kind(Type::Number, move |value: InputValue<'_>| {
         read(value.digits().ok_or_else(|| wrong_type("a number"))?)
     })
 }
@@ -282,9 +287,9 @@ pub fn number_as<T>(
 /// A list of objects, each of which is read apart from the others.
 pub fn list_as<T>(
     expected: &'static str,
-    read: impl FnOnce(Vec<Value<'_>>) -> Result<T, Problem>,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
-    kind(Type::Objects, move |value: Value<'_>| {
+    read: impl FnOnce(Vec<InputValue<'_>>) -> Result<T, Problem>,
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
+    kind(Type::Objects, move |value: InputValue<'_>| {
         read(value.items().ok_or_else(|| wrong_type(expected))?)
     })
 }
@@ -292,7 +297,7 @@ pub fn list_as<T>(
 /// A whole number of a range.
 pub fn integer_in(
     range: RangeInclusive<i64>,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem>> {
     let (min, max) = (*range.start(), *range.end());
     let message = format!("Must be a whole number from {min} to {max}.");
     let out_of_range = Problem::new(FaultCode::OutOfRange, message.clone());
@@ -307,8 +312,8 @@ pub fn integer_in(
 }
 
 /// An amount: a number, whose float noise is rounded away, or an exact decimal in a string.
-pub fn amount() -> Kind<impl FnOnce(Value<'_>) -> Result<Amount, Problem>> {
-    kind(Type::Amount, |value: Value<'_>| {
+pub fn amount() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Amount, Problem>> {
+    kind(Type::Amount, |value: InputValue<'_>| {
         match (value.text(), value.digits()) {
             (Some(text), _) => Amount::parse_text(&text),
             (None, Some(digits)) => Amount::parse_number(digits),
@@ -318,18 +323,18 @@ pub fn amount() -> Kind<impl FnOnce(Value<'_>) -> Result<Amount, Problem>> {
 }
 
 /// A list of strings, each of which is read further.
-pub fn texts<T>(
+pub fn text_list<T>(
     items_max: usize,
     read: impl Fn(&str) -> Result<T, Problem>,
-) -> Kind<impl FnOnce(Value<'_>) -> Result<Vec<T>, Problem>> {
-    let kind = kind(Type::Texts, move |value: Value<'_>| {
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Vec<T>, Problem>> {
+    let kind = kind(Type::Texts, move |value: InputValue<'_>| {
         let items = value.items();
         let items = items.ok_or_else(|| wrong_type("a list of strings"))?;
         if items.len() > items_max {
             let message = format!("Must have at most {items_max} items.");
             return Err(Problem::new(FaultCode::TooLong, message));
         }
-        let item = |item: Value<'_>| {
+        let item = |item: InputValue<'_>| {
             let text = item.text().ok_or_else(|| wrong_type("a string"))?;
             read(&text)
         };
@@ -339,8 +344,9 @@ pub fn texts<T>(
 }
 
 /// An object of strings.
-pub fn text_map() -> Kind<impl FnOnce(Value<'_>) -> Result<BTreeMap<String, String>, Problem>> {
-    kind(Type::TextMap, |value: Value<'_>| {
+pub fn text_map()
+-> FieldKind<impl FnOnce(InputValue<'_>) -> Result<BTreeMap<String, String>, Problem>> {
+    kind(Type::TextMap, |value: InputValue<'_>| {
         let mut map = BTreeMap::new();
         for (key, value) in pairs(value)? {
             if map.insert(key, value).is_some() {
@@ -351,14 +357,14 @@ pub fn text_map() -> Kind<impl FnOnce(Value<'_>) -> Result<BTreeMap<String, Stri
     })
 }
 
-fn pairs(value: Value<'_>) -> Result<Vec<(String, String)>, Problem> {
-    if let Value::Form(text) = value {
+fn pairs(value: InputValue<'_>) -> Result<Vec<(String, String)>, Problem> {
+    if let InputValue::Form(text) = value {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         return lines.map(pair).collect();
     }
     let wrong = || wrong_type("an object of strings");
     let members = value.members().ok_or_else(wrong)?;
-    let pair = |(key, value): (&str, Value<'_>)| {
+    let pair = |(key, value): (&str, InputValue<'_>)| {
         let text = value.text().ok_or_else(wrong)?;
         Ok((key.to_owned(), text.into_owned()))
     };

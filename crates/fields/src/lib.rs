@@ -29,21 +29,21 @@ mod value;
 pub use describe::describe;
 pub use form::Form;
 pub use kind::{
-    Kind, amount, any_object, any_texts, choice, flag, integer, integer_in, list_as, number_as,
-    object, text, text_as, text_map, texts, value_as, wrong_type,
+    FieldKind, amount, any_object, any_text_object, choice, flag, integer, integer_in, list_as,
+    number_as, object, text, text_as, text_list, text_map, value_as, wrong_type,
 };
-pub use nested::{Items, objects};
-pub use value::Value;
+pub use nested::{ObjectList, objects};
+pub use value::InputValue;
 
-use crate::json::Node;
-use describe::{Declared, Need};
+use crate::json::JsonNode;
+use describe::{DeclaredFields, Requirement};
 use kind::{Shape, Type};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::given::Given;
-use value::Members;
+use tributary_domain::vocabulary::field_input::FieldInput;
+use value::ObjectMembers;
 
 /// An object that is being read.
 pub struct Fields<'a> {
@@ -52,7 +52,7 @@ pub struct Fields<'a> {
     known: Vec<&'static str>,
     ignored: Vec<&'static str>,
     /// The object as GET answers it now; nothing outside a PATCH.
-    current: Option<&'a Node>,
+    current: Option<&'a JsonNode>,
     is_lenient: bool,
     faults: &'a mut Faults,
 }
@@ -64,11 +64,11 @@ enum State<'a> {
     /// `null`: every field in it goes back to its default.
     Null,
     /// The object.
-    Members(Members<'a>),
+    Members(ObjectMembers<'a>),
     /// A form, whose names begin with the path of the object.
     Form(&'a Form),
     /// Nothing, and the fields are declared.
-    Described(&'a RefCell<Declared>),
+    Described(&'a RefCell<DeclaredFields>),
 }
 
 impl<'a> Fields<'a> {
@@ -85,13 +85,17 @@ impl<'a> Fields<'a> {
     }
 
     /// The body itself.
-    pub fn of_body(body: &'a Node, faults: &'a mut Faults) -> Self {
-        let state = object_state(Value::Tree(body), "body", faults);
+    pub fn of_body(body: &'a JsonNode, faults: &'a mut Faults) -> Self {
+        let state = object_state(InputValue::Tree(body), "body", faults);
         Self::new(state, String::new(), faults)
     }
 
     /// The body of a PATCH, compared with the document that it changes, if there is one.
-    pub fn of_change(body: &'a Node, current: Option<&'a Node>, faults: &'a mut Faults) -> Self {
+    pub fn of_change(
+        body: &'a JsonNode,
+        current: Option<&'a JsonNode>,
+        faults: &'a mut Faults,
+    ) -> Self {
         Self {
             current,
             ..Self::of_body(body, faults)
@@ -104,7 +108,7 @@ impl<'a> Fields<'a> {
     }
 
     /// An object that is read leniently.
-    pub fn lenient(value: Value<'a>, faults: &'a mut Faults) -> Self {
+    pub fn lenient(value: InputValue<'a>, faults: &'a mut Faults) -> Self {
         Self {
             is_lenient: true,
             ..Self::new(object_state(value, "body", faults), String::new(), faults)
@@ -112,7 +116,7 @@ impl<'a> Fields<'a> {
     }
 
     /// No body, for the description.
-    fn of_nothing(declared: &'a RefCell<Declared>, faults: &'a mut Faults) -> Self {
+    fn for_description(declared: &'a RefCell<DeclaredFields>, faults: &'a mut Faults) -> Self {
         Self::new(State::Described(declared), String::new(), faults)
     }
 
@@ -125,7 +129,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn declared(&self) -> Option<&'a RefCell<Declared>> {
+    fn declared(&self) -> Option<&'a RefCell<DeclaredFields>> {
         match self.state {
             State::Described(declared) => Some(declared),
             State::Absent | State::Null | State::Members(_) | State::Form(_) => None,
@@ -133,7 +137,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Finds a field, or declares it.
-    fn find(&mut self, name: &'static str, shape: Shape, need: Need) -> Found<'a> {
+    fn find(&mut self, name: &'static str, shape: Shape, need: Requirement) -> Lookup<'a> {
         self.known.push(name);
         let found = self.peek(name, &shape);
         if let Some(declared) = self.declared() {
@@ -142,30 +146,30 @@ impl<'a> Fields<'a> {
         found
     }
 
-    fn peek(&self, name: &'static str, shape: &Shape) -> Found<'a> {
+    fn peek(&self, name: &'static str, shape: &Shape) -> Lookup<'a> {
         match &self.state {
             State::Form(form) => form.find(&self.path_of(name), shape),
-            State::Absent | State::Described(_) => Found::Absent,
-            State::Null => Found::Null,
+            State::Absent | State::Described(_) => Lookup::Absent,
+            State::Null => Lookup::Null,
             State::Members(members) if self.is_lenient => {
                 let found = members.last(name).filter(|value| !value.is_null());
-                found.map_or(Found::Absent, Found::Value)
+                found.map_or(Lookup::Absent, Lookup::Value)
             }
             State::Members(members) => match members.first(name) {
-                None => Found::Absent,
-                Some(value) if self.is_current(name, value) => Found::Absent,
-                Some(value) if value.is_null() => Found::Null,
-                Some(value) => Found::Value(value),
+                None => Lookup::Absent,
+                Some(value) if self.is_current(name, value) => Lookup::Absent,
+                Some(value) if value.is_null() => Lookup::Null,
+                Some(value) => Lookup::Value(value),
             },
         }
     }
 
-    fn current_value(&self, name: &str) -> Option<&'a Node> {
+    fn current_value(&self, name: &str) -> Option<&'a JsonNode> {
         self.current?.member(name)
     }
 
-    fn is_current(&self, name: &str, value: Value<'_>) -> bool {
-        let (Some(current), Value::Tree(node)) = (self.current_value(name), value) else {
+    fn is_current(&self, name: &str, value: InputValue<'_>) -> bool {
+        let (Some(current), InputValue::Tree(node)) = (self.current_value(name), value) else {
             return false;
         };
         current.same_value(node)
@@ -176,7 +180,7 @@ impl<'a> Fields<'a> {
         self.ignored.push(name);
     }
 
-    fn note(&mut self, name: &str, problem: Problem) {
+    fn add_fault(&mut self, name: &str, problem: Problem) {
         let path = self.path_of(name);
         self.faults.add(path, problem);
     }
@@ -194,35 +198,35 @@ impl<'a> Fields<'a> {
     pub fn required<T>(
         &mut self,
         name: &'static str,
-        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
+        kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
     ) -> Option<T> {
-        let read = match self.find(name, kind.shape, Need::Required) {
-            Found::Value(value) => (kind.read)(value),
-            Found::Null | Found::Absent => Err(self.missing()),
+        let read = match self.find(name, kind.shape, Requirement::Required) {
+            Lookup::Value(value) => (kind.read)(value),
+            Lookup::Null | Lookup::Absent => Err(self.missing()),
         };
-        read.map_err(|problem| self.note(name, problem)).ok()
+        read.map_err(|problem| self.add_fault(name, problem)).ok()
     }
 
     /// A field that can be set and not be reset: it has no default to go back to.
     pub fn settable<T>(
         &mut self,
         name: &'static str,
-        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
+        kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
     ) -> Option<T> {
-        match self.find(name, kind.shape, Need::Optional) {
-            Found::Absent => None,
-            Found::Null if matches!(self.state, State::Form(_)) => {
-                self.note(name, self.missing());
+        match self.find(name, kind.shape, Requirement::Optional) {
+            Lookup::Absent => None,
+            Lookup::Null if matches!(self.state, State::Form(_)) => {
+                self.add_fault(name, self.missing());
                 None
             }
-            Found::Null => {
+            Lookup::Null => {
                 let message = "Has no default to go back to, so it cannot be null.";
-                self.note(name, Problem::new(FaultCode::Required, message));
+                self.add_fault(name, Problem::new(FaultCode::Required, message));
                 None
             }
-            Found::Value(value) => {
+            Lookup::Value(value) => {
                 let read = (kind.read)(value);
-                read.map_err(|problem| self.note(name, problem)).ok()
+                read.map_err(|problem| self.add_fault(name, problem)).ok()
             }
         }
     }
@@ -231,15 +235,15 @@ impl<'a> Fields<'a> {
     pub fn change<T>(
         &mut self,
         name: &'static str,
-        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
+        kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
     ) -> Change<T> {
-        match self.find(name, kind.shape, Need::Nullable) {
-            Found::Absent => Change::Keep,
-            Found::Null => Change::Reset,
-            Found::Value(value) => match (kind.read)(value) {
+        match self.find(name, kind.shape, Requirement::Nullable) {
+            Lookup::Absent => Change::Keep,
+            Lookup::Null => Change::Reset,
+            Lookup::Value(value) => match (kind.read)(value) {
                 Ok(value) => Change::Set(value),
                 Err(problem) => {
-                    self.note(name, problem);
+                    self.add_fault(name, problem);
                     Change::Keep
                 }
             },
@@ -247,58 +251,58 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that may be absent, where null is the same.
-    pub fn given<T>(
+    pub fn input<T>(
         &mut self,
         name: &'static str,
-        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
-    ) -> Given<T> {
-        self.given_as(name, kind, Need::Nullable)
+        kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
+    ) -> FieldInput<T> {
+        self.given_as(name, kind, Requirement::Nullable)
     }
 
     /// A field that may be absent, where a fault is the same but for being noted.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
-        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
+        kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
     ) -> Option<T> {
-        self.given(name, kind).value()
+        self.input(name, kind).value()
     }
 
     /// As [`Self::given`], for a field that a rule of the domain requires and the description therefore does, too.
-    pub fn expected<T>(
+    pub fn required_input<T>(
         &mut self,
         name: &'static str,
-        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
-    ) -> Given<T> {
-        self.given_as(name, kind, Need::Required)
+        kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
+    ) -> FieldInput<T> {
+        self.given_as(name, kind, Requirement::Required)
     }
 
     fn given_as<T>(
         &mut self,
         name: &'static str,
-        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
-        need: Need,
-    ) -> Given<T> {
+        kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
+        need: Requirement,
+    ) -> FieldInput<T> {
         match self.find(name, kind.shape, need) {
-            Found::Absent | Found::Null => Given::Absent,
-            Found::Value(value) => match (kind.read)(value) {
-                Ok(value) => Given::Value(value),
+            Lookup::Absent | Lookup::Null => FieldInput::Absent,
+            Lookup::Value(value) => match (kind.read)(value) {
+                Ok(value) => FieldInput::Value(value),
                 Err(problem) => {
-                    self.note(name, problem);
-                    Given::Faulty
+                    self.add_fault(name, problem);
+                    FieldInput::Invalid
                 }
             },
         }
     }
 
     /// Whether there is an object at all.
-    pub const fn is_there(&self) -> bool {
+    pub const fn is_present(&self) -> bool {
         matches!(self.state, State::Members(_) | State::Form(_))
     }
 
     /// Whether a field is there and null.
     pub fn is_null(&self, name: &'static str) -> bool {
-        matches!(self.peek(name, &Shape::default()), Found::Null)
+        matches!(self.peek(name, &Shape::default()), Lookup::Null)
     }
 
     /// Lets a rule of the domain note faults of its own.
@@ -312,20 +316,20 @@ impl<'a> Fields<'a> {
     }
 
     /// As [`Self::section`], with what the description says about it. It names no fields of one that takes any.
-    pub fn section_as<R>(&mut self, name: &'static str, kind: Kind<R>) -> Fields<'_> {
+    pub fn section_as<R>(&mut self, name: &'static str, kind: FieldKind<R>) -> Fields<'_> {
         self.section_of(name, kind.shape)
     }
 
     fn section_of(&mut self, name: &'static str, shape: Shape) -> Fields<'_> {
         let path = self.path_of(name);
         let is_open = shape.of != Type::Object;
-        let found = self.find(name, shape, Need::Nullable);
+        let found = self.find(name, shape, Requirement::Nullable);
         let state = match (&self.state, found) {
             (State::Described(declared), _) if !is_open => State::Described(declared),
             (State::Form(form), _) => State::Form(form),
-            (_, Found::Absent) => State::Absent,
-            (_, Found::Null) => State::Null,
-            (_, Found::Value(value)) => object_state(value, &path, self.faults),
+            (_, Lookup::Absent) => State::Absent,
+            (_, Lookup::Null) => State::Null,
+            (_, Lookup::Value(value)) => object_state(value, &path, self.faults),
         };
         Fields {
             current: self.current_value(name),
@@ -377,13 +381,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-enum Found<'a> {
+enum Lookup<'a> {
     Absent,
     Null,
-    Value(Value<'a>),
+    Value(InputValue<'a>),
 }
 
-fn object_state<'a>(value: Value<'a>, path: &str, faults: &mut Faults) -> State<'a> {
+fn object_state<'a>(value: InputValue<'a>, path: &str, faults: &mut Faults) -> State<'a> {
     if let Some(members) = value.members() {
         State::Members(members)
     } else {

@@ -1,6 +1,6 @@
 //! The fields of a link that can be set, in a new one and in a change alike.
 
-use crate::{Fields, choice, flag, text_as, text_map, texts};
+use crate::{Fields, choice, flag, text_as, text_list, text_map};
 use tributary_domain::integration::Network;
 use tributary_domain::link::{
     LinkChange, LinkKind, PASS_PARAMS_MAX, Slug, campaign_id, campaign_name, custom_data,
@@ -44,7 +44,7 @@ fn read_others(fields: &mut Fields<'_>) -> LinkChange {
         let url = text_as(HttpsUrl::parse).size(0..=URL_CHARS_MAX);
         url.pattern("^https://").about(about)
     };
-    let pass_params = texts(PASS_PARAMS_MAX, pass_param)
+    let pass_params = text_list(PASS_PARAMS_MAX, pass_param)
         .about("Names of query parameters, or their beginning and `*`. Replaced whole.");
     let mut change = LinkChange {
         slug: fields.settable("slug", slug),

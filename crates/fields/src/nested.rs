@@ -1,31 +1,31 @@
 //! Lists of objects, and objects that are read whole.
 
-use crate::describe::Need;
+use crate::describe::Requirement;
 use crate::kind::{Shape, Type, wrong_type};
-use crate::value::Value;
-use crate::{Fields, Found, State};
+use crate::value::InputValue;
+use crate::{Fields, Lookup, State};
 use std::ops::RangeInclusive;
-use tributary_domain::vocabulary::given::Given;
+use tributary_domain::vocabulary::field_input::FieldInput;
 
 /// What a list of objects takes, and what the description says about it.
-pub struct Items {
+pub struct ObjectList {
     shape: Shape,
-    need: Need,
+    need: Requirement,
     expected: &'static str,
     takes_null: bool,
 }
 
 /// A list of objects.
-pub fn objects() -> Items {
-    Items {
+pub fn objects() -> ObjectList {
+    ObjectList {
         shape: Shape::of(Type::Objects),
-        need: Need::Nullable,
+        need: Requirement::Nullable,
         expected: "an object",
         takes_null: true,
     }
 }
 
-impl Items {
+impl ObjectList {
     /// Says what the list means.
     #[must_use]
     pub fn about(mut self, about: &'static str) -> Self {
@@ -44,13 +44,13 @@ impl Items {
     /// Says that the list must be there. A rule of the domain checks it.
     #[must_use]
     pub fn required(mut self) -> Self {
-        self.need = Need::Required;
+        self.need = Requirement::Required;
         self
     }
 
     /// Rejects items that are null or no objects in these words.
     #[must_use]
-    pub fn each(mut self, expected: &'static str) -> Self {
+    pub fn expecting_each(mut self, expected: &'static str) -> Self {
         (self.expected, self.takes_null) = (expected, false);
         self
     }
@@ -61,35 +61,35 @@ impl<'a> Fields<'a> {
     pub fn items<T>(
         &mut self,
         name: &'static str,
-        list: Items,
+        list: ObjectList,
         mut read: impl FnMut(&mut Fields<'_>) -> T,
-    ) -> Given<Vec<Given<T>>> {
+    ) -> FieldInput<Vec<FieldInput<T>>> {
         let (path, need) = (self.path_of(name), list.need);
         let found = self.find(name, list.shape, need);
         self.declare_items(name, &mut read);
         let value = match found {
-            Found::Absent | Found::Null => return Given::Absent,
-            Found::Value(value) => value,
+            Lookup::Absent | Lookup::Null => return FieldInput::Absent,
+            Lookup::Value(value) => value,
         };
         let Some(items) = value.items() else {
-            self.note(name, wrong_type("a list"));
-            return Given::Faulty;
+            self.add_fault(name, wrong_type("a list"));
+            return FieldInput::Invalid;
         };
-        let item = |(index, value): (usize, Value<'a>)| {
+        let item = |(index, value): (usize, InputValue<'a>)| {
             let path = format!("{path}[{index}]");
             if value.is_null() && list.takes_null {
-                Given::Absent
+                FieldInput::Absent
             } else if let Some(members) = value.members() {
                 let mut fields = Fields::new(State::Members(members), path, self.faults);
                 let item = read(&mut fields);
                 fields.finish();
-                Given::Value(item)
+                FieldInput::Value(item)
             } else {
                 self.faults.add(path, wrong_type(list.expected));
-                Given::Faulty
+                FieldInput::Invalid
             }
         };
-        Given::Value(items.into_iter().enumerate().map(item).collect())
+        FieldInput::Value(items.into_iter().enumerate().map(item).collect())
     }
 
     /// An object whose fields the domain checks together.
@@ -98,20 +98,20 @@ impl<'a> Fields<'a> {
         name: &'static str,
         about: &'static str,
         read: impl FnOnce(&mut Fields<'_>) -> T,
-    ) -> Given<T> {
+    ) -> FieldInput<T> {
         let path = self.path_of(name);
         let shape = Shape {
             about,
             ..Shape::of(Type::Object)
         };
-        let found = self.find(name, shape, Need::Nullable);
+        let found = self.find(name, shape, Requirement::Nullable);
         let state = match (self.declared(), found) {
             (Some(declared), _) => State::Described(declared),
-            (None, Found::Absent | Found::Null) => return Given::Absent,
-            (None, Found::Value(value)) => {
+            (None, Lookup::Absent | Lookup::Null) => return FieldInput::Absent,
+            (None, Lookup::Value(value)) => {
                 let Some(members) = value.members() else {
-                    self.note(name, wrong_type("an object"));
-                    return Given::Faulty;
+                    self.add_fault(name, wrong_type("an object"));
+                    return FieldInput::Invalid;
                 };
                 State::Members(members)
             }
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
         let mut fields = Fields::new(state, path, self.faults);
         let value = read(&mut fields);
         fields.finish();
-        Given::Value(value)
+        FieldInput::Value(value)
     }
 
     /// Declares the fields of the items of a list that [`crate::list_as`] reads.

@@ -60,7 +60,7 @@ fn bodies(#[case] body: &str, #[case] expected: &[(&str, &str)]) {
 #[case::too_large("1000000000000", None)]
 #[case::another_type("true", None)]
 fn amounts(#[case] json: &str, #[case] expected: Option<&str>) {
-    let found = (amount().read)(Value::Tree(&parse(json).unwrap())).ok();
+    let found = (amount().read)(InputValue::Tree(&parse(json).unwrap())).ok();
     assert_eq!(found.map(|it| it.to_string()).as_deref(), expected);
 }
 
@@ -155,9 +155,9 @@ fn read_all(fields: &mut Fields<'_>) {
     fields.settable("slug", text());
     fields.change("kind", choice(&["a", "b"], |word| word));
     fields.change("hours", integer_in(1..=24));
-    fields.given("price", amount());
-    fields.given("tags", texts(5, |text| Ok(text.to_owned())));
-    fields.expected("map", text_map());
+    fields.input("price", amount());
+    fields.input("tags", text_list(5, |text| Ok(text.to_owned())));
+    fields.required_input("map", text_map());
     let mut section = fields.section("sdk");
     section.change("key", text().write_only());
     section.finish();
@@ -201,8 +201,8 @@ fn a_reader_describes_what_it_reads() {
     assert_eq!(schema, expected);
 }
 
-fn raw(text: &str) -> Value<'_> {
-    Value::Text(serde_json::from_str(text).unwrap())
+fn raw(text: &str) -> InputValue<'_> {
+    InputValue::Text(serde_json::from_str(text).unwrap())
 }
 
 #[rstest]
@@ -214,7 +214,7 @@ fn raw(text: &str) -> Value<'_> {
 #[case::list_of_bytes("[97]", None)]
 #[case::object("{}", None)]
 fn texts_that_browsers_send(#[case] json: &str, #[case] expected: Option<&str>) {
-    assert_eq!(text().of(raw(json)).ok().as_deref(), expected);
+    assert_eq!(text().parse_value(raw(json)).ok().as_deref(), expected);
 }
 
 #[rstest]
@@ -229,7 +229,7 @@ fn texts_that_browsers_send(#[case] json: &str, #[case] expected: Option<&str>) 
 #[case::text(r#""5""#, None)]
 #[case::flag("true", None)]
 fn integers_that_browsers_send(#[case] json: &str, #[case] expected: Option<i64>) {
-    assert_eq!(integer().of(raw(json)).ok(), expected);
+    assert_eq!(integer().parse_value(raw(json)).ok(), expected);
 }
 
 #[test]
@@ -262,16 +262,16 @@ fn nesting_costs_no_stack() {
     let deep = format!(r#"{{"a": {}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
     let mut faults = Faults::new();
     let mut fields = Fields::lenient(raw(&deep), &mut faults);
-    assert!(fields.given("a", value_as(|_| Ok(()))).is_there());
+    assert!(fields.input("a", value_as(|_| Ok(()))).is_present());
 }
 
 proptest! {
     #[test]
     fn nothing_panics(json in "[\\[\\]{}\":,a-c0-9.e\\\\ud-]*") {
         if let Ok(raw) = serde_json::from_str(&json) {
-            let value = Value::Text(raw);
+            let value = InputValue::Text(raw);
             let _any = (value.members(), value.items(), value.text(), value.digits(), value.flag());
-            let _any = integer().of(value);
+            let _any = integer().parse_value(value);
         }
     }
 }

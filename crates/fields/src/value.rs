@@ -1,6 +1,6 @@
 //! A value as it was sent: a parsed tree, JSON text that is parsed only where a reader looks, or a field of a form.
 
-use crate::json::Node;
+use crate::json::JsonNode;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
@@ -8,20 +8,20 @@ use std::borrow::Cow;
 
 /// A value of a body or a form. It may be a secret, so it does not print.
 #[derive(Clone, Copy)]
-pub enum Value<'a> {
+pub enum InputValue<'a> {
     /// Of a body whose every part matters: settings, money.
-    Tree(&'a Node),
+    Tree(&'a JsonNode),
     /// Of a body that mostly holds custom parameters, which are not parsed.
     Text(&'a RawValue),
     /// Of a form, trimmed. Only a box that is not ticked is empty.
     Form(&'a str),
 }
 
-impl<'a> Value<'a> {
+impl<'a> InputValue<'a> {
     /// Returns whether the value is an object.
     pub fn is_object(self) -> bool {
         match self {
-            Self::Tree(node) => matches!(node, Node::Object(_)),
+            Self::Tree(node) => matches!(node, JsonNode::Object(_)),
             Self::Text(raw) => raw.get().starts_with('{'),
             Self::Form(_) => false,
         }
@@ -29,7 +29,7 @@ impl<'a> Value<'a> {
 
     pub(super) fn is_null(self) -> bool {
         match self {
-            Self::Tree(node) => matches!(node, Node::Null),
+            Self::Tree(node) => matches!(node, JsonNode::Null),
             Self::Text(raw) => raw.get() == "null",
             Self::Form(_) => false,
         }
@@ -39,7 +39,7 @@ impl<'a> Value<'a> {
     /// a text it is replaced, since a name is never refused for its content.
     pub fn text(self) -> Option<Cow<'a, str>> {
         match self {
-            Self::Tree(Node::Text(text)) => Some(Cow::Borrowed(text)),
+            Self::Tree(JsonNode::Text(text)) => Some(Cow::Borrowed(text)),
             Self::Tree(_) => None,
             Self::Text(raw) => {
                 let read: Result<Lossy, _> = serde_json::from_str(raw.get());
@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
     /// The digits of the number, if it is one. A form has any text in their place.
     pub fn digits(self) -> Option<&'a str> {
         match self {
-            Self::Tree(Node::Number(digits)) => Some(digits),
+            Self::Tree(JsonNode::Number(digits)) => Some(digits),
             Self::Tree(_) => None,
             Self::Text(raw) => Some(raw.get()).filter(|text| {
                 text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
@@ -63,7 +63,7 @@ impl<'a> Value<'a> {
 
     pub(super) fn flag(self) -> Option<bool> {
         match self {
-            Self::Tree(Node::Flag(flag)) => Some(*flag),
+            Self::Tree(JsonNode::Flag(flag)) => Some(*flag),
             Self::Tree(_) => None,
             Self::Text(raw) => serde_json::from_str(raw.get()).ok(),
             Self::Form(text) => Some(!text.is_empty()),
@@ -72,7 +72,7 @@ impl<'a> Value<'a> {
 
     pub(super) fn items(self) -> Option<Vec<Self>> {
         match self {
-            Self::Tree(Node::List(items)) => Some(items.iter().map(Self::Tree).collect()),
+            Self::Tree(JsonNode::List(items)) => Some(items.iter().map(Self::Tree).collect()),
             Self::Tree(_) => None,
             Self::Text(raw) => {
                 let items: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).ok();
@@ -86,10 +86,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(super) fn members(self) -> Option<Members<'a>> {
+    pub(super) fn members(self) -> Option<ObjectMembers<'a>> {
         match self {
-            Self::Tree(Node::Object(members)) => Some(Members::Tree(members)),
-            Self::Text(raw) => serde_json::from_str(raw.get()).ok().map(Members::Text),
+            Self::Tree(JsonNode::Object(members)) => Some(ObjectMembers::Tree(members)),
+            Self::Text(raw) => serde_json::from_str(raw.get())
+                .ok()
+                .map(ObjectMembers::Text),
             Self::Tree(_) | Self::Form(_) => None,
         }
     }
@@ -97,49 +99,49 @@ impl<'a> Value<'a> {
 
 /// The members of an object, in the order they were sent.
 #[derive(Debug)]
-pub(super) enum Members<'a> {
-    Tree(&'a [(String, Node)]),
-    Text(Parts<'a>),
+pub(super) enum ObjectMembers<'a> {
+    Tree(&'a [(String, JsonNode)]),
+    Text(RawMembers<'a>),
 }
 
-impl<'a> Members<'a> {
+impl<'a> ObjectMembers<'a> {
     /// The first member of this name.
-    pub(super) fn first(&self, name: &str) -> Option<Value<'a>> {
+    pub(super) fn first(&self, name: &str) -> Option<InputValue<'a>> {
         match self {
             Self::Tree(members) => {
                 let found = members.iter().find(|(member, _)| member == name);
-                found.map(|(_, node)| Value::Tree(node))
+                found.map(|(_, node)| InputValue::Tree(node))
             }
-            Self::Text(Parts(members)) => {
+            Self::Text(RawMembers(members)) => {
                 let found = members.iter().find(|(member, _)| member == name);
-                found.map(|(_, raw)| Value::Text(raw))
+                found.map(|(_, raw)| InputValue::Text(raw))
             }
         }
     }
 
     /// The last member of this name, which counts in a browser.
-    pub(super) fn last(&self, name: &str) -> Option<Value<'a>> {
+    pub(super) fn last(&self, name: &str) -> Option<InputValue<'a>> {
         match self {
             Self::Tree(members) => {
                 let found = members.iter().rfind(|(member, _)| member == name);
-                found.map(|(_, node)| Value::Tree(node))
+                found.map(|(_, node)| InputValue::Tree(node))
             }
-            Self::Text(Parts(members)) => {
+            Self::Text(RawMembers(members)) => {
                 let found = members.iter().rfind(|(member, _)| member == name);
-                found.map(|(_, raw)| Value::Text(raw))
+                found.map(|(_, raw)| InputValue::Text(raw))
             }
         }
     }
 
-    pub(super) fn each(&self) -> Vec<(&str, Value<'a>)> {
+    pub(super) fn each(&self) -> Vec<(&str, InputValue<'a>)> {
         match self {
             Self::Tree(members) => members
                 .iter()
-                .map(|(name, node)| (name.as_str(), Value::Tree(node)))
+                .map(|(name, node)| (name.as_str(), InputValue::Tree(node)))
                 .collect(),
-            Self::Text(Parts(members)) => members
+            Self::Text(RawMembers(members)) => members
                 .iter()
-                .map(|(name, raw)| (name.as_ref(), Value::Text(raw)))
+                .map(|(name, raw)| (name.as_ref(), InputValue::Text(raw)))
                 .collect(),
         }
     }
@@ -147,13 +149,13 @@ impl<'a> Members<'a> {
 
 /// An object, cut into its members.
 #[derive(Debug)]
-pub(super) struct Parts<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(super) struct RawMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
         impl<'de> Visitor<'de> for Collect {
-            type Value = Parts<'de>;
+            type Value = RawMembers<'de>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("an object")
@@ -164,7 +166,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
                 while let Some((Name(name), raw)) = map.next_entry()? {
                     members.push((name, raw));
                 }
-                Ok(Parts(members))
+                Ok(RawMembers(members))
             }
         }
         deserializer.deserialize_map(Collect)

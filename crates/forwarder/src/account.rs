@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use tributary_domain::integration::Integration;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::vocabulary::id::OrganizationId;
-use tributary_networks::{Account, NotUsable, Secret};
+use tributary_networks::{Account, Secret, UnusableIntegration};
 
 /// Opens the credentials of an integration.
-pub(crate) fn credentials(
+pub(crate) fn open_credentials(
     keyring: &Keyring,
     organization: OrganizationId,
     integration: &Integration,
-) -> Result<BTreeMap<String, Secret>, NotUsable> {
+) -> Result<BTreeMap<String, Secret>, UnusableIntegration> {
     let (organization, app) = (organization.to_string(), integration.app.to_string());
     let open = |name: &String, sealed| {
         let place = [&*organization, &*app, integration.network.as_str(), name];
@@ -23,8 +23,8 @@ pub(crate) fn credentials(
         .iter()
         .map(|(name, credential)| match open(name, &credential.sealed) {
             Some(text) => Ok((name.clone(), Secret::new(text))),
-            None => Err(NotUsable {
-                words: format!(
+            None => Err(UnusableIntegration {
+                message: format!(
                     "credentials.{name} was stored with another secret_key; set it anew."
                 ),
             }),
@@ -33,11 +33,11 @@ pub(crate) fn credentials(
 }
 
 /// Reads an integration's account.
-pub(crate) fn open(
+pub(crate) fn open_account(
     keyring: &Keyring,
     organization: OrganizationId,
     integration: &Integration,
-) -> Result<Account, NotUsable> {
-    let credentials = credentials(keyring, organization, integration)?;
+) -> Result<Account, UnusableIntegration> {
+    let credentials = open_credentials(keyring, organization, integration)?;
     Account::read(integration, &credentials)
 }

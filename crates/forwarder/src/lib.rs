@@ -8,8 +8,6 @@
 #![deny(missing_docs)]
 
 mod account;
-mod checks;
-mod clean;
 mod judge;
 mod lease;
 pub mod metrics;
@@ -17,47 +15,49 @@ mod pacing;
 mod prepare;
 mod probe;
 mod queue;
+mod redaction;
 mod send;
 mod settle;
+mod status_checks;
 mod tokens;
 mod transport;
 
 #[cfg(test)]
 mod tests;
 
-pub use probe::{Probed, Prober};
-pub use transport::{Sent, Service, Transport};
+pub use probe::{NetworkProbeResponse, Prober};
+pub use transport::{RequestTarget, Transport, TransportOutcome};
 
-use pacing::Projects;
+use pacing::ProjectPacer;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokens::Tokens;
+use tokens::TokenCache;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use tributary_domain::forwarding::round::Moment;
+use tributary_domain::forwarding::round::DecisionContext;
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_store::{QueueRef, Store};
 
 /// How often somebody looks whether something is due. It is also how long events gather to go out together.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Queues of one network that are worked on at the same time. Each network has its own share, so that one which hangs
 /// for everybody takes nothing from the others.
 const QUEUES_PER_NETWORK: usize = 32;
 /// After a look that failed, or a queue that the database would not let go on, the next one waits longer.
-pub(crate) const LOOK_FAILED_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const POLL_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// What forwarding needs.
 #[derive(Clone)]
-pub struct Parts {
+pub struct ForwarderParts {
     /// The database.
     pub store: Arc<dyn Store>,
     /// The time and randomness.
-    pub source: Source,
+    pub runtime: Runtime,
     /// Opens credentials.
     pub keyring: Keyring,
     /// Sends requests.
@@ -67,37 +67,37 @@ pub struct Parts {
 }
 
 /// What every queue shares.
-pub(crate) struct Shared {
-    pub(crate) parts: Parts,
-    pub(crate) tokens: Tokens,
-    pub(crate) projects: Projects,
+pub(crate) struct ForwarderState {
+    pub(crate) parts: ForwarderParts,
+    pub(crate) tokens: TokenCache,
+    pub(crate) pacer: ProjectPacer,
 }
 
-impl Shared {
+impl ForwarderState {
     /// When something is decided now, with a random number.
-    fn moment(&self) -> Moment {
-        Moment {
-            now: self.parts.source.now(),
-            random: u64::from_be_bytes(self.parts.source.bytes()),
+    fn decision_context(&self) -> DecisionContext {
+        DecisionContext {
+            now: self.parts.runtime.now(),
+            random: u64::from_be_bytes(self.parts.runtime.random_bytes()),
         }
     }
 }
 
 /// Sends what is due, again and again.
 pub struct Forwarder {
-    shared: Arc<Shared>,
+    shared: Arc<ForwarderState>,
     permits: [Arc<Semaphore>; 4],
     busy: Arc<Mutex<HashSet<QueueRef>>>,
 }
 
 impl Forwarder {
     /// From its parts.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: ForwarderParts) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ForwarderState {
                 parts,
-                tokens: Tokens::default(),
-                projects: Projects::default(),
+                tokens: TokenCache::default(),
+                pacer: ProjectPacer::default(),
             }),
             permits: std::array::from_fn(|_| Arc::new(Semaphore::new(QUEUES_PER_NETWORK))),
             busy: Arc::default(),
@@ -112,9 +112,9 @@ impl Forwarder {
         let mut is_failing = false;
         loop {
             let wait = if is_failing {
-                LOOK_FAILED_WAIT
+                POLL_RETRY_WAIT
             } else {
-                LOOK_INTERVAL
+                POLL_INTERVAL
             };
             tokio::select! {
                 () = &mut stop => break,
@@ -123,7 +123,9 @@ impl Forwarder {
             while tasks.try_join_next().is_some() {}
             let mut saw_all = true;
             for network in Network::ALL {
-                saw_all &= self.look(network, &mut tasks, &stopping, is_failing).await;
+                saw_all &= self
+                    .start_due_queues(network, &mut tasks, &stopping, is_failing)
+                    .await;
             }
             is_failing = !saw_all;
         }
@@ -133,7 +135,7 @@ impl Forwarder {
 
     /// Puts somebody on every queue of a network that has something due, as far as the network's share goes. False when
     /// the database did not say.
-    async fn look(
+    async fn start_due_queues(
         &self,
         network: Network,
         tasks: &mut JoinSet<()>,
@@ -141,12 +143,12 @@ impl Forwarder {
         was_failing: bool,
     ) -> bool {
         let parts = &self.shared.parts;
-        let permits = &self.permits[place(network)];
+        let permits = &self.permits[network_index(network)];
         let free = u32::try_from(permits.available_permits()).unwrap_or(u32::MAX);
         if free == 0 {
             return true;
         }
-        let now = parts.source.now();
+        let now = parts.runtime.now();
         let due = parts.store.due_queues(network, now, free);
         let queues = match due.await {
             Ok(queues) => queues,
@@ -159,13 +161,13 @@ impl Forwarder {
             }
         };
         for queue in queues {
-            let Some(busy) = Busy::mark(&self.busy, queue) else {
+            let Some(busy) = QueueGuard::acquire(&self.busy, queue) else {
                 continue;
             };
             let Ok(permit) = permits.clone().try_acquire_owned() else {
                 break;
             };
-            let work = queue::work(self.shared.clone(), queue, stopping.clone());
+            let work = queue::process_queue(self.shared.clone(), queue, stopping.clone());
             let working = async move {
                 work.await;
                 drop((busy, permit));
@@ -178,7 +180,7 @@ impl Forwarder {
     }
 }
 
-const fn place(network: Network) -> usize {
+const fn network_index(network: Network) -> usize {
     match network {
         Network::A => 0,
         Network::B => 1,
@@ -188,13 +190,13 @@ const fn place(network: Network) -> usize {
 }
 
 /// A queue that this process works on, until it is dropped.
-struct Busy {
+struct QueueGuard {
     all: Arc<Mutex<HashSet<QueueRef>>>,
     queue: QueueRef,
 }
 
-impl Busy {
-    fn mark(all: &Arc<Mutex<HashSet<QueueRef>>>, queue: QueueRef) -> Option<Self> {
+impl QueueGuard {
+    fn acquire(all: &Arc<Mutex<HashSet<QueueRef>>>, queue: QueueRef) -> Option<Self> {
         let is_new = all
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -206,7 +208,7 @@ impl Busy {
     }
 }
 
-impl Drop for Busy {
+impl Drop for QueueGuard {
     fn drop(&mut self) {
         self.all
             .lock()

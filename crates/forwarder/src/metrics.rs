@@ -21,14 +21,14 @@ const RULINGS: [&str; 8] = [
 ];
 
 /// Deliveries came to their end.
-pub(crate) fn ended(network: Network, status: DeliveryStatus) {
+pub(crate) fn count_ended(network: Network, status: DeliveryStatus) {
     let (network, status) = (network.as_str(), status.as_str());
     metrics::counter!("tributary_deliveries_total", "network" => network, "status" => status)
         .increment(1);
 }
 
 /// A request was answered, or was not.
-pub(crate) fn request(network: Network, ruling: &'static str, took: Duration) {
+pub(crate) fn record_request(network: Network, ruling: &'static str, took: Duration) {
     let network = network.as_str();
     metrics::counter!("tributary_network_requests_total", "network" => network, "ruling" => ruling)
         .increment(1);
@@ -37,7 +37,7 @@ pub(crate) fn request(network: Network, ruling: &'static str, took: Duration) {
 }
 
 /// A queue was stopped.
-pub(crate) fn paused(network: Network) {
+pub(crate) fn count_paused(network: Network) {
     metrics::counter!("tributary_integrations_paused_total", "network" => network.as_str())
         .increment(1);
 }

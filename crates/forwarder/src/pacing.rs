@@ -14,13 +14,13 @@ const PROJECTS_MAX: usize = 10_000;
 
 /// When the next request of each project may leave.
 #[derive(Default)]
-pub(crate) struct Projects {
+pub(crate) struct ProjectPacer {
     next: Mutex<HashMap<String, Instant>>,
 }
 
-impl Projects {
+impl ProjectPacer {
     /// Waits for the project's next turn.
-    pub(crate) async fn turn(&self, project: Option<&str>) {
+    pub(crate) async fn wait_turn(&self, project: Option<&str>) {
         let Some(project) = project else {
             return;
         };
@@ -28,7 +28,7 @@ impl Projects {
     }
 
     /// The project's next turn is not before this.
-    pub(crate) fn hold(&self, project: &str, wait: Duration) {
+    pub(crate) fn delay(&self, project: &str, wait: Duration) {
         let until = Instant::now() + wait;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = next.entry(project.to_owned()).or_insert(until);
@@ -36,7 +36,7 @@ impl Projects {
     }
 
     /// Whether the project's next turn is further off than a request should wait for it.
-    pub(crate) fn is_held(&self, project: Option<&str>) -> bool {
+    pub(crate) fn is_delayed(&self, project: Option<&str>) -> bool {
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = project.and_then(|project| next.get(project));
         turn.is_some_and(|turn| *turn > Instant::now() + TURN_MAX)
@@ -60,14 +60,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_of_one_project_keep_their_distance() {
-        let projects = Projects::default();
+        let projects = ProjectPacer::default();
         let begun = Instant::now();
         for _ in 0..3 {
-            projects.turn(Some("one")).await;
+            projects.wait_turn(Some("one")).await;
         }
         assert_eq!(begun.elapsed(), PROJECT_INTERVAL * 2);
-        projects.turn(Some("other")).await;
-        projects.turn(None).await;
+        projects.wait_turn(Some("other")).await;
+        projects.wait_turn(None).await;
         assert_eq!(begun.elapsed(), PROJECT_INTERVAL * 2, "others do not wait");
     }
 }

@@ -3,19 +3,19 @@
 use crate::lease::Lease;
 use std::collections::{BTreeMap, HashSet};
 use tributary_domain::forwarding::Conversion;
-use tributary_domain::forwarding::course::Settled;
-use tributary_domain::forwarding::eligibility::{eligible, without_event};
+use tributary_domain::forwarding::eligibility::{check_eligibility, end_without_event};
+use tributary_domain::forwarding::lifecycle::SettledDelivery;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::round::{Batch, Outgoing, Round, Terms};
+use tributary_domain::forwarding::round::{DeliveryBatch, OutgoingEvent, Round, RoundTerms};
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_networks::{Account, BODY_BYTES_MAX, check, encode, group_key};
-use tributary_store::{Gathered, StoreResult};
+use tributary_store::{GatheredDelivery, StoreResult};
 
 /// A round that can begin, and the deliveries that were decided without being sent.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRound {
     pub(crate) round: Round,
-    pub(crate) settled: Vec<Settled>,
+    pub(crate) settled: Vec<SettledDelivery>,
 }
 
 /// Prepares a round; nothing when the queue is lost.
@@ -23,8 +23,8 @@ pub(crate) async fn prepare(
     lease: &Lease,
     account: &Account,
     state: QueueState,
-    due: Vec<Gathered>,
-) -> StoreResult<Option<Prepared>> {
+    due: Vec<GatheredDelivery>,
+) -> StoreResult<Option<PreparedRound>> {
     let now = lease.now();
     let mut settled = Vec::new();
     let mut outgoing = Vec::new();
@@ -37,13 +37,13 @@ pub(crate) async fn prepare(
     if !begin(lease, &mut outgoing).await? {
         return Ok(None);
     }
-    let terms = Terms {
+    let terms = RoundTerms {
         network: lease.queue.network,
         validates_only: account.validates_only(),
     };
-    let most = state.batch(lease.queue.network.batch_max());
+    let most = state.batch_size(lease.queue.network.batch_max());
     let batches = batches(account, outgoing, most);
-    Ok(Some(Prepared {
+    Ok(Some(PreparedRound {
         round: Round::new(state, terms, batches),
         settled,
     }))
@@ -52,13 +52,13 @@ pub(crate) async fn prepare(
 fn prepare_one(
     lease: &Lease,
     account: &Account,
-    gathered: Gathered,
+    gathered: GatheredDelivery,
     now: Timestamp,
-) -> Result<Outgoing, Settled> {
+) -> Result<OutgoingEvent, SettledDelivery> {
     let mut pending = gathered.pending;
     pending.note_interruption(lease.queue.network);
     let Some(mut conversion) = gathered.conversion else {
-        return Err(Settled::unsent(pending, without_event()));
+        return Err(SettledDelivery::unsent(pending, end_without_event()));
     };
     if conversion.page_url.is_none() {
         let base = lease.leased.app.link_base(&lease.shared.parts.base_url);
@@ -66,19 +66,19 @@ fn prepare_one(
     }
     let unsendable = check(account, &conversion).err().map(|reason| reason.code);
     let integration = &lease.leased.integration;
-    match eligible(integration, &pending, &conversion, unsendable, now) {
-        Ok(progress) => Ok(Outgoing {
+    match check_eligibility(integration, &pending, &conversion, unsendable, now) {
+        Ok(progress) => Ok(OutgoingEvent {
             conversion,
             progress,
-            before: pending.attempts,
+            earlier_attempts: pending.attempts,
             attempts: Vec::new(),
         }),
-        Err(next) => Err(Settled::unsent(pending, next)),
+        Err(next) => Err(SettledDelivery::unsent(pending, next)),
     }
 }
 
 /// Notes that these are being sent, and leaves out what is not to be sent any more. False when the queue is lost.
-async fn begin(lease: &Lease, outgoing: &mut Vec<Outgoing>) -> StoreResult<bool> {
+async fn begin(lease: &Lease, outgoing: &mut Vec<OutgoingEvent>) -> StoreResult<bool> {
     if outgoing.is_empty() {
         return Ok(true);
     }
@@ -94,10 +94,10 @@ async fn begin(lease: &Lease, outgoing: &mut Vec<Outgoing>) -> StoreResult<bool>
 }
 
 /// Batches of at most so many events that may share a request.
-fn batches(account: &Account, outgoing: Vec<Outgoing>, most: usize) -> Vec<Batch> {
+fn batches(account: &Account, outgoing: Vec<OutgoingEvent>, most: usize) -> Vec<DeliveryBatch> {
     let is_too_long =
         |batch: &[Conversion]| encode(account, batch, None).body.len() > BODY_BYTES_MAX;
-    let mut groups: BTreeMap<_, Vec<Vec<Outgoing>>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<Vec<OutgoingEvent>>> = BTreeMap::new();
     for event in outgoing {
         let chunks = groups
             .entry(group_key(account, &event.conversion))
@@ -108,5 +108,7 @@ fn batches(account: &Account, outgoing: Vec<Outgoing>, most: usize) -> Vec<Batch
         }
     }
     let chunks = groups.into_values().flatten();
-    chunks.map(|chunk| Batch::new(chunk, is_too_long)).collect()
+    chunks
+        .map(|chunk| DeliveryBatch::new(chunk, is_too_long))
+        .collect()
 }

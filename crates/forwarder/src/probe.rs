@@ -1,14 +1,14 @@
 //! Trying an integration out: one harmless event, sent now.
 
-use crate::pacing::Projects;
+use crate::pacing::ProjectPacer;
 use crate::send::NetworkClient;
-use crate::tokens::Tokens;
-use crate::{Parts, Shared, account, judge};
+use crate::tokens::TokenCache;
+use crate::{ForwarderParts, ForwarderState, account, judge};
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::id::OrganizationId;
-use tributary_networks::{Account, NotUsable, Ruling, check, test_conversion};
+use tributary_networks::{Account, Ruling, UnusableIntegration, check, test_conversion};
 use tributary_store::QueueRef;
 
 /// Somebody waits for the answer, and their request has a limit of its own.
@@ -17,12 +17,12 @@ const PROBE_MAX: Duration = Duration::from_secs(15);
 /// Tries integrations out.
 #[derive(Clone)]
 pub struct Prober {
-    shared: Arc<Shared>,
+    shared: Arc<ForwarderState>,
 }
 
 /// What a network said to a test event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probed {
+pub struct NetworkProbeResponse {
     /// Whether it took it.
     pub accepted: bool,
     /// The status of its answer, if there was one.
@@ -37,12 +37,12 @@ pub struct Probed {
 
 impl Prober {
     /// From the parts of a forwarder.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: ForwarderParts) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ForwarderState {
                 parts,
-                tokens: Tokens::default(),
-                projects: Projects::default(),
+                tokens: TokenCache::default(),
+                pacer: ProjectPacer::default(),
             }),
         }
     }
@@ -52,14 +52,14 @@ impl Prober {
         &self,
         organization: OrganizationId,
         integration: &Integration,
-    ) -> Result<Probed, NotUsable> {
+    ) -> Result<NetworkProbeResponse, UnusableIntegration> {
         let keyring = &self.shared.parts.keyring;
-        let credentials = account::credentials(keyring, organization, integration)?;
-        let account = Account::testing(integration, &credentials)?;
-        let now = self.shared.parts.source.now();
+        let credentials = account::open_credentials(keyring, organization, integration)?;
+        let account = Account::read_for_test(integration, &credentials)?;
+        let now = self.shared.parts.runtime.now();
         let conversion = test_conversion(&account, now, integration.app);
-        check(&account, &conversion).map_err(|reason| NotUsable {
-            words: format!("A test event cannot be sent: {}.", reason.code),
+        check(&account, &conversion).map_err(|reason| UnusableIntegration {
+            message: format!("A test event cannot be sent: {}.", reason.code),
         })?;
         let client = NetworkClient {
             shared: &self.shared,
@@ -73,7 +73,7 @@ impl Prober {
         let batch = std::slice::from_ref(&conversion);
         let sent = client.send(batch);
         let Ok(outcome) = tokio::time::timeout(PROBE_MAX, sent).await else {
-            return Ok(Probed {
+            return Ok(NetworkProbeResponse {
                 accepted: false,
                 status: None,
                 duration_ms: u32::try_from(PROBE_MAX.as_millis()).unwrap_or(u32::MAX),
@@ -82,12 +82,12 @@ impl Prober {
             });
         };
         let judgement = &outcome.judgement;
-        Ok(Probed {
+        Ok(NetworkProbeResponse {
             accepted: judgement.ruling == Ruling::Delivered,
             status: judgement.status,
-            duration_ms: u32::try_from(outcome.took.as_millis()).unwrap_or(u32::MAX),
+            duration_ms: u32::try_from(outcome.duration.as_millis()).unwrap_or(u32::MAX),
             code: judgement.code.clone(),
-            answer: judge::words(&account, batch, &outcome),
+            answer: judge::response_text(&account, batch, &outcome),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::lease::{self, Lease};
 use crate::send::NetworkClient;
-use crate::{LOOK_FAILED_WAIT, Shared, account, checks, judge, prepare, settle};
+use crate::{ForwarderState, POLL_RETRY_WAIT, account, judge, prepare, settle, status_checks};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use std::sync::Arc;
@@ -15,36 +15,40 @@ use tributary_store::{QueueRef, StoreError, StoreResult};
 const ROUNDS_MAX: u32 = 200;
 
 /// Takes a queue, works on it, and gives it back. What fails here is tried again at the next look.
-pub(crate) async fn work(shared: Arc<Shared>, queue: QueueRef, stopping: CancellationToken) {
+pub(crate) async fn process_queue(
+    shared: Arc<ForwarderState>,
+    queue: QueueRef,
+    stopping: CancellationToken,
+) {
     let lease = match lease::acquire(shared, queue, &stopping).await {
         Ok(Some(lease)) => lease,
         Ok(None) => return,
-        Err(error) => return complain(&error),
+        Err(error) => return log_failure(&error),
     };
     let worked = tokio::select! {
-        worked = work_on(&lease) => worked,
+        worked = process_leased(&lease) => worked,
         () = lease.renew() => Ok(()),
     };
     let released = lease.release().await;
     if let Err(error) = worked.and(released) {
-        complain(&error);
+        log_failure(&error);
         // What cannot be written down must not be sent again and again.
         tokio::select! {
             () = stopping.cancelled() => {}
-            () = tokio::time::sleep(LOOK_FAILED_WAIT) => {}
+            () = tokio::time::sleep(POLL_RETRY_WAIT) => {}
         }
     }
 }
 
-async fn work_on(lease: &Lease) -> StoreResult<()> {
+async fn process_leased(lease: &Lease) -> StoreResult<()> {
     let (shared, leased) = (&lease.shared, &lease.leased);
     let organization = leased.app.organization;
-    let account = account::open(&shared.parts.keyring, organization, &leased.integration);
+    let account = account::open_account(&shared.parts.keyring, organization, &leased.integration);
     let account = match account {
         Ok(account) => account,
-        Err(reason) => return settle::pause(lease, reason).await,
+        Err(reason) => return settle::pause_queue(lease, reason).await,
     };
-    if shared.projects.is_held(account.quota_project()) {
+    if shared.pacer.is_delayed(account.quota_project()) {
         return Ok(());
     }
     let client = NetworkClient {
@@ -53,14 +57,14 @@ async fn work_on(lease: &Lease) -> StoreResult<()> {
         revision: lease.revision(),
         account: &account,
     };
-    rounds(lease, &client).await?;
+    run_rounds(lease, &client).await?;
     if let Account::B(_) = &account {
-        checks::ask(&client, lease).await?;
+        status_checks::check_due(&client, lease).await?;
     }
     Ok(())
 }
 
-async fn rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()> {
+async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()> {
     let account = client.account;
     let mut state = lease.leased.state.clone();
     // Its time has come, or it would not have been leased.
@@ -70,7 +74,7 @@ async fn rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()> {
             return Ok(());
         }
         let limit = state.deliveries_per_round(lease.queue.network.batch_max());
-        let due = lease.take(limit).await?;
+        let due = lease.take_due(limit).await?;
         let was_all = due.len() < limit;
         if due.is_empty() {
             return Ok(());
@@ -100,7 +104,7 @@ async fn send_all(lease: &Lease, client: &NetworkClient<'_>, round: &mut Round) 
     let mut under_way = FuturesUnordered::new();
     loop {
         let is_stopping = lease.stopping.is_cancelled();
-        let answered = match round.next_request(is_stopping, client.shared.moment()) {
+        let answered = match round.next_request(is_stopping, client.shared.decision_context()) {
             Some(request) => {
                 under_way.push(async move {
                     let outcome = client.send(&request.part.conversions()).await;
@@ -118,6 +122,6 @@ async fn send_all(lease: &Lease, client: &NetworkClient<'_>, round: &mut Round) 
     }
 }
 
-fn complain(error: &StoreError) {
+fn log_failure(error: &StoreError) {
     tracing::warn!("deliveries wait: {error}");
 }

@@ -1,17 +1,17 @@
 //! Step three: sends one request.
 
-use crate::tokens::NoToken;
-use crate::transport::{Sent, Service};
-use crate::{Shared, metrics};
+use crate::tokens::TokenError;
+use crate::transport::{RequestTarget, TransportOutcome};
+use crate::{ForwarderState, metrics};
 use std::time::Duration;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_networks::{Account, Judgement, Request, Ruling, Secret, encode, judge};
+use tributary_networks::{Account, Judgement, NetworkRequest, Ruling, Secret, encode, judge};
 use tributary_store::QueueRef;
 
 /// Sends requests of one integration to its network.
 pub(crate) struct NetworkClient<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a ForwarderState,
     pub(crate) queue: QueueRef,
     /// Of the integration: another one has other credentials.
     pub(crate) revision: i64,
@@ -22,7 +22,7 @@ pub(crate) struct NetworkClient<'a> {
 pub(crate) struct RequestOutcome {
     pub(crate) judgement: Judgement,
     pub(crate) sent_at: Timestamp,
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
     /// The access token that it carried: to be taken out of whatever is kept.
     pub(crate) token: Option<Secret>,
 }
@@ -32,14 +32,14 @@ impl NetworkClient<'_> {
     pub(crate) async fn send(&self, batch: &[Conversion]) -> RequestOutcome {
         let mut stale = None;
         loop {
-            let sent_at = self.shared.parts.source.now();
+            let sent_at = self.shared.parts.runtime.now();
             let token = match self.token(stale.as_ref()).await {
                 Ok(token) => token,
                 Err(none) => {
                     return RequestOutcome {
                         judgement: none.into_judgement(),
                         sent_at,
-                        took: Duration::ZERO,
+                        duration: Duration::ZERO,
                         token: None,
                     };
                 }
@@ -55,18 +55,18 @@ impl NetworkClient<'_> {
                 }
                 judgement.ruling = Ruling::Pause;
             }
-            metrics::request(self.queue.network, label(&judgement.ruling), sent.took);
+            metrics::record_request(self.queue.network, label(&judgement.ruling), sent.duration);
             return RequestOutcome {
                 judgement,
                 sent_at,
-                took: sent.took,
+                duration: sent.duration,
                 token,
             };
         }
     }
 
     /// Returns the access token, where the network wants one.
-    pub(crate) async fn token(&self, stale: Option<&Secret>) -> Result<Option<Secret>, NoToken> {
+    pub(crate) async fn token(&self, stale: Option<&Secret>) -> Result<Option<Secret>, TokenError> {
         let Account::B(account) = self.account else {
             return Ok(None);
         };
@@ -75,11 +75,11 @@ impl NetworkClient<'_> {
         token.await.map(Some)
     }
 
-    pub(crate) async fn transmit(&self, request: Request) -> Sent {
+    pub(crate) async fn transmit(&self, request: NetworkRequest) -> TransportOutcome {
         let network = self.queue.network;
-        let projects = &self.shared.projects;
-        projects.turn(self.account.quota_project()).await;
-        let service = Service::Network(network);
+        let projects = &self.shared.pacer;
+        projects.wait_turn(self.account.quota_project()).await;
+        let service = RequestTarget::Network(network);
         let transport = &self.shared.parts.transport;
         transport
             .send(service, request, network.request_timeout())

@@ -1,7 +1,7 @@
 //! The access tokens of `network_b`: fetched once, used until shortly before their end.
 
-use crate::Shared;
-use crate::transport::Service;
+use crate::ForwarderState;
+use crate::transport::RequestTarget;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tributary_networks::{Judgement, Ruling, Secret};
 use tributary_store::QueueRef;
 
 /// A token is not used in the last minute of its life.
-const LAST_MINUTE: Duration = Duration::from_mins(1);
+const EXPIRY_MARGIN: Duration = Duration::from_mins(1);
 
 /// A token, and until when.
 struct Token {
@@ -26,38 +26,41 @@ type Slot = Arc<Mutex<Option<Token>>>;
 
 /// The tokens of this process, one an integration. Whoever asks while one is being fetched waits for it.
 #[derive(Default)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenCache {
     slots: SyncMutex<HashMap<QueueRef, Slot>>,
 }
 
 /// Why there is no token.
-pub(crate) enum NoToken {
+pub(crate) enum TokenError {
     /// Ask again later.
-    Later,
+    Retry,
     /// The credentials are wrong.
     Refused {
         /// The network's code.
         code: String,
         /// The network's words.
-        words: Option<String>,
+        message: Option<String>,
     },
 }
 
-impl NoToken {
+impl TokenError {
     /// As if the network itself had said it.
     pub(crate) fn into_judgement(self) -> Judgement {
         match self {
-            Self::Later => Judgement::of(Ruling::retry()),
-            Self::Refused { code, words } => Judgement {
+            Self::Retry => Judgement::of(Ruling::retry()),
+            Self::Refused {
+                code,
+                message: words,
+            } => Judgement {
                 code: Some(code),
-                words,
+                message: words,
                 ..Judgement::of(Ruling::Pause)
             },
         }
     }
 }
 
-impl Tokens {
+impl TokenCache {
     fn slot(&self, queue: QueueRef) -> Slot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.entry(queue).or_default().clone()
@@ -66,12 +69,12 @@ impl Tokens {
     /// A token for these credentials; `stale` is one that the network refused.
     pub(crate) async fn get(
         &self,
-        shared: &Shared,
+        shared: &ForwarderState,
         queue: QueueRef,
         revision: i64,
-        account: &network_b::Account,
+        account: &network_b::GoogleAdsAccount,
         stale: Option<&Secret>,
-    ) -> Result<Secret, NoToken> {
+    ) -> Result<Secret, TokenError> {
         let slot = self.slot(queue);
         let mut held = slot.lock().await;
         let usable = held.as_ref().filter(|token| {
@@ -83,13 +86,13 @@ impl Tokens {
             return Ok(token.secret.clone());
         }
         *held = None;
-        let now = shared.parts.source.now().as_millis().div_euclid(1_000);
+        let now = shared.parts.runtime.now().as_millis().div_euclid(1_000);
         let request = token_request(account, now);
         let timeout = Network::B.request_timeout();
         let sent = shared
             .parts
             .transport
-            .send(Service::Tokens, request, timeout)
+            .send(RequestTarget::TokenEndpoint, request, timeout)
             .await;
         match judge_token(&sent.outcome) {
             TokenRuling::Token {
@@ -99,12 +102,18 @@ impl Tokens {
                 *held = Some(Token {
                     revision,
                     secret: access_token.clone(),
-                    until: Instant::now() + expires_in.saturating_sub(LAST_MINUTE),
+                    until: Instant::now() + expires_in.saturating_sub(EXPIRY_MARGIN),
                 });
                 Ok(access_token)
             }
-            TokenRuling::Retry => Err(NoToken::Later),
-            TokenRuling::Pause { code, words } => Err(NoToken::Refused { code, words }),
+            TokenRuling::Retry => Err(TokenError::Retry),
+            TokenRuling::Pause {
+                code,
+                message: words,
+            } => Err(TokenError::Refused {
+                code,
+                message: words,
+            }),
         }
     }
 }

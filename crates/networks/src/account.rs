@@ -12,26 +12,26 @@ use tributary_domain::integration::{
 #[derive(Debug, Clone)]
 pub enum Account {
     /// Of `network_a`.
-    A(network_a::Account),
+    A(network_a::MetaAccount),
     /// Of `network_b`.
-    B(network_b::Account),
+    B(network_b::GoogleAdsAccount),
     /// Of `network_c`.
-    C(network_c::Account),
+    C(network_c::TikTokAccount),
     /// Of `network_d`.
-    D(network_d::Account),
+    D(network_d::OpenAiAccount),
 }
 
 /// No request can be made of an integration as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotUsable {
+pub struct UnusableIntegration {
     /// What to do about it, for the operator.
-    pub words: String,
+    pub message: String,
 }
 
-impl NotUsable {
+impl UnusableIntegration {
     pub(crate) fn new(words: impl Into<String>) -> Self {
         Self {
-            words: words.into(),
+            message: words.into(),
         }
     }
 }
@@ -41,16 +41,16 @@ impl Account {
     pub fn read(
         integration: &Integration,
         credentials: &BTreeMap<String, Secret>,
-    ) -> Result<Self, NotUsable> {
-        let settings = Settings {
+    ) -> Result<Self, UnusableIntegration> {
+        let settings = AccountSettings {
             integration,
             credentials,
         };
         Ok(match integration.network {
-            Network::A => Self::A(network_a::Account::read(&settings)?),
-            Network::B => Self::B(network_b::Account::read(&settings)?),
-            Network::C => Self::C(network_c::Account::read(&settings)?),
-            Network::D => Self::D(network_d::Account::read(&settings)?),
+            Network::A => Self::A(network_a::MetaAccount::read(&settings)?),
+            Network::B => Self::B(network_b::GoogleAdsAccount::read(&settings)?),
+            Network::C => Self::C(network_c::TikTokAccount::read(&settings)?),
+            Network::D => Self::D(network_d::OpenAiAccount::read(&settings)?),
         })
     }
 
@@ -65,7 +65,7 @@ impl Account {
     }
 
     /// Whether what is sent is a test. `network_b` and `network_d` then keep nothing.
-    pub const fn test_mode(&self) -> bool {
+    pub const fn is_test_mode(&self) -> bool {
         match self {
             Self::A(account) => account.test_code.is_some(),
             Self::B(account) => account.validate_only,
@@ -76,14 +76,14 @@ impl Account {
 
     /// Whether the network looks at what this account sends and keeps nothing.
     pub const fn validates_only(&self) -> bool {
-        matches!(self, Self::B(_) | Self::D(_)) && self.test_mode()
+        matches!(self, Self::B(_) | Self::D(_)) && self.is_test_mode()
     }
 
     /// The same account, but for tests, whatever the integration's switch says.
-    pub fn testing(
+    pub fn read_for_test(
         integration: &Integration,
         credentials: &BTreeMap<String, Secret>,
-    ) -> Result<Self, NotUsable> {
+    ) -> Result<Self, UnusableIntegration> {
         let mut integration = integration.clone();
         let on = SettingValue::Flag(true);
         integration.settings.insert("testMode".to_owned(), on);
@@ -102,7 +102,7 @@ impl Account {
     }
 
     /// A text without the account's secrets, however they were written.
-    pub fn redacted(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.secrets().filter(|secret| !secret.is_empty()) {
             for written in [secret.to_owned(), percent_encoded(secret)] {
@@ -123,12 +123,12 @@ impl Account {
 }
 
 /// The settings of an integration, with their defaults.
-pub(crate) struct Settings<'a> {
+pub(crate) struct AccountSettings<'a> {
     integration: &'a Integration,
     credentials: &'a BTreeMap<String, Secret>,
 }
 
-impl Settings<'_> {
+impl AccountSettings<'_> {
     fn default(&self, name: &str) -> SettingDefault {
         let mut specs = settings_of(self.integration.network);
         specs
@@ -144,7 +144,7 @@ impl Settings<'_> {
         }
     }
 
-    pub(crate) fn required(&self, name: &str) -> Result<String, NotUsable> {
+    pub(crate) fn required(&self, name: &str) -> Result<String, UnusableIntegration> {
         self.text(name).ok_or_else(|| missing("settings", name))
     }
 
@@ -167,23 +167,25 @@ impl Settings<'_> {
         self.credentials.get(name).cloned()
     }
 
-    pub(crate) fn required_secret(&self, name: &str) -> Result<Secret, NotUsable> {
+    pub(crate) fn required_secret(&self, name: &str) -> Result<Secret, UnusableIntegration> {
         self.secret(name)
             .ok_or_else(|| missing("credentials", name))
     }
 
     /// The code that marks test events, in test mode. Without one they would count like any other.
-    pub(crate) fn test_code(&self) -> Result<Option<String>, NotUsable> {
+    pub(crate) fn test_code(&self) -> Result<Option<String>, UnusableIntegration> {
         if !self.flag("testMode") {
             return Ok(None);
         }
         let code = self.text("testEventCode").ok_or_else(|| {
-            NotUsable::new("testMode needs settings.testEventCode, from the network's console.")
+            UnusableIntegration::new(
+                "testMode needs settings.testEventCode, from the network's console.",
+            )
         })?;
         Ok(Some(code))
     }
 }
 
-fn missing(place: &str, name: &str) -> NotUsable {
-    NotUsable::new(format!("Missing: {place}.{name}."))
+fn missing(place: &str, name: &str) -> UnusableIntegration {
+    UnusableIntegration::new(format!("Missing: {place}.{name}."))
 }

@@ -16,9 +16,9 @@ const SEARCH_CHARS_MAX: usize = 200;
 
 /// What may be told of a conversion.
 #[derive(Clone, Copy)]
-pub(crate) struct Facts<'a>(pub(crate) &'a Conversion);
+pub(crate) struct ConversionFacts<'a>(pub(crate) &'a Conversion);
 
-impl<'a> Facts<'a> {
+impl<'a> ConversionFacts<'a> {
     /// Whether a website sent it.
     pub(crate) fn is_web(self) -> bool {
         self.0.event.source == EventSource::Web
@@ -26,7 +26,7 @@ impl<'a> Facts<'a> {
 
     /// When it happened, in seconds.
     pub(crate) fn seconds(self) -> i64 {
-        self.0.event.told_at().as_millis().div_euclid(1_000)
+        self.0.event.conversion_time().as_millis().div_euclid(1_000)
     }
 
     /// The click that it is credited to.
@@ -42,12 +42,12 @@ impl<'a> Facts<'a> {
 
     /// The browser of the click.
     pub(crate) fn user_agent(self) -> Option<&'a str> {
-        present(self.click()?.user_agent.as_ref())
+        non_empty(self.click()?.user_agent.as_ref())
     }
 
     /// The page, or the link.
     pub(crate) fn page_url(self) -> Option<&'a str> {
-        present(self.0.page_url.as_ref())
+        non_empty(self.0.page_url.as_ref())
     }
 
     /// A network's click id.
@@ -57,22 +57,22 @@ impl<'a> Facts<'a> {
 
     /// Hash of the address.
     pub(crate) fn email(self) -> Option<&'a str> {
-        usable(self.0.matching.email.as_ref())
+        valid_hash(self.0.matching.email.as_ref())
     }
 
     /// Hash of the address as `network_b` spells it.
     pub(crate) fn email_google(self) -> Option<&'a str> {
-        usable(self.0.matching.email_google.as_ref()).or(self.email())
+        valid_hash(self.0.matching.email_google.as_ref()).or(self.email())
     }
 
     /// Hash of the number's digits.
     pub(crate) fn phone(self) -> Option<&'a str> {
-        usable(self.0.matching.phone.as_ref())
+        valid_hash(self.0.matching.phone.as_ref())
     }
 
     /// Hash of `+` and the number's digits.
     pub(crate) fn phone_e164(self) -> Option<&'a str> {
-        usable(self.0.matching.phone_e164.as_ref())
+        valid_hash(self.0.matching.phone_e164.as_ref())
     }
 
     /// The device, for what happened in an app. A website vouches for its own events only, not for what the device
@@ -97,14 +97,15 @@ impl<'a> Facts<'a> {
     pub(crate) fn idfv(self) -> Option<&'a str> {
         let device = self.device()?;
         let may = device.consent.tracking != Some(Tracking::Denied);
-        present(device.idfv.as_ref()).filter(|_| may)
+        non_empty(device.idfv.as_ref()).filter(|_| may)
     }
 
     /// The sender's own id of a purchase on its website. One that looks like an address is nobody else's business.
     pub(crate) fn order_id(self) -> Option<&'a str> {
         let event = &self.0.event;
-        let is_order = self.is_web() && event.name == "purchase" && !event.given_id.contains('@');
-        is_order.then_some(event.given_id.as_str())
+        let is_order =
+            self.is_web() && event.name == "purchase" && !event.external_id.contains('@');
+        is_order.then_some(event.external_id.as_str())
     }
 
     /// The id of what was bought, tried or looked at, as the sender calls it.
@@ -136,13 +137,13 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn present(text: Option<&String>) -> Option<&str> {
+fn non_empty(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
 
 /// A hash that a network takes. One that it would refuse takes the whole batch with it, and the hash of nothing is
 /// everybody's; both were refused at the door, and what is stored may be older than the door.
-fn usable(hash: Option<&String>) -> Option<&str> {
+fn valid_hash(hash: Option<&String>) -> Option<&str> {
     let is_hash = |text: &&str| {
         text.len() == HASH_DIGITS
             && text
@@ -150,7 +151,7 @@ fn usable(hash: Option<&String>) -> Option<&str> {
                 .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     };
     let of_nothing = hex(Digest::of(b"").as_bytes());
-    present(hash)
+    non_empty(hash)
         .filter(is_hash)
         .filter(|text| *text != of_nothing)
 }
@@ -173,7 +174,7 @@ mod tests {
     )]
     #[case::empty("", false)]
     fn hashes(#[case] text: &str, #[case] taken: bool) {
-        assert_eq!(usable(Some(&text.to_owned())).is_some(), taken);
+        assert_eq!(valid_hash(Some(&text.to_owned())).is_some(), taken);
     }
 
     #[rstest]
@@ -195,7 +196,7 @@ mod tests {
     ) {
         let mut conversion = sdk_event("search", network_event);
         conversion.event.params = params.map(str::to_owned);
-        assert_eq!(Facts(&conversion).search().as_deref(), expected);
+        assert_eq!(ConversionFacts(&conversion).search().as_deref(), expected);
     }
 
     #[rstest]
@@ -209,10 +210,13 @@ mod tests {
     fn products(#[case] params: Option<&str>, #[case] expected: Option<&str>) {
         let mut conversion = sdk_event("purchase", "Purchase");
         conversion.event.params = params.map(str::to_owned);
-        assert_eq!(Facts(&conversion).product_id().as_deref(), expected);
+        assert_eq!(
+            ConversionFacts(&conversion).product_id().as_deref(),
+            expected
+        );
         let long = format!(r#"{{"product_id":"{}"}}"#, "x".repeat(101));
         conversion.event.params = Some(long);
-        assert_eq!(Facts(&conversion).product_id(), None);
+        assert_eq!(ConversionFacts(&conversion).product_id(), None);
     }
 
     #[rstest]
@@ -221,7 +225,7 @@ mod tests {
     #[case::no_purchase(web_event("start_trial", "StartTrial"), "ord_1", false)]
     #[case::from_the_app(sdk_event("purchase", "Purchase"), "ord_1", false)]
     fn orders(#[case] mut conversion: Conversion, #[case] given: &str, #[case] told: bool) {
-        given.clone_into(&mut conversion.event.given_id);
-        assert_eq!(Facts(&conversion).order_id().is_some(), told);
+        given.clone_into(&mut conversion.event.external_id);
+        assert_eq!(ConversionFacts(&conversion).order_id().is_some(), told);
     }
 }

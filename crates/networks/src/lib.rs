@@ -15,11 +15,11 @@
 #![deny(missing_docs)]
 
 mod account;
-mod answer;
 mod check;
 mod facts;
 mod json;
 mod request;
+mod response;
 mod retry_after;
 mod ruling;
 mod secret;
@@ -36,16 +36,16 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use account::{Account, NotUsable};
-pub use answer::{ANSWER_BYTES_MAX, Answer, Outcome};
+pub use account::{Account, UnusableIntegration};
 pub use check::Unsendable;
-pub use request::{Method, Request};
+pub use request::{NetworkRequest, RequestMethod};
+pub use response::{NetworkResponse, RESPONSE_BYTES_MAX, SendOutcome};
 pub use retry_after::RetryAfter;
-pub use ruling::{Judgement, Pace, Retry, Ruling};
+pub use ruling::{Judgement, NetworkPace, RetryAdvice, Ruling};
 pub use secret::Secret;
 pub use test_event::test_conversion;
 
-use tributary_domain::forwarding::{Conversion, Sharing, lacks_money};
+use tributary_domain::forwarding::{Conversion, Sharing, lacks_forwardable_amount};
 use tributary_domain::vocabulary::id::DeliveryId;
 
 /// Bytes of a request's body. No network documents less; a longer one is to be sent in halves.
@@ -80,7 +80,7 @@ pub fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendabl
     if conversion.sharing() == Sharing::Refused {
         return Err(check::CONSENT);
     }
-    if lacks_money(&conversion.event, &conversion.network_event) {
+    if lacks_forwardable_amount(&conversion.event, &conversion.network_event) {
         return Err(check::AMOUNT_NOT_FORWARDABLE);
     }
     match account {
@@ -93,7 +93,11 @@ pub fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendabl
 
 /// The request that carries a batch: conversions of one group, each of which passed [`check()`], at least one.
 /// `access_token` is `network_b`'s; the others know their token from their account.
-pub fn encode(account: &Account, batch: &[Conversion], access_token: Option<&str>) -> Request {
+pub fn encode(
+    account: &Account,
+    batch: &[Conversion],
+    access_token: Option<&str>,
+) -> NetworkRequest {
     match account {
         Account::A(account) => network_a::encode(account, batch),
         Account::B(account) => network_b::encode(account, batch, access_token),
@@ -103,11 +107,11 @@ pub fn encode(account: &Account, batch: &[Conversion], access_token: Option<&str
 }
 
 /// What an attempt came to. `sent` is how many events the request carried.
-pub fn judge(account: &Account, sent: usize, outcome: &Outcome) -> Judgement {
+pub fn judge(account: &Account, sent: usize, outcome: &SendOutcome) -> Judgement {
     let answer = match outcome {
-        Outcome::Answered(answer) => answer,
-        Outcome::NotSent => return Judgement::of(Ruling::retry()),
-        Outcome::Broken => return Judgement::of(Ruling::Unknown),
+        SendOutcome::Response(answer) => answer,
+        SendOutcome::NotSent => return Judgement::of(Ruling::retry()),
+        SendOutcome::Interrupted => return Judgement::of(Ruling::Unknown),
     };
     let judgement = match account {
         Account::A(_) => network_a::judge(sent, answer),
@@ -115,5 +119,5 @@ pub fn judge(account: &Account, sent: usize, outcome: &Outcome) -> Judgement {
         Account::C(_) => network_c::judge(sent, answer),
         Account::D(_) => network_d::judge(sent, answer),
     };
-    judgement.completed(account, answer)
+    judgement.with_response(account, answer)
 }

@@ -2,7 +2,7 @@
 
 /// How it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum RequestMethod {
     /// With a body.
     Post,
     /// Without.
@@ -11,9 +11,9 @@ pub enum Method {
 
 /// A request. Its query, its headers and its body may hold secrets and personal data, so none of them prints.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct NetworkRequest {
     /// How it is sent.
-    pub method: Method,
+    pub method: RequestMethod,
     /// With the slash in front, and everything encoded that has to be.
     pub path_and_query: String,
     /// Besides what the client adds. The `Content-Type` of a body is here, too.
@@ -22,7 +22,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl NetworkRequest {
     /// A post of JSON.
     pub(crate) fn json(
         path_and_query: String,
@@ -31,7 +31,7 @@ impl Request {
     ) -> Self {
         let content_type = ("content-type", "application/json".to_owned());
         Self {
-            method: Method::Post,
+            method: RequestMethod::Post,
             path_and_query,
             headers: authorization.into_iter().chain([content_type]).collect(),
             body,
@@ -45,7 +45,7 @@ impl Request {
     }
 }
 
-impl std::fmt::Debug for Request {
+impl std::fmt::Debug for NetworkRequest {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| *name).collect();
         formatter

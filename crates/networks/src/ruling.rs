@@ -1,9 +1,9 @@
 //! A network's answer, read.
 
 use crate::account::Account;
-use crate::answer::Answer;
+use crate::response::NetworkResponse;
 use crate::retry_after::RetryAfter;
-pub use tributary_domain::forwarding::ruling::{Pace, Retry, Ruling};
+pub use tributary_domain::forwarding::ruling::{NetworkPace, RetryAdvice, Ruling};
 
 /// An answer, read.
 #[derive(Clone, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct Judgement {
     pub code: Option<String>,
     /// The network's words, without the account's secrets. They are as long as they came; `network_b`'s access token
     /// is not known here and has to be taken out by whoever knows it.
-    pub words: Option<String>,
+    pub message: Option<String>,
     /// What the network knows the request by. On `network_b` it is what [`crate::network_b::status_request`] asks for.
-    pub trace: Option<String>,
+    pub trace_id: Option<String>,
     /// How fast to go on.
-    pub pace: Option<Pace>,
+    pub pace: Option<NetworkPace>,
     /// When to come back, as a header says it.
     pub retry_after: Option<RetryAfter>,
     /// What the operator should know, whatever the ruling.
@@ -34,8 +34,8 @@ impl Judgement {
             ruling,
             status: None,
             code: None,
-            words: None,
-            trace: None,
+            message: None,
+            trace_id: None,
             pace: None,
             retry_after: None,
             warning: None,
@@ -43,15 +43,15 @@ impl Judgement {
     }
 
     /// With what is read alike from every network's answers.
-    pub(crate) fn completed(mut self, account: &Account, answer: &Answer) -> Self {
+    pub(crate) fn with_response(mut self, account: &Account, answer: &NetworkResponse) -> Self {
         if let Ruling::Retry(retry) = &mut self.ruling {
             retry.may_be_processed = matches!(answer.status, 502 | 504);
         }
-        let clean = |text: String| account.redacted(&text);
+        let clean = |text: String| account.redact(&text);
         Self {
             status: Some(answer.status),
             code: self.code.map(clean),
-            words: self.words.map(clean),
+            message: self.message.map(clean),
             warning: self.warning.map(clean),
             retry_after: answer.header("retry-after").and_then(RetryAfter::read),
             ..self
@@ -67,8 +67,8 @@ impl std::fmt::Debug for Judgement {
             .field("ruling", &self.ruling)
             .field("status", &self.status)
             .field("code", &self.code)
-            .field("has_words", &self.words.is_some())
-            .field("trace", &self.trace)
+            .field("has_words", &self.message.is_some())
+            .field("trace", &self.trace_id)
             .field("pace", &self.pace)
             .field("retry_after", &self.retry_after)
             .field("has_warning", &self.warning.is_some())

@@ -1,22 +1,22 @@
 //! The people, clicks and accounts of the reference's examples.
 
 use crate::account::Account;
-use crate::answer::{Answer, Outcome};
-use crate::request::Request;
+use crate::request::NetworkRequest;
+use crate::response::{NetworkResponse, SendOutcome};
 use crate::ruling::Judgement;
 use crate::secret::Secret;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
-use tributary_domain::click::params::Captured;
+use tributary_domain::click::params::TrackingParams;
 use tributary_domain::device::{
-    Consent, Device, DeviceKey, Matching, Platform, Screen, Tracking, Traits, UserKey,
+    Consent, ContactHashes, Device, DeviceKey, Platform, Screen, Tracking, Traits, UserKey,
 };
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::integration::{Integration, Network, SettingValue};
-use tributary_domain::ledger::{Revenue, Uncounted};
+use tributary_domain::ledger::{Revenue, UncountedReason};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
@@ -39,7 +39,7 @@ fn text(text: &str) -> Option<String> {
 fn event(name: &str) -> Event {
     Event {
         id: EventId::from_bytes([2; 16]),
-        given_id: "e1".to_owned(),
+        external_id: "e1".to_owned(),
         app: APP,
         environment: Environment::Live,
         source: EventSource::Sdk,
@@ -55,7 +55,7 @@ fn event(name: &str) -> Event {
         credit: None,
         params: None,
         first_payment: false,
-        own: false,
+        is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
@@ -88,7 +88,7 @@ pub(crate) fn device() -> Device {
 }
 
 fn click() -> Click {
-    let mut captured = Captured::default();
+    let mut captured = TrackingParams::default();
     captured.click_ids.fbclid = text("IwAR2kZ8q_AbCd-1");
     captured.click_ids.gclid = text("EAIaIQobChMI-example_gclid");
     captured.click_ids.ttclid = text("E.C.P.example-ttclid_01");
@@ -113,7 +113,7 @@ pub(crate) fn sdk_event(name: &str, network_event: &str) -> Conversion {
         click: Some(click()),
         network_click_id: None,
         device: Some(device()),
-        matching: Matching::default(),
+        matching: ContactHashes::default(),
         user: None,
     }
 }
@@ -123,12 +123,12 @@ pub(crate) const USER_HASH: &str =
     "def2f8cbd6ea70e00c8941af86f00a3a2eda32f4d4e279792655dfa41b6f8da3";
 
 /// A payment in the app by a person whom the app identified, in a country, for a product.
-pub(crate) fn identified(name: &str, network_event: &str) -> Conversion {
+pub(crate) fn identified_event(name: &str, network_event: &str) -> Conversion {
     let mut conversion = sdk_event(name, network_event);
     conversion.user = UserKey::parse("user-77").ok();
     conversion.event.country = text("us");
     conversion.event.params = text(r#"{"product_id": "pro.monthly"}"#);
-    conversion.event.revenue = Some(worth("9.99", None));
+    conversion.event.revenue = Some(revenue("9.99", None));
     conversion
 }
 
@@ -146,10 +146,10 @@ pub(crate) fn web_event(name: &str, network_event: &str) -> Conversion {
 pub(crate) fn web_purchase(network_event: &str) -> Conversion {
     let mut conversion = web_event("purchase", network_event);
     "ord_20261114_000731".clone_into(&mut conversion.dedup_id);
-    "ord_20261114_000731".clone_into(&mut conversion.event.given_id);
+    "ord_20261114_000731".clone_into(&mut conversion.event.external_id);
     conversion.event.occurred_at = Timestamp::from_millis(1_794_657_600_123);
     conversion.page_url = text("https://shop.example.com/checkout/thanks");
-    conversion.event.revenue = Some(worth("29.99", None));
+    conversion.event.revenue = Some(revenue("29.99", None));
     conversion
 }
 
@@ -157,14 +157,14 @@ pub(crate) fn web_purchase(network_event: &str) -> Conversion {
 pub(crate) fn web_trial(network_event: &str) -> Conversion {
     let mut conversion = web_event("start_trial", network_event);
     "trial_20261114_000118".clone_into(&mut conversion.dedup_id);
-    "trial_20261114_000118".clone_into(&mut conversion.event.given_id);
+    "trial_20261114_000118".clone_into(&mut conversion.event.external_id);
     conversion.event.occurred_at = Timestamp::from_millis(1_794_657_900_000);
     conversion.page_url = text("https://shop.example.com/welcome");
-    conversion.event.revenue = Some(worth("9.99", Some(Uncounted::Predicted)));
+    conversion.event.revenue = Some(revenue("9.99", Some(UncountedReason::Predicted)));
     conversion
 }
 
-pub(crate) fn worth(usd: &str, uncounted: Option<Uncounted>) -> Revenue {
+pub(crate) fn revenue(usd: &str, uncounted: Option<UncountedReason>) -> Revenue {
     let usd = Amount::parse(usd).unwrap();
     Revenue {
         amount: usd,
@@ -214,7 +214,7 @@ pub(crate) fn integration(
     network: Network,
     more: &[(&str, SettingValue)],
 ) -> (Integration, BTreeMap<String, Secret>) {
-    let mut integration = Integration::untouched(APP, network);
+    let mut integration = Integration::new(APP, network);
     let (settings, secrets): (Pairs, Pairs) = match network {
         Network::A => (
             &[("pixelId", "1029384756")],
@@ -257,7 +257,7 @@ pub(crate) fn account(network: Network, more: &[(&str, SettingValue)]) -> Accoun
     Account::read(&integration, &secrets).unwrap()
 }
 
-pub(crate) fn said(value: &str) -> SettingValue {
+pub(crate) fn text_setting(value: &str) -> SettingValue {
     SettingValue::Text(value.to_owned())
 }
 
@@ -265,30 +265,30 @@ pub(crate) const ON: SettingValue = SettingValue::Flag(true);
 
 /// The settings of an account in test mode.
 pub(crate) fn test_mode() -> [(&'static str, SettingValue); 2] {
-    [("testMode", ON), ("testEventCode", said("TEST123"))]
+    [("testMode", ON), ("testEventCode", text_setting("TEST123"))]
 }
 
-pub(crate) fn answer(status: u16, body: &str) -> Answer {
-    Answer {
+pub(crate) fn answer(status: u16, body: &str) -> NetworkResponse {
+    NetworkResponse {
         status,
         headers: Vec::new(),
         body: body.as_bytes().to_vec(),
-        cut: false,
+        truncated: false,
     }
 }
 
-pub(crate) fn with_header(mut answer: Answer, name: &str, value: &str) -> Answer {
+pub(crate) fn with_header(mut answer: NetworkResponse, name: &str, value: &str) -> NetworkResponse {
     answer.headers.push((name.to_owned(), value.to_owned()));
     answer
 }
 
 pub(crate) fn judged(network: Network, sent: usize, status: u16, body: &str) -> Judgement {
-    let outcome = Outcome::Answered(answer(status, body));
+    let outcome = SendOutcome::Response(answer(status, body));
     crate::judge(&account(network, &[]), sent, &outcome)
 }
 
 /// What a request says.
-pub(crate) fn body(request: &Request) -> Value {
+pub(crate) fn body(request: &NetworkRequest) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
@@ -298,7 +298,7 @@ pub(crate) fn encoded(account: &Account, conversion: Conversion, list: &str) -> 
     body(&request)[list][0].take()
 }
 
-pub(crate) fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(request: &'a NetworkRequest, name: &str) -> Option<&'a str> {
     let mut found = request.headers.iter().filter(|(key, _)| *key == name);
     found.next().map(|(_, value)| value.as_str())
 }

@@ -3,8 +3,8 @@
 use crate::account::Account;
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
-use tributary_domain::click::params::Captured;
-use tributary_domain::device::{DeviceKey, Matching, Platform};
+use tributary_domain::click::params::TrackingParams;
+use tributary_domain::device::{ContactHashes, DeviceKey, Platform};
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId, EventId, LinkId};
@@ -23,7 +23,7 @@ const CLICK_ID: &str = "tributary_test";
 /// the account can send it at all (on `network_b`, it needs a conversion action).
 pub fn test_conversion(account: &Account, now: Timestamp, app: AppId) -> Conversion {
     let network_event = match account {
-        Account::B(account) => account.any_key().unwrap_or(NAME),
+        Account::B(account) => account.any_event_key().unwrap_or(NAME),
         Account::A(_) | Account::C(_) | Account::D(_) => NAME,
     };
     let id = format!("{NAME}_{}", now.as_millis());
@@ -36,7 +36,7 @@ pub fn test_conversion(account: &Account, now: Timestamp, app: AppId) -> Convers
         click: Some(click(account, now, app)),
         network_click_id: None,
         device: None,
-        matching: Matching::default(),
+        matching: ContactHashes::default(),
         user: None,
     }
 }
@@ -45,7 +45,7 @@ pub fn test_conversion(account: &Account, now: Timestamp, app: AppId) -> Convers
 fn event(id: &str, now: Timestamp, app: AppId) -> Event {
     Event {
         id: EventId::first_at(now),
-        given_id: id.to_owned(),
+        external_id: id.to_owned(),
         app,
         environment: Environment::Test,
         source: EventSource::Web,
@@ -61,7 +61,7 @@ fn event(id: &str, now: Timestamp, app: AppId) -> Event {
         credit: None,
         params: None,
         first_payment: false,
-        own: false,
+        is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
@@ -70,7 +70,7 @@ fn event(id: &str, now: Timestamp, app: AppId) -> Event {
 }
 
 fn click(account: &Account, now: Timestamp, app: AppId) -> Click {
-    let mut captured = Captured::default();
+    let mut captured = TrackingParams::default();
     if matches!(account, Account::B(_)) {
         captured.click_ids.gclid = Some(CLICK_ID.to_owned());
     }

@@ -2,16 +2,16 @@
 
 use crate::ruling::Ruling;
 use crate::samples::{
-    ON, account, answer, body, integration, said, sdk_event, test_mode, web_purchase, with_header,
-    worth,
+    ON, account, answer, body, integration, revenue, sdk_event, test_mode, text_setting,
+    web_purchase, with_header,
 };
 use crate::{
-    Account, Outcome, RetryAfter, Secret, check, encode, judge, network_b, test_conversion,
+    Account, RetryAfter, Secret, SendOutcome, check, encode, judge, network_b, test_conversion,
 };
 use rstest::rstest;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::integration::{Network, SettingValue};
-use tributary_domain::ledger::Uncounted;
+use tributary_domain::ledger::UncountedReason;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -36,8 +36,8 @@ fn what_was_not_sent_is_sent_again_and_what_broke_off_is_unknown(
 ) {
     let account = account(network, &[]);
     let ruling = |outcome| judge(&account, 1, &outcome).ruling;
-    assert_eq!(ruling(Outcome::NotSent), Ruling::retry());
-    assert_eq!(ruling(Outcome::Broken), Ruling::Unknown);
+    assert_eq!(ruling(SendOutcome::NotSent), Ruling::retry());
+    assert_eq!(ruling(SendOutcome::Interrupted), Ruling::Unknown);
 }
 
 #[rstest]
@@ -45,7 +45,7 @@ fn retry_after_is_read_from_any_answer(
     #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
 ) {
     let answer = with_header(answer(503, ""), "retry-after", "30");
-    let judgement = judge(&account(network, &[]), 1, &Outcome::Answered(answer));
+    let judgement = judge(&account(network, &[]), 1, &SendOutcome::Response(answer));
     assert_eq!(judgement.retry_after, Some(RetryAfter::Delta(30)));
     assert_eq!(judgement.status, Some(503));
 }
@@ -71,7 +71,7 @@ fn a_purchase_without_an_amount_has_a_value_where_one_is_required() {
 fn money_is_exact(#[case] usd: &str, #[case] major: &str, #[case] minor: &str) {
     for network in Network::ALL {
         let mut conversion = purchase(network);
-        conversion.event.revenue = Some(worth(usd, None));
+        conversion.event.revenue = Some(revenue(usd, None));
         let request = encode(&with_actions(network), &[conversion], Some("t"));
         let text = String::from_utf8(request.body).unwrap();
         let (field, amount) = match network {
@@ -84,12 +84,12 @@ fn money_is_exact(#[case] usd: &str, #[case] major: &str, #[case] minor: &str) {
 }
 
 #[rstest]
-#[case::over_the_limit("2000.01", Some(Uncounted::OverLimit))]
-#[case::less_than_nothing("-1", Some(Uncounted::Negative))]
-fn what_may_not_be_told_is_left_out(#[case] usd: &str, #[case] uncounted: Option<Uncounted>) {
+#[case::over_the_limit("2000.01", Some(UncountedReason::OverLimit))]
+#[case::less_than_nothing("-1", Some(UncountedReason::Negative))]
+fn what_may_not_be_told_is_left_out(#[case] usd: &str, #[case] uncounted: Option<UncountedReason>) {
     for network in Network::ALL {
         let mut conversion = purchase(network);
-        conversion.event.revenue = Some(worth(usd, uncounted));
+        conversion.event.revenue = Some(revenue(usd, uncounted));
         let account = with_actions(network);
         let refused = check(&account, &conversion).unwrap_err();
         assert_eq!(refused.code, "amount_not_forwardable");
@@ -109,13 +109,13 @@ fn secrets_do_not_print(
     let account = Account::read(&integration, &secrets).unwrap();
     let request = encode(&account, &[purchase(network)], Some("hush-access"));
     let echo = r#"{"error":{"message":"hush-token hush-key hush-client"},"code":40105,"message":"hush-token"}"#;
-    let outcome = Outcome::Answered(answer(400, echo));
+    let outcome = SendOutcome::Response(answer(400, echo));
     let judgement = judge(&account, 1, &outcome);
     let printed = format!("{account:?} {request:?} {judgement:?} {outcome:?} {secrets:?}");
     assert!(!printed.contains("hush"), "{printed}");
     let own: Vec<String> = account.secrets().map(str::to_owned).collect();
     assert!(!own.is_empty());
-    let words = judgement.words.unwrap();
+    let words = judgement.message.unwrap();
     assert!(own.iter().all(|secret| !words.contains(secret.as_str())));
 }
 
@@ -134,13 +134,13 @@ fn a_service_account_does_not_print() {
         !printed.contains("PRIVATE KEY") && !printed.contains("MII"),
         "{printed}"
     );
-    assert!(account.redacted(file).len() < 10);
+    assert!(account.redact(file).len() < 10);
 }
 
 #[test]
 fn words_lose_secrets_however_they_are_written() {
     let account = account(Network::B, &[]);
-    let said = account.redacted("a 1//hush-refresh b 1%2F%2Fhush-refresh c");
+    let said = account.redact("a 1//hush-refresh b 1%2F%2Fhush-refresh c");
     assert_eq!(said, "a *** b *** c");
 }
 
@@ -161,7 +161,7 @@ fn what_is_missing_is_named(
         } else {
             secrets.remove(credential);
         }
-        Account::read(&integration, &secrets).err().unwrap().words
+        Account::read(&integration, &secrets).err().unwrap().message
     };
     assert_eq!(words(true), format!("Missing: settings.{setting}."));
     assert_eq!(words(false), format!("Missing: credentials.{credential}."));
@@ -176,16 +176,16 @@ fn test_mode_needs_a_code_where_tests_would_count(#[case] network: Network, #[ca
     let (integration, secrets) = integration(network, &[("testMode", ON)]);
     let account = Account::read(&integration, &secrets);
     assert_eq!(account.is_err(), needed);
-    assert!(account.is_err() || account.unwrap().test_mode());
+    assert!(account.is_err() || account.unwrap().is_test_mode());
 }
 
 #[test]
 fn a_code_without_the_switch_marks_nothing() {
-    let code = [("testEventCode", said("TEST123"))];
+    let code = [("testEventCode", text_setting("TEST123"))];
     for network in [Network::A, Network::C] {
         let account = account(network, &code);
         let request = encode(&account, &[sdk_event("install", "Lead")], None);
-        assert!(!account.test_mode() && body(&request).get("test_event_code").is_none());
+        assert!(!account.is_test_mode() && body(&request).get("test_event_code").is_none());
     }
 }
 
@@ -197,8 +197,8 @@ fn a_test_event_can_be_sent_and_is_marked(
     let actions = [("purchase".to_owned(), "1".to_owned())];
     let actions = ("conversionActions", SettingValue::Map(actions.into()));
     let (integration, secrets) = integration(network, &[code, actions]);
-    let account = Account::testing(&integration, &secrets).unwrap();
-    assert!(account.test_mode());
+    let account = Account::read_for_test(&integration, &secrets).unwrap();
+    assert!(account.is_test_mode());
     let now = Timestamp::from_millis(1_794_657_600_000);
     let conversion = test_conversion(&account, now, AppId::from_bytes([1; 16]));
     assert_eq!(check(&account, &conversion), Ok(()));

@@ -20,7 +20,7 @@ pub(crate) fn percent_encoded(text: &str) -> String {
 }
 
 /// `name=value&…`, for a query or a form.
-pub(crate) fn form(pairs: &[(&str, &str)]) -> String {
+pub(crate) fn form_encode(pairs: &[(&str, &str)]) -> String {
     let written: Vec<String> = pairs
         .iter()
         .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
@@ -55,7 +55,7 @@ pub(crate) fn numbers_between<'a>(
 }
 
 /// Places in a batch that a network named: in order, each once, none that the batch does not have.
-pub(crate) fn places(named: impl Iterator<Item = usize>, sent: usize) -> Vec<usize> {
+pub(crate) fn valid_indexes(named: impl Iterator<Item = usize>, sent: usize) -> Vec<usize> {
     let places: std::collections::BTreeSet<usize> = named.filter(|place| *place < sent).collect();
     places.into_iter().collect()
 }
@@ -98,6 +98,6 @@ mod tests {
 
     #[test]
     fn places_are_in_order_each_once_and_there() {
-        assert_eq!(places([5, 1, 1, 0].into_iter(), 5), [0, 1]);
+        assert_eq!(valid_indexes([5, 1, 1, 0].into_iter(), 5), [0, 1]);
     }
 }

@@ -1,14 +1,14 @@
 //! What Apple says about an install, after the first decision.
 
 use crate::configure::recredit;
-use crate::plan::surroundings;
-use crate::tables::{Overtaken, Tables};
-use crate::tally::Tally;
+use crate::plan::read_plan_context;
+use crate::tables::{Conflict, Tables};
+use crate::tally::TransactionTally;
 use tributary_domain::app::FraudPolicy;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::install::{AdServicesAnswer, Known, ad_services_answered};
+use tributary_domain::install::{AdServicesOutcome, DeviceState, apply_ad_services};
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -40,30 +40,30 @@ pub async fn settle_token<T: Tables>(
     // The device before its token, in the order of `configure`.
     let known = tables.lock_device(device, at).await?;
     if !tables.remove_token(lease).await? {
-        return Err(Overtaken.into());
+        return Err(Conflict.into());
     }
-    let mut tally = Tally::default();
-    improve(tables, device, known, answer, at, &mut tally).await?;
+    let mut tally = TransactionTally::default();
+    apply_answer(tables, device, known, answer, at, &mut tally).await?;
     Ok((true, tally.write(tables).await?))
 }
 
-async fn improve<T: Tables>(
+async fn apply_answer<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    known: Known,
+    known: DeviceState,
     answer: &AdServices,
     at: Timestamp,
-    tally: &mut Tally,
+    tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let missing = || StoreError::corrupt("ad_services_tokens", "app_id", device.app);
     let app = tables.app(device.app).await?.ok_or_else(missing)?;
-    let answer = AdServicesAnswer {
+    let answer = AdServicesOutcome {
         environment: device.environment,
         rules: app.attribution.clone(),
         answer: answer.clone(),
         at,
     };
-    let Some(late) = ad_services_answered(&answer, &known) else {
+    let Some(late) = apply_ad_services(&answer, &known) else {
         return Ok(());
     };
     if let Some(before) = &known.device {
@@ -71,20 +71,20 @@ async fn improve<T: Tables>(
             .update_device(device, before, &late.attribution)
             .await?;
     }
-    if let Some(click) = late.release {
+    if let Some(click) = late.released_click {
         tables.release_click(device, click).await?;
     }
-    if !late.decided {
+    if !late.is_replaced {
         return Ok(());
     }
     let credit = late.attribution.credit();
-    let around = surroundings(tables, device.app, Some(&credit)).await?;
-    let now_known = Known {
+    let around = read_plan_context(tables, device.app, Some(&credit)).await?;
+    let now_known = DeviceState {
         attribution: Some(late.attribution),
         ..known
     };
     let facts = DeviceFacts {
-        known: &now_known,
+        state: &now_known,
         click: around.click.as_ref(),
         holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
         policy: sdk_policy(&app),

@@ -1,18 +1,20 @@
 //! Notifications of billing providers, and trials that become due.
 
-use crate::settle::{Moment, settle};
+use crate::settle::{SettleContext, settle};
 use crate::tables::{SharedId, Tables};
-use crate::tally::{BillingDay, Tally};
+use crate::tally::{BillingDay, TransactionTally};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use tributary_domain::billing::{Arrival, Chain, Meaning, Notification, Repeat};
+use tributary_domain::billing::{
+    Chain, IncomingNotification, Notification, NotificationMeaning, RepeatKind,
+};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::exchange::exchange;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::NotificationAccepted;
+use tributary_store::NotificationOutcome;
 
 /// Keeps notifications in the order of their arrival, with everything that follows from them. Returns an answer for
 /// each, and what is to be added to the reports.
@@ -22,21 +24,21 @@ use tributary_store::NotificationAccepted;
 /// app first.
 pub async fn accept_notifications<T: Tables>(
     tables: &T,
-    arrivals: &[&Arrival],
-) -> Result<(Vec<NotificationAccepted>, Increments), T::Failure> {
+    arrivals: &[&IncomingNotification],
+) -> Result<(Vec<NotificationOutcome>, Increments), T::Failure> {
     let apps: BTreeSet<AppId> = arrivals.iter().map(|arrival| arrival.app).collect();
     for app in apps {
         tables.lock_app(app).await?;
     }
     let transactions = arrivals.iter().filter_map(|arrival| transaction(arrival));
     tables.reserve_transactions(&transactions.collect()).await?;
-    let arrivals = without_erased(tables, arrivals).await?;
+    let arrivals = strip_erased_subscribers(tables, arrivals).await?;
     let Some(last) = arrivals.last().map(|arrival| arrival.received_at) else {
         return Ok((Vec::new(), Increments::default()));
     };
     let devices = arrivals.iter().filter_map(|arrival| device(arrival));
     tables.lock_devices(&devices.collect(), last).await?;
-    let mut tally = Tally::default();
+    let mut tally = TransactionTally::default();
     let mut answers = Vec::with_capacity(arrivals.len());
     for arrival in &arrivals {
         // What is kept of an erased device's subscription has no body: it may say who it is about.
@@ -49,25 +51,25 @@ pub async fn accept_notifications<T: Tables>(
     Ok((answers, tally.write(tables).await?))
 }
 
-fn transaction(arrival: &Arrival) -> Option<SharedId<'_>> {
+fn transaction(arrival: &IncomingNotification) -> Option<SharedId<'_>> {
     let transaction = arrival.transaction()?;
-    Some((arrival.app, arrival.said.environment, transaction))
+    Some((arrival.app, arrival.content.environment, transaction))
 }
 
-fn device(arrival: &Arrival) -> Option<DeviceRef<'_>> {
+fn device(arrival: &IncomingNotification) -> Option<DeviceRef<'_>> {
     Some(DeviceRef {
         app: arrival.app,
-        environment: arrival.said.environment,
+        environment: arrival.content.environment,
         key: arrival.device()?,
     })
 }
 
 /// Takes who they are about from those that are of a subscription whose device was erased. To lock that device would
 /// store the id that was erased.
-async fn without_erased<'a, T: Tables>(
+async fn strip_erased_subscribers<'a, T: Tables>(
     tables: &T,
-    arrivals: &[&'a Arrival],
-) -> Result<Vec<Cow<'a, Arrival>>, T::Failure> {
+    arrivals: &[&'a IncomingNotification],
+) -> Result<Vec<Cow<'a, IncomingNotification>>, T::Failure> {
     let chains = arrivals.iter().map(|arrival| arrival.chain()).collect();
     // Nearly no subscription has a pseudonym: the others are not read for it.
     let erased = tables.chains_with_pseudonyms(&chains).await?;
@@ -75,7 +77,7 @@ async fn without_erased<'a, T: Tables>(
     for arrival in arrivals {
         let chain = BTreeSet::from([arrival.chain()]);
         let goes_on_erased = erased.is_superset(&chain)
-            && arrival.goes_on_erased(&tables.notifications(&chain).await?);
+            && arrival.continues_erased_subscription(&tables.notifications(&chain).await?);
         kept.push(if goes_on_erased {
             Cow::Owned(arrival.without_subscriber())
         } else {
@@ -87,59 +89,64 @@ async fn without_erased<'a, T: Tables>(
 
 async fn accept<T: Tables>(
     tables: &T,
-    arrival: &Arrival,
+    arrival: &IncomingNotification,
     body: Option<&str>,
-    tally: &mut Tally,
-) -> Result<NotificationAccepted, T::Failure> {
-    let (app, provider, id) = (arrival.app, arrival.provider, &arrival.said.given_id);
+    tally: &mut TransactionTally,
+) -> Result<NotificationOutcome, T::Failure> {
+    let (app, provider, id) = (arrival.app, arrival.provider, &arrival.content.external_id);
     let day = BillingDay {
         app,
         provider,
-        environment: arrival.said.environment,
+        environment: arrival.content.environment,
         day: Day::of(arrival.received_at),
     };
     if let Some(kept) = tables.notification_digest(app, provider, id).await? {
-        return Ok(match arrival.repeats(&kept) {
-            Repeat::Duplicate => NotificationAccepted::Duplicate,
-            Repeat::Reused => {
-                tally.day(day).reused += 1;
-                NotificationAccepted::Reused
+        return Ok(match arrival.compare_with_stored(&kept) {
+            RepeatKind::Duplicate => NotificationOutcome::Duplicate,
+            RepeatKind::Reused => {
+                tally.billing_day(day).reused += 1;
+                NotificationOutcome::IdReused
             }
         });
     }
-    tally.day(day).notifications += 1;
-    let one = arrived(tables, arrival).await?;
+    tally.billing_day(day).notifications += 1;
+    let one = exchange_arrival(tables, arrival).await?;
     let chain = Chain::of(&one);
     tables
         .insert_notification(&one, arrival.digest(), body)
         .await?;
     tables.insert_keys(&chain, &one.lookup_keys()).await?;
-    if one.said.meaning == Meaning::Receipt {
-        return Ok(NotificationAccepted::Stored {
-            event: false,
-            matched: false,
+    if one.content.meaning == NotificationMeaning::Receipt {
+        return Ok(NotificationOutcome::Stored {
+            has_event: false,
+            is_matched: false,
         });
     }
-    if let Some(secret) = one.connects() {
-        tables.connect(app, secret, one.received_at).await?;
+    if let Some(secret) = one.connected_secret() {
+        tables
+            .mark_provider_connected(app, secret, one.received_at)
+            .await?;
     }
     if let Some(due_at) = one.trial_due(arrival.trial_hold) {
         tables.hold_trial(&chain, due_at).await?;
     }
-    let moment = Moment {
+    let moment = SettleContext {
         now: arrival.received_at,
         holds_suspicious: arrival.holds_suspicious,
     };
     let settlement = settle(tables, moment, BTreeSet::from([chain]), None, tally).await?;
-    let standing = settlement.standing_of(&one);
-    Ok(NotificationAccepted::Stored {
-        event: standing.makes_event(),
-        matched: standing.is_matched(),
+    let standing = settlement.settled_for(&one);
+    Ok(NotificationOutcome::Stored {
+        has_event: standing.makes_event(),
+        is_matched: standing.is_matched(),
     })
 }
 
 /// An arrival with its money.
-async fn arrived<T: Tables>(tables: &T, arrival: &Arrival) -> Result<Notification, T::Failure> {
+async fn exchange_arrival<T: Tables>(
+    tables: &T,
+    arrival: &IncomingNotification,
+) -> Result<Notification, T::Failure> {
     let exchanged = match arrival.exchange_day() {
         Some((amount, currency, day)) => {
             let rates = tables.rates(&[(currency, day)]).await?;
@@ -147,7 +154,7 @@ async fn arrived<T: Tables>(tables: &T, arrival: &Arrival) -> Result<Notificatio
         }
         None => None,
     };
-    Ok(Notification::arrived(arrival, exchanged))
+    Ok(Notification::from_incoming(arrival, exchanged))
 }
 
 /// Lets trials count that are due and still alive, at most so many. Returns how many were looked at, and what is to be
@@ -162,10 +169,10 @@ pub async fn settle_trials<T: Tables>(
     for app in apps {
         tables.lock_app(app).await?;
     }
-    let mut tally = Tally::default();
+    let mut tally = TransactionTally::default();
     let looked_at = u64::try_from(due.len()).unwrap_or(0);
     for chain in due {
-        let moment = Moment::of(tables, chain.app, now).await?;
+        let moment = SettleContext::of(tables, chain.app, now).await?;
         settle(tables, moment, BTreeSet::from([chain]), None, &mut tally).await?;
     }
     Ok((looked_at, tally.write(tables).await?))

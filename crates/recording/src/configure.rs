@@ -1,21 +1,23 @@
 //! A device says what it is, and who is behind it.
 
-use crate::plan::{self, Replanning, surroundings};
-use crate::settle::Moment;
-use crate::shown::{lock_app, show};
+use crate::device_links::{link_and_settle, lock_app};
+use crate::plan::{self, ReplanContext, read_plan_context};
+use crate::settle::SettleContext;
 use crate::tables::Tables;
-use crate::tally::Tally;
+use crate::tally::TransactionTally;
 use tributary_domain::app::FraudPolicy;
-use tributary_domain::billing::Shown;
+use tributary_domain::billing::DeviceUpdate;
 use tributary_domain::device::{DeviceRef, Identity};
 use tributary_domain::event::Credit;
-use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
+use tributary_domain::forwarding::lifecycle::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::install::{Configure, Known, Opening, configure as decide, looks_for};
+use tributary_domain::install::{
+    ConfigureCommand, ConfigureDecision, DeviceState, candidate_query, configure as decide,
+};
 use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::Configured;
+use tributary_store::ConfigureOutcome;
 
 /// Events of a device that are credited again at once.
 const RECREDITED_AT_ONCE_MAX: usize = 1_000;
@@ -24,36 +26,36 @@ const RECREDITED_AT_ONCE_MAX: usize = 1_000;
 /// Returns the answer, and what is to be added to the reports.
 pub async fn configure<T: Tables>(
     tables: &T,
-    command: &Configure,
-) -> Result<(Configured, Increments), T::Failure> {
+    command: &ConfigureCommand,
+) -> Result<(ConfigureOutcome, Increments), T::Failure> {
     let device = DeviceRef {
         app: command.app,
         environment: command.environment,
         key: &command.device,
     };
-    let mut tally = Tally::default();
-    let lock = lock_app(tables, device, &command.may_show()).await?;
+    let mut tally = TransactionTally::default();
+    let lock = lock_app(tables, device, &command.possible_identifiers()).await?;
     let known = tables.lock_device(device, command.at).await?;
-    if let Some(click) = &command.opened
+    if let Some(click) = &command.app_link_click
         && tables.insert_click(click).await?
     {
         tally.increments.add_click(click);
     }
     let found = tables
-        .candidates(command, &looks_for(command, &known))
+        .candidates(command, &candidate_query(command, &known))
         .await?;
     let opening = decide(command, &known, found);
     write(tables, command, device, &known, &opening).await?;
     credit_and_plan(tables, command, &known, &opening, &mut tally).await?;
-    let moment = Moment {
+    let moment = SettleContext {
         now: command.at,
         holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
     };
-    let shown = opening.shown(&known);
+    let shown = opening.changed_identifiers(&known);
     let now = (device, command.at);
-    show(tables, lock, now, &shown, Some(moment), &mut tally).await?;
-    let configured = Configured {
-        first_open: opening.first_open,
+    link_and_settle(tables, lock, now, &shown, Some(moment), &mut tally).await?;
+    let configured = ConfigureOutcome {
+        is_first_open: opening.is_first_open,
         attribution: opening.attribution,
     };
     Ok((configured, tally.write(tables).await?))
@@ -62,12 +64,12 @@ pub async fn configure<T: Tables>(
 /// Writes the device, its person, its click and its token.
 async fn write<T: Tables>(
     tables: &T,
-    command: &Configure,
+    command: &ConfigureCommand,
     device: DeviceRef<'_>,
-    known: &Known,
-    opening: &Opening,
+    known: &DeviceState,
+    opening: &ConfigureDecision,
 ) -> Result<(), T::Failure> {
-    if opening.first_open {
+    if opening.is_first_open {
         tables.insert_device(command, opening).await?;
     } else {
         let now = &opening.device;
@@ -79,16 +81,16 @@ async fn write<T: Tables>(
         let identity = &opening.identity;
         tables.write_identity(device, identity, command.at).await?;
     }
-    if let Some(click) = opening.release {
+    if let Some(click) = opening.released_click {
         tables.release_click(device, click).await?;
     }
-    if let Some(click) = opening.take {
+    if let Some(click) = opening.taken_click {
         tables.take_click(device, click).await?;
     }
-    if let Some(click) = opening.keep {
+    if let Some(click) = opening.referenced_click {
         tables.keep_click(device.app, click).await?;
     }
-    if opening.redeem {
+    if opening.redeems_token {
         tables.enqueue_token(command).await?;
     }
     Ok(())
@@ -97,25 +99,25 @@ async fn write<T: Tables>(
 /// Credits the events so far, records the install, and plans which networks hear of them.
 async fn credit_and_plan<T: Tables>(
     tables: &T,
-    command: &Configure,
-    known: &Known,
-    opening: &Opening,
-    tally: &mut Tally,
+    command: &ConfigureCommand,
+    known: &DeviceState,
+    opening: &ConfigureDecision,
+    tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    if !opening.decided && opening.install.is_none() {
+    if !opening.is_new_decision && opening.install.is_none() {
         return Ok(());
     }
-    let known = opening.known(known);
+    let known = opening.device_state(known);
     let credit = opening.attribution.credit();
-    let around = surroundings(tables, command.app, Some(&credit)).await?;
+    let around = read_plan_context(tables, command.app, Some(&credit)).await?;
     let facts = DeviceFacts {
-        known: &known,
+        state: &known,
         click: around.click.as_ref(),
         holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
         policy: command.policy,
         now: command.at,
     };
-    if opening.decided {
+    if opening.is_new_decision {
         let device = DeviceRef {
             app: command.app,
             environment: command.environment,
@@ -124,7 +126,7 @@ async fn credit_and_plan<T: Tables>(
         recredit(tables, device, &credit, &facts, &around.integrations, tally).await?;
     }
     if let Some(install) = opening.install.clone() {
-        plan::record(tables, install, &facts, &around.integrations, tally).await?;
+        plan::record_event(tables, install, &facts, &around.integrations, tally).await?;
     }
     Ok(())
 }
@@ -137,12 +139,12 @@ pub(crate) async fn recredit<T: Tables>(
     credit: &Credit,
     facts: &DeviceFacts<'_>,
     integrations: &[Integration],
-    tally: &mut Tally,
+    tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    let again = Replanning {
+    let again = ReplanContext {
         facts,
         integrations,
-        why: ATTRIBUTION_CHANGED,
+        cancel_reason: ATTRIBUTION_CHANGED,
     };
     let mut last = None;
     loop {
@@ -168,9 +170,9 @@ pub async fn identify<T: Tables>(
     identity: Identity,
     at: Timestamp,
 ) -> Result<Increments, T::Failure> {
-    let may_show = Shown {
+    let may_show = DeviceUpdate {
         user: identity.user.clone(),
-        ..Shown::default()
+        ..DeviceUpdate::default()
     };
     let lock = lock_app(tables, device, &may_show).await?;
     let before = tables.lock_device(device, at).await?.identity;
@@ -179,11 +181,11 @@ pub async fn identify<T: Tables>(
         return Ok(Increments::default());
     }
     tables.write_identity(device, &now, at).await?;
-    let shown = Shown {
+    let shown = DeviceUpdate {
         user: now.new_user(&before),
-        ..Shown::default()
+        ..DeviceUpdate::default()
     };
-    let mut tally = Tally::default();
-    show(tables, lock, (device, at), &shown, None, &mut tally).await?;
+    let mut tally = TransactionTally::default();
+    link_and_settle(tables, lock, (device, at), &shown, None, &mut tally).await?;
     tally.write(tables).await
 }

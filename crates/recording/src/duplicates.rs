@@ -8,42 +8,46 @@
 //!
 //! Ids are reserved before devices are locked, in the order in which web events take both.
 
-use crate::plan::{self, Replanning, Surroundings, surroundings};
-use crate::tables::{Overtaken, SharedId, Tables};
-use crate::tally::Tally;
+use crate::plan::{self, PlanContext, ReplanContext, read_plan_context};
+use crate::tables::{Conflict, SharedId, Tables};
+use crate::tally::TransactionTally;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::app::{App, FraudPolicy};
 use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
 use tributary_domain::billing::{Chain, transaction_key};
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::event::duplicate::{Replacement, SdkTerms, is_verifiable, settle};
+use tributary_domain::event::duplicate::{
+    EventReplacement, SdkEventRules, is_verifiable, settle_duplicate,
+};
 use tributary_domain::event::{Event, EventSource};
-use tributary_domain::forwarding::course::DUPLICATE_OF_VERIFIED;
+use tributary_domain::forwarding::lifecycle::DUPLICATE_OF_VERIFIED;
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// The verified events that have ids, those of each in the order of their ids.
-pub type Holders<'a> = BTreeMap<SharedId<'a>, Vec<Event>>;
+pub type VerifiedEvents<'a> = BTreeMap<SharedId<'a>, Vec<Event>>;
 
 /// Finds the SDK event of an id.
-pub(crate) async fn reported<T: Tables>(
+pub(crate) async fn find_sdk_event<T: Tables>(
     tables: &T,
     id: SharedId<'_>,
 ) -> Result<Option<Event>, T::Failure> {
-    let found = tables.events_by_given_id(EventSource::Sdk, &[id]).await?;
+    let found = tables
+        .events_by_external_id(EventSource::Sdk, &[id])
+        .await?;
     Ok(found.into_iter().next().map(|(_, event)| event))
 }
 
 /// Finds the verified events of ids: the website's, and those of store transactions.
-pub async fn verified<'a, T: Tables>(
+pub async fn find_verified_events<'a, T: Tables>(
     tables: &T,
     ids: &[SharedId<'a>],
-) -> Result<Holders<'a>, T::Failure> {
-    let mut holders = Holders::new();
-    for (id, event) in tables.events_by_given_id(EventSource::Web, ids).await? {
+) -> Result<VerifiedEvents<'a>, T::Failure> {
+    let mut holders = VerifiedEvents::new();
+    for (id, event) in tables.events_by_external_id(EventSource::Web, ids).await? {
         holders.entry(id).or_default().push(event);
     }
     let mut of_apps: BTreeMap<(AppId, Environment), Vec<&'a str>> = BTreeMap::new();
@@ -51,7 +55,7 @@ pub async fn verified<'a, T: Tables>(
         of_apps.entry((*app, *environment)).or_default().push(*id);
     }
     for (of, ids) in of_apps {
-        for (id, event) in of_transactions(tables, of, &ids).await? {
+        for (id, event) in find_transaction_events(tables, of, &ids).await? {
             holders.entry((of.0, of.1, id)).or_default().push(event);
         }
     }
@@ -62,14 +66,14 @@ pub async fn verified<'a, T: Tables>(
 }
 
 /// Finds the billing events of store transactions.
-async fn of_transactions<'a, T: Tables>(
+async fn find_transaction_events<'a, T: Tables>(
     tables: &T,
     of: (AppId, Environment),
     transactions: &[&'a str],
 ) -> Result<Vec<(&'a str, Event)>, T::Failure> {
     let keys: Vec<String> = transactions.iter().map(|id| transaction_key(id)).collect();
     let found = tables
-        .keyed_chains(of, &keys, KEY_SUBSCRIPTIONS_MAX)
+        .chains_by_key(of, &keys, KEY_SUBSCRIPTIONS_MAX)
         .await?;
     let chains: BTreeSet<Chain> = found.into_iter().map(|(_, chain)| chain).collect();
     if chains.is_empty() {
@@ -88,7 +92,7 @@ async fn of_transactions<'a, T: Tables>(
 
 /// Locks the devices of SDK events that a verified source reports, and reads the events again: no other transaction
 /// changes them until this one ends.
-pub async fn lock_reported<T: Tables>(
+pub async fn lock_sdk_events<T: Tables>(
     tables: &T,
     events: &[&Event],
     at: Timestamp,
@@ -107,7 +111,7 @@ pub async fn lock_reported<T: Tables>(
         for now in tables.events(of, &before.keys().copied().collect()).await? {
             let before = before.get(&now.id);
             if before.is_none_or(|before| before.device != now.device) {
-                return Err(Overtaken.into());
+                return Err(Conflict.into());
             }
             reported.insert(now.id, now);
         }
@@ -116,7 +120,7 @@ pub async fn lock_reported<T: Tables>(
 }
 
 const fn shared_id((app, environment): (AppId, Environment), event: &Event) -> SharedId<'_> {
-    (app, environment, event.given_id.as_str())
+    (app, environment, event.external_id.as_str())
 }
 
 fn device_of(event: &Event) -> Option<DeviceRef<'_>> {
@@ -131,8 +135,8 @@ fn device_of(event: &Event) -> Option<DeviceRef<'_>> {
 /// locked. The caller counts the events, and settles the first payments of the devices when all else is written.
 pub async fn demote<T: Tables>(
     tables: &T,
-    demotions: &[(Replacement, Timestamp)],
-    tally: &mut Tally,
+    demotions: &[(EventReplacement, Timestamp)],
+    tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     if demotions.is_empty() {
         return Ok(());
@@ -145,7 +149,7 @@ pub async fn demote<T: Tables>(
             && demotion.vacates_first_payment()
         {
             tables
-                .vacate_first_payment(device, demotion.before.id)
+                .clear_first_payment(device, demotion.before.id)
                 .await?;
         }
         let of_app = by_app.entry(demotion.before.app);
@@ -160,33 +164,33 @@ pub async fn demote<T: Tables>(
 
 /// Decides about the SDK event of an id after the verified events of the id changed. Returns its device if that changed
 /// it: the device's first payment has to be settled.
-pub(crate) async fn settle_reported<T: Tables>(
+pub(crate) async fn settle_sdk_event<T: Tables>(
     tables: &T,
     id: SharedId<'_>,
     now: Timestamp,
-    tally: &mut Tally,
+    tally: &mut TransactionTally,
 ) -> Result<Option<DeviceKey>, T::Failure> {
-    let event = reported(tables, id).await?;
+    let event = find_sdk_event(tables, id).await?;
     let Some(event) = event.filter(|event| is_verifiable(&event.name)) else {
         return Ok(None);
     };
-    let mut locked = lock_reported(tables, &[&event], now).await?;
-    let event = locked.remove(&event.id).ok_or(Overtaken)?;
+    let mut locked = lock_sdk_events(tables, &[&event], now).await?;
+    let event = locked.remove(&event.id).ok_or(Conflict)?;
     let Some(app) = tables.app(event.app).await? else {
         return Ok(None);
     };
-    let around = surroundings(tables, event.app, event.credit.as_ref()).await?;
-    let terms = SdkTerms {
+    let around = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
+    let terms = SdkEventRules {
         policy: sdk_policy(&app),
         revenue_events: &app.revenue_events,
         integrations: &around.integrations,
     };
     // Read after the lock was taken: what changes verified events decides about this event under the same lock.
-    let verified = verified(tables, &[id])
+    let verified = find_verified_events(tables, &[id])
         .await?
         .remove(&id)
         .unwrap_or_default();
-    let Some(settled) = settle(event, &verified, terms) else {
+    let Some(settled) = settle_duplicate(event, &verified, terms) else {
         return Ok(None);
     };
     tally
@@ -206,9 +210,9 @@ async fn restore<T: Tables>(
     tables: &T,
     mut event: Event,
     app: &App,
-    around: &Surroundings,
+    around: &PlanContext,
     now: Timestamp,
-    tally: &mut Tally,
+    tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     tables.replace_events(&[&event]).await?;
     let Some(device) = device_of(&event) else {
@@ -216,16 +220,16 @@ async fn restore<T: Tables>(
     };
     let known = tables.lock_device(device, now).await?;
     let facts = DeviceFacts {
-        known: &known,
+        state: &known,
         click: around.click.as_ref(),
         holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
         policy: sdk_policy(app),
         now,
     };
-    let again = Replanning {
+    let again = ReplanContext {
         facts: &facts,
         integrations: &around.integrations,
-        why: DUPLICATE_OF_VERIFIED,
+        cancel_reason: DUPLICATE_OF_VERIFIED,
     };
     plan::replan(
         tables,
@@ -239,25 +243,27 @@ async fn restore<T: Tables>(
 
 /// Decides about the SDK events of a stretch of the log that verified events have the ids of. It corrects what counts,
 /// and leaves deliveries alone.
-pub async fn rejudge<T: Tables>(
+pub async fn correct_duplicates<T: Tables>(
     tables: &T,
     (app, environment): (AppId, Environment),
     span: (EventId, EventId),
-    terms: SdkTerms<'_>,
+    terms: SdkEventRules<'_>,
 ) -> Result<(), T::Failure> {
-    let found = tables.events_with_twins((app, environment), span).await?;
+    let found = tables
+        .duplicate_candidates((app, environment), span)
+        .await?;
     if found.is_empty() {
         return Ok(());
     }
     // The moment is that of a device that is not stored, and these are.
     let at = Timestamp::from_millis(0);
-    let locked = lock_reported(tables, &found.iter().collect::<Vec<_>>(), at).await?;
+    let locked = lock_sdk_events(tables, &found.iter().collect::<Vec<_>>(), at).await?;
     let id = |event| shared_id((app, environment), event);
-    let verified = verified(tables, &found.iter().map(id).collect::<Vec<_>>()).await?;
+    let verified = find_verified_events(tables, &found.iter().map(id).collect::<Vec<_>>()).await?;
     let corrected = locked.into_values().filter_map(|event| {
-        let holders = verified.get(&(app, environment, event.given_id.as_str()));
-        let Replacement { before, after } =
-            settle(event.clone(), holders.map_or(&[], Vec::as_slice), terms)?;
+        let holders = verified.get(&(app, environment, event.external_id.as_str()));
+        let EventReplacement { before, after } =
+            settle_duplicate(event.clone(), holders.map_or(&[], Vec::as_slice), terms)?;
         let skipped = before.skipped;
         Some(Event { skipped, ..after })
     });

@@ -2,17 +2,17 @@
 
 use crate::plan::cancel_all;
 use crate::tables::Tables;
-use crate::tally::Tally;
+use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::erasure::{Erasure, Trace, billed, clicks_to_erase, people_of};
-use tributary_domain::forwarding::course::ERASED;
-use tributary_domain::install::Known;
+use tributary_domain::erasure::{Erasure, Trace, billing_event_ids, clicks_to_erase, people_of};
+use tributary_domain::forwarding::lifecycle::ERASED;
+use tributary_domain::install::DeviceState;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{EventId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{audit_row, within_json};
+use tributary_store::records::{audit_row, json_string};
 
 /// Erases a device of an organization, and the people that no other device is linked to. The app is locked, as by every
 /// transaction that settles subscriptions or links devices. A transaction that waits for the device finds none, and adds a
@@ -22,7 +22,7 @@ pub async fn erase_device<T: Tables>(
     organization: OrganizationId,
     device: DeviceRef<'_>,
     pseudonym: &DeviceKey,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.require_app(organization, device.app).await?;
     erase(tables, device, pseudonym, origin.at).await?;
@@ -41,29 +41,32 @@ async fn erase<T: Tables>(
     // While the device's events are still found: an increment would bring it back into its cohort later.
     tables.merge_increments(device.app).await?;
     let mut traces = tables.traces_of_device(device).await?;
-    if known.is_unknown() && traces.is_empty() {
+    if known.is_empty() && traces.is_empty() {
         return Err(Refusal::DeviceNotFound.into());
     }
     let erasure = erasure(tables, device, pseudonym, &known, &traces).await?;
     let of = (device.app, device.environment);
     traces.extend(tables.traces_of_people(of, &erasure.people).await?);
-    erase_subscriptions(tables, device, &erasure, &billed(&traces)).await?;
+    erase_subscriptions(tables, device, &erasure, &billing_event_ids(&traces)).await?;
     tables.erase_events_of_people(of, &erasure.people).await?;
     tables.erase_events_of_device(device, pseudonym).await?;
     let clicks = clicks_to_erase(&known, &traces);
     let clicks = tables.lock_clicks(device.app, &clicks).await?;
-    let clicks = erasure.clicks(device, clicks);
+    let clicks = erasure.erase_clicks(device, clicks);
     tables.write_remaining_clicks(device.app, &clicks).await?;
     tables.forget_identity(device, pseudonym).await?;
     if let (Some(stored), Some(attribution)) = (known.device, known.attribution) {
-        let (stored, attribution) = (erasure.device(stored), erasure.attribution(attribution));
+        let (stored, attribution) = (
+            erasure.erase_device(stored),
+            erasure.erase_attribution(attribution),
+        );
         tables
             .write_remaining_device(device, &stored, &attribution)
             .await?;
     }
     tables.remove_device_token(device).await?;
     let events: Vec<EventId> = traces.iter().map(|trace| trace.event).collect();
-    let mut tally = Tally::default();
+    let mut tally = TransactionTally::default();
     cancel_all(tables, device.app, &events, (ERASED, at), &mut tally).await?;
     tally.write(tables).await?;
     tables.rename_cohort_device(device, pseudonym).await
@@ -74,7 +77,7 @@ async fn erasure<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
     pseudonym: &DeviceKey,
-    known: &Known,
+    known: &DeviceState,
     traces: &[Trace],
 ) -> Result<Erasure, T::Failure> {
     let linked = tables.linked_people(device).await?;
@@ -93,13 +96,15 @@ async fn erase_subscriptions<T: Tables>(
     billed: &BTreeSet<&str>,
 ) -> Result<(), T::Failure> {
     let of = (device.app, device.environment);
-    let mut chains = tables.reported_chains(of, billed).await?;
-    let keyed = tables.keyed_chains(of, &erasure.keys(), usize::MAX).await?;
+    let mut chains = tables.chains_by_external_id(of, billed).await?;
+    let keyed = tables
+        .chains_by_key(of, &erasure.subscription_keys(), usize::MAX)
+        .await?;
     chains.extend(keyed.into_iter().map(|(_, chain)| chain));
-    let texts: Vec<String> = erasure.ids().into_iter().map(within_json).collect();
-    chains.extend(tables.lone_chains(of, &texts).await?);
+    let texts: Vec<String> = erasure.ids().into_iter().map(json_string).collect();
+    chains.extend(tables.single_notification_chains(of, &texts).await?);
     for chain in &chains {
-        let remaining = erasure.chain(tables.whole_chain(chain).await?);
+        let remaining = erasure.erase_chain(tables.all_notifications(chain).await?);
         tables.insert_keys(chain, &remaining.lookup_keys).await?;
         tables.remove_keys(chain, &remaining.removed_keys).await?;
         tables

@@ -1,7 +1,7 @@
 //! A device's first payment.
 
 use crate::tables::Tables;
-use crate::tally::Tally;
+use crate::tally::TransactionTally;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::first_payment::settle_first_payment as settle;
 
@@ -9,7 +9,7 @@ use tributary_domain::event::first_payment::settle_first_payment as settle;
 pub async fn settle_first_payment<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    tally: &mut Tally,
+    tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let flagged = tables.flagged_payments(device).await?;
     let earliest = tables.earliest_payment(device).await?;

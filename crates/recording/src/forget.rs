@@ -3,8 +3,8 @@
 use crate::tables::Tables;
 use std::collections::BTreeSet;
 use tributary_domain::device::DeviceRef;
-use tributary_domain::install::Known;
-use tributary_domain::retention::{self, Activity, Verdict};
+use tributary_domain::install::DeviceState;
+use tributary_domain::retention::{self, DeviceActivity, RetentionVerdict};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::AttributionSweep;
 
@@ -26,15 +26,17 @@ pub async fn forget_attributions<T: Tables>(
         };
         let known = tables.lock_device(device, before).await?;
         let (last_event, has_billing) = tables.latest_event(device).await?;
-        let activity = Activity {
+        let activity = DeviceActivity {
             last_seen: known.device.as_ref().map(|device| device.last_seen_at),
             last_event,
             has_billing,
         };
         sweep.examined += 1;
         match retention::decide(activity, before) {
-            Verdict::Keep { active_at } => tables.write_active_at(device, active_at).await?,
-            Verdict::Forget { user_links } => {
+            RetentionVerdict::Keep { active_at } => {
+                tables.write_active_at(device, active_at).await?
+            }
+            RetentionVerdict::Forget { user_links } => {
                 forget(tables, device, known, user_links).await?;
                 sweep.forgotten += 1;
             }
@@ -46,7 +48,7 @@ pub async fn forget_attributions<T: Tables>(
 async fn forget<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    known: Known,
+    known: DeviceState,
     user_links: bool,
 ) -> Result<(), T::Failure> {
     tables.forget_identity(device, device.key).await?;
@@ -59,11 +61,11 @@ async fn forget<T: Tables>(
     };
     let click: BTreeSet<_> = attribution.decision.click.into_iter().collect();
     let clicks = tables.lock_clicks(device.app, &click).await?;
-    let clicks = retention::clicks(device, clicks);
+    let clicks = retention::redact_clicks(device, clicks);
     tables.write_remaining_clicks(device.app, &clicks).await?;
     let (stored, attribution) = (
-        retention::device(stored),
-        retention::attribution(attribution),
+        retention::redact_device(stored),
+        retention::redact_attribution(attribution),
     );
     tables
         .write_remaining_device(device, &stored, &attribution)

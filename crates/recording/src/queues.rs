@@ -1,16 +1,16 @@
 //! Queues of deliveries: taking one, and settling its attempts and its status checks.
 
-use crate::admin::integration;
+use crate::admin::read_integration;
 use crate::tables::Tables;
 use std::collections::BTreeMap;
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
+use tributary_domain::forwarding::queue::{LeaseDecision, decide_lease as decide};
 use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::forwarding::status_check::{CheckOutcome, Recount};
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::EndCounts;
-use tributary_store::{LeaseId, LeasedQueue, QueueRef, Settlement, StoreError};
+use tributary_store::records::TerminalCounts;
+use tributary_store::{DeliverySettlement, LeaseId, LeasedQueue, QueueRef, StoreError};
 
 /// Takes a queue that has something to do; nothing when another process holds it, or it has to wait.
 pub async fn lease_queue<T: Tables>(
@@ -20,11 +20,11 @@ pub async fn lease_queue<T: Tables>(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Option<LeasedQueue>, T::Failure> {
-    let integration = integration(tables, queue).await?;
+    let integration = read_integration(tables, queue).await?;
     match decide(Some(&integration), now) {
         LeaseDecision::Take => {}
-        LeaseDecision::Rest(until) => {
-            tables.rest_queue(queue, now, until).await?;
+        LeaseDecision::Postpone(until) => {
+            tables.postpone_queue(queue, now, until).await?;
             return Ok(None);
         }
         LeaseDecision::Refuse => return Ok(None),
@@ -45,7 +45,7 @@ pub async fn settle_deliveries<T: Tables>(
     tables: &T,
     queue: QueueRef,
     lease: LeaseId,
-    settlement: &Settlement,
+    settlement: &DeliverySettlement,
 ) -> Result<bool, T::Failure> {
     if !tables.lock_lease(queue, lease).await? {
         return Ok(false);
@@ -53,8 +53,11 @@ pub async fn settle_deliveries<T: Tables>(
     let at = settlement.at;
     tables.write_settled(queue, &settlement.settled, at).await?;
     tables.insert_checks(queue, &settlement.checks).await?;
-    let ends = BTreeMap::from([(queue, EndCounts::of(settlement.counted_ends()))]);
-    let failures = tables.count_ends(&ends, at).await?;
+    let ends = BTreeMap::from([(
+        queue,
+        TerminalCounts::of(settlement.counted_final_statuses()),
+    )]);
+    let failures = tables.add_terminal_counts(&ends, at).await?;
     let facts = SettlementFacts {
         failures: failures.get(&queue).copied().unwrap_or_default(),
         version: if settlement.stops_queue() {
@@ -93,38 +96,38 @@ pub async fn settle_status_check<T: Tables>(
         return Ok(true);
     }
     tables.remove_check(queue, request).await?;
-    let changed = change_ended(tables, queue.app, &check.deliveries, outcome).await?;
+    let changed = apply_check_outcome(tables, queue.app, &check.deliveries, outcome).await?;
     let Recount {
         failed,
         undelivered,
     } = outcome.recount(changed);
     let failed = usize::try_from(failed).unwrap_or(usize::MAX);
     let failed = std::iter::repeat_n(DeliveryStatus::Failed, failed);
-    let ends = BTreeMap::from([(queue, EndCounts::of(failed))]);
-    tables.count_ends(&ends, at).await?;
+    let ends = BTreeMap::from([(queue, TerminalCounts::of(failed))]);
+    tables.add_terminal_counts(&ends, at).await?;
     if undelivered > 0 {
-        let uncounted = tables.uncount_delivered(queue, check.sent_at, undelivered);
+        let uncounted = tables.subtract_delivered(queue, check.sent_at, undelivered);
         uncounted.await?;
     }
     Ok(true)
 }
 
 /// Applies an outcome to the deliveries of its request. Returns how many there still were.
-async fn change_ended<T: Tables>(
+async fn apply_check_outcome<T: Tables>(
     tables: &T,
     app: AppId,
     deliveries: &[DeliveryId],
     outcome: &CheckOutcome,
 ) -> Result<u64, T::Failure> {
     match outcome {
-        CheckOutcome::Later { .. } | CheckOutcome::Over { note: None } => Ok(0),
-        CheckOutcome::Over { note: Some(note) } => {
+        CheckOutcome::Later { .. } | CheckOutcome::Done { note: None } => Ok(0),
+        CheckOutcome::Done { note: Some(note) } => {
             tables.write_ended(app, deliveries, None, note).await
         }
         CheckOutcome::Failed { reason } => {
             let failed = Some(DeliveryStatus::Failed);
             tables.write_ended(app, deliveries, failed, reason).await
         }
-        CheckOutcome::Again { due_at, .. } => tables.bring_back(app, deliveries, *due_at).await,
+        CheckOutcome::Resend { due_at, .. } => tables.requeue(app, deliveries, *due_at).await,
     }
 }

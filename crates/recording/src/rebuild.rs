@@ -2,21 +2,21 @@
 
 use crate::duplicates;
 use crate::first_payment::settle_first_payment;
-use crate::rollups::fates;
+use crate::rollups::decide_caps;
 use crate::tables::Tables;
-use crate::tally::Tally;
+use crate::tally::TransactionTally;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::Event;
-use tributary_domain::event::duplicate::SdkTerms;
+use tributary_domain::event::duplicate::SdkEventRules;
 use tributary_domain::ledger::sdk_policy;
-use tributary_domain::report::cohort::{CohortEntry, CohortRows, enroll};
+use tributary_domain::report::cohort::{CohortEntry, CohortRows, update_cohorts};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::CohortTable;
-use tributary_store::{Rebuilt, RollupDay};
+use tributary_store::{RebuildReport, RollupDay};
 
 /// Events that are read at a time.
 const PAGE_EVENTS: usize = 5_000;
@@ -46,49 +46,52 @@ pub async fn rollup_days<T: Tables>(tables: &T) -> Result<Vec<RollupDay>, T::Fai
 
 /// Rebuilds the figures of a day. A transaction that records something meanwhile waits before it is merged, and is merged
 /// afterwards; increments of earlier ones are merged first.
-pub async fn rebuild_rollups<T: Tables>(tables: &T, of: RollupDay) -> Result<Rebuilt, T::Failure> {
+pub async fn rebuild_rollups<T: Tables>(
+    tables: &T,
+    of: RollupDay,
+) -> Result<RebuildReport, T::Failure> {
     let span = (
         EventId::first_at(of.day.begins_at()),
         EventId::first_at(of.day.following().begins_at()),
     );
     let app = tables.app(of.app).await?;
     if let Some(app) = &app {
-        let terms = SdkTerms {
+        let terms = SdkEventRules {
             policy: sdk_policy(app),
             revenue_events: &app.revenue_events,
             integrations: &[],
         };
-        duplicates::rejudge(tables, (of.app, of.environment), span, terms).await?;
+        duplicates::correct_duplicates(tables, (of.app, of.environment), span, terms).await?;
     }
     let revenue_events = app.map(|app| app.revenue_events).unwrap_or_default();
     // First payments are those of what counts by today's rule. Both come before the roll-ups are locked, since devices
     // are locked before figures are written.
-    rejudge(tables, of, span, &revenue_events).await?;
+    correct_counting(tables, of, span, &revenue_events).await?;
     settle_first_payments(tables, of, span).await?;
     tables.lock_rollups().await?;
     tables.merge_increments(of.app).await?;
     let (counted, installed, events) = count(tables, of, span).await?;
-    let cohorts = enroll_again(tables, of, &installed, &revenue_events).await?;
-    let mut values = counted.values();
-    values.extend(cohorts.values());
-    let (fates, decided) = fates(tables, values).await?;
-    tables.insert_fates(&decided).await?;
+    let cohorts = rebuild_cohorts(tables, of, &installed, &revenue_events).await?;
+    let mut values = counted.capped_values();
+    values.extend(cohorts.capped_values());
+    let (fates, decided) = decide_caps(tables, values).await?;
+    tables.insert_cap_decisions(&decided).await?;
     let counted = RollupRows::of(&counted, &fates, &cohorts);
-    let stored = stored(tables, of).await?;
+    let stored = read_stored_rows(tables, of).await?;
     let all = counted.len().max(stored.len());
-    let correction = counted.correction(&stored);
+    let correction = counted.correction_from(&stored);
     tables.add_rollups(&correction).await?;
     let rows = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let wrong = rows(correction.len());
-    Ok(Rebuilt {
+    Ok(RebuildReport {
         events,
-        right: rows(all).saturating_sub(wrong),
-        wrong,
+        correct_rows: rows(all).saturating_sub(wrong),
+        corrected_rows: wrong,
     })
 }
 
 /// Stores which amounts of SDK events count by today's rule.
-async fn rejudge<T: Tables>(
+async fn correct_counting<T: Tables>(
     tables: &T,
     of: RollupDay,
     (mut from, until): (EventId, EventId),
@@ -102,7 +105,7 @@ async fn rejudge<T: Tables>(
             return Ok(());
         };
         from = latest.id.following();
-        let rejudged = |mut event: Event| event.rejudge(revenue_events).then_some(event);
+        let rejudged = |mut event: Event| event.reassess_revenue(revenue_events).then_some(event);
         let rejudged: Vec<Event> = events.into_iter().filter_map(rejudged).collect();
         tables.write_counting(&rejudged).await?;
     }
@@ -124,7 +127,7 @@ async fn settle_first_payments<T: Tables>(
     tables.lock_devices(&devices, at).await?;
     for device in devices {
         // The figures are counted from the events, so what moves between them is not added.
-        let mut recounted = Tally::default();
+        let mut recounted = TransactionTally::default();
         settle_first_payment(tables, device, &mut recounted).await?;
     }
     Ok(())
@@ -166,7 +169,7 @@ async fn count<T: Tables>(
 }
 
 /// Rebuilds the cohorts of devices that were installed on a day.
-async fn enroll_again<T: Tables>(
+async fn rebuild_cohorts<T: Tables>(
     tables: &T,
     of: RollupDay,
     installed: &BTreeSet<DeviceKey>,
@@ -178,19 +181,19 @@ async fn enroll_again<T: Tables>(
             .events_to_credit(device(of, key), None, usize::MAX)
             .await?;
         for event in &mut events {
-            event.rejudge(revenue_events);
+            event.reassess_revenue(revenue_events);
         }
         let entries: Vec<CohortEntry> = events.iter().filter_map(CohortEntry::of).collect();
         let mut known = BTreeMap::new();
-        let rows = enroll(&entries, &mut known).rows;
-        tables.write_enrolled(&known).await?;
+        let rows = update_cohorts(&entries, &mut known).rows;
+        tables.write_cohort_devices(&known).await?;
         all.merge(rows);
     }
     Ok(all)
 }
 
 /// Reads the stored figures of a day.
-async fn stored<T: Tables>(tables: &T, day: RollupDay) -> Result<RollupRows, T::Failure> {
+async fn read_stored_rows<T: Tables>(tables: &T, day: RollupDay) -> Result<RollupRows, T::Failure> {
     let mut rows = RollupRows::default();
     let of = (day.app, day.environment);
     let span = (day.day.begins_at(), day.day.following().begins_at());

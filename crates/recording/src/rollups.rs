@@ -2,11 +2,11 @@
 
 use crate::tables::Tables;
 use std::collections::{BTreeMap, BTreeSet};
-use tributary_domain::report::cap::{Fates, Quota, Value};
+use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
 use tributary_domain::report::cohort::{
-    CohortEntry, CohortRows, Enrolled, Member, enroll as decide,
+    CohortDevice, CohortEntry, CohortMember, CohortRows, update_cohorts as decide,
 };
-use tributary_domain::report::{Increments, Merge, RollupRows};
+use tributary_domain::report::{Increments, RollupMerge, RollupRows};
 use tributary_domain::vocabulary::id::AppId;
 
 /// Merges increments into the roll-ups.
@@ -15,8 +15,8 @@ pub async fn merge<T: Tables>(tables: &T, increments: &Increments) -> Result<(),
         return Ok(());
     }
     let merge = prepare(tables, increments).await?;
-    tables.write_enrolled(&merge.enrolled).await?;
-    tables.insert_fates(&merge.decided).await?;
+    tables.write_cohort_devices(&merge.devices).await?;
+    tables.insert_cap_decisions(&merge.cap_decisions).await?;
     tables.add_rollups(&merge.rows).await
 }
 
@@ -37,29 +37,32 @@ pub async fn unmerged_cohorts<T: Tables>(tables: &T, app: AppId) -> Result<Rollu
 }
 
 /// Reads what merging needs, and writes nothing.
-async fn prepare<T: Tables>(tables: &T, increments: &Increments) -> Result<Merge, T::Failure> {
-    let (cohorts, enrolled) = enroll(tables, &increments.cohorts).await?;
-    let mut values = increments.values();
-    values.extend(cohorts.values());
-    let (fates, decided) = fates(tables, values).await?;
-    Ok(Merge {
+async fn prepare<T: Tables>(
+    tables: &T,
+    increments: &Increments,
+) -> Result<RollupMerge, T::Failure> {
+    let (cohorts, enrolled) = update_cohort_devices(tables, &increments.cohorts).await?;
+    let mut values = increments.capped_values();
+    values.extend(cohorts.capped_values());
+    let (fates, decided) = decide_caps(tables, values).await?;
+    Ok(RollupMerge {
         rows: RollupRows::of(increments, &fates, &cohorts),
-        enrolled,
-        decided,
+        devices: enrolled,
+        cap_decisions: decided,
     })
 }
 
 /// Counts what devices did. Returns the devices that change as well.
-async fn enroll<T: Tables>(
+async fn update_cohort_devices<T: Tables>(
     tables: &T,
     entries: &[CohortEntry],
-) -> Result<(CohortRows, BTreeMap<Member, Enrolled>), T::Failure> {
+) -> Result<(CohortRows, BTreeMap<CohortMember, CohortDevice>), T::Failure> {
     if entries.is_empty() {
         return Ok((CohortRows::default(), BTreeMap::new()));
     }
     let members = entries.iter().map(|entry| &entry.member).collect();
     let mut known = BTreeMap::new();
-    for (member, row) in tables.enrolled(&members).await? {
+    for (member, row) in tables.cohort_devices(&members).await? {
         match row.read() {
             Ok(enrolled) => {
                 known.insert(member, enrolled);
@@ -71,29 +74,29 @@ async fn enroll<T: Tables>(
         }
     }
     let mut all = decide(entries, &mut known);
-    for doubt in all.doubts.clone() {
-        if !tables.was_seen(&doubt).await? {
-            all.unsee(&doubt, &mut known);
+    for doubt in all.uncertain_ages.clone() {
+        if !tables.was_active(&doubt).await? {
+            all.mark_inactive(&doubt, &mut known);
         }
     }
-    known.retain(|member, _| all.changed.contains(member));
+    known.retain(|member, _| all.changed_devices.contains(member));
     Ok((all.rows, known))
 }
 
 /// Finds which values count under their own name. Returns apart from that what is decided about new ones.
-pub(crate) async fn fates<T: Tables>(
+pub(crate) async fn decide_caps<T: Tables>(
     tables: &T,
-    values: BTreeSet<Value>,
-) -> Result<(Fates, Fates), T::Failure> {
-    let mut values: Vec<Value> = values.into_iter().collect();
-    let mut fates = tables.fates(&values).await?;
+    values: BTreeSet<CappedValue>,
+) -> Result<(CapDecisions, CapDecisions), T::Failure> {
+    let mut values: Vec<CappedValue> = values.into_iter().collect();
+    let mut fates = tables.cap_decisions(&values).await?;
     values.retain(|value| !fates.0.contains_key(value));
     let quotas: BTreeSet<Quota> = values.iter().map(|value| value.quota).collect();
     let mut taken = BTreeMap::new();
     for quota in quotas {
-        taken.insert(quota, tables.named_values(quota).await?);
+        taken.insert(quota, tables.named_value_count(quota).await?);
     }
-    let decided = Fates::decide(&values, &taken);
+    let decided = CapDecisions::decide(&values, &taken);
     fates.0.extend(decided.0.clone());
     Ok((fates, decided))
 }

@@ -5,13 +5,13 @@ use crate::tables::Tables;
 use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::settlement::Changed;
+use tributary_domain::billing::settlement::NotificationChange;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
-use tributary_store::records::EndCounts;
+use tributary_store::records::TerminalCounts;
 
 /// A provider's day of an app, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub struct BillingDay {
 
 /// What the notifications of a day add up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DayCount {
+pub struct BillingDayCounts {
     /// Notifications that were kept.
     pub notifications: i64,
     /// Events that they make.
@@ -43,30 +43,30 @@ pub struct DayCount {
 
 /// What a transaction counts.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct TransactionTally {
     /// What it adds to the reports.
     pub increments: Increments,
     /// Deliveries that it cancels, by their moment and queue.
-    pub(crate) cancelled: BTreeMap<Timestamp, BTreeMap<QueueRef, EndCounts>>,
+    pub(crate) cancelled: BTreeMap<Timestamp, BTreeMap<QueueRef, TerminalCounts>>,
     /// What it adds to the days of billing providers.
-    pub(crate) days: BTreeMap<BillingDay, DayCount>,
+    pub(crate) days: BTreeMap<BillingDay, BillingDayCounts>,
 }
 
-impl Tally {
+impl TransactionTally {
     /// The count of a day.
-    pub(crate) fn day(&mut self, day: BillingDay) -> &mut DayCount {
+    pub(crate) fn billing_day(&mut self, day: BillingDay) -> &mut BillingDayCounts {
         self.days.entry(day).or_default()
     }
 
     /// Counts what a settled notification changes.
-    pub(crate) fn count_changed(&mut self, changed: &Changed) {
-        let (events, matched) = changed.counted();
+    pub(crate) fn count_changed(&mut self, changed: &NotificationChange) {
+        let (events, matched) = changed.event_count_change();
         let one = changed.now.as_ref().or(changed.before.as_ref());
         if let Some(one) = one.filter(|_| events != 0 || matched != 0) {
-            let count = self.day(BillingDay {
+            let count = self.billing_day(BillingDay {
                 app: one.app,
                 provider: one.provider,
-                environment: one.said.environment,
+                environment: one.content.environment,
                 day: Day::of(one.received_at),
             });
             count.events += events;
@@ -80,7 +80,7 @@ impl Tally {
             tables.add_to_billing_day(day, count).await?;
         }
         for (at, cancelled) in &self.cancelled {
-            tables.count_ends(cancelled, *at).await?;
+            tables.add_terminal_counts(cancelled, *at).await?;
         }
         Ok(self.increments)
     }

@@ -1,6 +1,6 @@
 //! What the ads of a day cost: so much a click.
 
-use crate::month::{Month, Step};
+use crate::sample_app::{SampleAction, SampleApp};
 use std::collections::BTreeMap;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::integration::Network;
@@ -17,17 +17,19 @@ const APPLE_MICROS: i64 = 620_000;
 const APPLE_CAMPAIGNS: std::ops::Range<u32> = 542_370_540..542_370_543;
 
 /// What the clicks among these steps of a day cost, and Apple's ads beside them.
-pub(crate) fn of_day(month: &Month, day: u32, steps: &[Step]) -> Vec<Cost> {
+pub(crate) fn of_day(month: &SampleApp, day: u32, steps: &[SampleAction]) -> Vec<Cost> {
     let mut clicks: BTreeMap<(Network, &str), i64> = BTreeMap::new();
     for step in steps {
-        let Step::Click(click) = step else { continue };
+        let SampleAction::Click(click) = step else {
+            continue;
+        };
         if let (Some(network), Some(campaign), None) =
             (click.network, &click.campaign().id, click.bot)
         {
             *clicks.entry((network, campaign)).or_default() += 1;
         }
     }
-    let day = Day::of(month.begin_of(day));
+    let day = Day::of(month.day_start(day));
     let cost = |network, campaign: String, micros| Cost {
         day,
         network,

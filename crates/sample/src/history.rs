@@ -1,13 +1,13 @@
 //! Writing the history, and connecting the networks before its end.
 
-use crate::month::{Step, take_all};
-use crate::organization::{Sample, past};
+use crate::organization::{Sample, fixed_runtime};
+use crate::sample_app::{SampleAction, apply_all};
 use crate::{costs, postbacks};
 use std::sync::Arc;
 use tributary_domain::access::Actor;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
 use tributary_domain::report::cost::COSTS_MAX;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Store, StoreResult};
 
@@ -17,21 +17,21 @@ pub const DAYS: u32 = 60;
 const CONNECTED_DAYS: u32 = 2;
 
 /// Writes what happened until now, a day at a time, all apps at once.
-pub async fn fill(
+pub async fn write_history(
     store: &Arc<dyn Store>,
     sample: &Sample,
     keyring: &Keyring,
-    source: &Source,
+    source: &Runtime,
 ) -> StoreResult<()> {
     let until = source.now();
     let mut costs = vec![Vec::new(); sample.apps.len()];
     let mut told = Vec::new();
     for day in 0..DAYS {
         if day + CONNECTED_DAYS == DAYS {
-            let at = sample.apps[0].begin_of(day);
+            let at = sample.apps[0].day_start(day);
             sample.connect(&**store, keyring, at, source).await?;
         }
-        let mut stages: [Vec<Step>; 4] = Default::default();
+        let mut stages: [Vec<SampleAction>; 4] = Default::default();
         for (place, month) in sample.apps.iter().enumerate() {
             let steps = month.day(day);
             costs[place].extend(costs::of_day(month, day, &steps[0]));
@@ -42,14 +42,14 @@ pub async fn fill(
             told.extend(postbacks::of_day(month, store_id, day));
         }
         for stage in stages {
-            take_all(store, stage).await?;
+            apply_all(store, stage).await?;
         }
     }
     told.retain(|step| step.at() <= until);
-    take_all(store, told).await?;
+    apply_all(store, told).await?;
     for (month, costs) in sample.apps.iter().zip(costs) {
         for costs in costs.chunks(COSTS_MAX) {
-            let origin = past(until, month.seed).origin(Actor::Operator, None, None);
+            let origin = fixed_runtime(until, month.seed).origin(Actor::Operator, None, None);
             store
                 .put_costs(&sample.writer, month.app, costs.to_vec(), origin)
                 .await?;
@@ -59,9 +59,9 @@ pub async fn fill(
 }
 
 /// What has happened by now. Apple answers in time, so that no token waits to be sent to the real one.
-fn until_now(step: Step, until: Timestamp) -> Option<Step> {
+fn until_now(step: SampleAction, until: Timestamp) -> Option<SampleAction> {
     match step {
-        Step::Apple(at) => Some(Step::Apple(at.min(until))),
+        SampleAction::Apple(at) => Some(SampleAction::Apple(at.min(until))),
         step => (step.at() <= until).then_some(step),
     }
 }

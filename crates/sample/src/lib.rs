@@ -8,12 +8,12 @@
 mod costs;
 mod history;
 mod live;
-mod month;
 mod networks;
 mod organization;
 mod postbacks;
+mod sample_app;
 
-pub use history::{DAYS, fill};
-pub use live::Stream;
-pub use month::{Ad, Month, Step, take_all};
-pub use organization::{Owner, Sample, found};
+pub use history::{DAYS, write_history};
+pub use live::LiveStream;
+pub use organization::{Sample, SampleOwner, create_sample};
+pub use sample_app::{AdLink, SampleAction, SampleApp, apply_all};

@@ -1,7 +1,7 @@
 //! What goes on happening: now and then somebody taps an ad, perhaps installs the app, and begins to use it.
 
 use crate::Sample;
-use crate::month::{Device, Month, Step};
+use crate::sample_app::{SampleAction, SampleApp, SampleDevice};
 use rand::RngExt as _;
 use std::collections::BTreeMap;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -25,16 +25,16 @@ const FIRST_SESSIONS: [&[&str]; 5] = [
 
 /// What is to happen, and when.
 #[derive(Debug)]
-pub struct Stream {
-    apps: Vec<Month>,
+pub struct LiveStream {
+    apps: Vec<SampleApp>,
     /// By their time; a number keeps apart what happens at the same moment.
-    waiting: BTreeMap<(Timestamp, u64), Step>,
+    waiting: BTreeMap<(Timestamp, u64), SampleAction>,
     steps: u64,
     taps: u64,
     next_tap: Timestamp,
 }
 
-impl Stream {
+impl LiveStream {
     /// Begins at a moment.
     pub fn new(sample: &Sample, from: Timestamp) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Stream {
     }
 
     /// What has happened by now, in its order. Each is given once.
-    pub fn due(&mut self, now: Timestamp) -> Vec<Step> {
+    pub fn due(&mut self, now: Timestamp) -> Vec<SampleAction> {
         while self.next_tap <= now {
             self.tap();
         }
@@ -68,15 +68,15 @@ impl Stream {
         let device = month.devices() + number;
         let mut random = month.random(device, 5);
         let later = random.random_range(OPENED_AFTER);
-        let one = Device::draw_later(&month, device, at, later, &mut random);
+        let one = SampleDevice::draw_with_delay(&month, device, at, later, &mut random);
         for step in one.clicks(&month, &mut random) {
             self.wait_for(step);
         }
         // Only Apple could tell what brought some of them, and nobody asks it here.
-        if number % LEAVES == LEAVES - 1 || one.asks_apple() {
+        if number % LEAVES == LEAVES - 1 || one.has_apple_token() {
             return;
         }
-        self.wait_for(Step::Configure(Box::new(one.open(&month))));
+        self.wait_for(SampleAction::Configure(Box::new(one.configure(&month))));
         let begin = one.installed_at().as_millis() + BEGUN_AFTER;
         let names =
             FIRST_SESSIONS[usize::try_from(number / apps).unwrap_or(0) % FIRST_SESSIONS.len()];
@@ -85,7 +85,7 @@ impl Stream {
         self.wait_for(one.session(&month, begin, "first", names, &mut random));
     }
 
-    fn wait_for(&mut self, step: Step) {
+    fn wait_for(&mut self, step: SampleAction) {
         self.steps += 1;
         self.waiting.insert((step.at(), self.steps), step);
     }
@@ -94,17 +94,17 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::month::tests::month;
+    use crate::sample_app::tests::month;
     use tributary_domain::access::Authorized;
     use tributary_domain::vocabulary::id::OrganizationId;
 
-    fn stream(from: Timestamp) -> Stream {
+    fn stream(from: Timestamp) -> LiveStream {
         let sample = Sample {
             writer: Authorized::operator(OrganizationId::from_bytes([1; 16])),
             apps: vec![month(1), month(2), month(3)],
             app_store_ids: vec![1, 2, 3],
         };
-        Stream::new(&sample, from)
+        LiveStream::new(&sample, from)
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Connecting the apps to the four networks, with made-up accounts.
 
-use crate::organization::{Sample, past};
+use crate::organization::{Sample, fixed_runtime};
 use tributary_domain::access::Actor;
 use tributary_domain::integration::{
-    Credential, IntegrationChange, Network, SettingValue, credential,
+    Credential, IntegrationChange, Network, SettingValue, check_credential,
 };
 use tributary_domain::keyring::Keyring;
-use tributary_domain::keyring::place::SecretPlace;
-use tributary_domain::outside::Source;
+use tributary_domain::keyring::secret_scope::SecretScope;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -33,9 +33,9 @@ impl Sample {
         store: &dyn Store,
         keyring: &Keyring,
         at: Timestamp,
-        real: &Source,
+        real: &Runtime,
     ) -> StoreResult<()> {
-        let source = past(at, self.apps.iter().map(|app| app.seed).sum());
+        let source = fixed_runtime(at, self.apps.iter().map(|app| app.seed).sum());
         for (place, app) in self.apps.iter().enumerate() {
             for network in Network::ALL {
                 let change = IntegrationChange {
@@ -54,7 +54,7 @@ impl Sample {
     }
 
     /// Switches the networks off again, for data that outlives the simulator: its credentials are made up.
-    pub async fn disconnect(&self, store: &dyn Store, source: &Source) -> StoreResult<()> {
+    pub async fn disconnect(&self, store: &dyn Store, source: &Runtime) -> StoreResult<()> {
         for app in &self.apps {
             for network in Network::ALL {
                 let change = IntegrationChange {
@@ -73,7 +73,7 @@ impl Sample {
         app: AppId,
         network: Network,
         change: IntegrationChange,
-        source: &Source,
+        source: &Runtime,
     ) -> StoreResult<()> {
         let origin = source.origin(Actor::Operator, None, None);
         let none = Precondition::None;
@@ -89,7 +89,7 @@ impl Sample {
         app: AppId,
         network: Network,
         keyring: &Keyring,
-        real: &Source,
+        real: &Runtime,
     ) -> std::collections::BTreeMap<&'static str, Change<Credential>> {
         let names: &[&'static str] = match network {
             Network::A | Network::C => &["accessToken"],
@@ -99,9 +99,9 @@ impl Sample {
         let sealed = names.iter().map(|name| {
             let secret = format!("sample-{name}-0123456789");
             let organization = self.writer.organization();
-            let place = SecretPlace::new(organization, app, network.as_str(), name);
-            let sealed = keyring.seal(&place.parts(), real.bytes(), secret.as_bytes());
-            let hint = credential(&secret).expect("a credential");
+            let place = SecretScope::new(organization, app, network.as_str(), name);
+            let sealed = keyring.seal(&place.parts(), real.random_bytes(), secret.as_bytes());
+            let hint = check_credential(&secret).expect("a credential");
             (*name, Change::Set(Credential { sealed, hint }))
         });
         sealed.collect()

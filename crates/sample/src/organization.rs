@@ -1,18 +1,18 @@
 //! The organization: its owner, its apps, their links and their conversion values.
 
 use crate::history::DAYS;
-use crate::month::{Ad, DAY_MILLIS, Month, SHOP};
+use crate::sample_app::{AdLink, DAY_MILLIS, SHOP, SampleApp};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::sync::{Arc, Mutex};
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
-use tributary_domain::app::{App, Birth, FraudPolicy};
+use tributary_domain::app::{App, AppCreation, FraudPolicy};
 use tributary_domain::integration::Network;
 use tributary_domain::link::{self, Link, LinkKind, Slug};
-use tributary_domain::outside::{Clock, Random, Source};
-use tributary_domain::skan::{CoarseValue, Condition, Document, Value, Window};
+use tributary_domain::runtime::{Clock, Random, Runtime};
+use tributary_domain::skan::{CoarseValue, Condition, ConversionValue, Document, Window};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -73,7 +73,7 @@ const LINKS: [(&str, &str, Network); 4] = [
 
 /// Who signs in.
 #[derive(Debug, Clone)]
-pub struct Owner {
+pub struct SampleOwner {
     /// With which address.
     pub email: Email,
     /// With which password, hashed.
@@ -88,7 +88,7 @@ pub struct Sample {
     /// Who may change everything in it.
     pub writer: Authorized<AppsWrite>,
     /// The apps.
-    pub apps: Vec<Month>,
+    pub apps: Vec<SampleApp>,
     /// Their ids in the App Store, which postbacks name them by.
     pub(crate) app_store_ids: Vec<i64>,
 }
@@ -113,25 +113,25 @@ impl Random for Fixed {
 }
 
 /// Where ids and times of the past come from.
-pub(crate) fn past(at: Timestamp, seed: u64) -> Source {
+pub(crate) fn fixed_runtime(at: Timestamp, seed: u64) -> Runtime {
     let random = Mutex::new(ChaCha8Rng::seed_from_u64(seed));
     let fixed = Arc::new(Fixed { at, random });
-    Source::new(fixed.clone(), fixed)
+    Runtime::new(fixed.clone(), fixed)
 }
 
 /// Makes the organization with its owner, apps and links, as of the first day of a history that ends `today`, and
 /// gives what is to happen in it.
-pub async fn found(
+pub async fn create_sample(
     store: &dyn Store,
-    owner: Owner,
+    owner: SampleOwner,
     today: Timestamp,
     seed: u64,
 ) -> StoreResult<Sample> {
     let first = today.as_millis() / DAY_MILLIS - i64::from(DAYS - 1);
     let begin = Timestamp::from_millis(first * DAY_MILLIS);
-    let source = past(begin, seed);
+    let source = fixed_runtime(begin, seed);
     let organization = Organization {
-        id: OrganizationId::new(begin, source.bytes()),
+        id: OrganizationId::new(begin, source.random_bytes()),
         name: Name::parse(ORGANIZATION).expect("a constant that is a name"),
         created_at: begin,
     };
@@ -154,12 +154,12 @@ pub async fn found(
 /// By a set-up link, as every owner.
 async fn enrol(
     store: &dyn Store,
-    source: &Source,
+    source: &Runtime,
     organization: OrganizationId,
-    owner: Owner,
+    owner: SampleOwner,
 ) -> StoreResult<()> {
     let at = source.now();
-    let token = source.key(KeyKind::Setup, Environment::Live);
+    let token = source.new_key(KeyKind::Setup, Environment::Live);
     let link = SetupLink {
         organization,
         role: Role::Owner,
@@ -173,9 +173,9 @@ async fn enrol(
     };
     let origin = source.origin(Actor::Operator, None, None);
     store.create_setup_link(new, origin).await?;
-    let user = UserId::new(at, source.bytes());
+    let user = UserId::new(at, source.random_bytes());
     let key = ApiKey {
-        id: KeyId::new(at, source.bytes()),
+        id: KeyId::new(at, source.random_bytes()),
         organization,
         name: "First key".to_owned(),
         permission: Permission::Full,
@@ -194,7 +194,7 @@ async fn enrol(
             key,
             digest: owner.key.digest(),
         },
-        first_key_audit_id: AuditId::new(at, source.bytes()),
+        first_key_audit_id: AuditId::new(at, source.random_bytes()),
     };
     let origin = source.origin(Actor::User(user), None, None);
     store
@@ -205,11 +205,11 @@ async fn enrol(
 
 async fn make_app(
     store: &dyn Store,
-    source: &Source,
+    source: &Runtime,
     writer: &Authorized<AppsWrite>,
     spec: &Spec,
     seed: u64,
-) -> StoreResult<Month> {
+) -> StoreResult<SampleApp> {
     let origin = || source.origin(Actor::Operator, None, None);
     let app = new_app(source, writer.organization(), spec);
     let app = store.create_app(writer, app, Vec::new(), origin()).await?;
@@ -220,7 +220,7 @@ async fn make_app(
         link.fallback_url = Some(address(&format!("{SHOP}/{}", spec.word)));
         let link = store.create_link(writer, link, origin()).await?.id;
         let network = Some(network);
-        links.push(Ad { link, network });
+        links.push(AdLink { link, network });
     }
     let mut funnel = new_link(source, app.id, "Website", &format!("{}-web", spec.word));
     funnel.kind = LinkKind::WebFunnel;
@@ -234,7 +234,7 @@ async fn make_app(
         origin(),
     );
     skan.await?;
-    Ok(Month {
+    Ok(SampleApp {
         app: app.id,
         rules: app.attribution,
         links,
@@ -247,11 +247,16 @@ async fn make_app(
     })
 }
 
-fn new_app(source: &Source, organization: OrganizationId, spec: &Spec) -> App {
+fn new_app(source: &Runtime, organization: OrganizationId, spec: &Spec) -> App {
     let at = source.now();
-    let sdk_key = |environment| source.key(KeyKind::Sdk, environment).reveal().to_owned();
-    let birth = Birth {
-        id: AppId::new(at, source.bytes()),
+    let sdk_key = |environment| {
+        source
+            .new_key(KeyKind::Sdk, environment)
+            .reveal()
+            .to_owned()
+    };
+    let birth = AppCreation {
+        id: AppId::new(at, source.random_bytes()),
         organization,
         live_key: sdk_key(Environment::Live),
         test_key: sdk_key(Environment::Test),
@@ -268,10 +273,10 @@ fn new_app(source: &Source, organization: OrganizationId, spec: &Spec) -> App {
     app
 }
 
-fn new_link(source: &Source, app: AppId, name: &str, slug: &str) -> Link {
+fn new_link(source: &Runtime, app: AppId, name: &str, slug: &str) -> Link {
     let at = source.now();
-    let birth = link::Birth {
-        id: LinkId::new(at, source.bytes()),
+    let birth = link::LinkCreation {
+        id: LinkId::new(at, source.random_bytes()),
         app,
         at,
     };
@@ -280,7 +285,7 @@ fn new_link(source: &Source, app: AppId, name: &str, slug: &str) -> Link {
 }
 
 fn address(text: &str) -> HttpsUrl {
-    HttpsUrl::parse_clean(text).expect("an address")
+    HttpsUrl::parse_without_query(text).expect("an address")
 }
 
 /// From a first open to a purchase, in four steps.
@@ -291,19 +296,20 @@ fn conversion_values() -> Document {
         ("Account", "sign_up", 10, CoarseValue::Low),
         ("Opened", "install", 0, CoarseValue::Low),
     ];
-    let value = |index, (name, event, fine, coarse_value): (&str, &str, u8, CoarseValue)| Value {
-        name: name.to_owned(),
-        fine_value: (index == 0).then_some(fine),
-        coarse_value,
-        lock: false,
-        conditions: vec![Condition {
-            event: event.to_owned(),
-            min_count: Some(1),
-            max_count: None,
-            min_revenue: None,
-            max_revenue: None,
-        }],
-    };
+    let value =
+        |index, (name, event, fine, coarse_value): (&str, &str, u8, CoarseValue)| ConversionValue {
+            name: name.to_owned(),
+            fine_value: (index == 0).then_some(fine),
+            coarse_value,
+            lock: false,
+            conditions: vec![Condition {
+                event: event.to_owned(),
+                min_count: Some(1),
+                max_count: None,
+                min_revenue: None,
+                max_revenue: None,
+            }],
+        };
     let window = |index: u8| Window {
         index,
         enabled: true,

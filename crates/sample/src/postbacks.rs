@@ -1,11 +1,11 @@
 //! Postbacks of SKAdNetwork and AdAttributionKit: some of the installs of a day, told a day or more later.
 
-use crate::month::{DAY_MILLIS, Month, Step};
+use crate::sample_app::{DAY_MILLIS, SampleAction, SampleApp};
 use rand::RngExt as _;
-use tributary_domain::report::postback::Arrival;
+use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::{
-    ConversionType, Interaction, Postback, Protocol, Received, Signature,
+    ConversionType, Interaction, ParsedPostback, Postback, Protocol, Signature,
 };
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -19,14 +19,14 @@ const AD_NETWORKS: [&str; 3] = ["video1", "social2", "search3"];
 const FINE_VALUES: [u8; 8] = [0, 0, 0, 0, 10, 10, 20, 40];
 
 /// The postbacks of a day's installs, of all three windows.
-pub(crate) fn of_day(month: &Month, app_store_id: i64, day: u32) -> Vec<Step> {
+pub(crate) fn of_day(month: &SampleApp, app_store_id: i64, day: u32) -> Vec<SampleAction> {
     let installs = month.installs_before(day)..month.installs_before(day + 1);
     let told = installs.filter(|number| number.is_multiple_of(INSTALLS_PER_POSTBACK));
     told.flat_map(|number| of_install(month, app_store_id, day, number))
         .collect()
 }
 
-fn of_install(month: &Month, app_store_id: i64, day: u32, number: u64) -> Vec<Step> {
+fn of_install(month: &SampleApp, app_store_id: i64, day: u32, number: u64) -> Vec<SampleAction> {
     let mut random = month.random(number, 4);
     let transaction = format!("{:032x}", random.random::<u128>());
     let source_identifier = format!("{:04}", random.random_range(5_200..5_260));
@@ -70,21 +70,21 @@ fn of_install(month: &Month, app_store_id: i64, day: u32, number: u64) -> Vec<St
     (0..windows)
         .map(|index| {
             let later = DAYS_LATER[usize::from(index)] * DAY_MILLIS + within;
-            let at = Timestamp::from_millis(month.begin_of(day).as_millis() + later);
+            let at = Timestamp::from_millis(month.day_start(day).as_millis() + later);
             let postback = in_window(&first, index, fine);
             let signature = if forged {
                 Signature::Invalid
             } else {
                 Signature::Valid
             };
-            Step::Postback(Box::new(Arrival {
+            SampleAction::Postback(Box::new(ReceivedPostback {
                 id: PostbackId::new(at, random.random()),
                 received_at: at,
                 body: format!(
                     "{{\"transaction-id\":\"{}\",\"postback-sequence-index\":{index}}}",
                     postback.transaction_id
                 ),
-                received: Received {
+                parsed: ParsedPostback {
                     postback,
                     signature,
                 },

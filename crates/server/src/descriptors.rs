@@ -5,21 +5,21 @@ use crate::config::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What the server opens beside its connections: the database, the listeners, the log.
-const BESIDE_CONNECTIONS: u64 = 64;
+const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// How many descriptors a configuration asks for.
-pub fn wanted(config: &Config) -> u64 {
-    u64::from(config.limits.connections) + BESIDE_CONNECTIONS
+pub fn required(config: &Config) -> u64 {
+    u64::from(config.limits.connections) + RESERVED_DESCRIPTORS
 }
 
 /// How many descriptors a server that is started from here can have; nothing: as many as it likes.
-pub fn possible() -> Option<u64> {
+pub fn hard_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).maximum
 }
 
 /// Lets this process open as many files as the system allows it, and says when that is not enough. The soft
 /// limit is low for the sake of programs that use `select`; this is none of them.
-pub fn raise(config: &Config) {
+pub fn raise_limit(config: &Config) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
@@ -31,7 +31,7 @@ pub fn raise(config: &Config) {
         tracing::warn!(%error, "the limit of open files cannot be raised");
     }
     let allowed = getrlimit(Resource::Nofile).current;
-    if let Some(shortage) = shortage(allowed, wanted(config)) {
+    if let Some(shortage) = shortage(allowed, required(config)) {
         tracing::warn!("{shortage}");
     }
 }
@@ -57,12 +57,12 @@ mod tests {
     fn shortages(#[case] allowed: Option<u64>, #[case] expected: bool) {
         let environment = [("TRIBUTARY_LIMITS__CONNECTIONS".to_owned(), "100".to_owned())];
         let config = Config::load(None, environment.into_iter()).unwrap();
-        assert_eq!(shortage(allowed, wanted(&config)).is_some(), expected);
+        assert_eq!(shortage(allowed, required(&config)).is_some(), expected);
     }
 
     #[test]
     fn the_soft_limit_becomes_the_hard_one() {
-        raise(&Config::load(None, std::iter::empty()).unwrap());
-        assert_eq!(getrlimit(Resource::Nofile).current, possible());
+        raise_limit(&Config::load(None, std::iter::empty()).unwrap());
+        assert_eq!(getrlimit(Resource::Nofile).current, hard_limit());
     }
 }

@@ -3,46 +3,46 @@
 use crate::secret_key::SecretKeyError;
 use std::error::Error;
 use std::io;
-use tributary_store::{Damaged, StoreError};
-use tributary_store_postgres::OpenError as PostgresError;
-use tributary_store_sqlite::OpenError as SqliteError;
+use tributary_store::{DatabaseDamaged, StoreError};
+use tributary_store_postgres::PostgresOpenError as PostgresError;
+use tributary_store_sqlite::SqliteOpenError as SqliteError;
 
 /// Settings or arguments are wrong: trying again does not help.
-const WRONG_SETTINGS: u8 = 2;
+const CONFIGURATION_ERROR: u8 = 2;
 /// The embedded database is damaged: an operator has to restore a backup.
-const DAMAGED: u8 = 3;
+const DATABASE_DAMAGED: u8 = 3;
 /// Trying again later may help.
-const MAY_HEAL: u8 = 1;
+const TEMPORARY_FAILURE: u8 = 1;
 
 /// Returns the code with which the process ends after this error.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.chain().any(is_damage) {
-        DAMAGED
-    } else if may_heal(error) {
-        MAY_HEAL
+        DATABASE_DAMAGED
+    } else if is_transient(error) {
+        TEMPORARY_FAILURE
     } else {
-        WRONG_SETTINGS
+        CONFIGURATION_ERROR
     }
 }
 
 /// Whether the cause may disappear without a change of the settings, such as a database that cannot be reached.
-pub(crate) fn may_heal(error: &anyhow::Error) -> bool {
-    error.chain().any(cause_may_heal)
+pub(crate) fn is_transient(error: &anyhow::Error) -> bool {
+    error.chain().any(is_transient_cause)
 }
 
 fn is_damage(cause: &(dyn Error + 'static)) -> bool {
     // The check beside serving may find it before everything has started.
-    matches!(cause.downcast_ref(), Some(SqliteError::Damaged(_))) || cause.is::<Damaged>()
+    matches!(cause.downcast_ref(), Some(SqliteError::Damaged(_))) || cause.is::<DatabaseDamaged>()
 }
 
-fn cause_may_heal(cause: &(dyn Error + 'static)) -> bool {
+fn is_transient_cause(cause: &(dyn Error + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<PostgresError>() {
-        error.may_heal()
+        error.is_transient()
     } else if let Some(error) = cause.downcast_ref::<SqliteError>() {
-        error.may_heal()
+        error.is_transient()
     } else if let Some(error) = cause.downcast_ref::<StoreError>() {
         matches!(error, StoreError::Unavailable { .. })
-    } else if let Some(SecretKeyError::Disk { source, .. }) = cause.downcast_ref() {
+    } else if let Some(SecretKeyError::Io { source, .. }) = cause.downcast_ref() {
         source.kind() == io::ErrorKind::StorageFull
     } else if let Some(error) = cause.downcast_ref::<io::Error>() {
         // Another program may give the port back, and a full disk may be cleared.
@@ -70,8 +70,8 @@ mod tests {
     }
 
     fn key_file(kind: io::ErrorKind) -> SecretKeyError {
-        SecretKeyError::Disk {
-            doing: "cannot write",
+        SecretKeyError::Io {
+            action: "cannot write",
             path: PathBuf::from("secret_key"),
             source: io(kind),
         }
@@ -87,7 +87,7 @@ mod tests {
     #[case::unsafe_server(PostgresError::Unsafe { setting: "fsync" }.into(), 2)]
     #[case::newer_postgres(PostgresError::Migration(NEWER).into(), 2)]
     #[case::damaged_sqlite(SqliteError::Damaged("x".to_owned()).into(), 3)]
-    #[case::damage_found_while_starting(StoreError::unavailable("x", Damaged).into(), 3)]
+    #[case::damage_found_while_starting(StoreError::unavailable("x", DatabaseDamaged).into(), 3)]
     #[case::newer_sqlite(SqliteError::Migration(NEWER).into(), 2)]
     #[case::full_disk(SqliteError::File(io(io::ErrorKind::StorageFull)).into(), 1)]
     #[case::no_permission(SqliteError::File(io(io::ErrorKind::PermissionDenied)).into(), 2)]

@@ -6,18 +6,18 @@ pub mod config;
 pub mod descriptors;
 pub mod exit_code;
 pub mod first_run;
+pub mod geo;
 pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod outbound;
-pub mod outside;
-pub mod place;
 pub mod probe;
 mod process_metrics;
 pub mod public_address;
 pub mod rates;
 pub mod secret_key;
 pub mod shutdown;
+pub mod system;
 pub mod transport;
 pub mod wiring;
 pub mod workers;
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tributary_api::RateLimits;
-use wiring::Parts;
+use wiring::ServerParts;
 
 /// A request is some dozens of small allocations that another thread frees. The system's allocator takes a tenth of the
 /// processor for that (musl's, in a static binary, far more); see `docs/BENCHMARKS.md`.
@@ -43,7 +43,7 @@ use wiring::Parts;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long threads that are at work get when the server ends. What they promised is committed.
-const THREADS_MAX: Duration = Duration::from_secs(2);
+const THREAD_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
 /// Does what the command line asks for.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -52,7 +52,11 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     // What needs no settings must not fail by them.
     let command = match command {
         Command::Openapi => {
-            write!(std::io::stdout().lock(), "{}", tributary_api::description())?;
+            write!(
+                std::io::stdout().lock(),
+                "{}",
+                tributary_api::openapi_yaml()
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::Completions { shell } => {
@@ -106,7 +110,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 /// Serves until told to stop what the router is made to be: [`wiring::router`], but for whoever measures.
 pub fn serve(
     config: Config,
-    wire: impl FnOnce(Parts) -> (Router, Arc<RateLimits>),
+    wire: impl FnOnce(ServerParts) -> (Router, Arc<RateLimits>),
 ) -> anyhow::Result<()> {
     let runtime = runtime()?;
     logging::init(&config.log)?;
@@ -115,7 +119,7 @@ pub fn serve(
     }
     let served = runtime.block_on(commands::serve::run(config, wire));
     // Dropping the runtime would wait without end for a thread that opens a database.
-    runtime.shutdown_timeout(THREADS_MAX);
+    runtime.shutdown_timeout(THREAD_SHUTDOWN_MAX);
     served
 }
 
@@ -126,7 +130,7 @@ fn demo(file: Option<&Path>, options: DemoOptions) -> anyhow::Result<()> {
     }
     let runtime = runtime()?;
     let shown = runtime.block_on(commands::demo::run(options));
-    runtime.shutdown_timeout(THREADS_MAX);
+    runtime.shutdown_timeout(THREAD_SHUTDOWN_MAX);
     shown
 }
 

@@ -10,46 +10,46 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// A worker did something, or failed to. What found nothing to do is not counted.
-pub(crate) fn worker(name: &'static str, outcome: &'static str) {
+pub(crate) fn record_worker_run(name: &'static str, outcome: &'static str) {
     metrics::counter!("tributary_worker_runs_total", "worker" => name, "outcome" => outcome)
         .increment(1);
 }
 
 /// An `AdServices` token was redeemed, or was not.
-pub(crate) fn ad_services(outcome: &'static str) {
+pub(crate) fn record_ad_services_attempt(outcome: &'static str) {
     metrics::counter!("tributary_ad_services_attempts_total", "outcome" => outcome).increment(1);
 }
 
 /// How old the latest exchange rates are.
-pub(crate) fn rates_days_behind(days: i64) {
+pub(crate) fn set_rates_age(days: i64) {
     let days = i32::try_from(days).unwrap_or(i32::MAX);
     metrics::gauge!("tributary_rates_days_behind").set(days);
 }
 
 /// Sets the age of the second source's latest figures.
-pub(crate) fn rates_second_days_behind(days: i64) {
+pub(crate) fn set_second_rates_age(days: i64) {
     let days = i32::try_from(days).unwrap_or(i32::MAX);
     metrics::gauge!("tributary_rates_second_days_behind").set(days);
 }
 
 /// Counts figures of the second source that moved too far to be believed.
-pub(crate) fn rates_refused(count: usize) {
+pub(crate) fn count_rejected_rates(count: usize) {
     metrics::counter!("tributary_rates_refused_total").increment(count as u64);
 }
 
 /// Something lost what the settings say it loses by now.
-pub(crate) fn forgotten(what: &'static str, count: u64) {
+pub(crate) fn count_removed_rows(what: &'static str, count: u64) {
     metrics::counter!("tributary_retention_total", "what" => what).increment(count);
 }
 
 /// How many integrations of a network are paused now.
-pub(crate) fn integrations_paused(network: Network, count: u64) {
+pub(crate) fn set_paused_integrations(network: Network, count: u64) {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     metrics::gauge!("tributary_integrations_paused", "network" => network.as_str()).set(count);
 }
 
 /// Says which version runs, on which engine.
-pub(crate) fn build_info(engine: &'static str) {
+pub(crate) fn set_build_info(engine: &'static str) {
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("engine", engine)];
     metrics::gauge!("tributary_build_info", &labels).set(1);
 }
@@ -57,7 +57,7 @@ pub(crate) fn build_info(engine: &'static str) {
 /// What `/metrics` shows.
 #[derive(Clone)]
 pub struct Exporter {
-    recorded: PrometheusHandle,
+    handle: PrometheusHandle,
     started_at: Timestamp,
 }
 
@@ -65,20 +65,21 @@ impl Exporter {
     /// Of what is recorded, in a process that started at this time.
     pub const fn new(recorded: PrometheusHandle, started_at: Timestamp) -> Self {
         Self {
-            recorded,
+            handle: recorded,
             started_at,
         }
     }
 
     /// All metrics, in Prometheus's text format.
     pub fn render(&self) -> String {
-        metrics::counter!("tributary_log_lines_dropped_total").absolute(crate::logging::dropped());
-        self.recorded.render() + &process_metrics::render(self.started_at)
+        metrics::counter!("tributary_log_lines_dropped_total")
+            .absolute(crate::logging::dropped_lines());
+        self.handle.render() + &process_metrics::render(self.started_at)
     }
 
     /// Folds histograms; wanted every few seconds.
     pub fn run_upkeep(&self) {
-        self.recorded.run_upkeep();
+        self.handle.run_upkeep();
     }
 }
 

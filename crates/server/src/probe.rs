@@ -1,10 +1,10 @@
 //! Trying an integration out, as the REST interface asks for it.
 
 use async_trait::async_trait;
-use tributary_api::{Probe, Probed};
+use tributary_api::{IntegrationProbe, TestEventResult};
 use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::id::OrganizationId;
-use tributary_forwarder::{Parts, Prober};
+use tributary_forwarder::{ForwarderParts, Prober};
 
 /// Asks the networks themselves.
 pub struct NetworkProbe {
@@ -13,7 +13,7 @@ pub struct NetworkProbe {
 
 impl NetworkProbe {
     /// From the parts of the forwarder.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: ForwarderParts) -> Self {
         Self {
             prober: Prober::new(parts),
         }
@@ -21,15 +21,15 @@ impl NetworkProbe {
 }
 
 #[async_trait]
-impl Probe for NetworkProbe {
+impl IntegrationProbe for NetworkProbe {
     async fn probe(
         &self,
         organization: OrganizationId,
         integration: &Integration,
-    ) -> Result<Probed, String> {
+    ) -> Result<TestEventResult, String> {
         let probed = self.prober.probe(organization, integration).await;
-        let probed = probed.map_err(|reason| reason.words)?;
-        Ok(Probed {
+        let probed = probed.map_err(|reason| reason.message)?;
+        Ok(TestEventResult {
             accepted: probed.accepted,
             status: probed.status,
             duration_ms: probed.duration_ms,

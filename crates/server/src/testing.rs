@@ -1,11 +1,11 @@
 //! What tests of this crate stand on: a real store in a folder of its own, and a clock that is told the time.
 
-use crate::outside::OsRandom;
+use crate::system::OsRandom;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
-use tributary_domain::outside::{Clock, Source};
+use tributary_domain::runtime::{Clock, Runtime};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Store;
 use tributary_store_sqlite::SqliteStore;
@@ -19,9 +19,9 @@ pub(crate) async fn store() -> (Arc<dyn Store>, TempDir) {
 }
 
 /// A clock that is told the time.
-pub(crate) struct TestClock(AtomicI64);
+pub(crate) struct ManualClock(AtomicI64);
 
-impl TestClock {
+impl ManualClock {
     pub(crate) fn at(now: Timestamp) -> Arc<Self> {
         Arc::new(Self(AtomicI64::new(now.as_millis())))
     }
@@ -31,12 +31,12 @@ impl TestClock {
         self.0.fetch_add(millis, Ordering::SeqCst);
     }
 
-    pub(crate) fn source(self: &Arc<Self>) -> Source {
-        Source::new(self.clone(), Arc::new(OsRandom))
+    pub(crate) fn runtime(self: &Arc<Self>) -> Runtime {
+        Runtime::new(self.clone(), Arc::new(OsRandom))
     }
 }
 
-impl Clock for TestClock {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
     }

@@ -1,13 +1,15 @@
 //! The way to the ad networks: base URLs from the configuration, and the limits of every request to others.
 
-use crate::config::Networks;
-use crate::outbound::{self, Outbound, OutboundError, Reach};
+use crate::config::NetworksConfig;
+use crate::outbound::{self, AddressPolicy, Outbound, OutboundError};
 use async_trait::async_trait;
 use reqwest::{Method as HttpMethod, Response};
 use std::time::{Duration, Instant};
 use tributary_domain::integration::Network;
-use tributary_forwarder::{Sent, Service, Transport};
-use tributary_networks::{ANSWER_BYTES_MAX, Answer, Method, Outcome, Request};
+use tributary_forwarder::{RequestTarget, Transport, TransportOutcome};
+use tributary_networks::{
+    NetworkRequest, NetworkResponse, RESPONSE_BYTES_MAX, RequestMethod, SendOutcome,
+};
 use url::Url;
 
 /// No request takes longer; each says for itself how much less.
@@ -22,11 +24,11 @@ pub struct NetworkTransport {
 
 impl NetworkTransport {
     /// As the configuration says.
-    pub fn new(networks: &Networks) -> anyhow::Result<Self> {
+    pub fn new(networks: &NetworksConfig) -> anyhow::Result<Self> {
         let reach = if networks.allow_private_addresses {
-            Reach::Anywhere
+            AddressPolicy::Anywhere
         } else {
-            Reach::PublicOnly
+            AddressPolicy::PublicOnly
         };
         let base = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
         Ok(Self {
@@ -41,13 +43,13 @@ impl NetworkTransport {
         })
     }
 
-    fn url(&self, service: Service, request: &Request) -> Option<Url> {
+    fn url(&self, service: RequestTarget, request: &NetworkRequest) -> Option<Url> {
         let place = match service {
-            Service::Tokens => return Some(self.token_url.clone()),
-            Service::Network(Network::A) => 0,
-            Service::Network(Network::B) => 1,
-            Service::Network(Network::C) => 2,
-            Service::Network(Network::D) => 3,
+            RequestTarget::TokenEndpoint => return Some(self.token_url.clone()),
+            RequestTarget::Network(Network::A) => 0,
+            RequestTarget::Network(Network::B) => 1,
+            RequestTarget::Network(Network::C) => 2,
+            RequestTarget::Network(Network::D) => 3,
         };
         Url::parse(&format!(
             "{}{}",
@@ -56,25 +58,32 @@ impl NetworkTransport {
         .ok()
     }
 
-    async fn outcome(&self, service: Service, request: Request, timeout: Duration) -> Outcome {
+    async fn transmit(
+        &self,
+        service: RequestTarget,
+        request: NetworkRequest,
+        timeout: Duration,
+    ) -> SendOutcome {
         let Some(url) = self.url(service, &request) else {
-            return Outcome::NotSent;
+            return SendOutcome::NotSent;
         };
         let method = match request.method {
-            Method::Post => HttpMethod::POST,
-            Method::Get => HttpMethod::GET,
+            RequestMethod::Post => HttpMethod::POST,
+            RequestMethod::Get => HttpMethod::GET,
         };
         let mut built = self.outbound.request(method, &url).timeout(timeout);
         for (name, value) in request.headers {
             built = built.header(name, value);
         }
         match self.outbound.send(built.body(request.body)).await {
-            Ok(answer) => read(answer).await,
+            Ok(answer) => read_response(answer).await,
             Err(error) => {
                 tracing::debug!("no answer of a network: {error}");
                 match error {
-                    OutboundError::Private(_) | OutboundError::NotConnected(_) => Outcome::NotSent,
-                    _ => Outcome::Broken,
+                    OutboundError::Private(_) | OutboundError::NotConnected(_) => {
+                        SendOutcome::NotSent
+                    }
+                    _ => SendOutcome::Interrupted,
                 }
             }
         }
@@ -82,7 +91,7 @@ impl NetworkTransport {
 }
 
 /// Reads an answer, no more of it than anybody needs. One that breaks off is none.
-async fn read(mut answer: Response) -> Outcome {
+async fn read_response(mut answer: Response) -> SendOutcome {
     let status = answer.status().as_u16();
     let text = |value: &reqwest::header::HeaderValue| value.to_str().map(str::to_owned).ok();
     let headers = answer
@@ -90,25 +99,30 @@ async fn read(mut answer: Response) -> Outcome {
         .iter()
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)))
         .collect();
-    match outbound::beginning(&mut answer, ANSWER_BYTES_MAX).await {
-        Ok((body, cut)) => Outcome::Answered(Answer {
+    match outbound::read_prefix(&mut answer, RESPONSE_BYTES_MAX).await {
+        Ok((body, cut)) => SendOutcome::Response(NetworkResponse {
             status,
             headers,
             body,
-            cut,
+            truncated: cut,
         }),
-        Err(_broke_off) => Outcome::Broken,
+        Err(_broke_off) => SendOutcome::Interrupted,
     }
 }
 
 #[async_trait]
 impl Transport for NetworkTransport {
-    async fn send(&self, service: Service, request: Request, timeout: Duration) -> Sent {
+    async fn send(
+        &self,
+        service: RequestTarget,
+        request: NetworkRequest,
+        timeout: Duration,
+    ) -> TransportOutcome {
         let begun = Instant::now();
-        let outcome = self.outcome(service, request, timeout).await;
-        Sent {
+        let outcome = self.transmit(service, request, timeout).await;
+        TransportOutcome {
             outcome,
-            took: begun.elapsed(),
+            duration: begun.elapsed(),
         }
     }
 }
@@ -116,20 +130,20 @@ impl Transport for NetworkTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Service as ServiceAt, ServiceWithTokens};
+    use crate::config::{ServiceConfig as ServiceAt, TokenServiceConfig};
     use rstest::rstest;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    fn networks(base: &str, allow_private_addresses: bool) -> Networks {
+    fn networks(base: &str, allow_private_addresses: bool) -> NetworksConfig {
         let base_url = Url::parse(base).unwrap();
         let service = || ServiceAt {
             base_url: base_url.clone(),
         };
-        Networks {
+        NetworksConfig {
             allow_private_addresses,
             network_a: service(),
-            network_b: ServiceWithTokens {
+            network_b: TokenServiceConfig {
                 base_url: base_url.clone(),
                 token_url: base_url.clone(),
             },
@@ -138,18 +152,18 @@ mod tests {
         }
     }
 
-    fn request() -> Request {
-        Request {
-            method: Method::Post,
+    fn request() -> NetworkRequest {
+        NetworkRequest {
+            method: RequestMethod::Post,
             path_and_query: "/v1/events?secret=canary".to_owned(),
             headers: vec![("content-type", "application/json".to_owned())],
             body: b"{}".to_vec(),
         }
     }
 
-    async fn send(networks: &Networks) -> Outcome {
+    async fn send(networks: &NetworksConfig) -> SendOutcome {
         let transport = NetworkTransport::new(networks).unwrap();
-        let service = Service::Network(Network::D);
+        let service = RequestTarget::Network(Network::D);
         let timeout = Duration::from_millis(500);
         transport.send(service, request(), timeout).await.outcome
     }
@@ -168,12 +182,15 @@ mod tests {
     }
 
     #[rstest]
-    #[case::closed_without_a_word(b"", Outcome::Broken)]
-    #[case::broke_off(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf", Outcome::Broken)]
+    #[case::closed_without_a_word(b"", SendOutcome::Interrupted)]
+    #[case::broke_off(
+        b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf",
+        SendOutcome::Interrupted
+    )]
     #[tokio::test]
     async fn what_may_have_arrived_is_not_said_to_be_unsent(
         #[case] bytes: &'static [u8],
-        #[case] expected: Outcome,
+        #[case] expected: SendOutcome,
     ) {
         let base = answering(bytes).await;
         assert_eq!(send(&networks(&base, true)).await, expected);
@@ -183,21 +200,21 @@ mod tests {
     async fn nothing_is_sent_where_nobody_listens_or_to_private_addresses() {
         assert_eq!(
             send(&networks("http://127.0.0.1:1", true)).await,
-            Outcome::NotSent
+            SendOutcome::NotSent
         );
         let base = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-        assert_eq!(send(&networks(&base, false)).await, Outcome::NotSent);
+        assert_eq!(send(&networks(&base, false)).await, SendOutcome::NotSent);
     }
 
     #[tokio::test]
     async fn an_answer_is_read_with_its_headers() {
         let base =
             answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\ncontent-length: 2\r\n\r\n{}").await;
-        let Outcome::Answered(answer) = send(&networks(&base, true)).await else {
+        let SendOutcome::Response(answer) = send(&networks(&base, true)).await else {
             panic!("an answer")
         };
         assert_eq!(
-            (answer.status, answer.body, answer.cut),
+            (answer.status, answer.body, answer.truncated),
             (429, b"{}".to_vec(), false)
         );
         assert!(
@@ -211,6 +228,6 @@ mod tests {
     async fn a_network_that_hangs_may_have_it() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        assert_eq!(send(&networks(&base, true)).await, Outcome::Broken);
+        assert_eq!(send(&networks(&base, true)).await, SendOutcome::Interrupted);
     }
 }

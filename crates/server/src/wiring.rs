@@ -1,10 +1,10 @@
 //! Putting the parts together: one place, for the server, the commands and the tests.
 
-use crate::config::{Config, Database};
+use crate::config::{Config, DatabaseConfig};
+use crate::geo::GeoFiles;
 use crate::metrics::Exporter;
-use crate::outside;
-use crate::place::Places;
 use crate::secret_key::{self, SECRET_KEY_FILE, SecretKeyError};
+use crate::system;
 use anyhow::Context as _;
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue};
@@ -13,12 +13,14 @@ use axum::routing::get;
 use secrecy::ExposeSecret as _;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tributary_api::{ApiState, Handles, PlaceOf, Probe, RateLimits, RateSettings, Timeouts};
+use tributary_api::{
+    ApiHandles, ApiState, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts,
+};
 use tributary_dashboard::DashboardState;
 use tributary_domain::billing::certificate::Roots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 use tributary_store_postgres::{PostgresOptions, PostgresStore};
@@ -28,7 +30,7 @@ use tributary_store_sqlite::SqliteStore;
 /// set up with this secret.
 pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
     let store = open_store(config).await?;
-    match keyring_of(config, &*store).await {
+    match load_keyring(config, &*store).await {
         Ok(keyring) => Ok((store, keyring)),
         Err(error) => {
             store.close().await;
@@ -38,13 +40,13 @@ pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> 
 }
 
 /// Loads the secret key that fits this database. A new one is written only for a database that was set up with none.
-async fn keyring_of(config: &Config, store: &dyn Store) -> anyhow::Result<Keyring> {
+async fn load_keyring(config: &Config, store: &dyn Store) -> anyhow::Result<Keyring> {
     let key = match secret_key::load(config)? {
         Some(key) => key,
         None if store.has_secret().await? => {
             return Err(SecretKeyError::Missing(config.data_dir.join(SECRET_KEY_FILE)).into());
         }
-        None => secret_key::load_or_create(config, &outside::source())?,
+        None => secret_key::load_or_create(config, &system::runtime())?,
     };
     let keyring = Keyring::new(key);
     check_secret(store, &keyring).await?;
@@ -77,12 +79,12 @@ pub async fn open_existing(config: &Config) -> anyhow::Result<(Arc<dyn Store>, K
 /// Fails if there is no embedded database at the configured path.
 pub fn require_database(config: &Config) -> anyhow::Result<()> {
     match config.database() {
-        Database::Sqlite(path) if !path.exists() => anyhow::bail!(
+        DatabaseConfig::Sqlite(path) if !path.exists() => anyhow::bail!(
             "there is no database at {}; is this the right folder (data_dir)? `tributary serve` or `tributary migrate` \
              creates a new one",
             path.display()
         ),
-        Database::Sqlite(_) | Database::Postgres(_) => Ok(()),
+        DatabaseConfig::Sqlite(_) | DatabaseConfig::Postgres(_) => Ok(()),
     }
 }
 
@@ -97,7 +99,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
 /// Opens the database alone, in the folder that is there. Brings an older schema up to date, too.
 pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     match config.database() {
-        Database::Sqlite(path) => {
+        DatabaseConfig::Sqlite(path) => {
             let shown = path.display().to_string();
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await?;
             let store = opened.with_context(|| {
@@ -108,7 +110,7 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
             })?;
             Ok(Arc::new(store))
         }
-        Database::Postgres(url) => {
+        DatabaseConfig::Postgres(url) => {
             let count = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
             let options = PostgresOptions {
                 connections: count(config.postgres.connections),
@@ -127,11 +129,11 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
 }
 
 /// What the router is made of.
-pub struct Parts {
+pub struct ServerParts {
     /// The database.
     pub store: Arc<dyn Store>,
     /// The time and randomness.
-    pub source: Source,
+    pub runtime: Runtime,
     /// The instance's secret.
     pub keyring: Keyring,
     /// Where the service is reached.
@@ -139,54 +141,54 @@ pub struct Parts {
     /// How long things may take.
     pub timeouts: Timeouts,
     /// How often somebody may ask.
-    pub rates: RateSettings,
+    pub rate_limits: RateSettings,
     /// Which peers are proxies of the operator's.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// Where an address is.
-    pub place_of: PlaceOf,
+    pub geo_lookup: GeoLookup,
     /// The header in which a proxy tells the client's country.
     pub country_header: Option<HeaderName>,
     /// Who may sign postbacks: Apple, but for tests.
     pub postback_keys: Keys,
     /// Who may vouch for the App Store.
-    pub store_roots: Roots,
+    pub app_store_roots: Roots,
     /// Tries integrations out.
-    pub probe: Arc<dyn Probe>,
+    pub probe: Arc<dyn IntegrationProbe>,
     /// The metrics, where they are served on the main port.
     pub metrics: Option<Exporter>,
 }
 
-impl Parts {
+impl ServerParts {
     /// As the configuration says.
     pub fn new(
         config: Arc<Config>,
         store: Arc<dyn Store>,
         keyring: Keyring,
         base_url: String,
-        places: Arc<Places>,
-        probe: Arc<dyn Probe>,
+        places: Arc<GeoFiles>,
+        probe: Arc<dyn IntegrationProbe>,
         metrics: Option<Exporter>,
     ) -> Self {
         let limits = &config.limits;
         Self {
             store,
-            source: outside::source(),
+            runtime: system::runtime(),
             keyring,
             base_url,
             timeouts: Timeouts {
                 body: config.http.body_timeout,
                 request: config.http.request_timeout,
             },
-            rates: RateSettings {
+            rate_limits: RateSettings {
                 per_key: limits.requests_per_second_per_key,
                 per_address: limits.requests_per_second_per_address,
                 failures_per_minute: limits.failed_authentications_per_minute_per_address,
             },
             country_header: config.geo.country_header.clone(),
-            is_trusted_proxy: Arc::new(move |address| config.trusts(address)),
-            place_of: Arc::new(move |address| places.of(address)),
+            is_trusted_proxy: Arc::new(move |address| config.is_trusted_proxy(address)),
+            geo_lookup: Arc::new(move |address| places.locate(address)),
             postback_keys: Keys::apple(),
-            store_roots: Roots::apple(),
+            app_store_roots: Roots::apple(),
             probe,
             metrics,
         }
@@ -194,17 +196,17 @@ impl Parts {
 }
 
 /// Every route of the server, and the limits that want tidying now and then.
-pub fn router(parts: Parts) -> (Router, Arc<RateLimits>) {
+pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
     router_with(parts, Router::new())
 }
 
 /// As [`router`], with more routes behind the same layers.
-pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLimits>) {
+pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<RateLimits>) {
     let base_url: Arc<str> = parts.base_url.trim_end_matches('/').into();
-    let limits = Arc::new(RateLimits::new(parts.rates));
-    let handles = Handles {
+    let limits = Arc::new(RateLimits::new(parts.rate_limits));
+    let handles = ApiHandles {
         store: parts.store.clone(),
-        source: parts.source.clone(),
+        runtime: parts.runtime.clone(),
         click_tokens: ClickTokens::new(&parts.keyring),
         keyring: parts.keyring.clone(),
         base_url: base_url.clone(),
@@ -212,18 +214,18 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
         limits: limits.clone(),
         readiness: Arc::default(),
         is_trusted_proxy: parts.is_trusted_proxy,
-        place_of: parts.place_of,
+        geo_lookup: parts.geo_lookup,
         country_header: parts.country_header,
-        last_known_links: Arc::default(),
+        link_cache: Arc::default(),
         postback_keys: Arc::new(parts.postback_keys),
-        store_roots: Arc::new(parts.store_roots),
+        app_store_roots: Arc::new(parts.app_store_roots),
         probe: parts.probe.clone(),
-        known: Arc::default(),
+        read_cache: Arc::default(),
     };
     let probe = parts.probe;
     let mut others = tributary_dashboard::router(DashboardState {
         store: parts.store,
-        source: parts.source,
+        source: parts.runtime,
         keyring: parts.keyring,
         probe: Arc::new(move |organization, integration| {
             let probe = probe.clone();
@@ -240,7 +242,7 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
 }
 
 /// `/metrics` on a port of its own, where nothing else puts a name to requests.
-pub fn metrics_alone(metrics: Exporter, source: Source) -> Router {
+pub fn standalone_metrics_router(metrics: Exporter, source: Runtime) -> Router {
     let name = move |mut answer: Response| {
         let id = HeaderValue::try_from(tributary_api::request_id(&source));
         async move {

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tributary_server::outbound::{self, Outbound, Reach};
+use tributary_server::outbound::{self, AddressPolicy, Outbound};
 use url::Url;
 
 /// For the server to be ready, for a token to be redeemed after one "not ready", for a stop.
@@ -133,24 +133,26 @@ async fn base_url(output: &Path) -> String {
 }
 
 async fn call(url: String, key: (&str, &str), body: &Value) -> Value {
-    let outbound = Outbound::new(Reach::Anywhere, WAIT_MAX).expect("a client");
+    let outbound = Outbound::new(AddressPolicy::Anywhere, WAIT_MAX).expect("a client");
     let request = outbound
         .request(Method::POST, &Url::parse(&url).expect("a URL"))
         .header(key.0, key.1)
         .json(body);
     let answer = outbound.send(request).await.expect("an answer");
     let status = answer.status();
-    let content = outbound::body(answer, 1_000_000).await.expect("a body");
+    let content = outbound::read_body(answer, 1_000_000)
+        .await
+        .expect("a body");
     let text = text(content);
     assert!(status.is_success(), "{url}: {status} {text}");
     serde_json::from_str(&text).expect("JSON")
 }
 
 async fn metrics(base_url: &str) -> String {
-    let outbound = Outbound::new(Reach::Anywhere, WAIT_MAX).expect("a client");
+    let outbound = Outbound::new(AddressPolicy::Anywhere, WAIT_MAX).expect("a client");
     let url = Url::parse(&format!("{base_url}/metrics")).expect("a URL");
     let answer = outbound.send(outbound.request(Method::GET, &url)).await;
-    let content = outbound::body(answer.expect("an answer"), 1_000_000)
+    let content = outbound::read_body(answer.expect("an answer"), 1_000_000)
         .await
         .expect("a body");
     text(content)

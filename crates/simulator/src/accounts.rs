@@ -5,21 +5,21 @@ use serde::Deserialize;
 /// An account on one of the networks. A credential that is left out is not compared: any will do.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "network", rename_all = "snake_case")]
-pub enum Account {
+pub enum SimulatedAccount {
     /// A pixel or dataset.
-    NetworkA(PixelAccount),
+    NetworkA(MetaPixelAccount),
     /// A Google Ads account and who may use it.
     NetworkB(AdsAccount),
     /// A pixel.
-    NetworkC(CodeAccount),
+    NetworkC(TikTokPixelAccount),
     /// A pixel.
-    NetworkD(KeyAccount),
+    NetworkD(OpenAiPixelAccount),
 }
 
 /// An account on `network_a`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PixelAccount {
+pub struct MetaPixelAccount {
     /// The pixel or dataset id.
     pub pixel_id: String,
     /// The token that is accepted.
@@ -47,7 +47,7 @@ pub struct AdsAccount {
     /// The refresh token that is accepted.
     pub refresh_token: Option<String>,
     /// A service account that may use it.
-    pub service_account: Option<ServiceAccount>,
+    pub service_account: Option<SimulatedServiceAccount>,
     /// The conversion actions; without any, every id is one.
     #[serde(default)]
     pub conversion_actions: Vec<ConversionAction>,
@@ -60,7 +60,7 @@ pub struct AdsAccount {
 /// A service account of Google Cloud.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ServiceAccount {
+pub struct SimulatedServiceAccount {
     /// `client_email` of the key file.
     pub client_email: String,
     /// `private_key_id` of the key file.
@@ -98,7 +98,7 @@ fn yes() -> bool {
 /// An account on `network_c`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CodeAccount {
+pub struct TikTokPixelAccount {
     /// The pixel code.
     pub pixel_code: String,
     /// The token that is accepted.
@@ -110,7 +110,7 @@ pub struct CodeAccount {
 /// An account on `network_d`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct KeyAccount {
+pub struct OpenAiPixelAccount {
     /// The pixel id.
     pub pixel_id: String,
     /// The Conversions API key that is accepted.

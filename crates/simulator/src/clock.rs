@@ -10,11 +10,11 @@ pub(crate) const DAY: i64 = 24 * HOUR;
 
 /// The machine's time and what is added to it.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct SimulatedClock {
     ahead_ms: AtomicI64,
 }
 
-impl Clock {
+impl SimulatedClock {
     /// Unix milliseconds.
     pub(crate) fn now(&self) -> i64 {
         machine_now().saturating_add(self.ahead())
@@ -43,7 +43,7 @@ fn machine_now() -> i64 {
 }
 
 /// As people read it, to the second.
-pub(crate) fn text(milliseconds: i64) -> String {
+pub(crate) fn format_time(milliseconds: i64) -> String {
     jiff::Timestamp::from_millisecond(milliseconds)
         .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
         .unwrap_or_default()

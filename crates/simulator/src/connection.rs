@@ -23,12 +23,12 @@ impl Connection {
 }
 
 /// The stream under the connection.
-pub(crate) struct Resettable {
+pub(crate) struct ResettableStream {
     stream: TcpStream,
     handle: Connection,
 }
 
-impl Resettable {
+impl ResettableStream {
     pub(crate) fn new(stream: TcpStream, handle: Connection) -> Self {
         Self { stream, handle }
     }
@@ -46,7 +46,7 @@ impl Resettable {
     }
 }
 
-impl AsyncRead for Resettable {
+impl AsyncRead for ResettableStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl AsyncRead for Resettable {
     }
 }
 
-impl AsyncWrite for Resettable {
+impl AsyncWrite for ResettableStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

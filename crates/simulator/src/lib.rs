@@ -69,7 +69,6 @@ pub mod accounts;
 mod clock;
 mod connection;
 mod control;
-mod exchange;
 mod faults;
 mod ledger;
 mod network;
@@ -78,24 +77,25 @@ mod network_b;
 mod network_c;
 mod network_d;
 mod page;
-mod read;
 mod registry;
 mod reply;
+mod request_pipeline;
 mod routes;
 mod server;
 mod simulator;
+mod validation;
 mod world;
 
-pub use network::{Endpoint, Network};
-pub use simulator::{Running, Simulator};
+pub use network::{Endpoint, SimulatedNetwork};
+pub use simulator::{RunningSimulator, Simulator};
 
-use accounts::Account;
+use accounts::SimulatedAccount;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
 
 /// How the simulator behaves.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SimulatorConfig {
     /// Where [`Simulator::start`] listens; port 0 is any free one.
     pub listen: SocketAddr,
     /// Whether unknown accounts and well-formed credentials are accepted.
@@ -105,12 +105,12 @@ pub struct Options {
     /// Conversions kept with what was sent, per network.
     pub payloads_max: usize,
     /// Accounts that exist from the start.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<SimulatedAccount>,
     /// How far the clock is ahead of the machine's at the start.
     pub clock_ahead_ms: i64,
 }
 
-impl Default for Options {
+impl Default for SimulatorConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -126,7 +126,7 @@ impl Default for Options {
 /// Serves on a socket until told to stop.
 pub async fn serve(
     listener: TcpListener,
-    options: Options,
+    options: SimulatorConfig,
     stop: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     tracing::info!(address = %listener.local_addr()?, "the simulator is ready");

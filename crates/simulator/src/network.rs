@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One of the networks, by the label that Tributary uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Network {
+pub enum SimulatedNetwork {
     /// Meta Conversions API.
     NetworkA,
     /// Google Data Manager API, and Google's token endpoint.
@@ -16,7 +16,7 @@ pub enum Network {
     NetworkD,
 }
 
-impl Network {
+impl SimulatedNetwork {
     /// All four, in the order of their labels.
     pub const ALL: [Self; 4] = [
         Self::NetworkA,

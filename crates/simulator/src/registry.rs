@@ -1,8 +1,10 @@
 //! The accounts that were registered, and how fast each may ask.
 
-use crate::accounts::{Account, AdsAccount, CodeAccount, KeyAccount, PixelAccount};
+use crate::accounts::{
+    AdsAccount, MetaPixelAccount, OpenAiPixelAccount, SimulatedAccount, TikTokPixelAccount,
+};
 use crate::clock::SECOND;
-use crate::network::Network;
+use crate::network::SimulatedNetwork;
 use std::collections::HashMap;
 
 /// Accounts per network.
@@ -12,11 +14,11 @@ const BAD: &str = "bad";
 
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    pub(crate) a: HashMap<String, PixelAccount>,
+    pub(crate) a: HashMap<String, MetaPixelAccount>,
     pub(crate) b: HashMap<String, AdsAccount>,
-    pub(crate) c: HashMap<String, CodeAccount>,
-    pub(crate) d: HashMap<String, KeyAccount>,
-    buckets: HashMap<(Network, String), Bucket>,
+    pub(crate) c: HashMap<String, TikTokPixelAccount>,
+    pub(crate) d: HashMap<String, OpenAiPixelAccount>,
+    buckets: HashMap<(SimulatedNetwork, String), Bucket>,
 }
 
 /// The requests of one second.
@@ -28,7 +30,7 @@ struct Bucket {
 
 impl Registry {
     /// Registers an account, in place of one with the same id.
-    pub(crate) fn register(&mut self, account: Account) -> Result<(), &'static str> {
+    pub(crate) fn register(&mut self, account: SimulatedAccount) -> Result<(), &'static str> {
         let size = self
             .a
             .len()
@@ -39,32 +41,45 @@ impl Registry {
             return Err("there are too many accounts; reset the simulator");
         }
         let id = match &account {
-            Account::NetworkA(one) => &one.pixel_id,
-            Account::NetworkB(one) => &one.operating_account_id,
-            Account::NetworkC(one) => &one.pixel_code,
-            Account::NetworkD(one) => &one.pixel_id,
+            SimulatedAccount::NetworkA(one) => &one.pixel_id,
+            SimulatedAccount::NetworkB(one) => &one.operating_account_id,
+            SimulatedAccount::NetworkC(one) => &one.pixel_code,
+            SimulatedAccount::NetworkD(one) => &one.pixel_id,
         };
         if id.is_empty() {
             return Err("the account's id must not be empty");
         }
         let id = id.clone();
         match account {
-            Account::NetworkA(one) => drop(self.a.insert(id, one)),
-            Account::NetworkB(one) => drop(self.b.insert(id, one)),
-            Account::NetworkC(one) => drop(self.c.insert(id, one)),
-            Account::NetworkD(one) => drop(self.d.insert(id, one)),
+            SimulatedAccount::NetworkA(one) => drop(self.a.insert(id, one)),
+            SimulatedAccount::NetworkB(one) => drop(self.b.insert(id, one)),
+            SimulatedAccount::NetworkC(one) => drop(self.c.insert(id, one)),
+            SimulatedAccount::NetworkD(one) => drop(self.d.insert(id, one)),
         }
         Ok(())
     }
 
     /// How much of its second an account has used with this request, in percent; 0 where nothing is limited.
     /// More than 100 is too much.
-    pub(crate) fn use_of_rate(&mut self, network: Network, account: &str, now: i64) -> u32 {
+    pub(crate) fn rate_usage_percent(
+        &mut self,
+        network: SimulatedNetwork,
+        account: &str,
+        now: i64,
+    ) -> u32 {
         let limit = match network {
-            Network::NetworkA => self.a.get(account).and_then(|one| one.requests_per_second),
-            Network::NetworkB => self.b.get(account).and_then(|one| one.requests_per_second),
-            Network::NetworkC => self.c.get(account).and_then(|one| one.requests_per_second),
-            Network::NetworkD => self.d.get(account).and_then(|one| one.requests_per_second),
+            SimulatedNetwork::NetworkA => {
+                self.a.get(account).and_then(|one| one.requests_per_second)
+            }
+            SimulatedNetwork::NetworkB => {
+                self.b.get(account).and_then(|one| one.requests_per_second)
+            }
+            SimulatedNetwork::NetworkC => {
+                self.c.get(account).and_then(|one| one.requests_per_second)
+            }
+            SimulatedNetwork::NetworkD => {
+                self.d.get(account).and_then(|one| one.requests_per_second)
+            }
         };
         let Some(limit) = limit else {
             return 0;
@@ -84,7 +99,7 @@ impl Registry {
 }
 
 /// Whether a credential is good: the registered one or, where none is, one that is well formed.
-pub(crate) fn is_credential(given: &str, registered: Option<&str>) -> bool {
+pub(crate) fn is_valid_credential(given: &str, registered: Option<&str>) -> bool {
     if let Some(registered) = registered {
         return given == registered;
     }
@@ -110,19 +125,20 @@ mod tests {
         #[case] registered: Option<&str>,
         #[case] is_good: bool,
     ) {
-        assert_eq!(is_credential(given, registered), is_good);
+        assert_eq!(is_valid_credential(given, registered), is_good);
     }
 
     #[test]
     fn the_rate_is_counted_by_the_second_and_only_where_it_is_limited() {
         let mut registry = Registry::default();
-        let account = Account::NetworkC(CodeAccount {
+        let account = SimulatedAccount::NetworkC(TikTokPixelAccount {
             pixel_code: "P".to_owned(),
             requests_per_second: Some(2),
-            ..CodeAccount::default()
+            ..TikTokPixelAccount::default()
         });
         registry.register(account).expect("registered");
-        let mut at = |account, now| registry.use_of_rate(Network::NetworkC, account, now);
+        let mut at =
+            |account, now| registry.rate_usage_percent(SimulatedNetwork::NetworkC, account, now);
         assert_eq!([at("P", 0), at("P", 1), at("P", 999)], [50, 100, 150]);
         assert_eq!([at("P", 1_000), at("Q", 0), at("Q", 0)], [50, 0, 0]);
     }

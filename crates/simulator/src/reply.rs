@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 /// What a network makes of a request.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) reply: Reply,
+pub(crate) struct SimulatedOutcome {
+    pub(crate) reply: SimulatedReply,
     /// Reason and words, when it was refused.
     pub(crate) refusal: Option<(String, String)>,
 }
 
-impl Outcome {
-    pub(crate) fn accepted(reply: Reply) -> Self {
+impl SimulatedOutcome {
+    pub(crate) fn accepted(reply: SimulatedReply) -> Self {
         Self {
             reply,
             refusal: None,
@@ -24,7 +24,7 @@ impl Outcome {
     }
 
     pub(crate) fn refused(
-        reply: Reply,
+        reply: SimulatedReply,
         reason: impl Into<String>,
         words: impl Into<String>,
     ) -> Self {
@@ -37,13 +37,13 @@ impl Outcome {
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct SimulatedReply {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
 
-impl Reply {
+impl SimulatedReply {
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self {
             status,

@@ -14,7 +14,7 @@ pub(crate) fn router(world: Arc<World>) -> Router {
     let ours = Router::new()
         .route("/", get(page::show))
         .route("/simulator.css", get(page::style))
-        .route("/page/faults", post(page::order))
+        .route("/page/faults", post(page::inject))
         .route("/page/clear", post(page::clear))
         .merge(control::router())
         .layer(middleware::from_fn(same_site));

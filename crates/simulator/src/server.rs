@@ -1,6 +1,6 @@
 //! The listener: a loop of our own, because a reset needs the socket.
 
-use crate::connection::{Connection, Resettable};
+use crate::connection::{Connection, ResettableStream};
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
@@ -61,7 +61,7 @@ fn connection(
         tracing::debug!(%error, "small answers may be held back");
     }
     let handle = Connection::default();
-    let stream = Resettable::new(stream, handle.clone());
+    let stream = ResettableStream::new(stream, handle.clone());
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(handle.clone());

@@ -1,8 +1,8 @@
 //! The simulator as a value: served, embedded in another router, or run beside a test.
 
-use crate::network::Network;
+use crate::network::SimulatedNetwork;
 use crate::world::World;
-use crate::{Options, control, routes, server};
+use crate::{SimulatorConfig, control, routes, server};
 use axum::Router;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ pub struct Simulator {
 
 impl Simulator {
     /// One that does not listen yet.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: SimulatorConfig) -> Self {
         let world = Arc::new(World::new(options));
         Self { world }
     }
 
     /// Starts one on its own task.
-    pub async fn start(options: Options) -> std::io::Result<Running> {
+    pub async fn start(options: SimulatorConfig) -> std::io::Result<RunningSimulator> {
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
         let simulator = Self::new(options);
@@ -37,7 +37,7 @@ impl Simulator {
             let stopped = async { stopped.await.unwrap_or_default() };
             serving.serve(listener, stopped).await;
         });
-        Ok(Running {
+        Ok(RunningSimulator {
             simulator,
             address,
             stop,
@@ -56,12 +56,12 @@ impl Simulator {
     }
 
     /// Orders a fault; gives its id.
-    pub fn order_fault(&self, order: Value) -> Result<u64, String> {
-        control::order_fault(&self.world, order)
+    pub fn inject_fault(&self, order: Value) -> Result<u64, String> {
+        control::inject_fault(&self.world, order)
     }
 
     /// Clears the faults of a network, or all.
-    pub fn clear_faults(&self, network: Option<Network>) {
+    pub fn clear_faults(&self, network: Option<SimulatedNetwork>) {
         control::clear_faults(&self.world, network);
     }
 
@@ -88,7 +88,7 @@ impl Simulator {
     /// Accepted conversions, the latest first.
     pub fn conversions(
         &self,
-        network: Network,
+        network: SimulatedNetwork,
         account: Option<&str>,
         event_id: Option<&str>,
         limit: usize,
@@ -97,21 +97,21 @@ impl Simulator {
     }
 
     /// The last requests, the latest first.
-    pub fn requests(&self, network: Network, limit: usize) -> Vec<Value> {
+    pub fn requests(&self, network: SimulatedNetwork, limit: usize) -> Vec<Value> {
         control::requests(&self.world, network, limit)
     }
 }
 
 /// A simulator that listens. It stops when this is dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningSimulator {
     simulator: Simulator,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningSimulator {
     /// The base URL of every network, without a slash at the end.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)

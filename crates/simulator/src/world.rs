@@ -1,11 +1,11 @@
 //! Everything that the simulator knows, behind one lock that is held briefly.
 
-use crate::Options;
-use crate::clock::Clock;
-use crate::faults::Faults;
+use crate::SimulatorConfig;
+use crate::clock::SimulatedClock;
+use crate::faults::FaultQueue;
 use crate::ledger::{Bounds, Ledger};
-use crate::network::Network;
-use crate::network_b::{Statuses, Tokens};
+use crate::network::SimulatedNetwork;
+use crate::network_b::{IssuedTokens, RequestStatuses};
 use crate::registry::Registry;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -17,9 +17,9 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) registry: Registry,
-    pub(crate) faults: Faults,
-    pub(crate) tokens: Tokens,
-    pub(crate) statuses: Statuses,
+    pub(crate) faults: FaultQueue,
+    pub(crate) tokens: IssuedTokens,
+    pub(crate) statuses: RequestStatuses,
     ledgers: [Ledger; 4],
     /// Successes on `network_d`, of which every second one has an empty body.
     pub(crate) successes_d: u64,
@@ -29,27 +29,27 @@ impl State {
     fn new(bounds: Bounds) -> Self {
         Self {
             registry: Registry::default(),
-            faults: Faults::default(),
-            tokens: Tokens::default(),
-            statuses: Statuses::default(),
-            ledgers: Network::ALL.map(|_| Ledger::new(bounds)),
+            faults: FaultQueue::default(),
+            tokens: IssuedTokens::default(),
+            statuses: RequestStatuses::default(),
+            ledgers: SimulatedNetwork::ALL.map(|_| Ledger::new(bounds)),
             successes_d: 0,
         }
     }
 
-    pub(crate) fn ledger(&mut self, network: Network) -> &mut Ledger {
+    pub(crate) fn ledger(&mut self, network: SimulatedNetwork) -> &mut Ledger {
         &mut self.ledgers[network.index()]
     }
 
-    pub(crate) fn books(&self, network: Network) -> &Ledger {
+    pub(crate) fn read_ledger(&self, network: SimulatedNetwork) -> &Ledger {
         &self.ledgers[network.index()]
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) options: Options,
-    pub(crate) clock: Clock,
+    pub(crate) options: SimulatorConfig,
+    pub(crate) clock: SimulatedClock,
     state: Mutex<State>,
     /// Rises when faults are cleared: what hangs then goes on.
     pub(crate) cleared: watch::Sender<u64>,
@@ -59,8 +59,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(options: Options) -> Self {
-        let clock = Clock::default();
+    pub(crate) fn new(options: SimulatorConfig) -> Self {
+        let clock = SimulatedClock::default();
         let started = clock.now();
         let state = State::new(bounds(&options));
         let world = Self {
@@ -90,11 +90,11 @@ impl World {
         }
         *self.state() = fresh;
         self.clock.set_ahead(self.options.clock_ahead_ms);
-        self.let_go();
+        self.resume_hanging();
     }
 
     /// Lets what hangs go on.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn resume_hanging(&self) {
         self.cleared
             .send_modify(|times| *times = times.wrapping_add(1));
     }
@@ -109,7 +109,7 @@ impl World {
     }
 }
 
-fn bounds(options: &Options) -> Bounds {
+fn bounds(options: &SimulatorConfig) -> Bounds {
     Bounds {
         conversions: options.conversions_max,
         payloads: options.payloads_max,

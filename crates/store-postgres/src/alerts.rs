@@ -36,7 +36,7 @@ pub(crate) async fn insert(tx: &Tx, alert: &Alert) -> Result<(), Failure> {
 }
 
 /// Whom the operators of these apps let tell them; nobody for an app that is not here.
-async fn listeners(
+async fn find_webhooks(
     tx: &Tx,
     condition: &str,
     params: &[&dyn crate::params::Param],
@@ -118,7 +118,7 @@ async fn lease(
         .collect::<Result<Vec<_>, Failure>>()?;
     due.retain(|due| leased.contains(&due.alert.id));
     let apps: Vec<Uuid> = column(&due, |due| uuid(due.alert.app.as_bytes()));
-    let listeners = listeners(tx, "app_id = any($1)", &[&apps]).await?;
+    let listeners = find_webhooks(tx, "app_id = any($1)", &[&apps]).await?;
     let told = |due: Due| DueAlert {
         url: listeners.get(&due.alert.app).cloned(),
         attempts: u32::try_from(due.attempts + 1).unwrap_or(u32::MAX),
@@ -139,7 +139,7 @@ async fn raise_everywhere(
     let told = "exists (select 1 from alerts where alerts.app_id = apps.app_id
                                                and alerts.kind = $1 and alerts.at >= $2)";
     let (name, since) = (kind.as_str(), unless_since.as_millis());
-    let apps = listeners(tx, &format!("not {told}"), &[&name, &since]).await?;
+    let apps = find_webhooks(tx, &format!("not {told}"), &[&name, &since]).await?;
     let mut raised = 0;
     for app in apps.into_keys() {
         let key = uuid(app.as_bytes());

@@ -13,17 +13,17 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{AppTable, Engine, Overtaken, Tables};
+use tributary_recording::{AppTable, Conflict, EngineTransaction, Tables};
 
-impl Engine for Tx {
+impl EngineTransaction for Tx {
     type Failure = Failure;
 }
 
 impl Tables for Tx {}
 
-impl From<Overtaken> for Failure {
-    fn from(_: Overtaken) -> Self {
-        Self::Overtaken
+impl From<Conflict> for Failure {
+    fn from(_: Conflict) -> Self {
+        Self::Conflict
     }
 }
 
@@ -45,13 +45,18 @@ impl AppTable for Tx {
         Ok(())
     }
 
-    async fn share_app(&self, app: AppId) -> Result<(), Failure> {
+    async fn lock_app_shared(&self, app: AppId) -> Result<(), Failure> {
         let sql = "select 1 from apps where app_id = $1 for share";
         self.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
         Ok(())
     }
 
-    async fn connect(&self, app: AppId, by: AppSecret, at: Timestamp) -> Result<(), Failure> {
+    async fn mark_provider_connected(
+        &self,
+        app: AppId,
+        by: AppSecret,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
         self.execute(
             "insert into app_secrets (app_id, name, sealed, set_at) values ($1, $2, '', $3)
              on conflict (app_id, name) do nothing",
@@ -62,7 +67,7 @@ impl AppTable for Tx {
     }
 
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {
-        let mut touched = integrations::touched(self, &BTreeSet::from([app])).await?;
+        let mut touched = integrations::find_configured(self, &BTreeSet::from([app])).await?;
         Ok(touched.remove(&app).unwrap_or_default())
     }
 

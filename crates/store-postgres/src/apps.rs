@@ -10,8 +10,8 @@ use crate::{Failure, PostgresStore, postbacks};
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
-use tributary_domain::audit::Origin;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::audit::AuditContext;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -130,7 +130,7 @@ impl ManagedAppTable for Tx {
         &self,
         app: AppId,
         secret: AppSecret,
-        sealed: &Sealed,
+        sealed: &SealedSecret,
         at: Timestamp,
     ) -> Result<(), Failure> {
         self.execute(
@@ -187,8 +187,8 @@ impl Apps for PostgresStore {
         &self,
         caller: &Authorized<AppsWrite>,
         app: App,
-        secrets: Vec<(AppSecret, Sealed)>,
-        origin: Origin,
+        secrets: Vec<(AppSecret, SealedSecret)>,
+        origin: AuditContext,
     ) -> StoreResult<App> {
         let organization = caller.organization();
         self.write("create_app", async move |tx| {
@@ -230,7 +230,7 @@ impl Apps for PostgresStore {
                 .query(&sql, &[&organization, &i64::from(APP_NAMES_MAX)])
                 .await?;
             rows.iter()
-                .map(|row| Ok(read_row::<AppRow>(row)?.named()?))
+                .map(|row| Ok(read_row::<AppRow>(row)?.read_name()?))
                 .collect()
         })
         .await
@@ -264,10 +264,10 @@ impl Apps for PostgresStore {
         app: AppId,
         change: AppChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<App> {
         let organization = caller.organization();
-        self.change("update_app", async move |tx| {
+        self.write_invalidating("update_app", async move |tx| {
             let of = (organization, app);
             update_app(tx, of, &change, &precondition, &origin).await
         })
@@ -279,7 +279,7 @@ impl Apps for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
         secret: AppSecret,
-    ) -> StoreResult<Option<Sealed>> {
+    ) -> StoreResult<Option<SealedSecret>> {
         let organization = caller.organization();
         self.read("app_secret", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
@@ -290,7 +290,7 @@ impl Apps for PostgresStore {
                 )
                 .await?;
             let sealed = row.map(|row| row.try_get(0)).transpose()?;
-            Ok(sealed.map(Sealed::from_bytes))
+            Ok(sealed.map(SealedSecret::from_bytes))
         })
         .await
     }

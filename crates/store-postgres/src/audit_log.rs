@@ -4,7 +4,7 @@ use crate::rows::{Conditions, read_row, uuid};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, Authorized};
-use tributary_domain::audit::Entry;
+use tributary_domain::audit::AuditEntry;
 use tributary_domain::vocabulary::id::{AppId, AuditId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -18,7 +18,7 @@ impl AuditLog for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: Option<AppId>,
         page: PageRequest,
-    ) -> StoreResult<Page<Entry>> {
+    ) -> StoreResult<Page<AuditEntry>> {
         let organization = uuid(caller.organization().as_bytes());
         let app = app.map(|app| uuid(app.as_bytes()));
         let before = page.before.as_ref().map(uuid);

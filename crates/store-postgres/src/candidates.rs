@@ -1,10 +1,10 @@
 //! The clicks that an install may belong to.
 
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT};
-use crate::devices::AsColumns;
+use crate::devices::DeviceColumns;
 use crate::links::LINK_COLUMNS;
+use crate::outbox_table::find_clicks;
 use crate::params::{Param, column};
-use crate::planned::find_clicks;
 use crate::rows::{id, qualified, read_row, read_row_at, uuid};
 use crate::tx::Tx;
 use crate::{Failure, clicks};
@@ -13,7 +13,9 @@ use tokio_postgres::Row;
 use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
 use tributary_domain::click::{Click, StoredClick};
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
+use tributary_domain::install::{
+    ADVERTISING_CANDIDATES_MAX, CandidateClicks, CandidateQuery, ConfigureCommand,
+};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_recording::ClickTable;
@@ -22,8 +24,12 @@ use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreErr
 use uuid::Uuid;
 
 /// Finds what a decision needs. Only what is looked for costs a statement.
-async fn find(tx: &Tx, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
-    let mut found = Found::default();
+async fn find(
+    tx: &Tx,
+    command: &ConfigureCommand,
+    wanted: &CandidateQuery,
+) -> Result<CandidateClicks, Failure> {
+    let mut found = CandidateClicks::default();
     let app = uuid(command.app.as_bytes());
     if !wanted.clicks.is_empty() {
         let clicks = column(&wanted.clicks, |click| uuid(click.as_bytes()));
@@ -51,7 +57,7 @@ struct Search {
     /// As many of the newest are looked at.
     scanned: usize,
     /// What comes before the newest.
-    first: &'static str,
+    order_prefix: &'static str,
     /// As many are found.
     limit: usize,
 }
@@ -62,14 +68,14 @@ const CLICKS_NAMED_MAX: usize = 4;
 const BY_ID: Search = Search {
     condition: "click_id = any($2)",
     scanned: CLICKS_NAMED_MAX,
-    first: "",
+    order_prefix: "",
     limit: CLICKS_NAMED_MAX,
 };
 
 const BY_ADVERTISING_ID: Search = Search {
     condition: "advertising_hash = $2 and bot is null",
     scanned: ADVERTISING_CANDIDATES_MAX,
-    first: "",
+    order_prefix: "",
     limit: ADVERTISING_CANDIDATES_MAX,
 };
 
@@ -77,21 +83,21 @@ const BY_ADVERTISING_ID: Search = Search {
 const BY_ADDRESS: Search = Search {
     condition: "address_hash = any($2) and clicked_at >= $3 and bot is null",
     scanned: ADDRESS_CLICKS_SCANNED_MAX,
-    first: "(clicks.taken_by is null and clicks.platform = $4) desc, ",
+    order_prefix: "(clicks.taken_by is null and clicks.platform = $4) desc, ",
     limit: ADDRESS_CANDIDATES_MAX + 1,
 };
 
 /// Clicks, each with its link, newest first. The link may be archived by now.
 async fn find_newest(
     tx: &Tx,
-    command: &Configure,
+    command: &ConfigureCommand,
     search: Search,
     params: &[&dyn Param],
 ) -> Result<Vec<Candidate>, Failure> {
     let Search {
         condition,
         scanned,
-        first,
+        order_prefix: first,
         limit,
     } = search;
     let sql = format!(
@@ -107,18 +113,18 @@ async fn find_newest(
     rows.iter().map(|row| candidate(command, row)).collect()
 }
 
-fn candidate(command: &Configure, row: &Row) -> Result<Candidate, Failure> {
+fn candidate(command: &ConfigureCommand, row: &Row) -> Result<Candidate, Failure> {
     let click = read_row::<ClickRow>(row)?.read()?;
     let taken_by: Option<&str> = row.try_get(CLICK_COLUMNS_COUNT)?;
     let link = read_row_at::<LinkRow>(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
-    let taken = command.finds_taken(taken_by);
+    let taken = command.is_taken_by_other(taken_by);
     Ok(Candidate::of(click, link, taken))
 }
 
 /// Other installs from an address a little while ago, by link.
 async fn installs(
     tx: &Tx,
-    command: &Configure,
+    command: &ConfigureCommand,
     hashes: &dyn Param,
 ) -> Result<Vec<(LinkId, u32)>, Failure> {
     let window = i64::try_from(INSTALL_BURST_WINDOW.as_millis()).unwrap_or(i64::MAX);
@@ -158,7 +164,11 @@ impl ClickTable for Tx {
         Ok(found.into_values().next())
     }
 
-    async fn candidates(&self, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
+    async fn candidates(
+        &self,
+        command: &ConfigureCommand,
+        wanted: &CandidateQuery,
+    ) -> Result<CandidateClicks, Failure> {
         find(self, command, wanted).await
     }
 
@@ -170,7 +180,7 @@ impl ClickTable for Tx {
                 &[&device.app(), &uuid(click.as_bytes()), &device.device()],
             )
             .await?;
-        still_so(taken)
+        require_one_row(taken)
     }
 
     async fn keep_click(&self, app: AppId, click: ClickId) -> Result<(), Failure> {
@@ -180,7 +190,7 @@ impl ClickTable for Tx {
                 &[&uuid(app.as_bytes()), &uuid(click.as_bytes())],
             )
             .await?;
-        still_so(kept)
+        require_one_row(kept)
     }
 
     async fn release_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
@@ -244,10 +254,10 @@ impl ClickTable for Tx {
 }
 
 /// A click that is another install's by now, or gone, is decided about again.
-const fn still_so(rows: u64) -> Result<(), Failure> {
+const fn require_one_row(rows: u64) -> Result<(), Failure> {
     if rows == 1 {
         Ok(())
     } else {
-        Err(Failure::Overtaken)
+        Err(Failure::Conflict)
     }
 }

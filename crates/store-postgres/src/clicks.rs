@@ -1,8 +1,8 @@
 //! Clicks, and links as the doors see them.
 
-use crate::batch::{Batches, Item};
+use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::links::LINK_COLUMNS;
-use crate::params::{column, marks};
+use crate::params::{column, placeholders};
 use crate::pool::Pool;
 use crate::rows::{APP_COLUMNS, app_by_id, id, read_apps, read_row, read_row_at, uuid};
 use crate::tx::{self, Mode, Tx};
@@ -25,18 +25,18 @@ pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
 /// How many these are.
 pub(crate) const CLICK_COLUMNS_COUNT: usize = ClickRow::COUNT;
 
-impl Item for Click {}
+impl BatchItem for Click {}
 
 /// Where clicks are written in batches.
-pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Click, ()> {
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<Click, ()> {
     let name = "record_click";
-    Batches::start(name, move |clicks: Arc<[Click]>| {
+    BatchWriter::start(name, move |clicks: Arc<[Click]>| {
         let pool = pool.clone();
         async move {
             tx::run(&pool, name, Mode::Write, async move |tx| {
                 let mut increments = Increments::default();
                 record(tx, &clicks, &mut increments).await?;
-                rollups::keep(tx, &increments).await?;
+                rollups::store_increments(tx, &increments).await?;
                 Ok(vec![(); clicks.len()])
             })
             .await
@@ -70,7 +70,7 @@ async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
     let sql = format!(
         "insert into clicks ({CLICK_COLUMNS}) select * from unnest({})
          on conflict (app_id, click_id) do nothing returning app_id, click_id",
-        marks(CLICK_COLUMNS_COUNT)
+        placeholders(CLICK_COLUMNS_COUNT)
     );
     let new = tx
         .query(

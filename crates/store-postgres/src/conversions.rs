@@ -1,28 +1,28 @@
 //! What a network may know of events, as it is now: gathered for a whole batch, one statement a table.
 
-use crate::devices::locked;
+use crate::devices::bulk;
 use crate::links::LINK_COLUMNS;
 use crate::rows::{read_row_at, uuid};
 use crate::tx::Tx;
-use crate::{Failure, event_rows, planned};
+use crate::{Failure, event_rows, outbox_table};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::Conversion;
-use tributary_domain::install::Known;
+use tributary_domain::install::DeviceState;
 use tributary_domain::link::Link;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_store::records::LinkRow;
-use tributary_store::{Gathered, PendingDelivery, QueueRef};
+use tributary_store::{GatheredDelivery, PendingDelivery, QueueRef};
 use uuid::Uuid;
 
 pub(crate) async fn gather(
     tx: &Tx,
     queue: QueueRef,
     pending: &[PendingDelivery],
-) -> Result<Vec<Gathered>, Failure> {
+) -> Result<Vec<GatheredDelivery>, Failure> {
     let app = queue.app;
     let events = find_events(tx, app, pending.iter().map(|pending| pending.event)).await?;
     let facts = Facts {
@@ -30,7 +30,7 @@ pub(crate) async fn gather(
         links: find_links(tx, app, &events).await?,
         devices: find_devices(tx, &events).await?,
     };
-    let gathered = pending.iter().map(|pending| Gathered {
+    let gathered = pending.iter().map(|pending| GatheredDelivery {
         pending: pending.clone(),
         conversion: events
             .get(&pending.event)
@@ -47,7 +47,7 @@ struct Facts {
     clicks: BTreeMap<(AppId, ClickId), Click>,
     links: BTreeMap<LinkId, Link>,
     /// By the events that they sent.
-    devices: BTreeMap<EventId, Known>,
+    devices: BTreeMap<EventId, DeviceState>,
 }
 
 impl Facts {
@@ -87,7 +87,7 @@ async fn find_clicks(
     let wanted = events
         .values()
         .filter_map(|event| Some((app, event.credit.as_ref()?.click?)));
-    planned::find_clicks(tx, wanted.collect()).await
+    outbox_table::find_clicks(tx, wanted.collect()).await
 }
 
 async fn find_links(
@@ -115,7 +115,7 @@ async fn find_links(
 async fn find_devices(
     tx: &Tx,
     events: &BTreeMap<EventId, Event>,
-) -> Result<BTreeMap<EventId, Known>, Failure> {
+) -> Result<BTreeMap<EventId, DeviceState>, Failure> {
     let (senders, devices): (Vec<EventId>, Vec<DeviceRef<'_>>) = events
         .values()
         .filter_map(|event| {
@@ -127,6 +127,6 @@ async fn find_devices(
             Some((event.id, device))
         })
         .unzip();
-    let known = locked::find(tx, &devices).await?;
+    let known = bulk::find(tx, &devices).await?;
     Ok(senders.into_iter().zip(known).collect())
 }

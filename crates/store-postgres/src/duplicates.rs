@@ -12,10 +12,10 @@ use tributary_domain::event::{Event, EventKey, EventSource};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_recording::SharedId;
-use tributary_recording::duplicates::{Holders, verified};
+use tributary_recording::duplicates::{VerifiedEvents, find_verified_events};
 
 /// The event of a reserved key that belongs to a billing event. Those are found by their transactions.
-const BILLING: EventId = EventId::from_bytes([0; 16]);
+const BILLING_PLACEHOLDER: EventId = EventId::from_bytes([0; 16]);
 
 static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -37,9 +37,9 @@ static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
 pub(crate) async fn reserve<'a>(
     tx: &Tx,
     wanted: &[(SharedId<'a>, EventId)],
-) -> Result<Holders<'a>, Failure> {
+) -> Result<VerifiedEvents<'a>, Failure> {
     if wanted.is_empty() {
-        return Ok(Holders::new());
+        return Ok(VerifiedEvents::new());
     }
     let reserved = event_rows::claim(tx, &column(wanted, reservation)).await?;
     let mut taken: BTreeMap<SharedId<'a>, EventId> = BTreeMap::new();
@@ -49,12 +49,12 @@ pub(crate) async fn reserve<'a>(
         }
     }
     if taken.is_empty() {
-        return Ok(Holders::new());
+        return Ok(VerifiedEvents::new());
     }
     let ids: Vec<SharedId<'a>> = taken.keys().copied().collect();
     lock_keys(tx, &ids).await?;
     take_from_billing(tx, &taken.into_iter().collect::<Vec<_>>()).await?;
-    verified(tx, &ids).await
+    find_verified_events(tx, &ids).await
 }
 
 /// Reserves the ids of store transactions for billing events. No other transaction reserves them until this one ends.
@@ -66,7 +66,7 @@ pub(crate) async fn reserve_transactions(
         return Ok(());
     }
     let ids: Vec<SharedId<'_>> = transactions.iter().copied().collect();
-    let keys = column(&ids, |id| reservation(&(*id, BILLING)));
+    let keys = column(&ids, |id| reservation(&(*id, BILLING_PLACEHOLDER)));
     event_rows::claim(tx, &keys).await?;
     lock_keys(tx, &ids).await
 }
@@ -78,18 +78,18 @@ const fn reservation<'a>(
         app: *app,
         environment: *environment,
         source: EventSource::Web,
-        given_id,
+        external_id: given_id,
         event: *event,
         fingerprint: None,
     }
 }
 
 /// Some ids of one app and environment.
-type OfApp<'a> = BTreeMap<(AppId, Environment), Vec<&'a str>>;
+type IdsByApp<'a> = BTreeMap<(AppId, Environment), Vec<&'a str>>;
 
 /// Groups ids: no lock is taken on several machines by one statement.
-fn by_app<'a>(ids: &[SharedId<'a>]) -> OfApp<'a> {
-    let mut grouped = OfApp::new();
+fn by_app<'a>(ids: &[SharedId<'a>]) -> IdsByApp<'a> {
+    let mut grouped = IdsByApp::new();
     for (app, environment, id) in ids {
         let of_app = grouped.entry((*app, *environment)).or_default();
         of_app.push(*id);
@@ -129,7 +129,7 @@ async fn take_from_billing(tx: &Tx, taken: &[(SharedId<'_>, EventId)]) -> Result
             &column(taken, |((.., given_id), _)| *given_id),
             &column(taken, |(_, event)| uuid(event.as_bytes())),
             &EventSource::Web.as_str(),
-            &uuid(BILLING.as_bytes()),
+            &uuid(BILLING_PLACEHOLDER.as_bytes()),
         ],
     )
     .await?;
@@ -137,7 +137,7 @@ async fn take_from_billing(tx: &Tx, taken: &[(SharedId<'_>, EventId)]) -> Result
 }
 
 /// The events that have ids among those of a source. A reservation is not an event.
-pub(crate) async fn of_source<'a>(
+pub(crate) async fn find_by_source<'a>(
     tx: &Tx,
     ids: &[SharedId<'a>],
     source: EventSource,
@@ -157,7 +157,7 @@ pub(crate) async fn of_source<'a>(
     for row in &rows {
         let number: i64 = row.try_get("number")?;
         let place = usize::try_from(number - 1).unwrap_or(usize::MAX);
-        let id = ids.get(place).ok_or(Failure::Overtaken)?;
+        let id = ids.get(place).ok_or(Failure::Conflict)?;
         let event = read_event(row)?;
         if event.source == source {
             found.push((*id, event));
@@ -201,6 +201,6 @@ pub(crate) async fn take_over(
     if u64::try_from(taken.len()) == Ok(written) {
         Ok(())
     } else {
-        Err(Failure::Overtaken)
+        Err(Failure::Conflict)
     }
 }

@@ -1,9 +1,9 @@
 //! The rows of the log of events: read, and written in bulk.
 
 use crate::Failure;
-use crate::devices::AsColumns;
-use crate::params::{Param, column, marks};
-use crate::rows::{Cells, uuid};
+use crate::devices::DeviceColumns;
+use crate::params::{Param, column, placeholders};
+use crate::rows::{PostgresRow, uuid};
 use crate::tx::Tx;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use tokio_postgres::Row;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::{Event, EventKey};
-use tributary_store::records::{Campaigns, Columns, EventRow};
+use tributary_store::records::{CampaignCache, Columns, EventRow};
 use uuid::Uuid;
 
 /// Everything of `events`, in the order of an [`EventRow`].
@@ -19,7 +19,7 @@ pub(crate) const EVENT_COLUMNS: &str = EventRow::COLUMNS;
 
 /// The event that a row of [`EVENT_COLUMNS`] is.
 pub(crate) fn read_event(row: &Row) -> Result<Event, Failure> {
-    Ok(EventRow::from_row(&Cells(row), 0)?.read()?)
+    Ok(EventRow::from_row(&PostgresRow(row), 0)?.read()?)
 }
 
 /// Events that fit some conditions, in the order that these say.
@@ -30,9 +30,9 @@ pub(crate) async fn find(
 ) -> Result<Vec<Event>, Failure> {
     let sql = format!("select {EVENT_COLUMNS} from events where {conditions}");
     let rows = tx.query(&sql, params).await?;
-    let mut campaigns = Campaigns::default();
+    let mut campaigns = CampaignCache::default();
     rows.iter()
-        .map(|row| Ok(EventRow::from_row(&Cells(row), 0)?.read_with(&mut campaigns)?))
+        .map(|row| Ok(EventRow::from_row(&PostgresRow(row), 0)?.read_cached(&mut campaigns)?))
         .collect()
 }
 
@@ -62,7 +62,9 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
             key.environment.as_str(),
             key.source.as_str(),
         );
-        first.entry((names, key.given_id)).or_insert((place, key));
+        first
+            .entry((names, key.external_id))
+            .or_insert((place, key));
     }
     let first: Vec<(usize, &EventKey<'_>)> = first.into_values().collect();
     let rows = tx
@@ -75,7 +77,7 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
                 &column(&first, |(_, key)| uuid(key.app.as_bytes())),
                 &column(&first, |(_, key)| key.environment.as_str()),
                 &column(&first, |(_, key)| key.source.as_str()),
-                &column(&first, |(_, key)| key.given_id),
+                &column(&first, |(_, key)| key.external_id),
                 &column(&first, |(_, key)| uuid(key.event.as_bytes())),
                 &column(&first, |(_, key)| {
                     key.fingerprint.map(|digest| digest.as_bytes().as_slice())
@@ -98,7 +100,7 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
 static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into events ({EVENT_COLUMNS}) select * from unnest({})",
-        marks(EventRow::COUNT)
+        placeholders(EventRow::COUNT)
     )
 });
 

@@ -1,6 +1,6 @@
 //! Events and first payments, as `recording` reads and writes them.
 
-use crate::devices::AsColumns;
+use crate::devices::DeviceColumns;
 use crate::params::{Param, column};
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
@@ -11,14 +11,14 @@ use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
 use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
 use tributary_domain::erasure::Trace;
-use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
-use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventKey, EventSource};
+use tributary_domain::event::duplicate::{EventReplacement, VERIFIABLE_NAMES};
+use tributary_domain::event::{Credit, Event, EventKey, EventSource, SELF_CREDITED_SOURCE};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
-    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, TraceRow, skipped_to_json, uncounted,
+    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, TraceRow, skipped_to_json, uncounted_reason,
 };
 use uuid::Uuid;
 
@@ -72,18 +72,23 @@ impl EventTable for Tx {
         self.execute(
             "delete from event_keys
              where app_id = $1 and environment = $2 and source = $3 and given_id = $4",
-            &[&app, &environment, &event.source.as_str(), &event.given_id],
+            &[
+                &app,
+                &environment,
+                &event.source.as_str(),
+                &event.external_id,
+            ],
         )
         .await?;
         Ok(())
     }
 
-    async fn events_by_given_id<'a>(
+    async fn events_by_external_id<'a>(
         &self,
         source: EventSource,
         ids: &[SharedId<'a>],
     ) -> Result<Vec<(SharedId<'a>, Event)>, Failure> {
-        duplicates::of_source(self, ids, source).await
+        duplicates::find_by_source(self, ids, source).await
     }
 
     async fn reserve_transactions(
@@ -93,7 +98,7 @@ impl EventTable for Tx {
         duplicates::reserve_transactions(self, transactions).await
     }
 
-    async fn events_with_twins(
+    async fn duplicate_candidates(
         &self,
         (app, environment): (AppId, Environment),
         span: (EventId, EventId),
@@ -144,7 +149,7 @@ impl EventTable for Tx {
                 &device,
                 &after,
                 &i64::try_from(limit).unwrap_or(i64::MAX),
-                &CREDITED_TO_ITS_OWN_CLICK.as_str(),
+                &SELF_CREDITED_SOURCE.as_str(),
             ],
         )
         .await
@@ -166,7 +171,7 @@ impl EventTable for Tx {
                 &columns.link_id.as_ref().map(uuid),
                 &columns.click_id.as_ref().map(uuid),
                 &columns.campaign,
-                &CREDITED_TO_ITS_OWN_CLICK.as_str(),
+                &SELF_CREDITED_SOURCE.as_str(),
             ],
         )
         .await?;
@@ -312,7 +317,7 @@ impl EventTable for Tx {
                 &apps,
                 &environments,
                 &ids,
-                &column(events, uncounted),
+                &column(events, uncounted_reason),
                 &column(events, |event| event.first_payment),
             ],
         )
@@ -386,7 +391,7 @@ impl FirstPaymentTable for Tx {
         Ok(found.into_iter().next())
     }
 
-    async fn write_first_payment_flags(&self, moved: &[Replacement]) -> Result<(), Failure> {
+    async fn write_first_payment_flags(&self, moved: &[EventReplacement]) -> Result<(), Failure> {
         let after: Vec<&Event> = moved.iter().map(|one| &one.after).collect();
         let (apps, environments, ids) = keys(&after);
         self.execute(
@@ -422,7 +427,7 @@ impl FirstPaymentTable for Tx {
         Ok(())
     }
 
-    async fn vacate_first_payment(
+    async fn clear_first_payment(
         &self,
         device: DeviceRef<'_>,
         event: EventId,

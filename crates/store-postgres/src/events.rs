@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::{DeviceKey, UserKey};
-use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent, SdkRequest};
+use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequest, SdkRequestContext};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -15,7 +15,7 @@ use tributary_store::{EventPage, Events, StoreResult};
 use uuid::Uuid;
 
 /// Our ids of the events that senders gave this id: at most one a source.
-pub(crate) async fn ids_of(
+pub(crate) async fn find_event_ids(
     tx: &Tx,
     app: Uuid,
     environment: &str,
@@ -53,8 +53,8 @@ async fn find_page(
     let first_at = |moment| uuid(EventId::first_at(moment).as_bytes());
     let (from, until) = (filter.from.map(first_at), filter.until.map(first_at));
     let device = filter.device.as_ref().map(DeviceKey::as_str);
-    let ids = match &filter.given_id {
-        Some(given) => Some(ids_of(tx, app, environment, given).await?),
+    let ids = match &filter.external_id {
+        Some(given) => Some(find_event_ids(tx, app, environment, given).await?),
         None => None,
     };
     let user = filter.user.as_ref().map(UserKey::as_str);
@@ -86,7 +86,7 @@ async fn find_page(
         .newest("event_id", &rows);
     let events = event_rows::find(tx, &conditions, &params).await?;
     let stopped_at = stopped_at.map(|id| EventId::from_bytes(id.into_bytes()));
-    Ok(EventPage::down_to(
+    Ok(EventPage::with_stop(
         Page::from_rows(events, page.limit),
         stopped_at,
     ))
@@ -108,10 +108,13 @@ async fn scan_end(tx: &Tx, indexed: Conditions<'_>) -> Result<Option<Uuid>, Fail
 impl Events for PostgresStore {
     async fn accept_sdk_events(
         &self,
-        arrival: Arrival,
+        arrival: SdkRequestContext,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        let request = SdkRequest { arrival, events };
+        let request = SdkRequest {
+            context: arrival,
+            events,
+        };
         self.sdk_events.write(request).await
     }
 

@@ -80,7 +80,10 @@ impl Instance for PostgresStore {
             let sql = "select value from instance where name = 'secret_check'";
             let row = tx.query_one(sql, &[]).await?;
             let kept: &[u8] = row.try_get(0)?;
-            Ok(tributary_domain::keyring::same(kept, &check_value))
+            Ok(tributary_domain::keyring::constant_time_eq(
+                kept,
+                &check_value,
+            ))
         })
         .await
     }
@@ -123,15 +126,15 @@ impl Instance for PostgresStore {
             Ok(InstanceReport {
                 engine: format!("PostgreSQL {}", row.try_get::<_, &str>(0)?),
                 schema: row.try_get(1)?,
-                newest: newest.map(Timestamp::from_millis),
-                clock: Some(Timestamp::from_millis(row.try_get(3)?)),
-                concerns: concerns(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?,
+                newest_record_at: newest.map(Timestamp::from_millis),
+                server_time: Some(Timestamp::from_millis(row.try_get(3)?)),
+                warnings: concerns(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?,
             })
         })
         .await
     }
 
-    fn changes(&self) -> u64 {
+    fn change_count(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 
@@ -143,7 +146,7 @@ impl Instance for PostgresStore {
             self.postbacks.close(),
             self.notifications.close()
         );
-        self.merging.stop();
+        self.merge_task.stop();
         self.pool.close().await;
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -20,7 +20,7 @@ use uuid::Uuid;
 const INTEGRATION_COLUMNS: &str = IntegrationRow::COLUMNS;
 
 /// The integrations of some apps that were ever touched, as planning needs them.
-pub(crate) async fn touched(
+pub(crate) async fn find_configured(
     tx: &Tx,
     apps: &BTreeSet<AppId>,
 ) -> Result<BTreeMap<AppId, Arc<[Integration]>>, Failure> {
@@ -103,7 +103,7 @@ impl Integrations for PostgresStore {
         network: Network,
         change: IntegrationChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("update_integration", async move |tx| {

@@ -41,8 +41,8 @@
 //!
 //! A commit is synced before anybody is told of it, also where the role's settings say otherwise.
 
-mod batch;
-mod fault;
+mod batch_writer;
+mod database_error;
 mod migrate;
 mod params;
 mod pool;
@@ -50,7 +50,6 @@ mod rows;
 mod tls;
 mod tx;
 
-mod accept;
 mod alerts;
 mod app_table;
 mod apps;
@@ -70,12 +69,13 @@ mod integrations;
 mod links;
 mod members;
 mod outbox;
-mod planned;
+mod outbox_table;
 mod postbacks;
 mod queues;
 mod rates;
 mod reports;
 mod rollups;
+mod sdk_events;
 mod sessions;
 mod skan;
 mod tenants;
@@ -84,49 +84,49 @@ mod web_events;
 #[cfg(test)]
 mod tests;
 
-use batch::Batches;
+use batch_writer::BatchWriter;
 use pool::Pool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_postgres::error::SqlState;
 use tributary_domain::click::Click;
 use tributary_domain::event::sdk::{Acceptance, SdkRequest};
-use tributary_domain::event::web::Posted;
+use tributary_domain::event::web::WebEvent;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::postback::Arrival;
-use tributary_store::{NotificationAccepted, PostbackAccepted, StoreError};
+use tributary_domain::report::postback::ReceivedPostback;
+use tributary_store::{NotificationOutcome, PostbackOutcome, StoreError};
 use tx::{Mode, Tx};
 
-pub use pool::{OpenError, PostgresOptions};
+pub use pool::{PostgresOpenError, PostgresOptions};
 
 /// The storage for several nodes.
 pub struct PostgresStore {
     pool: Arc<Pool>,
-    clicks: Batches<Click, ()>,
-    sdk_events: Batches<SdkRequest, Vec<Acceptance>>,
-    web_events: Batches<Posted, web_events::Answer>,
-    postbacks: Batches<Arrival, PostbackAccepted>,
-    notifications: Batches<billing::Item, NotificationAccepted>,
-    merging: rollups::Merging,
+    clicks: BatchWriter<Click, ()>,
+    sdk_events: BatchWriter<SdkRequest, Vec<Acceptance>>,
+    web_events: BatchWriter<WebEvent, web_events::WebEventAnswer>,
+    postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
+    notifications: BatchWriter<billing::NotificationItem, NotificationOutcome>,
+    merge_task: rollups::MergeTask,
     /// Changes of keys and apps, for whoever keeps what was read of them.
     changes: AtomicU64,
 }
 
 impl PostgresStore {
     /// Connects, makes sure that the server keeps what it promises, and brings the schema up to date.
-    pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
+    pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
         let pool = Pool::open(url, options)?;
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
         migrate::migrate(&mut connection).await?;
         let pool = Arc::new(pool);
         Ok(Self {
-            clicks: clicks::batches(pool.clone()),
-            sdk_events: accept::batches(pool.clone()),
-            web_events: web_events::batches(pool.clone()),
-            postbacks: postbacks::batches(pool.clone()),
-            notifications: billing::batches(pool.clone()),
-            merging: rollups::Merging::start(pool.clone()),
+            clicks: clicks::batch_writer(pool.clone()),
+            sdk_events: sdk_events::batch_writer(pool.clone()),
+            web_events: web_events::batch_writer(pool.clone()),
+            postbacks: postbacks::batch_writer(pool.clone()),
+            notifications: billing::batch_writer(pool.clone()),
+            merge_task: rollups::MergeTask::start(pool.clone()),
             pool,
             changes: AtomicU64::new(0),
         })
@@ -148,7 +148,7 @@ impl PostgresStore {
 
     /// As [`Self::write`], for a change of a key or an app. It counts whatever became of it: a commit whose answer
     /// was lost is one all the same.
-    async fn change<T>(
+    async fn write_invalidating<T>(
         &self,
         name: &'static str,
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
@@ -174,7 +174,7 @@ enum Failure {
     Store(StoreError),
     Postgres(tokio_postgres::Error),
     /// What was found is not so any more. To be decided again, on what is stored now.
-    Overtaken,
+    Conflict,
 }
 
 impl From<Refusal> for Failure {

@@ -1,12 +1,12 @@
 //! Tracking links.
 
-use crate::params::marks;
+use crate::params::placeholders;
 use crate::rows::{Conditions, Purpose, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::link::{Link, LinkChange};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -36,7 +36,10 @@ impl TrackingLinkTable for Tx {
 
     async fn insert_link(&self, link: &Link) -> Result<(), Failure> {
         let row = LinkRow::write(link);
-        let sql = format!("insert into links ({LINK_COLUMNS}) values ({})", marks(11));
+        let sql = format!(
+            "insert into links ({LINK_COLUMNS}) values ({})",
+            placeholders(11)
+        );
         self.execute(
             &sql,
             &[
@@ -122,7 +125,7 @@ impl Links for PostgresStore {
         &self,
         caller: &Authorized<AppsWrite>,
         link: Link,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("create_link", async move |tx| {
@@ -179,7 +182,7 @@ impl Links for PostgresStore {
         link: LinkId,
         change: LinkChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("update_link", async move |tx| {
@@ -195,7 +198,7 @@ impl Links for PostgresStore {
         app: AppId,
         link: LinkId,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("delete_link", async move |tx| {

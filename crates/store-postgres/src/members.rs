@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -93,7 +93,7 @@ impl Members for PostgresStore {
         caller: &Authorized<MembersWrite>,
         member: UserId,
         role: Role,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<User> {
         let organization = caller.organization();
         self.write("change_member_role", async move |tx| {
@@ -106,7 +106,7 @@ impl Members for PostgresStore {
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("remove_member", async move |tx| {
@@ -140,7 +140,7 @@ impl Members for PostgresStore {
         &self,
         caller: &Authorized<MembersWrite>,
         invitation: Digest,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("withdraw_invitation", async move |tx| {

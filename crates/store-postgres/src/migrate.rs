@@ -1,10 +1,10 @@
 //! Bringing the schema up to date.
 
-use crate::pool::OpenError;
+use crate::pool::PostgresOpenError;
 use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use tributary_store::migration::{Applied, Migration, pending};
+use tributary_store::migration::{AppliedMigration, Migration, pending_migrations};
 
 /// Every step, in order. Append only: a step that was released is never edited.
 pub(crate) const MIGRATIONS: &[Migration] = &[
@@ -112,7 +112,7 @@ const LOCK: i64 = 0x7472_6962_7574_6172;
 ///
 /// The others wait for it, for as long as it takes; once it is their turn, nothing is left to do. A table
 /// that is in use is waited for only briefly, since everybody else would be waiting behind.
-pub(crate) async fn migrate(connection: &mut Object) -> Result<(), OpenError> {
+pub(crate) async fn migrate(connection: &mut Object) -> Result<(), PostgresOpenError> {
     let tx = connection.transaction().await?;
     match apply(&tx).await {
         Ok(()) => tx.commit().await?,
@@ -124,7 +124,7 @@ pub(crate) async fn migrate(connection: &mut Object) -> Result<(), OpenError> {
     Ok(())
 }
 
-async fn apply(tx: &Transaction<'_>) -> Result<(), OpenError> {
+async fn apply(tx: &Transaction<'_>) -> Result<(), PostgresOpenError> {
     tx.batch_execute(&format!(
         "set local synchronous_commit = on;
          set local idle_in_transaction_session_timeout = '1min';
@@ -134,7 +134,7 @@ async fn apply(tx: &Transaction<'_>) -> Result<(), OpenError> {
          set local lock_timeout = '10s'"
     ))
     .await?;
-    for migration in pending(MIGRATIONS, &applied(tx).await?)? {
+    for migration in pending_migrations(MIGRATIONS, &applied(tx).await?)? {
         tracing::info!(migration.number, migration.name, "applying a migration");
         tx.batch_execute(migration.sql).await?;
         tx.execute_typed(
@@ -151,7 +151,7 @@ async fn apply(tx: &Transaction<'_>) -> Result<(), OpenError> {
 }
 
 /// What the database says it has.
-async fn applied(tx: &Transaction<'_>) -> Result<Vec<Applied>, OpenError> {
+async fn applied(tx: &Transaction<'_>) -> Result<Vec<AppliedMigration>, PostgresOpenError> {
     // Asked before it is made: a standby can be looked at, but not written to.
     let exists = tx
         .query_typed_one("select to_regclass('schema_migrations') is not null", &[])
@@ -174,7 +174,7 @@ async fn applied(tx: &Transaction<'_>) -> Result<Vec<Applied>, OpenError> {
         )
         .await?;
     let step = |row: &Row| {
-        Ok(Applied {
+        Ok(AppliedMigration {
             number: row.try_get(0)?,
             checksum: row.try_get(1)?,
         })

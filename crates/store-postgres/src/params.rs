@@ -72,7 +72,7 @@ pub(crate) fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec
 }
 
 /// `$1, $2, …`: as many as there are columns.
-pub(crate) fn marks(columns: usize) -> String {
+pub(crate) fn placeholders(columns: usize) -> String {
     let marks: Vec<String> = (1..=columns).map(|number| format!("${number}")).collect();
     marks.join(", ")
 }

@@ -1,6 +1,6 @@
 //! The connections: how they are made, how many there are, and how long anybody waits for one.
 
-use crate::fault::Fault;
+use crate::database_error::DatabaseError;
 use crate::tls;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
 use std::pin::Pin;
@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{AsyncMessage, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
+use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
 use tributary_store::migration::MigrationRefusal;
-use tributary_store::share::{Share, Shares};
 
 /// How the sessions are called in `pg_stat_activity`.
 const APPLICATION_NAME: &str = "tributary";
@@ -23,9 +23,9 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// How long sent bytes may stay unconfirmed. Without it a vanished server holds a connection for a quarter
 /// of an hour.
-const UNCONFIRMED_MAX: Duration = Duration::from_secs(10);
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the library takes when a URL does not say how long a connection may be silent.
-const KEEPALIVE_IDLE_UNSAID: Duration = Duration::from_hours(2);
+const KEEPALIVE_IDLE_LIBRARY_DEFAULT: Duration = Duration::from_hours(2);
 
 /// How the database is used.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub struct PostgresOptions {
 
 /// Why a database cannot be used. Neither the URL nor the password is in any of it.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum PostgresOpenError {
     /// The URL is none.
     #[error(
         "the database URL cannot be read ({0}); it has the form \
@@ -86,10 +86,10 @@ pub enum OpenError {
     Statement(String),
 }
 
-impl OpenError {
+impl PostgresOpenError {
     /// Whether trying again later may succeed without a change of this program's settings. That is so for a server that
     /// is down, still starting, or does not know the role or the database yet.
-    pub const fn may_heal(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Refused(_) | Self::Statement(_) => true,
             Self::Url(_)
@@ -101,9 +101,9 @@ impl OpenError {
     }
 }
 
-impl From<tokio_postgres::Error> for OpenError {
+impl From<tokio_postgres::Error> for PostgresOpenError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Statement(Fault::from(&error).to_string())
+        Self::Statement(DatabaseError::from(&error).to_string())
     }
 }
 
@@ -120,12 +120,12 @@ pub(crate) struct Pool {
     /// Held for reading by every transaction, for writing by whoever waits for them all to end.
     running: RwLock<()>,
     /// Told when a transaction of this node has counted something.
-    pub(crate) counted: Notify,
+    pub(crate) increments_stored: Notify,
 }
 
 impl Pool {
     /// Makes the pool; nothing is connected yet.
-    pub(crate) fn open(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
+    pub(crate) fn open(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
         let config = config(url, &options)?;
         let unreplicated = Arc::new(AtomicU64::new(0));
         let connector = Connector {
@@ -140,8 +140,8 @@ impl Pool {
         let connections = deadpool_postgres::Pool::builder(manager)
             .max_size(options.connections)
             .build()
-            .map_err(|error| OpenError::Statement(error.to_string()))?;
-        let shares = Shares::divide(
+            .map_err(|error| PostgresOpenError::Statement(error.to_string()))?;
+        let shares = ConnectionShares::divide(
             options.connections,
             options.worker_connections,
             options.report_connections,
@@ -154,57 +154,60 @@ impl Pool {
             options,
             unreplicated,
             running: RwLock::new(()),
-            counted: Notify::new(),
+            increments_stored: Notify::new(),
         })
     }
 
     /// The first connection of all, with an error that tells an operator what to look at.
-    pub(crate) async fn first_connection(&self) -> Result<Object, OpenError> {
+    pub(crate) async fn first_connection(&self) -> Result<Object, PostgresOpenError> {
         match self.get().await {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(PoolError::Backend(error))) if error.as_db_error().is_some() => {
-                Err(OpenError::Refused(Fault::from(&error).to_string()))
-            }
+            Ok(Err(PoolError::Backend(error))) if error.as_db_error().is_some() => Err(
+                PostgresOpenError::Refused(DatabaseError::from(&error).to_string()),
+            ),
             Ok(Err(error)) => {
                 let mut text = fault(&error).to_string();
                 if text.contains("invalid peer certificate") {
                     text += "; name the file with its issuer's certificate in SSL_CERT_FILE, or \
                              encrypt without looking at it: sslmode=prefer";
                 }
-                Err(OpenError::Unreachable(text))
+                Err(PostgresOpenError::Unreachable(text))
             }
-            Err(late) => Err(OpenError::Unreachable(late.to_string())),
+            Err(late) => Err(PostgresOpenError::Unreachable(late.to_string())),
         }
     }
 
     /// Waits until the share has a connection to spare. The permit is kept as long as the connection is used.
-    pub(crate) async fn permit(&self, share: Share) -> Result<SemaphorePermit<'_>, Fault> {
+    pub(crate) async fn permit(
+        &self,
+        share: ConnectionShare,
+    ) -> Result<SemaphorePermit<'_>, DatabaseError> {
         let permits = match share {
-            Share::Public => &self.public,
-            Share::Worker => &self.worker,
-            Share::Report => &self.report,
+            ConnectionShare::Public => &self.public,
+            ConnectionShare::Worker => &self.worker,
+            ConnectionShare::Report => &self.report,
         };
         let wait = self.options.connect_timeout;
         tokio::time::timeout(wait, permits.acquire())
             .await
-            .map_err(|_| Fault::new(format!("no connection within {wait:?}")))?
-            .map_err(|error| Fault::new(error.to_string()))
+            .map_err(|_| DatabaseError::new(format!("no connection within {wait:?}")))?
+            .map_err(|error| DatabaseError::new(error.to_string()))
     }
 
     /// A connection, in bounded time.
-    pub(crate) async fn connection(&self) -> Result<Object, Fault> {
+    pub(crate) async fn connection(&self) -> Result<Object, DatabaseError> {
         self.get().await?.map_err(|error| fault(&error))
     }
 
-    async fn get(&self) -> Result<Result<Object, PoolError>, Fault> {
+    async fn get(&self) -> Result<Result<Object, PoolError>, DatabaseError> {
         let wait = self.options.connect_timeout;
         tokio::time::timeout(wait, self.connections.get())
             .await
-            .map_err(|_| Fault::new(format!("no connection within {wait:?}")))
+            .map_err(|_| DatabaseError::new(format!("no connection within {wait:?}")))
     }
 
     /// Marks a transaction as running for as long as the mark is kept.
-    pub(crate) async fn running(&self) -> RwLockReadGuard<'_, ()> {
+    pub(crate) async fn track_running(&self) -> RwLockReadGuard<'_, ()> {
         self.running.read().await
     }
 
@@ -220,21 +223,21 @@ impl Pool {
     }
 }
 
-fn fault(error: &PoolError) -> Fault {
+fn fault(error: &PoolError) -> DatabaseError {
     match error {
-        PoolError::Backend(error) => Fault::from(error),
-        PoolError::Closed => Fault::new("the store is closed"),
-        other => Fault::new(other.to_string()),
+        PoolError::Backend(error) => DatabaseError::from(error),
+        PoolError::Closed => DatabaseError::new("the store is closed"),
+        other => DatabaseError::new(other.to_string()),
     }
 }
 
 /// What the URL says, and our own mind where it is silent.
-fn config(url: &str, options: &PostgresOptions) -> Result<Config, OpenError> {
-    let mut config: Config = with_known_sslmode(url)
+fn config(url: &str, options: &PostgresOptions) -> Result<Config, PostgresOpenError> {
+    let mut config: Config = with_supported_sslmode(url)
         .parse()
-        .map_err(|error| OpenError::Url(url_problem(&error)))?;
+        .map_err(|error| PostgresOpenError::Url(url_problem(&error)))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        return Err(OpenError::Url("it names no host".to_owned()));
+        return Err(PostgresOpenError::Url("it names no host".to_owned()));
     }
     if config.get_application_name().is_none() {
         config.application_name(APPLICATION_NAME);
@@ -243,9 +246,9 @@ fn config(url: &str, options: &PostgresOptions) -> Result<Config, OpenError> {
         config.connect_timeout(options.connect_timeout);
     }
     if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(UNCONFIRMED_MAX);
+        config.tcp_user_timeout(TCP_USER_TIMEOUT);
     }
-    if config.get_keepalives_idle() == KEEPALIVE_IDLE_UNSAID {
+    if config.get_keepalives_idle() == KEEPALIVE_IDLE_LIBRARY_DEFAULT {
         config.keepalives_idle(KEEPALIVE_IDLE);
     }
     if config.get_keepalives_interval().is_none() {
@@ -260,7 +263,7 @@ fn config(url: &str, options: &PostgresOptions) -> Result<Config, OpenError> {
 }
 
 /// The library knows neither `verify-ca` nor `verify-full`; here `require` does what they ask for.
-fn with_known_sslmode(url: &str) -> String {
+fn with_supported_sslmode(url: &str) -> String {
     let (address, settings) = url.split_once('?').unwrap_or((url, ""));
     let settings = settings
         .replace("sslmode=verify-full", "sslmode=require")
@@ -282,7 +285,7 @@ fn url_problem(error: &tokio_postgres::Error) -> String {
 }
 
 /// Refuses a server that may lose what it has confirmed, or that cannot hold every text.
-pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
+pub(crate) async fn check_server(client: &Client) -> Result<(), PostgresOpenError> {
     let row = client
         .query_typed_one(
             "select current_setting('fsync'), current_setting('full_page_writes'),
@@ -292,14 +295,14 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), OpenError> {
         .await?;
     for (index, setting) in ["fsync", "full_page_writes"].into_iter().enumerate() {
         if row.try_get::<_, String>(index)? == "off" {
-            return Err(OpenError::Unsafe { setting });
+            return Err(PostgresOpenError::Unsafe { setting });
         }
     }
     let encoding: String = row.try_get(2)?;
     if encoding == "UTF8" {
         Ok(())
     } else {
-        Err(OpenError::Encoding(encoding))
+        Err(PostgresOpenError::Encoding(encoding))
     }
 }
 
@@ -337,7 +340,7 @@ impl Connect for Connector {
                         }
                         Some(Ok(_)) => {}
                         Some(Err(error)) => {
-                            let fault = Fault::from(&error);
+                            let fault = DatabaseError::from(&error);
                             tracing::warn!(%fault, "a connection to the database is lost");
                             break;
                         }

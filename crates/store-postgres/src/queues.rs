@@ -1,6 +1,6 @@
 //! How the queues of integrations stand, and who holds them.
 
-use crate::rows::{Cells, read_row, read_row_at, uuid};
+use crate::rows::{PostgresRow, read_row, read_row_at, uuid};
 use crate::tx::Tx;
 use crate::{Failure, alerts, integrations};
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::IntegrationTable;
-use tributary_store::records::{Columns, EndCounts, QueueRow, whole};
+use tributary_store::records::{Columns, QueueRow, TerminalCounts, count_to_u64};
 use tributary_store::{LeaseId, QueueRef, StoreError};
 use uuid::Uuid;
 
 /// The key of a queue, as columns.
-pub(crate) fn columns(queue: QueueRef) -> (Uuid, &'static str) {
+pub(crate) fn key_columns(queue: QueueRef) -> (Uuid, &'static str) {
     (uuid(queue.app.as_bytes()), queue.network.as_str())
 }
 
 /// How the queues of an app stand; one that is not here stands well.
-pub(crate) async fn find_all(
+pub(crate) async fn find_states(
     tx: &Tx,
     app: AppId,
 ) -> Result<BTreeMap<Network, QueueState>, Failure> {
@@ -47,18 +47,18 @@ impl IntegrationTable for Tx {
         &self,
         queue: QueueRef,
     ) -> Result<Option<IntegrationVersion>, Failure> {
-        let (app, network) = columns(queue);
+        let (app, network) = key_columns(queue);
         let sql = "select revision, enabled from integrations where app_id = $1 and network = $2";
         let row = self.query_opt(sql, &[&app, &network]).await?;
         Ok(row.as_ref().map(version_row).transpose()?)
     }
 
     async fn queue_states(&self, app: AppId) -> Result<BTreeMap<Network, QueueState>, Failure> {
-        find_all(self, app).await
+        find_states(self, app).await
     }
 
     async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Failure> {
-        let (app, network) = columns(queue);
+        let (app, network) = key_columns(queue);
         let sql = format!(
             "select {} from queues where app_id = $1 and network = $2 for update",
             QueueRow::COLUMNS
@@ -69,7 +69,7 @@ impl IntegrationTable for Tx {
     }
 
     async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
-        lock_held(self, queue, lease).await
+        lock_lease(self, queue, lease).await
     }
 
     async fn take_queue(
@@ -79,7 +79,7 @@ impl IntegrationTable for Tx {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Option<QueueState>, Failure> {
-        let (app, network) = columns(queue);
+        let (app, network) = key_columns(queue);
         let sql = format!(
             "insert into queues (app_id, network, lease_id, leased_until) values ($1, $2, $3, $4)
              on conflict (app_id, network) do update
@@ -104,13 +104,13 @@ impl IntegrationTable for Tx {
         taken.map(state).transpose()
     }
 
-    async fn rest_queue(
+    async fn postpone_queue(
         &self,
         queue: QueueRef,
         now: Timestamp,
         until: Timestamp,
     ) -> Result<(), Failure> {
-        let (app, network) = columns(queue);
+        let (app, network) = key_columns(queue);
         self.execute(
             "insert into queues (app_id, network, not_before) values ($1, $2, $3)
              on conflict (app_id, network) do update set not_before = excluded.not_before
@@ -128,7 +128,7 @@ impl IntegrationTable for Tx {
         is_stored: bool,
     ) -> Result<(), Failure> {
         let row = QueueRow::write(state);
-        let (app, network) = columns(queue);
+        let (app, network) = key_columns(queue);
         let columns = QueueRow::COLUMNS;
         let sql = if is_stored {
             format!(
@@ -164,32 +164,35 @@ impl IntegrationTable for Tx {
         if written == 1 {
             Ok(())
         } else {
-            Err(Failure::Overtaken)
+            Err(Failure::Conflict)
         }
     }
 
-    async fn waiting_deliveries(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {
+    async fn pending_delivery_counts(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {
         let sql = "select network, count(*) from outbox where app_id = $1 group by network";
         let mut counts = BTreeMap::new();
         for row in &self.query(sql, &[&uuid(app.as_bytes())]).await? {
-            counts.insert(network_of(app, row.try_get(0)?)?, whole(row.try_get(1)?));
+            counts.insert(
+                network_of(app, row.try_get(0)?)?,
+                count_to_u64(row.try_get(1)?),
+            );
         }
         Ok(counts)
     }
 
-    async fn ended_since(
+    async fn terminal_counts_since(
         &self,
         app: AppId,
         hour: i64,
-    ) -> Result<BTreeMap<Network, EndCounts>, Failure> {
+    ) -> Result<BTreeMap<Network, TerminalCounts>, Failure> {
         let sql = format!(
             "select network, {} from delivery_hours where app_id = $1 and hour >= $2
              group by network",
-            EndCounts::sums()
+            TerminalCounts::summed_columns()
         );
         let mut ended = BTreeMap::new();
         for row in &self.query(&sql, &[&uuid(app.as_bytes()), &hour]).await? {
-            let counts = EndCounts::from_row(&Cells(row), 1)?;
+            let counts = TerminalCounts::from_row(&PostgresRow(row), 1)?;
             ended.insert(network_of(app, row.try_get(0)?)?, counts);
         }
         Ok(ended)
@@ -205,12 +208,12 @@ fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
 }
 
 /// Returns the version of the integration that a queue belongs to, if the queue is held by this lease.
-pub(crate) async fn held_version(
+pub(crate) async fn find_leased_version(
     tx: &Tx,
     queue: QueueRef,
     lease: LeaseId,
 ) -> Result<Option<IntegrationVersion>, Failure> {
-    let (app, network) = columns(queue);
+    let (app, network) = key_columns(queue);
     let row = tx
         .query_opt(
             "select integrations.revision, integrations.enabled from queues
@@ -231,13 +234,13 @@ fn version_row(row: &Row) -> Result<IntegrationVersion, tokio_postgres::Error> {
 }
 
 /// Holds a queue until then, if it is held by this lease; false when it is not.
-pub(crate) async fn hold(
+pub(crate) async fn renew_lease(
     tx: &Tx,
     queue: QueueRef,
     lease: LeaseId,
     until: Timestamp,
 ) -> Result<bool, Failure> {
-    let (app, network) = columns(queue);
+    let (app, network) = key_columns(queue);
     let held = tx
         .execute(
             "update queues set leased_until = $4
@@ -249,8 +252,8 @@ pub(crate) async fn hold(
 }
 
 /// Whether a queue is held by this lease. If it is, nobody takes it over until this transaction ends.
-pub(crate) async fn lock_held(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
-    let (app, network) = columns(queue);
+pub(crate) async fn lock_lease(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
+    let (app, network) = key_columns(queue);
     let held = tx
         .query_opt(
             "select 1 from queues
@@ -262,13 +265,13 @@ pub(crate) async fn lock_held(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Resul
 }
 
 /// Gives a queue back. The moment is kept: whose turn was longest ago is next.
-pub(crate) async fn release(
+pub(crate) async fn release_lease(
     tx: &Tx,
     queue: QueueRef,
     lease: LeaseId,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let (app, network) = columns(queue);
+    let (app, network) = key_columns(queue);
     tx.execute(
         "update queues set lease_id = null, leased_until = $4
          where app_id = $1 and network = $2 and lease_id = $3",

@@ -6,7 +6,7 @@ use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
-use tributary_domain::exchange::{ImportedRates, Question, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{ImportedRates, Rate, RateBase, RateQuery, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -23,9 +23,9 @@ pub(crate) async fn imported_rates(
 ) -> Result<ImportedRates, Failure> {
     let mut rates = ImportedRates::default();
     loop {
-        let mut questions: Vec<Question> = Vec::new();
+        let mut questions: Vec<RateQuery> = Vec::new();
         for (currency, day) in wanted {
-            let next = rates.next_question(*currency, *day);
+            let next = rates.next_query(*currency, *day);
             questions.extend(next.filter(|question| !questions.contains(question)));
         }
         if questions.is_empty() {
@@ -33,13 +33,13 @@ pub(crate) async fn imported_rates(
         }
         let mut answers = latest_rates(tx, &questions).await?;
         for (number, question) in (1..).zip(questions) {
-            rates.answer(question, answers.remove(&number));
+            rates.record_result(question, answers.remove(&number));
         }
     }
 }
 
 /// The latest imported rate of each currency at or before its day, by the number of the question.
-async fn latest_rates(tx: &Tx, questions: &[Question]) -> Result<BTreeMap<i64, Rate>, Failure> {
+async fn latest_rates(tx: &Tx, questions: &[RateQuery]) -> Result<BTreeMap<i64, Rate>, Failure> {
     let currencies = column(questions, |question| question.currency.as_str());
     let days = column(questions, |question| question.day.as_days());
     let rows = tx
@@ -63,7 +63,7 @@ fn rate(row: &Row) -> Result<Rate, Failure> {
     let currency: &str = row.try_get(1)?;
     let corrupt = |column| StoreError::corrupt("exchange_rates", column, currency);
     Ok(Rate {
-        currency: Currency::stored(currency).ok_or_else(|| corrupt("currency"))?,
+        currency: Currency::from_stored(currency).ok_or_else(|| corrupt("currency"))?,
         day: Day::from_days(row.try_get(2)?),
         base: RateBase::parse(row.try_get(3)?).ok_or_else(|| corrupt("base"))?,
         units: RateValue::from_nanos(row.try_get(4)?).ok_or_else(|| corrupt("nanos"))?,
@@ -113,7 +113,7 @@ impl Rates for PostgresStore {
         .await
     }
 
-    async fn latest_rates(&self, questions: Vec<Question>) -> StoreResult<Vec<Rate>> {
+    async fn latest_rates(&self, questions: Vec<RateQuery>) -> StoreResult<Vec<Rate>> {
         self.read("latest_rates", async move |tx| {
             let found = latest_rates(tx, &questions).await?;
             Ok(found.into_values().collect())

@@ -13,7 +13,7 @@ use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::StoreError;
-use tributary_store::records::{AppRow, AuditRow, Columns, StoredRow, Value};
+use tributary_store::records::{AppRow, AuditRow, ColumnValue, Columns, StoredRow};
 use uuid::Uuid;
 
 /// An id as the database has it.
@@ -39,25 +39,25 @@ pub(crate) fn optional_id(
 }
 
 /// The columns of a row, as the records read them.
-pub(crate) struct Cells<'a>(pub(crate) &'a Row);
+pub(crate) struct PostgresRow<'a>(pub(crate) &'a Row);
 
 /// A value of any type that a column has here.
-struct Cell<'a>(Value<'a>);
+struct Cell<'a>(ColumnValue<'a>);
 
 impl<'a> FromSql<'a> for Cell<'a> {
     fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         Ok(Self(match *kind {
-            Type::BOOL => Value::Boolean(bool::from_sql(kind, raw)?),
-            Type::INT2 => Value::Integer(i16::from_sql(kind, raw)?.into()),
-            Type::INT4 => Value::Integer(i32::from_sql(kind, raw)?.into()),
-            Type::INT8 => Value::Integer(i64::from_sql(kind, raw)?),
-            Type::BYTEA | Type::UUID => Value::Bytes(raw),
-            _ => Value::Text(<&str>::from_sql(kind, raw)?),
+            Type::BOOL => ColumnValue::Boolean(bool::from_sql(kind, raw)?),
+            Type::INT2 => ColumnValue::Integer(i16::from_sql(kind, raw)?.into()),
+            Type::INT4 => ColumnValue::Integer(i32::from_sql(kind, raw)?.into()),
+            Type::INT8 => ColumnValue::Integer(i64::from_sql(kind, raw)?),
+            Type::BYTEA | Type::UUID => ColumnValue::Bytes(raw),
+            _ => ColumnValue::Text(<&str>::from_sql(kind, raw)?),
         }))
     }
 
     fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(Self(Value::Null))
+        Ok(Self(ColumnValue::Null))
     }
 
     fn accepts(kind: &Type) -> bool {
@@ -74,10 +74,10 @@ impl<'a> FromSql<'a> for Cell<'a> {
     }
 }
 
-impl StoredRow for Cells<'_> {
+impl StoredRow for PostgresRow<'_> {
     type Failure = Failure;
 
-    fn value(&self, place: usize) -> Result<Value<'_>, Failure> {
+    fn value(&self, place: usize) -> Result<ColumnValue<'_>, Failure> {
         let Cell(value) = self.0.try_get(place)?;
         Ok(value)
     }
@@ -99,7 +99,7 @@ pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row) -> Result<T, Failure> 
 
 /// Reads a record from the columns of a row that begin at a place.
 pub(crate) fn read_row_at<T: for<'a> Columns<'a>>(row: &Row, first: usize) -> Result<T, Failure> {
-    T::from_row(&Cells(row), first)
+    T::from_row(&PostgresRow(row), first)
 }
 
 /// Why an app is looked up.

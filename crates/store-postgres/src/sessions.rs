@@ -5,13 +5,13 @@ use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::person::User;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{OrganizationRow, SessionRow, UserRow, audit_row};
-use tributary_store::{NewSession, Sessions, SignedIn, StoreResult};
+use tributary_store::{NewSession, Sessions, StoreResult, UserSession};
 
 /// The person, locked: an account that is removed meanwhile takes its sessions with it.
 async fn find_user(tx: &Tx, user: UserId) -> Result<User, Failure> {
@@ -52,7 +52,7 @@ async fn insert_session(tx: &Tx, new: &NewSession) -> Result<(), Failure> {
 
 #[async_trait]
 impl Sessions for PostgresStore {
-    async fn begin_session(&self, new: NewSession, origin: Origin) -> StoreResult<()> {
+    async fn begin_session(&self, new: NewSession, origin: AuditContext) -> StoreResult<()> {
         self.write("begin_session", async move |tx| {
             let user = find_user(tx, new.session.user).await?;
             tx.execute(
@@ -68,7 +68,7 @@ impl Sessions for PostgresStore {
         .await
     }
 
-    async fn session(&self, digest: Digest) -> StoreResult<Option<SignedIn>> {
+    async fn session(&self, digest: Digest) -> StoreResult<Option<UserSession>> {
         self.read("session", async move |tx| {
             let found = tx
                 .query_opt(
@@ -102,7 +102,7 @@ impl Sessions for PostgresStore {
                 name: row.try_get(10)?,
                 created_at: row.try_get(11)?,
             };
-            Ok(Some(SignedIn {
+            Ok(Some(UserSession {
                 session: session.read(),
                 user: user.read()?,
                 organization: organization.read()?,
@@ -139,7 +139,7 @@ impl Sessions for PostgresStore {
         &self,
         new: NewSession,
         password_hash: String,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         self.write("change_password", async move |tx| {
             let user = find_user(tx, new.session.user).await?;

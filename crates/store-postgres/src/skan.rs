@@ -1,6 +1,6 @@
 //! Conversion-value configurations.
 
-use crate::devices::AsColumns;
+use crate::devices::DeviceColumns;
 use crate::rows::{Purpose, find_app, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::app::App;
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::device::{DeviceDocument, EventSum};
@@ -174,7 +174,7 @@ impl SkanConfigurations for PostgresStore {
         app: AppId,
         document: Document,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
         self.write("put_skan", async move |tx| {
@@ -191,7 +191,7 @@ impl SkanConfigurations for PostgresStore {
         enabled: Change<bool>,
         accept_test_signals: Change<bool>,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
         self.write("patch_skan", async move |tx| {

@@ -1,20 +1,21 @@
 //! Organizations, people and keys.
 
-use crate::params::marks;
+use crate::params::placeholders;
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, refuse_duplicate};
 use async_trait::async_trait;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TenantTable;
 use tributary_recording::admin::{
-    create_key, create_organization, create_setup_link, found, redeem_setup_link, revoke_key,
+    create_first_organization, create_key, create_organization, create_setup_link,
+    redeem_setup_link, revoke_key,
 };
 use tributary_store::records::{Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow};
 use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
@@ -22,7 +23,7 @@ use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResul
 const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 
 impl TenantTable for Tx {
-    async fn note_foundation(&self, organization: &Organization) -> Result<bool, Failure> {
+    async fn mark_first_organization(&self, organization: &Organization) -> Result<bool, Failure> {
         let noted = self
             .execute(
                 "insert into instance (name, value) values ('founded', $1)
@@ -50,7 +51,7 @@ impl TenantTable for Tx {
         let row = KeyRow::write(&new.key);
         let sql = format!(
             "insert into api_keys ({KEY_COLUMNS}, digest) values ({})",
-            marks(11)
+            placeholders(11)
         );
         self.execute(
             &sql,
@@ -147,7 +148,7 @@ impl TenantTable for Tx {
         Ok(())
     }
 
-    async fn use_up_link(&self, digest: Digest, at: Timestamp) -> Result<(), Failure> {
+    async fn mark_setup_link_used(&self, digest: Digest, at: Timestamp) -> Result<(), Failure> {
         self.execute(
             "update setup_links set used_at = $2 where digest = $1",
             &[&digest.as_bytes().as_slice(), &at.as_millis()],
@@ -156,7 +157,7 @@ impl TenantTable for Tx {
         Ok(())
     }
 
-    async fn use_up_first_links(
+    async fn mark_first_owner_links_used(
         &self,
         organization: OrganizationId,
         at: Timestamp,
@@ -176,7 +177,7 @@ impl Tenants for PostgresStore {
     async fn create_organization(
         &self,
         organization: Organization,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         self.write("create_organization", async move |tx| {
             create_organization(tx, &organization, &origin).await
@@ -184,9 +185,13 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn found(&self, organization: Organization, origin: Origin) -> StoreResult<bool> {
+    async fn create_first_organization(
+        &self,
+        organization: Organization,
+        origin: AuditContext,
+    ) -> StoreResult<bool> {
         self.write("found", async move |tx| {
-            found(tx, &organization, &origin).await
+            create_first_organization(tx, &organization, &origin).await
         })
         .await
     }
@@ -223,7 +228,7 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn create_key(&self, key: NewKey, origin: Origin) -> StoreResult<()> {
+    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()> {
         self.write("create_key", async move |tx| {
             create_key(tx, &key, &origin).await
         })
@@ -243,8 +248,8 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn revoke_key(&self, key: KeyId, origin: Origin) -> StoreResult<ApiKey> {
-        self.change("revoke_key", async move |tx| {
+    async fn revoke_key(&self, key: KeyId, origin: AuditContext) -> StoreResult<ApiKey> {
+        self.write_invalidating("revoke_key", async move |tx| {
             revoke_key(tx, key, &origin).await
         })
         .await
@@ -273,7 +278,7 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn create_setup_link(&self, new: NewSetupLink, origin: Origin) -> StoreResult<()> {
+    async fn create_setup_link(&self, new: NewSetupLink, origin: AuditContext) -> StoreResult<()> {
         self.write("create_setup_link", async move |tx| {
             create_setup_link(tx, &new, &origin).await
         })
@@ -289,7 +294,7 @@ impl Tenants for PostgresStore {
         &self,
         digest: Digest,
         redemption: Redemption,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<User> {
         self.write("redeem_setup_link", async move |tx| {
             redeem_setup_link(tx, digest, &redemption, &origin).await

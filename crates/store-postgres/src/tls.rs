@@ -4,7 +4,7 @@
 //! `verify-full` does. With `prefer`, the default, the connection is encrypted where the server can and the
 //! certificate is not looked at: whoever could forge it could as well pretend that the server has no TLS.
 
-use crate::pool::OpenError;
+use crate::pool::PostgresOpenError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -14,12 +14,12 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How connections are encrypted under a mode.
-pub(crate) fn connector(mode: SslMode) -> Result<MakeRustlsConnect, OpenError> {
+pub(crate) fn connector(mode: SslMode) -> Result<MakeRustlsConnect, PostgresOpenError> {
     // Named here and not taken from the process: nobody has to install one beforehand.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|error| OpenError::Tls(error.to_string()))?;
+        .map_err(|error| PostgresOpenError::Tls(error.to_string()))?;
     let config = if mode == SslMode::Require {
         builder
             .with_root_certificates(system_roots()?)
@@ -33,7 +33,7 @@ pub(crate) fn connector(mode: SslMode) -> Result<MakeRustlsConnect, OpenError> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn system_roots() -> Result<RootCertStore, OpenError> {
+fn system_roots() -> Result<RootCertStore, PostgresOpenError> {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
         tracing::warn!(%error, "some of the system's certificates cannot be read");
@@ -41,7 +41,7 @@ fn system_roots() -> Result<RootCertStore, OpenError> {
     let mut roots = RootCertStore::empty();
     let (added, _unusable) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
-        return Err(OpenError::Tls(
+        return Err(PostgresOpenError::Tls(
             "this system has no root certificates; install ca-certificates, or name a file with \
              SSL_CERT_FILE"
                 .to_owned(),

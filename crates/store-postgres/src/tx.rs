@@ -15,7 +15,7 @@
 //! All settings are made with `set local`, since behind `PgBouncer` a session is shared with others.
 
 use crate::Failure;
-use crate::fault::Fault;
+use crate::database_error::DatabaseError;
 use crate::params::{Param, typed, values};
 use crate::pool::{Pool, PostgresOptions};
 use deadpool_postgres::Object;
@@ -31,12 +31,12 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
 use tributary_store::StoreError;
-use tributary_store::share::Share;
+use tributary_store::connection_share::ConnectionShare;
 
 /// How often a transaction is tried before its caller is told to come back later.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
 /// The longest pause after the first attempt; it doubles with every further one.
-const PAUSE_FIRST_MAX: Duration = Duration::from_millis(20);
+const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
 /// How long a statement waits for another transaction's lock.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long an abandoned transaction may take to be undone before its connection is given up. Long, because
@@ -48,14 +48,14 @@ const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
 /// Rows are looked up by their keys, or read in the order of one. Before the server has counted a table it takes it for
 /// small, and would walk through all of it. What has no other way is walked through all the same, at a price so high
 /// that the server would compile the statement first, which takes longer than the walk.
-const BY_KEY: &str = ";
+const INDEX_PLANS: &str = ";
                  set local enable_seqscan = off;
                  set local enable_hashjoin = off;
                  set local enable_mergejoin = off;
                  set local jit = off";
 
 /// What writes does so for a batch at a time: a plan that is made anew for every batch costs as much as the look-ups.
-const SAME_PLAN: &str = ";
+const GENERIC_PLAN: &str = ";
                  set local plan_cache_mode = force_generic_plan";
 
 /// Whether a transaction changes anything.
@@ -68,7 +68,7 @@ pub(crate) enum Mode {
     Write,
     /// As [`Self::Write`], by work whose first statements change nothing: they are sent before it is known whether the
     /// transaction begins, and whatever comes after their answers is not.
-    WriteAfterReading,
+    PipelinedWrite,
 }
 
 impl Mode {
@@ -86,20 +86,20 @@ pub(crate) async fn run<T>(
     work: impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, StoreError> {
     let begun = Instant::now();
-    let _running = pool.running().await;
+    let _running = pool.track_running().await;
     // The server ends a statement in time. This is for a server that does not even answer that.
     let limit = pool.options.connect_timeout + pool.options.statement_timeout;
-    let outcome = tokio::time::timeout(limit, attempts(pool, name, mode, work))
+    let outcome = tokio::time::timeout(limit, run_with_retries(pool, name, mode, work))
         .await
         .unwrap_or_else(|_| {
-            let fault = Fault::new(format!("no answer within {limit:?}"));
+            let fault = DatabaseError::new(format!("no answer within {limit:?}"));
             Err(StoreError::unavailable(name, fault))
         });
-    tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+    tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
     outcome
 }
 
-async fn attempts<T>(
+async fn run_with_retries<T>(
     pool: &Pool,
     name: &'static str,
     mode: Mode,
@@ -107,20 +107,22 @@ async fn attempts<T>(
 ) -> Result<T, StoreError> {
     let mut attempt = 1;
     loop {
-        let fault = match try_once(pool, Share::of(name), mode, &work).await {
+        let fault = match try_once(pool, ConnectionShare::of(name), mode, &work).await {
             Ok(value) => return Ok(value),
-            Err(End::Told(error)) => return Err(error),
-            Err(End::Fault(fault)) => return Err(StoreError::unavailable(name, fault)),
-            Err(End::NothingStored(fault)) => Some(fault),
-            Err(End::Overtaken) => None,
+            Err(AttemptError::Final(error)) => return Err(error),
+            Err(AttemptError::Unavailable(fault)) => {
+                return Err(StoreError::unavailable(name, fault));
+            }
+            Err(AttemptError::Retryable(fault)) => Some(fault),
+            Err(AttemptError::Conflict) => None,
         };
         if attempt == ATTEMPTS_MAX {
-            let fault = fault.unwrap_or_else(Fault::overtaken);
+            let fault = fault.unwrap_or_else(DatabaseError::conflict);
             return Err(StoreError::unavailable(name, fault));
         }
         if let Some(fault) = fault {
             tracing::warn!(transaction = name, attempt, %fault, "a transaction is tried again");
-            tokio::time::sleep(pause(attempt)).await;
+            tokio::time::sleep(retry_delay(attempt)).await;
         } else {
             // Whoever was first has committed: nothing is left to wait for.
             tracing::debug!(
@@ -134,72 +136,75 @@ async fn attempts<T>(
 }
 
 /// Between nothing and twice as much as before, at random: those who met once should not meet again.
-fn pause(attempt: u32) -> Duration {
-    let longest = PAUSE_FIRST_MAX * 2_u32.pow(attempt - 1);
+fn retry_delay(attempt: u32) -> Duration {
+    let longest = RETRY_DELAY_FIRST_MAX * 2_u32.pow(attempt - 1);
     // Its keys differ every time, which is random enough for a pause and needs no source of randomness.
     let random = RandomState::new().hash_one(attempt) % 1_000;
     longest * u32::try_from(random).unwrap_or(0) / 1_000
 }
 
 /// How an attempt ends without a value.
-enum End {
+enum AttemptError {
     /// The work has an answer of its own.
-    Told(StoreError),
+    Final(StoreError),
     /// The database is at fault, and another attempt would not help or could do harm.
-    Fault(Fault),
+    Unavailable(DatabaseError),
     /// The database is at fault, and it is certain that nothing was stored.
-    NothingStored(Fault),
+    Retryable(DatabaseError),
     /// Another transaction was first, and nothing was stored.
-    Overtaken,
+    Conflict,
 }
 
 async fn try_once<T>(
     pool: &Pool,
-    share: Share,
+    share: ConnectionShare,
     mode: Mode,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
-) -> Result<T, End> {
-    let _permit = pool.permit(share).await.map_err(End::Fault)?;
-    let connection = pool.connection().await.map_err(End::Fault)?;
+) -> Result<T, AttemptError> {
+    let _permit = pool
+        .permit(share)
+        .await
+        .map_err(AttemptError::Unavailable)?;
+    let connection = pool.connection().await.map_err(AttemptError::Unavailable)?;
     let tx = Tx::new(connection, pool.options.statement_cache);
     let unreplicated = pool.unreplicated();
-    let worked = match begin_and_work(&tx, mode, &pool.options, work).await {
+    let worked = match begin_and_run(&tx, mode, &pool.options, work).await {
         Ok(worked) => worked,
         Err(error) => {
             // A standby, for example: it takes no transactions that write.
-            tx.give_up();
-            return Err(before_commit(Failure::Postgres(error)));
+            tx.discard();
+            return Err(classify_before_commit(Failure::Postgres(error)));
         }
     };
     let value = match worked {
         Ok(value) => value,
         Err(failure) => {
-            if met_a_standby(&failure) {
-                tx.give_up();
+            if is_read_only_server(&failure) {
+                tx.discard();
             } else {
                 tx.roll_back().await;
             }
-            return Err(before_commit(failure));
+            return Err(classify_before_commit(failure));
         }
     };
-    if tx.is_broken() {
+    if tx.has_failed() {
         // The server would answer the commit with a rollback, which looks like a success.
         tx.roll_back().await;
         let text = "a statement failed and the transaction went on: a bug";
-        return Err(End::Fault(Fault::new(text)));
+        return Err(AttemptError::Unavailable(DatabaseError::new(text)));
     }
-    let has_counted = tx.has_counted.load(Ordering::Relaxed);
+    let has_counted = tx.has_increments.load(Ordering::Relaxed);
     let committed = tx.commit().await;
     if has_counted {
-        pool.counted.notify_one();
+        pool.increments_stored.notify_one();
     }
     match committed {
-        Err(error) if mode == Mode::Read => Err(before_commit(Failure::Postgres(error))),
-        Err(error) => Err(during_commit(&error)),
+        Err(error) if mode == Mode::Read => Err(classify_before_commit(Failure::Postgres(error))),
+        Err(error) => Err(classify_commit_error(&error)),
         // Perhaps it was another transaction's commit; to ask again does no harm.
         Ok(()) if mode.writes() && pool.unreplicated() != unreplicated => {
             let text = "the commit is stored, but the standby has not confirmed it";
-            Err(End::Fault(Fault::new(text)))
+            Err(AttemptError::Unavailable(DatabaseError::new(text)))
         }
         Ok(()) => Ok(value),
     }
@@ -207,14 +212,14 @@ async fn try_once<T>(
 
 /// Begins and works; an error is of the beginning. Answers come in the order of what was asked, and this one is looked
 /// at first, so that nothing that follows from an answer is done before it is known that the transaction has begun.
-async fn begin_and_work<T>(
+async fn begin_and_run<T>(
     tx: &Tx,
     mode: Mode,
     options: &PostgresOptions,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<Result<T, Failure>, tokio_postgres::Error> {
     let mut begin = Box::pin(tx.begin(mode, options));
-    if mode != Mode::WriteAfterReading {
+    if mode != Mode::PipelinedWrite {
         begin.await?;
         return Ok(work(tx).await);
     }
@@ -230,34 +235,36 @@ async fn begin_and_work<T>(
     .await
 }
 
-fn before_commit(failure: Failure) -> End {
+fn classify_before_commit(failure: Failure) -> AttemptError {
     match failure {
-        Failure::Store(error) => End::Told(error),
-        Failure::Overtaken => End::Overtaken,
-        Failure::Postgres(error) if gave_way(&error) || lost_connection(&error) => {
-            End::NothingStored(Fault::from(&error))
+        Failure::Store(error) => AttemptError::Final(error),
+        Failure::Conflict => AttemptError::Conflict,
+        Failure::Postgres(error)
+            if is_serialization_failure(&error) || is_connection_lost(&error) =>
+        {
+            AttemptError::Retryable(DatabaseError::from(&error))
         }
-        Failure::Postgres(error) => End::Fault(Fault::from(&error)),
+        Failure::Postgres(error) => AttemptError::Unavailable(DatabaseError::from(&error)),
     }
 }
 
-fn during_commit(error: &tokio_postgres::Error) -> End {
-    let fault = Fault::from(error);
-    if gave_way(error) {
-        return End::NothingStored(fault);
+fn classify_commit_error(error: &tokio_postgres::Error) -> AttemptError {
+    let fault = DatabaseError::from(error);
+    if is_serialization_failure(error) {
+        return AttemptError::Retryable(fault);
     }
     let refused = error
         .as_db_error()
         .is_some_and(|said| said.code().code().starts_with("23"));
-    End::Fault(if refused {
+    AttemptError::Unavailable(if refused {
         fault
     } else {
-        fault.within("whether the commit is stored is not known")
+        fault.with_context("whether the commit is stored is not known")
     })
 }
 
 /// Whether the database gave the transaction up for the sake of another one.
-fn gave_way(error: &tokio_postgres::Error) -> bool {
+fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
             SqlState::T_R_SERIALIZATION_FAILURE,
@@ -268,7 +275,7 @@ fn gave_way(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Whether the server takes no writes any more. The next connection may find the one that does.
-fn met_a_standby(failure: &Failure) -> bool {
+fn is_read_only_server(failure: &Failure) -> bool {
     let Failure::Postgres(error) = failure else {
         return false;
     };
@@ -276,9 +283,9 @@ fn met_a_standby(failure: &Failure) -> bool {
 }
 
 /// Whether the connection is lost, and with it the transaction.
-fn lost_connection(error: &tokio_postgres::Error) -> bool {
+fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
     if error.as_db_error().is_some() {
-        return is_ended(error);
+        return is_session_ended(error);
     }
     error.is_closed()
         || std::error::Error::source(error)
@@ -286,7 +293,7 @@ fn lost_connection(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Whether the server says that the session ends.
-fn is_ended(error: &tokio_postgres::Error) -> bool {
+fn is_session_ended(error: &tokio_postgres::Error) -> bool {
     // 57P: the server stops or ends the session; 08: the connection; 25P03: it was silent for too long.
     error.as_db_error().is_some_and(|said| {
         let code = said.code().code();
@@ -300,12 +307,12 @@ pub(crate) struct Tx {
     connection: Option<Object>,
     statement_cache: bool,
     /// A statement failed: the server undoes the whole transaction, whatever is said to it.
-    broken: AtomicBool,
+    failed: AtomicBool,
     /// Whose statement is sent next. Statements that wait together are sent in the order in which they were asked for,
     /// although one of them may have to be prepared first: rows are locked in that order.
     turn: Mutex<()>,
     /// Something was counted that is to be added to the roll-ups.
-    has_counted: AtomicBool,
+    has_increments: AtomicBool,
 }
 
 impl Tx {
@@ -313,15 +320,15 @@ impl Tx {
         Self {
             connection: Some(connection),
             statement_cache,
-            broken: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             turn: Mutex::new(()),
-            has_counted: AtomicBool::new(false),
+            has_increments: AtomicBool::new(false),
         }
     }
 
     /// Notes that it counted something that is to be added to the roll-ups.
-    pub(crate) fn note_counted(&self) {
-        self.has_counted.store(true, Ordering::Relaxed);
+    pub(crate) fn note_increments(&self) {
+        self.has_increments.store(true, Ordering::Relaxed);
     }
 
     fn connection(&self) -> &Object {
@@ -338,8 +345,8 @@ impl Tx {
     ) -> Result<(), tokio_postgres::Error> {
         let (kind, plans) = match mode {
             Mode::Read => ("isolation level repeatable read, read only", ""),
-            Mode::Write | Mode::WriteAfterReading => {
-                ("isolation level read committed, read write", SAME_PLAN)
+            Mode::Write | Mode::PipelinedWrite => {
+                ("isolation level read committed, read write", GENERIC_PLAN)
             }
         };
         let statement = options.statement_timeout.as_millis().max(1);
@@ -351,7 +358,7 @@ impl Tx {
                  set local synchronous_commit = on;
                  set local statement_timeout = {statement};
                  set local lock_timeout = {lock};
-                 set local idle_in_transaction_session_timeout = {statement}{BY_KEY}{plans}"
+                 set local idle_in_transaction_session_timeout = {statement}{INDEX_PLANS}{plans}"
             ))
             .await
     }
@@ -363,19 +370,19 @@ impl Tx {
         params: &[&dyn Param],
     ) -> Result<Vec<Row>, Failure> {
         let turn = self.turn.lock().await;
-        let rows = if let Some(kept) = self.kept_statement(sql, params).await? {
+        let rows = if let Some(kept) = self.cached_statement(sql, params).await? {
             let values = values(params);
-            sent(turn, Box::pin(self.connection().query(&kept, &values))).await
+            send_in_turn(turn, Box::pin(self.connection().query(&kept, &values))).await
         } else {
             let typed = typed(params);
-            sent(turn, Box::pin(self.connection().query_typed(sql, &typed))).await
+            send_in_turn(turn, Box::pin(self.connection().query_typed(sql, &typed))).await
         };
         self.checked(rows)
     }
 
     /// The one row that a statement always gives.
     pub(crate) async fn query_one(&self, sql: &str, params: &[&dyn Param]) -> Result<Row, Failure> {
-        let no_row = || Fault::new("a statement gave no row: a bug");
+        let no_row = || DatabaseError::new("a statement gave no row: a bug");
         let row = self.query_opt(sql, params).await?;
         row.ok_or_else(|| StoreError::unavailable("query_one", no_row()).into())
     }
@@ -393,18 +400,18 @@ impl Tx {
     /// The number of rows that a statement changed.
     pub(crate) async fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<u64, Failure> {
         let turn = self.turn.lock().await;
-        let rows = if let Some(kept) = self.kept_statement(sql, params).await? {
+        let rows = if let Some(kept) = self.cached_statement(sql, params).await? {
             let values = values(params);
-            sent(turn, Box::pin(self.connection().execute(&kept, &values))).await
+            send_in_turn(turn, Box::pin(self.connection().execute(&kept, &values))).await
         } else {
             let typed = typed(params);
-            sent(turn, Box::pin(self.connection().execute_typed(sql, &typed))).await
+            send_in_turn(turn, Box::pin(self.connection().execute_typed(sql, &typed))).await
         };
         self.checked(rows)
     }
 
     /// The statement, prepared; nothing where none are kept. Then it travels with its values, unnamed.
-    async fn kept_statement(
+    async fn cached_statement(
         &self,
         sql: &str,
         params: &[&dyn Param],
@@ -418,11 +425,11 @@ impl Tx {
     }
 
     fn checked<T>(&self, outcome: Result<T, tokio_postgres::Error>) -> Result<T, Failure> {
-        Ok(outcome.inspect_err(|_| self.broken.store(true, Ordering::Relaxed))?)
+        Ok(outcome.inspect_err(|_| self.failed.store(true, Ordering::Relaxed))?)
     }
 
-    fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 
     async fn commit(self) -> Result<(), tokio_postgres::Error> {
@@ -436,7 +443,7 @@ impl Tx {
         self.end(outcome.is_ok());
     }
 
-    fn give_up(self) {
+    fn discard(self) {
         self.end(false);
     }
 
@@ -470,7 +477,7 @@ impl Drop for Tx {
 }
 
 /// Waits for a statement, and lets the next one have its turn as soon as this one is sent, which the first poll does.
-async fn sent<T, F>(turn: MutexGuard<'_, ()>, mut statement: Pin<Box<F>>) -> T
+async fn send_in_turn<T, F>(turn: MutexGuard<'_, ()>, mut statement: Pin<Box<F>>) -> T
 where
     F: Future<Output = T>,
 {

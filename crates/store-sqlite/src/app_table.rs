@@ -1,8 +1,8 @@
 //! Apps, integrations and rates, as `recording` reads them.
 
-use crate::billing::find_any_app;
+use crate::billing::app_by_id;
 use crate::events::imported_rates;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use crate::{Failure, integrations};
 use rusqlite::params;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::AppTable;
 
-impl AppTable for Tables<'_> {
+impl AppTable for SqliteTables<'_> {
     async fn app(&self, app: AppId) -> Result<Option<App>, Failure> {
-        find_any_app(self.0, app)
+        app_by_id(self.0, app)
     }
 
     async fn app_ids(&self) -> Result<Vec<AppId>, Failure> {
@@ -30,11 +30,16 @@ impl AppTable for Tables<'_> {
         Ok(())
     }
 
-    async fn share_app(&self, _: AppId) -> Result<(), Failure> {
+    async fn lock_app_shared(&self, _: AppId) -> Result<(), Failure> {
         Ok(())
     }
 
-    async fn connect(&self, app: AppId, by: AppSecret, at: Timestamp) -> Result<(), Failure> {
+    async fn mark_provider_connected(
+        &self,
+        app: AppId,
+        by: AppSecret,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
         self.0
             .prepare_cached(
                 "insert into app_secrets (app_id, name, sealed, set_at) values (?1, ?2, x'', ?3)
@@ -45,7 +50,7 @@ impl AppTable for Tables<'_> {
     }
 
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {
-        Ok(integrations::touched(self.0, app)?.into())
+        Ok(integrations::find_configured(self.0, app)?.into())
     }
 
     async fn rates(&self, wanted: &[(Currency, Day)]) -> Result<ImportedRates, Failure> {

@@ -3,14 +3,14 @@
 use crate::rows::{
     APP_COLUMNS, app_secrets, find_app, insert_audit, page_start, read_row, require_app,
 };
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore, postbacks};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
-use tributary_domain::audit::Origin;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::audit::AuditContext;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -21,13 +21,13 @@ use tributary_recording::{AuditTable, ManagedAppTable, UniqueName};
 use tributary_store::records::{AppRow, AuditRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
-impl AuditTable for Tables<'_> {
+impl AuditTable for SqliteTables<'_> {
     async fn insert_audit(&self, row: &AuditRow) -> Result<(), Failure> {
         insert_audit(self.0, row)
     }
 }
 
-impl ManagedAppTable for Tables<'_> {
+impl ManagedAppTable for SqliteTables<'_> {
     async fn lock_managed_app(
         &self,
         organization: OrganizationId,
@@ -120,7 +120,7 @@ impl ManagedAppTable for Tables<'_> {
         &self,
         app: AppId,
         secret: AppSecret,
-        sealed: &Sealed,
+        sealed: &SealedSecret,
         at: Timestamp,
     ) -> Result<(), Failure> {
         self.0.execute(
@@ -168,12 +168,12 @@ impl Apps for SqliteStore {
         &self,
         caller: &Authorized<AppsWrite>,
         app: App,
-        secrets: Vec<(AppSecret, Sealed)>,
-        origin: Origin,
+        secrets: Vec<(AppSecret, SealedSecret)>,
+        origin: AuditContext,
     ) -> StoreResult<App> {
         let organization = caller.organization();
         self.write("create_app", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(create_app(&tables, organization, &app, &secrets, &origin))?;
             Ok(app)
         })
@@ -216,7 +216,7 @@ impl Apps for SqliteStore {
                 .collect::<Result<_, _>>()?;
             Ok(rows
                 .into_iter()
-                .map(AppRow::named)
+                .map(AppRow::read_name)
                 .collect::<Result<_, _>>()?)
         })
         .await
@@ -262,12 +262,12 @@ impl Apps for SqliteStore {
         app: AppId,
         change: AppChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<App> {
         let organization = caller.organization();
-        self.change("update_app", move |connection| {
+        self.write_invalidating("update_app", move |connection| {
             let of = (organization, app);
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(update_app(&tables, of, &change, &precondition, &origin))
         })
         .await
@@ -278,7 +278,7 @@ impl Apps for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
         secret: AppSecret,
-    ) -> StoreResult<Option<Sealed>> {
+    ) -> StoreResult<Option<SealedSecret>> {
         let organization = caller.organization();
         self.read("app_secret", move |connection| {
             require_app(connection, organization, app)?;
@@ -286,7 +286,7 @@ impl Apps for SqliteStore {
                 .prepare_cached("select sealed from app_secrets where app_id = ?1 and name = ?2")?
                 .query_row(params![app.as_bytes(), secret.as_str()], |row| row.get(0))
                 .optional()?;
-            Ok(sealed.map(Sealed::from_bytes))
+            Ok(sealed.map(SealedSecret::from_bytes))
         })
         .await
     }

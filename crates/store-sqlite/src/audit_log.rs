@@ -5,7 +5,7 @@ use crate::rows::{page_start, read_row};
 use async_trait::async_trait;
 use rusqlite::params;
 use tributary_domain::access::{AppsRead, Authorized};
-use tributary_domain::audit::Entry;
+use tributary_domain::audit::AuditEntry;
 use tributary_domain::vocabulary::id::{AppId, AuditId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -19,7 +19,7 @@ impl AuditLog for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: Option<AppId>,
         page: PageRequest,
-    ) -> StoreResult<Page<Entry>> {
+    ) -> StoreResult<Page<AuditEntry>> {
         let organization = caller.organization();
         self.read("audit_log", move |connection| {
             let narrowed = if app.is_some() {

@@ -4,8 +4,8 @@
 //! nothing is in it by half, and writers do not wait. The copy is an ordinary database, without gaps and without
 //! remains of what was deleted. The secret key may travel in it, in a row that the database itself never has.
 
-use crate::connection::{BUSY_WAIT, OpenError};
-use crate::{left_log, migrate, soundness};
+use crate::connection::{BUSY_WAIT, SqliteOpenError};
+use crate::{integrity, leftover_wal, migrate};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use tributary_store::migration::MigrationRefusal;
@@ -25,7 +25,7 @@ pub enum BackupError {
     Sqlite(#[from] rusqlite::Error),
     /// The database cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] SqliteOpenError),
     /// It is no database of ours.
     #[error("the file is no backup of Tributary")]
     NotOurs,
@@ -39,7 +39,7 @@ pub enum BackupError {
 
 /// What a sound backup holds.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Contents {
+pub struct BackupContents {
     /// The newest migration in it.
     pub schema: i64,
     /// The secret key, if it travels with it.
@@ -51,7 +51,7 @@ pub struct Contents {
 /// Copies a database into an empty file, beside a server that uses it. With a key, that is in the copy, too.
 pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(), BackupError> {
     // Not for reading only: whoever reads a log that nobody has open must be able to open it.
-    left_log::make_durable(database)?;
+    leftover_wal::make_durable(database)?;
     let from = open(database)?;
     let target = to.to_str().ok_or(BackupError::NotOurs)?;
     from.execute("vacuum into ?1", [target])?;
@@ -71,14 +71,14 @@ pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(),
 /// Removes the marker of an unclean stop that a database left behind which is not there any more. Otherwise the next
 /// database in its place would pass for one that was not closed.
 pub fn remove_stale_marker(database: &Path) -> std::io::Result<()> {
-    match std::fs::remove_file(soundness::marker_of(database)) {
+    match std::fs::remove_file(integrity::marker_path(database)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
 /// Reads all of a backup, and says what is in it.
-pub fn check(file: &Path) -> Result<Contents, BackupError> {
+pub fn check(file: &Path) -> Result<BackupContents, BackupError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     let ours: Result<bool, _> = connection.query_row(
@@ -103,13 +103,13 @@ pub fn check(file: &Path) -> Result<Contents, BackupError> {
     if found != SOUND {
         return Err(BackupError::Damaged(found));
     }
-    let schema = migrate::known(&connection)??;
+    let schema = migrate::newest_known(&connection)??;
     let row = |name: &str| {
         let question = "select value from instance where name = ?1";
         let answer = connection.query_row(question, [name], |row| row.get(0));
         answer.optional()
     };
-    Ok(Contents {
+    Ok(BackupContents {
         schema,
         secret_key: row(KEY_ROW)?,
         secret_check: row(CHECK_ROW)?,

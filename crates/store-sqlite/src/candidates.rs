@@ -3,16 +3,18 @@
 use crate::Failure;
 use crate::clicks::{CLICK_COLUMNS, insert_click};
 use crate::links::LINK_COLUMNS;
-use crate::planned::find_click;
+use crate::outbox_table::find_click;
 use crate::rows::read_row;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
 use tributary_domain::click::{Click, StoredClick};
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
+use tributary_domain::install::{
+    ADVERTISING_CANDIDATES_MAX, CandidateClicks, CandidateQuery, ConfigureCommand,
+};
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::ClickTable;
@@ -20,9 +22,9 @@ use tributary_store::records::{ClickRow, ERASED_CLICK, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 
 /// A click, and who has taken it.
-type Taken = (ClickRow, Option<String>);
+type ClaimedClickRow = (ClickRow, Option<String>);
 
-fn taken_row(row: &Row<'_>) -> rusqlite::Result<Taken> {
+fn read_claimed_click(row: &Row<'_>) -> rusqlite::Result<ClaimedClickRow> {
     // Behind the columns of a click.
     Ok((read_row::<ClickRow>(row)?, row.get("taken_by")?))
 }
@@ -32,12 +34,19 @@ static BY_ID: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Finds the clicks that a decision needs.
-fn find(connection: &Connection, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
-    let mut found = Found::default();
+fn find(
+    connection: &Connection,
+    command: &ConfigureCommand,
+    wanted: &CandidateQuery,
+) -> Result<CandidateClicks, Failure> {
+    let mut found = CandidateClicks::default();
     for click in &wanted.clicks {
         let row = connection
             .prepare_cached(&BY_ID)?
-            .query_row((command.app.as_bytes(), click.as_bytes()), taken_row)
+            .query_row(
+                (command.app.as_bytes(), click.as_bytes()),
+                read_claimed_click,
+            )
             .optional()?;
         if let Some(row) = row {
             found.clicks.push(candidate(connection, command, row)?);
@@ -80,7 +89,7 @@ fn find(connection: &Connection, command: &Configure, wanted: &LookFor) -> Resul
 /// The newest clicks that fit a condition, which ends in what comes first in their order.
 fn newest(
     connection: &Connection,
-    command: &Configure,
+    command: &ConfigureCommand,
     condition: &str,
     values: &[&dyn ToSql],
     limit: usize,
@@ -89,9 +98,9 @@ fn newest(
         "select {CLICK_COLUMNS}, taken_by from clicks where {condition}
          clicked_at desc, click_id desc limit {limit}"
     );
-    let rows: Vec<Taken> = connection
+    let rows: Vec<ClaimedClickRow> = connection
         .prepare_cached(&sql)?
-        .query_map(params_from_iter(values), taken_row)?
+        .query_map(params_from_iter(values), read_claimed_click)?
         .collect::<Result<_, _>>()?;
     rows.into_iter()
         .map(|row| candidate(connection, command, row))
@@ -101,8 +110,8 @@ fn newest(
 /// A click with what its link tells the installed app. The link may be archived by now.
 fn candidate(
     connection: &Connection,
-    command: &Configure,
-    (row, taken_by): Taken,
+    command: &ConfigureCommand,
+    (row, taken_by): ClaimedClickRow,
 ) -> Result<Candidate, Failure> {
     let click = row.read()?;
     let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
@@ -115,14 +124,14 @@ fn candidate(
         .optional()?
         .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?
         .read()?;
-    let taken = command.finds_taken(taken_by.as_deref());
+    let taken = command.is_taken_by_other(taken_by.as_deref());
     Ok(Candidate::of(click, link, taken))
 }
 
 /// Other installs from an address a little while ago, by link.
 fn installs(
     connection: &Connection,
-    command: &Configure,
+    command: &ConfigureCommand,
     hashes: &[&[u8]],
 ) -> Result<Vec<(LinkId, u32)>, Failure> {
     let marks = vec!["?"; hashes.len()].join(", ");
@@ -133,7 +142,7 @@ fn installs(
          group by link_id order by link_id"
     );
     let environment = command.environment.as_str();
-    let from = begin(command.at);
+    let from = burst_window_start(command.at);
     let device = command.device.as_str();
     let mut values: Vec<&dyn ToSql> = vec![command.app.as_bytes(), &environment, &from, &device];
     values.extend(hashes.iter().map(|hash| hash as &dyn ToSql));
@@ -146,12 +155,12 @@ fn installs(
     Ok(counts)
 }
 
-fn begin(at: Timestamp) -> i64 {
+fn burst_window_start(at: Timestamp) -> i64 {
     let window = i64::try_from(INSTALL_BURST_WINDOW.as_millis()).unwrap_or(i64::MAX);
     at.as_millis() - window
 }
 
-impl ClickTable for Tables<'_> {
+impl ClickTable for SqliteTables<'_> {
     async fn insert_click(&self, click: &Click) -> Result<bool, Failure> {
         insert_click(self.0, click)
     }
@@ -160,7 +169,11 @@ impl ClickTable for Tables<'_> {
         find_click(self.0, app, click)
     }
 
-    async fn candidates(&self, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
+    async fn candidates(
+        &self,
+        command: &ConfigureCommand,
+        wanted: &CandidateQuery,
+    ) -> Result<CandidateClicks, Failure> {
         find(self.0, command, wanted)
     }
 
@@ -207,7 +220,7 @@ impl ClickTable for Tables<'_> {
         let mut found = Vec::new();
         for click in clicks {
             let key = (app.as_bytes(), click.as_bytes());
-            if let Some((row, taken_by)) = find.query_row(key, taken_row).optional()? {
+            if let Some((row, taken_by)) = find.query_row(key, read_claimed_click).optional()? {
                 found.push(StoredClick {
                     click: row.read()?,
                     taken_by: taken_by.map(DeviceKey::stored),

@@ -36,13 +36,13 @@ const TRUNCATION_INTERVAL: Duration = Duration::from_millis(500);
 const TRUNCATION_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// A handle to the thread that brings pages home.
-pub(crate) struct Carrier {
+pub(crate) struct CheckpointThread {
     due: SyncSender<()>,
     is_busy: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl Carrier {
+impl CheckpointThread {
     /// Starts the thread.
     pub(crate) fn start(
         path: &Path,
@@ -54,7 +54,7 @@ impl Carrier {
         let (busy, path) = (is_busy.clone(), path.to_owned());
         let thread = std::thread::Builder::new()
             .name("sqlite-carrier".to_owned())
-            .spawn(move || carry_when_due(&calls, &busy, &truncation, &lost, &path))?;
+            .spawn(move || run_checkpoints(&calls, &busy, &truncation, &lost, &path))?;
         Ok(Self {
             due,
             is_busy,
@@ -67,7 +67,7 @@ impl Carrier {
     }
 
     /// Has it done beside the writer; false when it cannot be.
-    fn call(&self) -> bool {
+    fn request_checkpoint(&self) -> bool {
         self.is_busy.store(true, Ordering::Release);
         let called = self.due.try_send(()).is_ok();
         if !called {
@@ -85,7 +85,7 @@ impl Carrier {
     }
 }
 
-fn carry_when_due(
+fn run_checkpoints(
     calls: &Receiver<()>,
     is_busy: &AtomicBool,
     truncation: &AtomicBool,
@@ -99,7 +99,7 @@ fn carry_when_due(
             Err(RecvTimeoutError::Disconnected) => return,
         };
         if is_called {
-            checkpoint(lost, path, carry);
+            checkpoint(lost, path, checkpoint_passively);
             is_busy.store(false, Ordering::Release);
         }
         if truncation.swap(false, Ordering::SeqCst)
@@ -118,8 +118,8 @@ fn checkpoint<T>(
     path: &Path,
     work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
 ) -> Option<T> {
-    let mut open = lost.turn();
-    if lost.found() {
+    let mut open = lost.lock();
+    if lost.any() {
         return None;
     }
     let done = match open.take() {
@@ -127,7 +127,7 @@ fn checkpoint<T>(
         None => connection::open_for_writing(path).inspect(keep_log_on_close),
     }
     .and_then(|connection| {
-        let value = work(&connection).inspect_err(|error| lost.note(&connection, error))?;
+        let value = work(&connection).inspect_err(|error| lost.note_failure(&connection, error))?;
         Ok((connection, value))
     });
     match done {
@@ -154,7 +154,7 @@ pub(crate) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error>
 }
 
 /// Brings pages home until little is left.
-fn carry(connection: &Connection) -> Result<(), rusqlite::Error> {
+fn checkpoint_passively(connection: &Connection) -> Result<(), rusqlite::Error> {
     for _ in 0..ROUNDS_MAX {
         let (pages, carried): (i64, i64) = connection
             .prepare_cached("pragma wal_checkpoint(passive)")?
@@ -170,9 +170,9 @@ fn carry(connection: &Connection) -> Result<(), rusqlite::Error> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// There is no need yet.
-    Waiting,
+    Idle,
     /// The thread is at it.
-    Carrying,
+    Checkpointing,
 }
 
 /// When the log of a connection is due.
@@ -185,7 +185,7 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     /// Takes the matter out of `SQLite`'s hands.
-    pub(crate) fn of(connection: &mut Connection) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn watch(connection: &mut Connection) -> Result<Self, rusqlite::Error> {
         let pages = Arc::new(AtomicU32::new(0));
         let counted = pages.clone();
         connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
@@ -195,7 +195,7 @@ impl Checkpoints {
         Ok(Self {
             pages,
             due_at: LOG_PAGES_MAX,
-            stage: Stage::Waiting,
+            stage: Stage::Idle,
         })
     }
 
@@ -203,28 +203,28 @@ impl Checkpoints {
     pub(crate) fn after_commit(
         &mut self,
         connection: &Connection,
-        carrier: &Carrier,
+        carrier: &CheckpointThread,
         lost: &LostPages,
     ) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if carrier.is_busy() || (self.stage == Stage::Waiting && pages < self.due_at) {
+        if carrier.is_busy() || (self.stage == Stage::Idle && pages < self.due_at) {
             return;
         }
-        if self.stage == Stage::Waiting && carrier.call() {
-            self.stage = Stage::Carrying;
+        if self.stage == Stage::Idle && carrier.request_checkpoint() {
+            self.stage = Stage::Checkpointing;
             return;
         }
         // The thread may be truncating the log.
-        let Some(_turn) = lost.try_turn() else { return };
-        if lost.found() {
+        let Some(_turn) = lost.try_lock() else { return };
+        if lost.any() {
             return;
         }
-        self.stage = Stage::Waiting;
-        self.due_at = match begin_anew(connection) {
+        self.stage = Stage::Idle;
+        self.due_at = match restart_log(connection) {
             Ok(true) => LOG_PAGES_MAX,
             Ok(false) => pages.saturating_add(LOG_PAGES_MAX),
             Err(error) => {
-                lost.note(connection, &error);
+                lost.note_failure(connection, &error);
                 tracing::warn!(%error, pages, "the log could not begin anew");
                 pages.saturating_add(LOG_PAGES_MAX)
             }
@@ -233,7 +233,7 @@ impl Checkpoints {
 }
 
 /// Brings the rest home; whether the log begins anew.
-fn begin_anew(connection: &Connection) -> Result<bool, rusqlite::Error> {
+fn restart_log(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.busy_timeout(READERS_WAIT_MAX)?;
     let busy = connection
         .prepare_cached("pragma wal_checkpoint(restart)")?
@@ -247,19 +247,19 @@ mod tests {
     use super::*;
     use crate::connection::{open_for_reading, open_for_writing};
 
-    fn write(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &Carrier) {
+    fn write(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &CheckpointThread) {
         let sql = "insert into t values (zeroblob(1000000))";
         connection.execute(sql, ()).unwrap();
         settle(connection, checkpoints, carrier);
     }
 
     /// What the writer does after a batch, and once more when the thread is through.
-    fn settle(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &Carrier) {
+    fn settle(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &CheckpointThread) {
         checkpoints.after_commit(connection, carrier, &LostPages::default());
         while carrier.is_busy() {
             std::thread::yield_now();
         }
-        if checkpoints.stage == Stage::Carrying {
+        if checkpoints.stage == Stage::Checkpointing {
             checkpoints.after_commit(connection, carrier, &LostPages::default());
         }
     }
@@ -272,8 +272,8 @@ mod tests {
         connection
             .execute_batch("create table t (x blob) strict")
             .unwrap();
-        let mut checkpoints = Checkpoints::of(&mut connection).unwrap();
-        let carrier = Carrier::start(&path, Arc::default(), Arc::default()).unwrap();
+        let mut checkpoints = Checkpoints::watch(&mut connection).unwrap();
+        let carrier = CheckpointThread::start(&path, Arc::default(), Arc::default()).unwrap();
         let length = || {
             std::fs::metadata(folder.path().join("x.db-wal"))
                 .unwrap()

@@ -1,6 +1,6 @@
 //! Opening the file, and the settings that every promise rests on.
 
-use crate::left_log;
+use crate::leftover_wal;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
@@ -19,7 +19,7 @@ const WRITER_CACHE_KIB: i64 = 32 * 1024;
 
 /// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteOpenError {
     /// `SQLite` said no.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
@@ -33,7 +33,7 @@ pub enum OpenError {
     #[error("the database's log (-wal) cannot be written again: {0}")]
     Log(#[source] std::io::Error),
     /// The file is damaged.
-    #[error("the database is damaged: {0}. {instructions}", instructions = crate::soundness::INSTRUCTIONS)]
+    #[error("the database is damaged: {0}. {instructions}", instructions = crate::integrity::INSTRUCTIONS)]
     Damaged(String),
     /// The folder's names cannot be made durable.
     #[error("the folder of the database cannot be synced: {0}")]
@@ -46,10 +46,10 @@ pub enum OpenError {
     Thread(#[from] std::io::Error),
 }
 
-impl OpenError {
+impl SqliteOpenError {
     /// Whether trying again later may succeed without a change of this program's settings: the disk was full, another
     /// process held the database, or an I/O error occurred.
-    pub fn may_heal(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         use rusqlite::ErrorCode::{
             DatabaseBusy, DatabaseLocked, DiskFull, OutOfMemory, SystemIoFailure,
         };
@@ -70,37 +70,37 @@ impl OpenError {
 /// Makes the file, where there is none, for nobody but its owner; `SQLite` gives its log the same mode. An
 /// existing file is not even opened: to close it again would take the locks away that this process holds
 /// on it.
-fn make_private(path: &Path) -> Result<(), OpenError> {
+fn make_private(path: &Path) -> Result<(), SqliteOpenError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(OpenError::File(error))
+            Err(SqliteOpenError::File(error))
         }
         _ => Ok(()),
     }
 }
 
 /// The one connection that writes.
-pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, SqliteOpenError> {
     make_private(path)?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_WAIT)?;
     let mode: String = connection.query_row("pragma journal_mode = wal", (), |row| row.get(0))?;
     if mode != "wal" {
-        return Err(OpenError::Setting("journal_mode=WAL"));
+        return Err(SqliteOpenError::Setting("journal_mode=WAL"));
     }
     // With NORMAL a power cut undoes commits that were already acknowledged.
     connection.pragma_update(None, "synchronous", "full")?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     if synchronous != 2 {
-        return Err(OpenError::Setting("synchronous=FULL"));
+        return Err(SqliteOpenError::Setting("synchronous=FULL"));
     }
     // The first read creates the log.
     connection.query_row("select count(*) from sqlite_schema", (), |_| Ok(()))?;
-    left_log::sync_folder(path).map_err(OpenError::Folder)?;
+    leftover_wal::sync_folder(path).map_err(SqliteOpenError::Folder)?;
     keep_plans(&connection)?;
     // Deleted rows are overwritten with zeros: what was erased must not stay in free space.
     connection.pragma_update(None, "secure_delete", true)?;
@@ -112,7 +112,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
 }
 
 /// A connection that cannot write, whatever it is told.
-pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, SqliteOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT)?;
@@ -123,7 +123,7 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
 
 /// A statement keeps its plan, whatever values it is given. Otherwise one that compares a column with a value is
 /// planned anew for every other value, which cost a quarter of what settling a subscription costs.
-fn keep_plans(connection: &Connection) -> Result<(), OpenError> {
+fn keep_plans(connection: &Connection) -> Result<(), SqliteOpenError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
@@ -182,6 +182,6 @@ mod tests {
     fn a_file_in_a_folder_that_is_not_there_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let refused = open_for_writing(&folder.path().join("none").join("x.db"));
-        assert!(matches!(refused, Err(OpenError::File(_))));
+        assert!(matches!(refused, Err(SqliteOpenError::File(_))));
     }
 }

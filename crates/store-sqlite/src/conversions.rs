@@ -3,40 +3,40 @@
 use crate::events::{EVENT_COLUMNS, read_event};
 use crate::links::LINK_COLUMNS;
 use crate::rows::read_row;
-use crate::{Failure, devices, planned};
+use crate::{Failure, devices, outbox_table};
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::Conversion;
-use tributary_domain::install::Known;
+use tributary_domain::install::DeviceState;
 use tributary_domain::link::Link;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_store::records::LinkRow;
-use tributary_store::{Gathered, PendingDelivery, QueueRef};
+use tributary_store::{GatheredDelivery, PendingDelivery, QueueRef};
 
 pub(crate) fn gather(
     connection: &Connection,
     queue: QueueRef,
     pending: PendingDelivery,
-) -> Result<Gathered, Failure> {
+) -> Result<GatheredDelivery, Failure> {
     let Some(event) = find_event(connection, queue.app, pending.event)? else {
-        return Ok(Gathered {
+        return Ok(GatheredDelivery {
             pending,
             conversion: None,
             link: None,
         });
     };
     let click = match event.credit.as_ref().and_then(|credit| credit.click) {
-        Some(click) => planned::find_click(connection, queue.app, click)?,
+        Some(click) => outbox_table::find_click(connection, queue.app, click)?,
         None => None,
     };
     let link = find_link(connection, &event)?;
     let known = match &event.device {
-        Some(device) => devices::find_known(connection, queue.app, event.environment, device)?,
-        None => Known::default(),
+        Some(device) => devices::find_state(connection, queue.app, event.environment, device)?,
+        None => DeviceState::default(),
     };
     let conversion = Conversion::new(&pending, event, click, known);
-    Ok(Gathered {
+    Ok(GatheredDelivery {
         pending,
         conversion: Some(conversion),
         link,

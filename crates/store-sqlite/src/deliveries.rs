@@ -2,12 +2,12 @@
 
 use crate::conversions::find_event;
 use crate::rows::{page_start, read_row, require_app};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore, events, queues, skipped};
 use async_trait::async_trait;
 use rusqlite::{Connection, ToSql, params_from_iter};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
 use tributary_domain::integration::{Integration, Network};
@@ -20,7 +20,7 @@ use tributary_recording::admin::{
     integration_health, resume_integration, retry_deliveries, retry_delivery,
 };
 use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
-use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, StoreResult};
+use tributary_store::{Deliveries, DeliveryWithEvent, IntegrationHealth, QueueRef, StoreResult};
 
 /// What a filter asks for, as SQL that both tables understand.
 struct Conditions {
@@ -45,8 +45,8 @@ fn conditions(
         sql.push_str(" and delivery_id < ?");
         values.push(DeliveryId::first_at(until).as_bytes().to_vec());
     }
-    if let Some(given) = &filter.given_id {
-        let ids = events::ids_of(connection, app, Environment::Live.as_str(), given)?;
+    if let Some(given) = &filter.external_id {
+        let ids = events::find_event_ids(connection, app, Environment::Live.as_str(), given)?;
         let events = ids.iter().filter_map(|id| <[u8; 16]>::try_from(&**id).ok());
         let ids: Vec<Vec<u8>> = events
             .flat_map(|event| delivery_ids(EventId::from_bytes(event)))
@@ -95,8 +95,8 @@ impl Conditions {
                     app: delivery.app,
                     network: delivery.network,
                 };
-                let state = queues::find(connection, queue)?;
-                delivery.wait_for(&state.unwrap_or_default());
+                let state = queues::find_state(connection, queue)?;
+                delivery.apply_queue_delay(&state.unwrap_or_default());
                 Ok(delivery)
             })
             .collect()
@@ -159,8 +159,8 @@ pub(crate) fn find(
     Ok(found)
 }
 
-fn with_event(connection: &Connection, delivery: Delivery) -> Result<DeliveryOf, Failure> {
-    Ok(DeliveryOf {
+fn with_event(connection: &Connection, delivery: Delivery) -> Result<DeliveryWithEvent, Failure> {
+    Ok(DeliveryWithEvent {
         event: find_event(connection, delivery.app, delivery.event)?,
         delivery,
     })
@@ -170,7 +170,7 @@ pub(crate) fn find_one(
     connection: &Connection,
     app: AppId,
     id: DeliveryId,
-) -> Result<DeliveryOf, Failure> {
+) -> Result<DeliveryWithEvent, Failure> {
     let conditions = Conditions {
         sql: "app_id = ? and delivery_id = ?".to_owned(),
         values: vec![app.as_bytes().to_vec(), id.as_bytes().to_vec()],
@@ -210,7 +210,7 @@ impl Deliveries for SqliteStore {
         app: AppId,
         filter: DeliveryFilter,
         page: PageRequest,
-    ) -> StoreResult<Page<DeliveryOf>> {
+    ) -> StoreResult<Page<DeliveryWithEvent>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("deliveries", move |connection| {
             require_app(connection, organization, app)?;
@@ -233,7 +233,7 @@ impl Deliveries for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
         delivery: DeliveryId,
-    ) -> StoreResult<DeliveryOf> {
+    ) -> StoreResult<DeliveryWithEvent> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("delivery", move |connection| {
             require_app(connection, organization, app)?;
@@ -257,11 +257,11 @@ impl Deliveries for SqliteStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         delivery: DeliveryId,
-        origin: Origin,
-    ) -> StoreResult<DeliveryOf> {
+        origin: AuditContext,
+    ) -> StoreResult<DeliveryWithEvent> {
         let of = (caller.organization(), app);
         self.write("retry_delivery", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(retry_delivery(&tables, of, delivery, &origin))
         })
         .await
@@ -272,11 +272,11 @@ impl Deliveries for SqliteStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         filter: DeliveryFilter,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<u64> {
         let of = (caller.organization(), app);
         self.write("retry_deliveries", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(retry_deliveries(&tables, of, &filter, &origin))
         })
         .await
@@ -287,12 +287,12 @@ impl Deliveries for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
         now: Timestamp,
-    ) -> StoreResult<Vec<(Network, Health)>> {
+    ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let organization = caller.organization();
         self.read("integration_health", move |connection| {
             require_app(connection, organization, app)?;
             let counts = skipped::find(connection, app, now)?;
-            let mut all = run(integration_health(&Tables(connection), app, now))?;
+            let mut all = run(integration_health(&SqliteTables(connection), app, now))?;
             for (network, health) in &mut all {
                 health.skipped = counts.of(*network);
             }
@@ -307,12 +307,12 @@ impl Deliveries for SqliteStore {
         app: AppId,
         network: Network,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("resume_integration", move |connection| {
             let of = (organization, QueueRef { app, network });
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(resume_integration(&tables, of, &precondition, &origin))
         })
         .await

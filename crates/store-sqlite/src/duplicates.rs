@@ -2,19 +2,19 @@
 
 use crate::Failure;
 use crate::events::{EVENT_COLUMNS, read_events};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_recording::SharedId;
-use tributary_recording::duplicates::verified;
+use tributary_recording::duplicates::find_verified_events;
 
 /// The event of a reserved key that belongs to a billing event. Those are found by their transactions.
-const BILLING: [u8; 16] = [0; 16];
+const BILLING_PLACEHOLDER: [u8; 16] = [0; 16];
 
 /// Reserves an id; false when it is taken already.
-fn take(
+fn reserve_key(
     connection: &Connection,
     (app, environment, id): SharedId<'_>,
     holder: &[u8; 16],
@@ -40,7 +40,7 @@ pub(crate) fn reserve(
     id: SharedId<'_>,
     event: EventId,
 ) -> Result<Vec<Event>, Failure> {
-    if take(connection, id, event.as_bytes())? {
+    if reserve_key(connection, id, event.as_bytes())? {
         return Ok(Vec::new());
     }
     let (app, environment, given_id) = id;
@@ -56,9 +56,9 @@ pub(crate) fn reserve(
             EventSource::Web.as_str(),
             given_id,
             event.as_bytes(),
-            BILLING
+            BILLING_PLACEHOLDER
         ])?;
-    let mut holders = run(verified(&Tables(connection), &[id]))?;
+    let mut holders = run(find_verified_events(&SqliteTables(connection), &[id]))?;
     Ok(holders.remove(&id).unwrap_or_default())
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn take_over(
             event.app.as_bytes(),
             event.environment.as_str(),
             event.source.as_str(),
-            event.given_id,
+            event.external_id,
             event.id.as_bytes(),
             fingerprint
         ])?;
@@ -86,7 +86,7 @@ pub(crate) fn take_over(
 }
 
 /// The event that has an id among those of a source. A reservation is not an event.
-pub(crate) fn of_source(
+pub(crate) fn find_by_source(
     connection: &Connection,
     (app, environment, id): SharedId<'_>,
     source: EventSource,
@@ -110,7 +110,7 @@ pub(crate) fn reserve_transactions(
     transactions: &BTreeSet<SharedId<'_>>,
 ) -> Result<(), Failure> {
     for transaction in transactions {
-        take(connection, *transaction, &BILLING)?;
+        reserve_key(connection, *transaction, &BILLING_PLACEHOLDER)?;
     }
     Ok(())
 }
@@ -120,7 +120,9 @@ mod tests {
     use crate::SqliteStore;
     use rusqlite::Connection;
     use std::sync::Arc;
-    use tributary_store::contract::billing_duplicates::{BEFORE_THE_UPGRADE, are_corrected, pairs};
+    use tributary_store::contract::billing_duplicates::{
+        UNDO_MATCHING_SQL, assert_pairs_corrected, store_pairs,
+    };
     use tributary_store::contract::fixtures::SharedStore;
 
     #[tokio::test]
@@ -130,12 +132,12 @@ mod tests {
         let opened = path.clone();
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
         let store: SharedStore = Arc::new(opened.unwrap().unwrap());
-        let one = pairs(&store).await;
+        let one = store_pairs(&store).await;
         let connection = Connection::open(&path).unwrap();
-        connection.execute_batch(BEFORE_THE_UPGRADE).unwrap();
+        connection.execute_batch(UNDO_MATCHING_SQL).unwrap();
         connection
             .execute_batch(include_str!("../migrations/0018_transactions.sql"))
             .unwrap();
-        are_corrected(&store, &one).await;
+        assert_pairs_corrected(&store, &one).await;
     }
 }

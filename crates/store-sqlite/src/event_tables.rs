@@ -6,25 +6,25 @@ use crate::events::{
     EVENT_COLUMNS, delete_event, find_events, insert_event, read_events, replace_event,
 };
 use crate::rows::read_row;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::{OptionalExtension, ToSql, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity, UserKey};
 use tributary_domain::erasure::Trace;
-use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
-use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::event::duplicate::{EventReplacement, VERIFIABLE_NAMES};
+use tributary_domain::event::{Credit, Event, EventSource, SELF_CREDITED_SOURCE};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
     Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, IdentityRow, TraceRow, skipped_to_json,
-    uncounted,
+    uncounted_reason,
 };
 
-impl EventTable for Tables<'_> {
+impl EventTable for SqliteTables<'_> {
     async fn events(
         &self,
         (app, environment): (AppId, Environment),
@@ -55,14 +55,14 @@ impl EventTable for Tables<'_> {
         delete_event(self.0, event)
     }
 
-    async fn events_by_given_id<'a>(
+    async fn events_by_external_id<'a>(
         &self,
         source: EventSource,
         ids: &[SharedId<'a>],
     ) -> Result<Vec<(SharedId<'a>, Event)>, Failure> {
         let mut found = Vec::new();
         for id in ids {
-            let event = duplicates::of_source(self.0, *id, source)?;
+            let event = duplicates::find_by_source(self.0, *id, source)?;
             found.extend(event.map(|event| (*id, event)));
         }
         Ok(found)
@@ -75,7 +75,7 @@ impl EventTable for Tables<'_> {
         duplicates::reserve_transactions(self.0, transactions)
     }
 
-    async fn events_with_twins(
+    async fn duplicate_candidates(
         &self,
         (app, environment): (AppId, Environment),
         span: (EventId, EventId),
@@ -120,7 +120,7 @@ impl EventTable for Tables<'_> {
             device.app.as_bytes(),
             device.environment.as_str(),
             device.key.as_str(),
-            CREDITED_TO_ITS_OWN_CLICK.as_str(),
+            SELF_CREDITED_SOURCE.as_str(),
             after,
             i64::try_from(limit).unwrap_or(i64::MAX)
         ];
@@ -144,7 +144,7 @@ impl EventTable for Tables<'_> {
                 columns.link_id,
                 columns.click_id,
                 columns.campaign,
-                CREDITED_TO_ITS_OWN_CLICK.as_str()
+                SELF_CREDITED_SOURCE.as_str()
             ])?;
         Ok(())
     }
@@ -287,7 +287,7 @@ impl EventTable for Tables<'_> {
                 event.app.as_bytes(),
                 event.environment.as_str(),
                 event.id.as_bytes(),
-                uncounted(event),
+                uncounted_reason(event),
                 event.first_payment
             ])?;
         }
@@ -297,7 +297,7 @@ impl EventTable for Tables<'_> {
 
 /// Events of a stretch of the log that fit a condition.
 fn between(
-    tables: &Tables<'_>,
+    tables: &SqliteTables<'_>,
     (app, environment): (AppId, Environment),
     (from, until): (EventId, EventId),
     limit: usize,
@@ -320,7 +320,7 @@ fn between(
 
 /// The traces of events that fit a condition.
 fn traces(
-    tables: &Tables<'_>,
+    tables: &SqliteTables<'_>,
     (app, environment): (AppId, Environment),
     condition: &str,
     value: &str,
@@ -335,7 +335,7 @@ fn traces(
     rows.map(|row| Ok(row?.read()?)).collect()
 }
 
-impl FirstPaymentTable for Tables<'_> {
+impl FirstPaymentTable for SqliteTables<'_> {
     async fn flagged_payments(&self, device: DeviceRef<'_>) -> Result<Vec<Event>, Failure> {
         payments(self, device, "first_payment = 1")
     }
@@ -349,12 +349,12 @@ impl FirstPaymentTable for Tables<'_> {
         Ok(payments(self, device, &earliest)?.pop())
     }
 
-    async fn write_first_payment_flags(&self, moved: &[Replacement]) -> Result<(), Failure> {
+    async fn write_first_payment_flags(&self, moved: &[EventReplacement]) -> Result<(), Failure> {
         let mut write = self.0.prepare_cached(
             "update events set first_payment = ?4
              where app_id = ?1 and environment = ?2 and event_id = ?3",
         )?;
-        for Replacement { after, .. } in moved {
+        for EventReplacement { after, .. } in moved {
             write.execute(params![
                 after.app.as_bytes(),
                 after.environment.as_str(),
@@ -404,7 +404,7 @@ impl FirstPaymentTable for Tables<'_> {
         Ok(())
     }
 
-    async fn vacate_first_payment(
+    async fn clear_first_payment(
         &self,
         device: DeviceRef<'_>,
         event: EventId,
@@ -447,7 +447,7 @@ impl FirstPaymentTable for Tables<'_> {
 
 /// Events of a device that fit a condition.
 fn payments(
-    tables: &Tables<'_>,
+    tables: &SqliteTables<'_>,
     device: DeviceRef<'_>,
     condition: &str,
 ) -> Result<Vec<Event>, Failure> {

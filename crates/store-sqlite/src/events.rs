@@ -1,8 +1,8 @@
 //! Events and the figures made of them.
 
-use crate::batch::Batch;
-use crate::rows::{Cells, page_start, require_app};
-use crate::{Failure, SqliteStore, devices, duplicates, planned, rates};
+use crate::rows::{SqliteRow, page_start, require_app};
+use crate::write_batch::WriteBatch;
+use crate::{Failure, SqliteStore, devices, duplicates, outbox_table, rates};
 use async_trait::async_trait;
 use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Params, Row, Statement, ToSql, params,
@@ -13,8 +13,8 @@ use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::sdk::{
-    Acceptance, Arrival, RecordedEvent, SdkChanges, SdkEvent, SdkFacts, SdkRequest, decide,
-    wanted_click,
+    Acceptance, RecordedSdkEvent, SdkChanges, SdkEvent, SdkFacts, SdkRequest, SdkRequestContext,
+    decide, planning_click,
 };
 use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventKey, EventSource};
 use tributary_domain::exchange::ImportedRates;
@@ -22,7 +22,7 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_store::records::{Campaigns, Columns, EventRow};
+use tributary_store::records::{CampaignCache, Columns, EventRow};
 use tributary_store::{EventPage, Events, StoreResult};
 
 /// Everything of `events`, in the order of an [`EventRow`].
@@ -30,7 +30,7 @@ pub(crate) const EVENT_COLUMNS: &str = EventRow::COLUMNS;
 
 /// The event that a row of [`EVENT_COLUMNS`] is.
 pub(crate) fn read_event(row: &Row<'_>) -> Result<Event, Failure> {
-    Ok(EventRow::from_row(&Cells(row), 0)?.read()?)
+    Ok(EventRow::from_row(&SqliteRow(row), 0)?.read()?)
 }
 
 /// The events of a query for [`EVENT_COLUMNS`].
@@ -38,8 +38,9 @@ pub(crate) fn read_events(
     statement: &mut Statement<'_>,
     values: impl Params,
 ) -> Result<Vec<Event>, Failure> {
-    let mut campaigns = Campaigns::default();
-    let read = |row: &Row<'_>| Ok(EventRow::from_row(&Cells(row), 0)?.read_with(&mut campaigns)?);
+    let mut campaigns = CampaignCache::default();
+    let read =
+        |row: &Row<'_>| Ok(EventRow::from_row(&SqliteRow(row), 0)?.read_cached(&mut campaigns)?);
     let rows = statement.query_and_then(values, read)?;
     rows.collect()
 }
@@ -54,7 +55,7 @@ fn claim_key(claim: &mut Statement<'_>, key: EventKey<'_>) -> Result<bool, Failu
         key.app.as_bytes(),
         key.environment.as_str(),
         key.source.as_str(),
-        key.given_id,
+        key.external_id,
         key.event.as_bytes(),
         key.fingerprint.map(|digest| digest.as_bytes().as_slice())
     ])?;
@@ -72,13 +73,13 @@ pub(crate) fn insert_event(connection: &Connection, event: &Event) -> Result<boo
 }
 
 /// As [`claim_key`], with the statement that the batch keeps.
-pub(crate) fn claim_in(batch: &Batch<'_>, key: EventKey<'_>) -> Result<bool, Failure> {
+pub(crate) fn claim_in(batch: &WriteBatch<'_>, key: EventKey<'_>) -> Result<bool, Failure> {
     let claim = |claim: &mut CachedStatement<'_>| claim_key(claim, key);
     batch.statements.key.with(batch.connection, CLAIM, claim)
 }
 
 /// Stores an event whose id was claimed, with the statement that the batch keeps.
-pub(crate) fn insert_in(batch: &Batch<'_>, event: &Event) -> Result<(), Failure> {
+pub(crate) fn insert_in(batch: &WriteBatch<'_>, event: &Event) -> Result<(), Failure> {
     let insert = |insert: &mut CachedStatement<'_>| insert_row(insert, event);
     batch
         .statements
@@ -103,7 +104,7 @@ pub(crate) fn delete_event(connection: &Connection, event: &Event) -> Result<(),
             app,
             environment,
             event.source.as_str(),
-            event.given_id
+            event.external_id
         ])?;
     Ok(())
 }
@@ -198,7 +199,7 @@ pub(crate) fn imported_rates(
 
 /// Finds what is known about a request, and claims and reserves its ids. What may be unreadable is read first: a request
 /// that fails after it has written undoes the whole batch.
-fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>, Failure> {
+fn gather<'r>(batch: &WriteBatch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>, Failure> {
     let connection = batch.connection;
     let DeviceRef {
         app,
@@ -206,10 +207,10 @@ fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>
         key,
     } = request.sender();
     let mut facts = SdkFacts::default();
-    let known = devices::find_known_in(batch, app, environment, key)?;
+    let known = devices::find_state_in(batch, app, environment, key)?;
     let integrations = batch.integrations(app)?;
-    if let Some(click) = wanted_click(&known, &integrations) {
-        let found = planned::find_click(connection, app, click)?;
+    if let Some(click) = planning_click(&known, &integrations) {
+        let found = outbox_table::find_click(connection, app, click)?;
         let found = found.map(|found| ((app, click), found));
         facts.clicks.extend(found);
     }
@@ -217,7 +218,7 @@ fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>
     facts.devices.insert(request.sender(), known);
     for claim in request.keys() {
         if claim_in(batch, claim)? {
-            let id = (claim.app, claim.environment, claim.given_id);
+            let id = (claim.app, claim.environment, claim.external_id);
             facts.new_ids.insert(id);
         }
     }
@@ -232,27 +233,27 @@ fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>
 }
 
 /// Writes changes whose ids are claimed.
-fn write(batch: &Batch<'_>, changes: &SdkChanges<'_>) -> Result<(), Failure> {
+fn write(batch: &WriteBatch<'_>, changes: &SdkChanges<'_>) -> Result<(), Failure> {
     let connection = batch.connection;
-    for RecordedEvent { event, planned } in &changes.recorded {
+    for RecordedSdkEvent { event, planned } in &changes.recorded {
         insert_in(batch, event)?;
-        planned::insert(connection, event, planned, event.received_at)?;
+        outbox_table::insert(connection, event, planned, event.received_at)?;
     }
     batch.count(|counted| changes.count(counted));
     for event in changes.first_payments() {
         devices::note_first_payment(connection, event)?;
     }
     for device in &changes.unsettled {
-        devices::settle_payer(batch, *device)?;
+        devices::settle_first_payment_in(batch, *device)?;
     }
     for (device, at) in &changes.seen {
-        devices::note_seen(connection, *device, *at)?;
+        devices::note_last_seen(connection, *device, *at)?;
     }
     Ok(())
 }
 
 /// Accepts a request. No event of it is ever refused, so there is nothing to undo.
-fn accept(batch: &Batch<'_>, request: &SdkRequest) -> Result<Vec<Acceptance>, Failure> {
+fn accept(batch: &WriteBatch<'_>, request: &SdkRequest) -> Result<Vec<Acceptance>, Failure> {
     let facts = gather(batch, request)?;
     let decisions = decide(std::slice::from_ref(request), &facts);
     write(batch, &decisions.changes)?;
@@ -263,10 +264,13 @@ fn accept(batch: &Batch<'_>, request: &SdkRequest) -> Result<Vec<Acceptance>, Fa
 impl Events for SqliteStore {
     async fn accept_sdk_events(
         &self,
-        arrival: Arrival,
+        arrival: SdkRequestContext,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        let request = SdkRequest { arrival, events };
+        let request = SdkRequest {
+            context: arrival,
+            events,
+        };
         self.write_decided("accept_sdk_events", move |batch| accept(batch, &request))
             .await
     }
@@ -307,9 +311,9 @@ impl Events for SqliteStore {
                 conditions.push("device_id = ?");
                 values.push(device);
             }
-            let ids = match &filter.given_id {
+            let ids = match &filter.external_id {
                 None => None,
-                Some(given) => Some(ids_of(connection, app, environment, given)?),
+                Some(given) => Some(find_event_ids(connection, app, environment, given)?),
             };
             let marks;
             if let Some(ids) = &ids {
@@ -349,7 +353,7 @@ impl Events for SqliteStore {
             }
             let rows = find_events(connection, &conditions, &values, page.limit.rows())?;
             let page = Page::from_rows(rows, page.limit);
-            Ok(EventPage::down_to(page, stopped_at))
+            Ok(EventPage::with_stop(page, stopped_at))
         })
         .await
     }
@@ -374,7 +378,7 @@ fn scan_end(
 }
 
 /// Our ids of the events that senders gave this id: at most one a source.
-pub(crate) fn ids_of(
+pub(crate) fn find_event_ids(
     connection: &Connection,
     app: AppId,
     environment: &str,
@@ -412,7 +416,7 @@ mod tests {
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
         let store: SharedStore = Arc::new(opened.unwrap().unwrap());
         let one = tenant(&store).await;
-        one.configured(one.configure("unreadable", 10)).await;
+        one.call_configure(one.configure("unreadable", 10)).await;
         let connection = Connection::open(&path).unwrap();
         let damage = "update devices set decision = 'damaged'";
         connection.execute(damage, ()).unwrap();

@@ -21,7 +21,10 @@ impl Instance for SqliteStore {
                 (),
                 |row| row.get(0),
             )?;
-            Ok(tributary_domain::keyring::same(&kept, &check_value))
+            Ok(tributary_domain::keyring::constant_time_eq(
+                &kept,
+                &check_value,
+            ))
         })
         .await
     }
@@ -61,23 +64,23 @@ impl Instance for SqliteStore {
             Ok(InstanceReport {
                 engine: format!("SQLite {}", rusqlite::version()),
                 schema,
-                newest: newest.map(Timestamp::from_millis),
-                clock: None,
-                concerns: Vec::new(),
+                newest_record_at: newest.map(Timestamp::from_millis),
+                server_time: None,
+                warnings: Vec::new(),
             })
         })
         .await
     }
 
-    fn changes(&self) -> u64 {
+    fn change_count(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 
     async fn close(&self) {
         // The readers first: the writer is then the last connection, and SQLite moves the log into the file and removes it.
-        self.check.stop();
+        self.integrity_check.stop();
         self.readers.close().await;
         self.writer.close().await;
-        self.check.end();
+        self.integrity_check.remove_marker();
     }
 }

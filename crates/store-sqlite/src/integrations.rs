@@ -1,12 +1,12 @@
 //! Integrations.
 
 use crate::rows::{read_row, require_app};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -15,7 +15,10 @@ use tributary_store::records::{Columns, IntegrationRow};
 use tributary_store::{Integrations, QueueRef, StoreResult};
 
 /// The integrations of an app that were ever touched, as planning needs them.
-pub(crate) fn touched(connection: &Connection, app: AppId) -> Result<Vec<Integration>, Failure> {
+pub(crate) fn find_configured(
+    connection: &Connection,
+    app: AppId,
+) -> Result<Vec<Integration>, Failure> {
     let rows = stored(connection, app)?.into_iter();
     Ok(rows.map(IntegrationRow::read).collect::<Result<_, _>>()?)
 }
@@ -94,12 +97,12 @@ impl Integrations for SqliteStore {
         network: Network,
         change: IntegrationChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("update_integration", move |connection| {
             let of = (organization, QueueRef { app, network });
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(update_integration(
                 &tables,
                 of,

@@ -1,36 +1,36 @@
 //! What the writer is handed: something to be done in a transaction, and answered once it lasts.
 
 use crate::Failure;
-use crate::batch::Batch;
+use crate::write_batch::WriteBatch;
 use tokio::sync::oneshot;
 use tracing::Span;
 use tributary_store::StoreError;
 
 /// How a job that fails is undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Undo {
+pub(crate) enum JobIsolation {
     /// Alone, whatever it has written by then.
-    Alone,
+    Savepoint,
     /// As alone, by work that adds what was counted: what the jobs before it counted is stored first.
-    AloneAfterCounts,
+    SavepointAfterIncrements,
     /// There is nothing to undo: what can be refused is refused before anything is written.
-    Nothing,
+    NoSavepoint,
 }
 
 /// Something to be done in a transaction and answered after its commit.
 pub(crate) trait Job: Send {
     /// How it is undone.
-    fn undo(&self) -> Undo;
+    fn isolation(&self) -> JobIsolation;
     /// Does it; false when its part must be undone.
-    fn run(&mut self, batch: &Batch<'_>) -> bool;
+    fn run(&mut self, batch: &WriteBatch<'_>) -> bool;
     /// Answers. `committed` false: whatever was done is gone.
     fn answer(self: Box<Self>, committed: bool);
 }
 
 /// A job and whoever waits for it.
-struct Task<T, F> {
+struct QueuedJob<T, F> {
     name: &'static str,
-    undo: Undo,
+    isolation: JobIsolation,
     work: Option<F>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -39,15 +39,15 @@ struct Task<T, F> {
 }
 
 /// A job, and where its answer will be.
-pub(crate) fn task<T: Send + 'static>(
+pub(crate) fn new_job<T: Send + 'static>(
     name: &'static str,
-    undo: Undo,
-    work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
+    undo: JobIsolation,
+    work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
 ) -> (Box<dyn Job>, oneshot::Receiver<Result<T, StoreError>>) {
     let (reply, answer) = oneshot::channel();
-    let task = Task {
+    let task = QueuedJob {
         name,
-        undo,
+        isolation: undo,
         work: Some(work),
         outcome: None,
         reply,
@@ -56,16 +56,16 @@ pub(crate) fn task<T: Send + 'static>(
     (Box::new(task), answer)
 }
 
-impl<T, F> Job for Task<T, F>
+impl<T, F> Job for QueuedJob<T, F>
 where
     T: Send,
-    F: FnOnce(&Batch<'_>) -> Result<T, Failure> + Send,
+    F: FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send,
 {
-    fn undo(&self) -> Undo {
-        self.undo
+    fn isolation(&self) -> JobIsolation {
+        self.isolation
     }
 
-    fn run(&mut self, batch: &Batch<'_>) -> bool {
+    fn run(&mut self, batch: &WriteBatch<'_>) -> bool {
         let Some(work) = self.work.take() else {
             return false;
         };

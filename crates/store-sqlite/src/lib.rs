@@ -6,29 +6,28 @@
 pub mod backup;
 pub mod metrics;
 
-mod batches;
 mod candidates;
 mod checkpoints;
 mod connection;
 mod conversions;
+mod integrity;
 mod job;
-mod left_log;
+mod leftover_wal;
 mod lost_pages;
 mod migrate;
-mod planned;
+mod outbox_table;
 mod queues;
 mod readers;
 mod rollups;
 mod rows;
-mod soundness;
 mod vacuum_once;
 mod writer;
+mod writer_thread;
 
 mod alerts;
 mod app_table;
 mod apps;
 mod audit_log;
-mod batch;
 mod billing;
 mod clicks;
 mod deliveries;
@@ -50,9 +49,9 @@ mod skipped;
 mod tables;
 mod tenants;
 mod web_events;
+mod write_batch;
 
-use batch::Batch;
-use left_log::Found;
+use leftover_wal::LeftoverWal;
 use readers::Readers;
 use rusqlite::Connection;
 use std::path::Path;
@@ -61,15 +60,16 @@ use std::time::Instant;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
 use tributary_store::StoreError;
+use write_batch::WriteBatch;
 use writer::Writer;
 
-pub use connection::OpenError;
+pub use connection::SqliteOpenError;
 
 /// The embedded storage.
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
-    check: soundness::Check,
+    integrity_check: integrity::IntegrityCheck,
     /// Changes of keys and apps, for whoever keeps what was read of them.
     changes: AtomicU64,
 }
@@ -77,48 +77,48 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, creates it when it does not exist, and brings its schema up to date. After an unclean stop the
     /// file is checked.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_checked(path, soundness::CHECKED_BEFORE_SERVING_BYTES_MAX)
+    pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
+        Self::open_checked(path, integrity::STARTUP_CHECK_BYTES_MAX)
     }
 
     /// As [`Self::open`]; files of more than `before_max` bytes are checked beside serving.
-    fn open_checked(path: &Path, before_max: u64) -> Result<Self, OpenError> {
+    fn open_checked(path: &Path, before_max: u64) -> Result<Self, SqliteOpenError> {
         Self::try_open(path, before_max).map_err(|error| match error {
-            OpenError::Sqlite(error) if soundness::is_damage(&error) => {
-                OpenError::Damaged(error.to_string())
+            SqliteOpenError::Sqlite(error) if integrity::is_corruption(&error) => {
+                SqliteOpenError::Damaged(error.to_string())
             }
             other => other,
         })
     }
 
-    fn try_open(path: &Path, before_max: u64) -> Result<Self, OpenError> {
+    fn try_open(path: &Path, before_max: u64) -> Result<Self, SqliteOpenError> {
         let is_new = std::fs::metadata(path).map_or(true, |file| file.len() == 0);
         let found = if is_new {
-            Found::NoLog
+            LeftoverWal::Absent
         } else {
-            left_log::make_durable(path)?
+            leftover_wal::make_durable(path)?
         };
         let mut connection = connection::open_for_writing(path)?;
-        let check = soundness::Check::begin(path, found, &connection, before_max)?;
+        let check = integrity::IntegrityCheck::start(path, found, &connection, before_max)?;
         migrate::migrate(&mut connection)?;
         vacuum_once::run(&connection, path, is_new)?;
         let readers = Readers::open(path)?;
         Ok(Self {
             writer: Writer::start(connection, path, readers.clone(), check.soundness.clone())?,
             readers,
-            check,
+            integrity_check: check,
             changes: AtomicU64::new(0),
         })
     }
 
     /// Opens a copy that no process writes to, and writes nothing itself: every change is answered as unavailable.
     #[cfg(test)]
-    fn open_read_only(path: &Path) -> Result<Self, OpenError> {
-        let check = soundness::Check::none(path);
+    fn open_read_only(path: &Path) -> Result<Self, SqliteOpenError> {
+        let check = integrity::IntegrityCheck::disabled(path);
         Ok(Self {
             writer: Writer::closed(check.soundness.clone()),
             readers: Readers::open_copy(path)?,
-            check,
+            integrity_check: check,
             changes: AtomicU64::new(0),
         })
     }
@@ -132,13 +132,13 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let outcome = self.writer.run(name, work).await;
-        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
     }
 
     /// As [`Self::write`], for a change of a key or an app. It counts whatever became of it: a commit whose answer
     /// was lost is one all the same.
-    async fn change<T: Send + 'static>(
+    async fn write_invalidating<T: Send + 'static>(
         &self,
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -157,7 +157,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let outcome = self.writer.run_counted(name, work).await;
-        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
     }
 
@@ -165,11 +165,11 @@ impl SqliteStore {
     async fn write_decided<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
-        let outcome = self.writer.run_decided(name, work).await;
-        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        let outcome = self.writer.run_without_savepoint(name, work).await;
+        tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
     }
 
@@ -181,7 +181,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let outcome = self.readers.run(name, work).await;
-        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
     }
 }
@@ -260,9 +260,11 @@ mod tests {
         reason = "a test asks how long it may take"
     )]
     async fn billing_histories_in_any_order() {
-        use tributary_store::contract::billing_orders::{CASES, CASES_VARIABLE, orders_are_alike};
+        use tributary_store::contract::billing_orders::{
+            CASES, CASES_VARIABLE, arrival_order_changes_nothing,
+        };
         let (store, _folder) = open().await;
         let asked = std::env::var(CASES_VARIABLE).ok();
-        orders_are_alike(&store, CASES, asked).await;
+        arrival_order_changes_nothing(&store, CASES, asked).await;
     }
 }

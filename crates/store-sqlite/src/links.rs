@@ -1,12 +1,12 @@
 //! Tracking links.
 
 use crate::rows::{page_start, read_row, require_app};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::link::{Link, LinkChange};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -20,7 +20,7 @@ use tributary_store::{Links, StoreResult};
 
 pub(crate) const LINK_COLUMNS: &str = LinkRow::COLUMNS;
 
-impl TrackingLinkTable for Tables<'_> {
+impl TrackingLinkTable for SqliteTables<'_> {
     async fn tracking_link(&self, app: AppId, link: LinkId) -> Result<Option<Link>, Failure> {
         let sql = format!(
             "select {LINK_COLUMNS} from links
@@ -109,11 +109,11 @@ impl Links for SqliteStore {
         &self,
         caller: &Authorized<AppsWrite>,
         link: Link,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("create_link", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(create_link(&tables, organization, &link, &origin))?;
             Ok(link)
         })
@@ -129,7 +129,7 @@ impl Links for SqliteStore {
         let organization = caller.organization();
         self.read("link", move |connection| {
             require_app(connection, organization, app)?;
-            let found = run(Tables(connection).tracking_link(app, link))?;
+            let found = run(SqliteTables(connection).tracking_link(app, link))?;
             Ok(found.ok_or(Refusal::LinkNotFound)?)
         })
         .await
@@ -172,11 +172,11 @@ impl Links for SqliteStore {
         link: LinkId,
         change: LinkChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("update_link", move |connection| {
-            let (tables, of) = (Tables(connection), (organization, app, link));
+            let (tables, of) = (SqliteTables(connection), (organization, app, link));
             run(update_link(&tables, of, &change, &precondition, &origin))
         })
         .await
@@ -188,11 +188,11 @@ impl Links for SqliteStore {
         app: AppId,
         link: LinkId,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("delete_link", move |connection| {
-            let (tables, of) = (Tables(connection), (organization, app, link));
+            let (tables, of) = (SqliteTables(connection), (organization, app, link));
             run(delete_link(&tables, of, &precondition, &origin))
         })
         .await

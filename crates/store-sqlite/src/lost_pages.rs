@@ -16,26 +16,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// Whether pages were lost, and the right to checkpoint.
 #[derive(Default)]
 pub(crate) struct LostPages {
-    found: AtomicBool,
+    lost: AtomicBool,
     /// The connection of the thread that checkpoints. It is locked during every checkpoint, so none begins
     /// between a failed sync and the note of it.
-    turn: Mutex<Option<Connection>>,
+    checkpointer: Mutex<Option<Connection>>,
 }
 
 impl LostPages {
     /// Whether a sync failed, so that nothing may be checkpointed.
-    pub(crate) fn found(&self) -> bool {
-        self.found.load(Ordering::SeqCst)
+    pub(crate) fn any(&self) -> bool {
+        self.lost.load(Ordering::SeqCst)
     }
 
     /// Waits for the right to checkpoint.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.checkpointer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The right to checkpoint, if no other thread has it.
-    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, Option<Connection>>> {
-        match self.turn.try_lock() {
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Option<Connection>>> {
+        match self.checkpointer.try_lock() {
             Ok(turn) => Some(turn),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -43,18 +45,18 @@ impl LostPages {
     }
 
     /// Looks at why a checkpoint on this connection failed. Call it while the turn is held.
-    pub(crate) fn note(&self, connection: &Connection, error: &rusqlite::Error) {
+    pub(crate) fn note_failure(&self, connection: &Connection, error: &rusqlite::Error) {
         let code = error.sqlite_error().map(|error| error.extended_code);
         if code == Some(ffi::SQLITE_IOERR_FSYNC) {
             tracing::error!(%error, "a checkpoint could not be synced; the log is kept until it can be copied again");
-            self.found.store(true, Ordering::SeqCst);
+            self.lost.store(true, Ordering::SeqCst);
             keep_log_on_close(connection);
         }
     }
 
     /// Every connection was closed: the whole log is copied again.
-    pub(crate) fn forget(&self) {
-        self.found.store(false, Ordering::SeqCst);
+    pub(crate) fn clear(&self) {
+        self.lost.store(false, Ordering::SeqCst);
     }
 }
 

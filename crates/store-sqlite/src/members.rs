@@ -1,13 +1,13 @@
 //! The people of an organization.
 
 use crate::rows::read_row;
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -29,7 +29,7 @@ fn find_members(
     rows.map(|row| Ok(row?.read()?)).collect()
 }
 
-impl MemberTable for Tables<'_> {
+impl MemberTable for SqliteTables<'_> {
     async fn lock_members(&self, organization: OrganizationId) -> Result<Vec<User>, Failure> {
         find_members(self.0, organization)
     }
@@ -86,12 +86,12 @@ impl Members for SqliteStore {
         caller: &Authorized<MembersWrite>,
         member: UserId,
         role: Role,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<User> {
         let organization = caller.organization();
         self.write("change_member_role", move |connection| {
             run(change_member_role(
-                &Tables(connection),
+                &SqliteTables(connection),
                 organization,
                 member,
                 role,
@@ -105,12 +105,12 @@ impl Members for SqliteStore {
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("remove_member", move |connection| {
             run(remove_member(
-                &Tables(connection),
+                &SqliteTables(connection),
                 organization,
                 member,
                 &origin,
@@ -149,12 +149,12 @@ impl Members for SqliteStore {
         &self,
         caller: &Authorized<MembersWrite>,
         invitation: Digest,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("withdraw_invitation", move |connection| {
             run(withdraw_invitation(
-                &Tables(connection),
+                &SqliteTables(connection),
                 organization,
                 invitation,
                 &origin,

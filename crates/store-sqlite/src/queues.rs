@@ -1,7 +1,7 @@
 //! How the queues of integrations stand, and who holds them.
 
-use crate::rows::{Cells, read_row};
-use crate::tables::Tables;
+use crate::rows::{SqliteRow, read_row};
+use crate::tables::SqliteTables;
 use crate::{Failure, alerts, integrations};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::IntegrationTable;
-use tributary_store::records::{Columns, EndCounts, QueueRow, whole};
+use tributary_store::records::{Columns, QueueRow, TerminalCounts, count_to_u64};
 use tributary_store::{LeaseId, QueueRef, StoreError};
 
-impl IntegrationTable for Tables<'_> {
+impl IntegrationTable for SqliteTables<'_> {
     async fn write_integration(&self, integration: &Integration) -> Result<(), Failure> {
         integrations::write(self.0, integration)
     }
@@ -24,7 +24,7 @@ impl IntegrationTable for Tables<'_> {
         &self,
         queue: QueueRef,
     ) -> Result<Option<IntegrationVersion>, Failure> {
-        version(self.0, queue)
+        find_version(self.0, queue)
     }
 
     async fn queue_states(&self, app: AppId) -> Result<BTreeMap<Network, QueueState>, Failure> {
@@ -44,11 +44,11 @@ impl IntegrationTable for Tables<'_> {
     }
 
     async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Failure> {
-        find(self.0, queue)
+        find_state(self.0, queue)
     }
 
     async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
-        is_held(self.0, queue, lease)
+        holds_lease(self.0, queue, lease)
     }
 
     async fn take_queue(
@@ -83,7 +83,7 @@ impl IntegrationTable for Tables<'_> {
         Ok(taken.map(QueueRow::read))
     }
 
-    async fn rest_queue(
+    async fn postpone_queue(
         &self,
         queue: QueueRef,
         now: Timestamp,
@@ -140,32 +140,35 @@ impl IntegrationTable for Tables<'_> {
         Ok(())
     }
 
-    async fn waiting_deliveries(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {
+    async fn pending_delivery_counts(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {
         let mut count = self
             .0
             .prepare_cached("select count(*) from outbox where app_id = ?1 and network = ?2")?;
         let mut counts = BTreeMap::new();
         for network in Network::ALL {
             let key = (app.as_bytes(), network.as_str());
-            counts.insert(network, whole(count.query_row(key, |row| row.get(0))?));
+            counts.insert(
+                network,
+                count_to_u64(count.query_row(key, |row| row.get(0))?),
+            );
         }
         Ok(counts)
     }
 
-    async fn ended_since(
+    async fn terminal_counts_since(
         &self,
         app: AppId,
         hour: i64,
-    ) -> Result<BTreeMap<Network, EndCounts>, Failure> {
+    ) -> Result<BTreeMap<Network, TerminalCounts>, Failure> {
         let sql = format!(
             "select {} from delivery_hours where app_id = ?1 and network = ?2 and hour >= ?3",
-            EndCounts::sums()
+            TerminalCounts::summed_columns()
         );
         let mut find = self.0.prepare_cached(&sql)?;
         let mut ended = BTreeMap::new();
         for network in Network::ALL {
             let key = (app.as_bytes(), network.as_str(), hour);
-            let counts = find.query_row(key, |row| EndCounts::from_row(&Cells(row), 0))?;
+            let counts = find.query_row(key, |row| TerminalCounts::from_row(&SqliteRow(row), 0))?;
             ended.insert(network, counts);
         }
         Ok(ended)
@@ -181,7 +184,7 @@ fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
 }
 
 /// The state of a queue, if it is stored.
-pub(crate) fn find(
+pub(crate) fn find_state(
     connection: &Connection,
     queue: QueueRef,
 ) -> Result<Option<QueueState>, Failure> {
@@ -200,7 +203,7 @@ pub(crate) fn find(
 }
 
 /// Returns the version of the integration that a queue belongs to.
-pub(crate) fn version(
+pub(crate) fn find_version(
     connection: &Connection,
     queue: QueueRef,
 ) -> Result<Option<IntegrationVersion>, Failure> {
@@ -222,7 +225,7 @@ pub(crate) fn version(
 }
 
 /// Holds a queue until then, if it is held by this lease; false when it is not.
-pub(crate) fn hold(
+pub(crate) fn renew_lease(
     connection: &Connection,
     queue: QueueRef,
     lease: LeaseId,
@@ -243,7 +246,7 @@ pub(crate) fn hold(
 }
 
 /// Whether a queue is held by this lease.
-pub(crate) fn is_held(
+pub(crate) fn holds_lease(
     connection: &Connection,
     queue: QueueRef,
     lease: LeaseId,
@@ -261,7 +264,7 @@ pub(crate) fn is_held(
 }
 
 /// Gives a queue back. The moment is kept: whose turn was longest ago is next.
-pub(crate) fn release(
+pub(crate) fn release_lease(
     connection: &Connection,
     queue: QueueRef,
     lease: LeaseId,

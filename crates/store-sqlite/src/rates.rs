@@ -3,7 +3,7 @@
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::exchange::{Question, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{Rate, RateBase, RateQuery, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -12,7 +12,7 @@ use tributary_store::{Rates, StoreError, StoreResult};
 /// The latest imported rate of a currency at or before a day.
 pub(crate) fn latest_rate(
     connection: &Connection,
-    question: Question,
+    question: RateQuery,
 ) -> Result<Option<Rate>, Failure> {
     let row: Option<(i32, String, i64, String)> = connection
         .prepare_cached(
@@ -68,7 +68,7 @@ impl Rates for SqliteStore {
         .await
     }
 
-    async fn latest_rates(&self, questions: Vec<Question>) -> StoreResult<Vec<Rate>> {
+    async fn latest_rates(&self, questions: Vec<RateQuery>) -> StoreResult<Vec<Rate>> {
         self.read("latest_rates", move |connection| {
             let found = questions
                 .iter()

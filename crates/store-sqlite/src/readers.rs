@@ -2,7 +2,7 @@
 //! writer, nor it for them.
 
 use crate::Failure;
-use crate::connection::{self, OpenError};
+use crate::connection::{self, SqliteOpenError};
 
 use rusqlite::Connection;
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tributary_store::StoreError;
-use tributary_store::share::{Share, Shares};
+use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
 
 /// Connections that read, by share. More than a few would only wait for each other.
-const SHARES: Shares = Shares {
+const SHARES: ConnectionShares = ConnectionShares {
     public: 2,
     worker: 1,
     report: 2,
@@ -36,13 +36,13 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         Self::open_each(|| connection::open_for_reading(path))
     }
 
     /// As [`Self::open`], for a copy that no process writes to.
     #[cfg(test)]
-    pub(crate) fn open_copy(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open_copy(path: &Path) -> Result<Self, SqliteOpenError> {
         use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let uri = format!("file:{}?immutable=1", path.display());
@@ -50,8 +50,8 @@ impl Readers {
     }
 
     fn open_each(
-        connection: impl Fn() -> Result<Connection, OpenError>,
-    ) -> Result<Self, OpenError> {
+        connection: impl Fn() -> Result<Connection, SqliteOpenError>,
+    ) -> Result<Self, SqliteOpenError> {
         let idle = open_all(connection)?;
         Ok(Self {
             public: Arc::new(Semaphore::new(SHARES.public)),
@@ -61,11 +61,11 @@ impl Readers {
         })
     }
 
-    fn permits(&self, share: Share) -> &Arc<Semaphore> {
+    fn permits(&self, share: ConnectionShare) -> &Arc<Semaphore> {
         match share {
-            Share::Public => &self.public,
-            Share::Worker => &self.worker,
-            Share::Report => &self.report,
+            ConnectionShare::Public => &self.public,
+            ConnectionShare::Worker => &self.worker,
+            ConnectionShare::Report => &self.report,
         }
     }
 
@@ -74,7 +74,7 @@ impl Readers {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let permits = self.permits(Share::of(name)).clone();
+        let permits = self.permits(ConnectionShare::of(name)).clone();
         let permit = tokio::time::timeout(READER_WAIT_MAX, permits.acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             return Err(StoreError::unavailable(name, "no reader is free"));
@@ -89,7 +89,7 @@ impl Readers {
                 return Err(StoreError::unavailable(name, "the store is closed"));
             };
             // A panic is a bug in one question; the connection goes back all the same.
-            let attempt = || snapshot(&connection, work);
+            let attempt = || run_in_snapshot(&connection, work);
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt));
             lock().push(connection);
             let bug = |_| Err(StoreError::unavailable(name, "a panic").into());
@@ -103,7 +103,7 @@ impl Readers {
 
     /// Closes the connections until [`Closed::open_again`]. Those who want to read wait meanwhile; `None` when those who
     /// read already take too long.
-    pub(crate) fn close_for_now(&self, runtime: Option<&Handle>) -> Option<Closed> {
+    pub(crate) fn close_temporarily(&self, runtime: Option<&Handle>) -> Option<ClosedReaders> {
         let all = async {
             let mut all = Vec::new();
             for (permits, count) in self.shares() {
@@ -116,7 +116,7 @@ impl Readers {
         let permits = runtime?.block_on(waiting).ok()??;
         let idle = self.idle.clone();
         idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        Some(Closed {
+        Some(ClosedReaders {
             idle,
             _permits: permits,
         })
@@ -147,13 +147,13 @@ impl Readers {
 }
 
 /// Readers without connections. Dropping it lets those who wait go on.
-pub(crate) struct Closed {
+pub(crate) struct ClosedReaders {
     idle: Arc<Mutex<Vec<Connection>>>,
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl Closed {
-    pub(crate) fn open_again(self, path: &Path) -> Result<(), OpenError> {
+impl ClosedReaders {
+    pub(crate) fn reopen(self, path: &Path) -> Result<(), SqliteOpenError> {
         let opened = open_all(|| connection::open_for_reading(path))?;
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = opened;
         Ok(())
@@ -161,26 +161,26 @@ impl Closed {
 }
 
 fn open_all(
-    connection: impl Fn() -> Result<Connection, OpenError>,
-) -> Result<Vec<Connection>, OpenError> {
+    connection: impl Fn() -> Result<Connection, SqliteOpenError>,
+) -> Result<Vec<Connection>, SqliteOpenError> {
     (0..READERS).map(|_| connection()).collect()
 }
 
 /// Several statements of one read see one state. The statements around them are kept prepared: to parse them anew
 /// takes as long as a short read.
-fn snapshot<T>(
+fn run_in_snapshot<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     connection.prepare_cached("begin deferred")?.execute(())?;
-    let _ended = End(connection);
+    let _ended = SnapshotGuard(connection);
     work(connection)
 }
 
 /// Ends the snapshot, whatever became of the work. There is nothing to be undone in it.
-struct End<'a>(&'a Connection);
+struct SnapshotGuard<'a>(&'a Connection);
 
-impl Drop for End<'_> {
+impl Drop for SnapshotGuard<'_> {
     fn drop(&mut self) {
         let ended = self
             .0

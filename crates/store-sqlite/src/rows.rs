@@ -8,25 +8,25 @@ use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::StoreError;
-use tributary_store::records::{AppRow, AuditRow, Columns, StoredRow, Value};
+use tributary_store::records::{AppRow, AuditRow, ColumnValue, Columns, StoredRow};
 
 /// The columns of `apps`.
 pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
 
 /// The columns of a row, as the records read them.
-pub(crate) struct Cells<'a>(pub(crate) &'a Row<'a>);
+pub(crate) struct SqliteRow<'a>(pub(crate) &'a Row<'a>);
 
-impl StoredRow for Cells<'_> {
+impl StoredRow for SqliteRow<'_> {
     type Failure = rusqlite::Error;
 
-    fn value(&self, place: usize) -> rusqlite::Result<Value<'_>> {
+    fn value(&self, place: usize) -> rusqlite::Result<ColumnValue<'_>> {
         Ok(match self.0.get_ref(place)? {
-            ValueRef::Null => Value::Null,
-            ValueRef::Integer(number) => Value::Integer(number),
+            ValueRef::Null => ColumnValue::Null,
+            ValueRef::Integer(number) => ColumnValue::Integer(number),
             ValueRef::Text(text) => {
-                Value::Text(str::from_utf8(text).map_err(|_| self.unreadable(place))?)
+                ColumnValue::Text(str::from_utf8(text).map_err(|_| self.unreadable(place))?)
             }
-            ValueRef::Blob(bytes) => Value::Bytes(bytes),
+            ValueRef::Blob(bytes) => ColumnValue::Bytes(bytes),
             ValueRef::Real(_) => return Err(self.unreadable(place)),
         })
     }
@@ -42,7 +42,7 @@ impl StoredRow for Cells<'_> {
 
 /// Reads a record from the first columns of a row.
 pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row<'_>) -> rusqlite::Result<T> {
-    T::from_row(&Cells(row), 0)
+    T::from_row(&SqliteRow(row), 0)
 }
 
 /// The app of an organization.

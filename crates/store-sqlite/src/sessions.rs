@@ -5,13 +5,13 @@ use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::person::User;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{OrganizationRow, SessionRow, UserRow, audit_row};
-use tributary_store::{NewSession, Sessions, SignedIn, StoreResult};
+use tributary_store::{NewSession, Sessions, StoreResult, UserSession};
 
 fn find_user(connection: &Connection, user: UserId) -> Result<User, Failure> {
     let row = connection
@@ -51,7 +51,7 @@ fn insert_session(connection: &Connection, new: &NewSession) -> Result<(), Failu
 
 #[async_trait]
 impl Sessions for SqliteStore {
-    async fn begin_session(&self, new: NewSession, origin: Origin) -> StoreResult<()> {
+    async fn begin_session(&self, new: NewSession, origin: AuditContext) -> StoreResult<()> {
         self.write("begin_session", move |connection| {
             let user = find_user(connection, new.session.user)?;
             connection.execute(
@@ -66,7 +66,7 @@ impl Sessions for SqliteStore {
         .await
     }
 
-    async fn session(&self, digest: Digest) -> StoreResult<Option<SignedIn>> {
+    async fn session(&self, digest: Digest) -> StoreResult<Option<UserSession>> {
         self.read("session", move |connection| {
             let found = connection
                 .prepare_cached(
@@ -102,7 +102,7 @@ impl Sessions for SqliteStore {
             let Some((session, user, organization)) = found else {
                 return Ok(None);
             };
-            Ok(Some(SignedIn {
+            Ok(Some(UserSession {
                 session: session.read(),
                 user: user.read()?,
                 organization: organization.read()?,
@@ -137,7 +137,7 @@ impl Sessions for SqliteStore {
         &self,
         new: NewSession,
         password_hash: String,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         self.write("change_password", move |connection| {
             let user = find_user(connection, new.session.user)?;

@@ -1,13 +1,13 @@
 //! Conversion-value configurations.
 
 use crate::rows::{find_app, read_row, require_app};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::app::App;
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::device::{DeviceDocument, EventSum};
@@ -21,7 +21,7 @@ use tributary_recording::admin::{patch_skan, put_skan, skan_for_device};
 use tributary_store::records::{Columns, EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 use tributary_store::{SkanConfigurations, StoreResult};
 
-impl SkanTable for Tables<'_> {
+impl SkanTable for SqliteTables<'_> {
     async fn skan_configuration(&self, app: &App) -> Result<Configuration, Failure> {
         let sql = format!(
             "select {} from skan_configurations where app_id = ?1",
@@ -130,7 +130,7 @@ pub(crate) fn find_versions(connection: &Connection, app: &App) -> Result<Vec<Ve
         )?
         .query_map([app.id.as_bytes()], read_row::<SkanVersionRow>)?
         .collect::<Result<_, _>>()?;
-    let present = run(Tables(connection).skan_configuration(app))?;
+    let present = run(SqliteTables(connection).skan_configuration(app))?;
     Ok(SkanVersionRow::read_all(rows, app.id, &present)?)
 }
 
@@ -140,7 +140,7 @@ impl SkanConfigurations for SqliteStore {
         let organization = caller.organization();
         self.read("skan", move |connection| {
             let app = find_app(connection, organization, app)?;
-            run(Tables(connection).skan_configuration(&app))
+            run(SqliteTables(connection).skan_configuration(&app))
         })
         .await
     }
@@ -158,7 +158,7 @@ impl SkanConfigurations for SqliteStore {
                 environment,
                 key,
             });
-            run(skan_for_device(&Tables(connection), &app, device, at))
+            run(skan_for_device(&SqliteTables(connection), &app, device, at))
         })
         .await
     }
@@ -169,11 +169,11 @@ impl SkanConfigurations for SqliteStore {
         app: AppId,
         document: Document,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
         self.write("put_skan", move |connection| {
-            let (tables, of) = (Tables(connection), (organization, app));
+            let (tables, of) = (SqliteTables(connection), (organization, app));
             run(put_skan(&tables, of, &document, &precondition, &origin))
         })
         .await
@@ -186,11 +186,11 @@ impl SkanConfigurations for SqliteStore {
         enabled: Change<bool>,
         accept_test_signals: Change<bool>,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
         self.write("patch_skan", move |connection| {
-            let (tables, of) = (Tables(connection), (organization, app));
+            let (tables, of) = (SqliteTables(connection), (organization, app));
             let changes = (&enabled, &accept_test_signals);
             run(patch_skan(&tables, of, changes, &precondition, &origin))
         })

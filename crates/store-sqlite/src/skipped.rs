@@ -8,7 +8,7 @@ use tributary_domain::forwarding::skipped::{SKIPPED_SCANNED_MAX, SkippedCounts, 
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::skipped_from_text;
+use tributary_store::records::skipped_from_json_lossy;
 
 /// Events by their skipped networks. The primary key leads to the newest.
 pub(crate) const SKIPPED_EVENTS: &str = "select skipped, count(*) from (
@@ -47,7 +47,7 @@ pub(crate) fn find(
     while let Some(row) = rows.next()? {
         let (text, count): (Option<String>, _) = (row.get(0)?, count(row, 1)?);
         scanned += count;
-        counts.add_planned(&skipped_from_text(text.as_deref()), count);
+        counts.add_planned(&skipped_from_json_lossy(text.as_deref()), count);
     }
     counts.note_scanned(scanned);
     let mut scanned = 0;

@@ -6,20 +6,20 @@ use crate::Failure;
 use rusqlite::Connection;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use tributary_recording::{Engine, Overtaken};
+use tributary_recording::{Conflict, EngineTransaction};
 use tributary_store::StoreError;
 
 /// An open transaction.
-pub(crate) struct Tables<'a>(pub(crate) &'a Connection);
+pub(crate) struct SqliteTables<'a>(pub(crate) &'a Connection);
 
-impl Engine for Tables<'_> {
+impl EngineTransaction for SqliteTables<'_> {
     type Failure = Failure;
 }
 
-impl tributary_recording::Tables for Tables<'_> {}
+impl tributary_recording::Tables for SqliteTables<'_> {}
 
-impl From<Overtaken> for Failure {
-    fn from(_: Overtaken) -> Self {
+impl From<Conflict> for Failure {
+    fn from(_: Conflict) -> Self {
         Self::Store(StoreError::unavailable(
             "recording",
             "another writer was first: a bug",

@@ -1,28 +1,29 @@
 //! Organizations, people and keys.
 
 use crate::rows::read_row;
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore, refuse_duplicate};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TenantTable;
 use tributary_recording::admin::{
-    create_key, create_organization, create_setup_link, found, redeem_setup_link, revoke_key,
+    create_first_organization, create_key, create_organization, create_setup_link,
+    redeem_setup_link, revoke_key,
 };
 use tributary_store::records::{Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow};
 use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
 
 const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 
-impl TenantTable for Tables<'_> {
-    async fn note_foundation(&self, _: &Organization) -> Result<bool, Failure> {
+impl TenantTable for SqliteTables<'_> {
+    async fn mark_first_organization(&self, _: &Organization) -> Result<bool, Failure> {
         let mut find = self.0.prepare("select 1 from organizations limit 1")?;
         Ok(!find.exists(())?)
     }
@@ -131,7 +132,7 @@ impl TenantTable for Tables<'_> {
         Ok(())
     }
 
-    async fn use_up_link(&self, digest: Digest, at: Timestamp) -> Result<(), Failure> {
+    async fn mark_setup_link_used(&self, digest: Digest, at: Timestamp) -> Result<(), Failure> {
         self.0.execute(
             "update setup_links set used_at = ?2 where digest = ?1",
             params![digest.as_bytes(), at.as_millis()],
@@ -139,7 +140,7 @@ impl TenantTable for Tables<'_> {
         Ok(())
     }
 
-    async fn use_up_first_links(
+    async fn mark_first_owner_links_used(
         &self,
         organization: OrganizationId,
         at: Timestamp,
@@ -158,11 +159,11 @@ impl Tenants for SqliteStore {
     async fn create_organization(
         &self,
         organization: Organization,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         self.write("create_organization", move |connection| {
             run(create_organization(
-                &Tables(connection),
+                &SqliteTables(connection),
                 &organization,
                 &origin,
             ))
@@ -170,9 +171,17 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn found(&self, organization: Organization, origin: Origin) -> StoreResult<bool> {
+    async fn create_first_organization(
+        &self,
+        organization: Organization,
+        origin: AuditContext,
+    ) -> StoreResult<bool> {
         self.write("found", move |connection| {
-            run(found(&Tables(connection), &organization, &origin))
+            run(create_first_organization(
+                &SqliteTables(connection),
+                &organization,
+                &origin,
+            ))
         })
         .await
     }
@@ -210,9 +219,9 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn create_key(&self, key: NewKey, origin: Origin) -> StoreResult<()> {
+    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()> {
         self.write("create_key", move |connection| {
-            run(create_key(&Tables(connection), &key, &origin))
+            run(create_key(&SqliteTables(connection), &key, &origin))
         })
         .await
     }
@@ -234,9 +243,9 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn revoke_key(&self, key: KeyId, origin: Origin) -> StoreResult<ApiKey> {
-        self.change("revoke_key", move |connection| {
-            run(revoke_key(&Tables(connection), key, &origin))
+    async fn revoke_key(&self, key: KeyId, origin: AuditContext) -> StoreResult<ApiKey> {
+        self.write_invalidating("revoke_key", move |connection| {
+            run(revoke_key(&SqliteTables(connection), key, &origin))
         })
         .await
     }
@@ -266,16 +275,16 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn create_setup_link(&self, new: NewSetupLink, origin: Origin) -> StoreResult<()> {
+    async fn create_setup_link(&self, new: NewSetupLink, origin: AuditContext) -> StoreResult<()> {
         self.write("create_setup_link", move |connection| {
-            run(create_setup_link(&Tables(connection), &new, &origin))
+            run(create_setup_link(&SqliteTables(connection), &new, &origin))
         })
         .await
     }
 
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>> {
         self.read("setup_link", move |connection| {
-            run(Tables(connection).setup_link(digest))
+            run(SqliteTables(connection).setup_link(digest))
         })
         .await
     }
@@ -284,10 +293,10 @@ impl Tenants for SqliteStore {
         &self,
         digest: Digest,
         redemption: Redemption,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<User> {
         self.write("redeem_setup_link", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(redeem_setup_link(&tables, digest, &redemption, &origin))
         })
         .await

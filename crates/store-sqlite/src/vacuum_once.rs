@@ -4,7 +4,7 @@
 //! again without them. A row of `instance` records that it was done, or that the database never needed it.
 
 use crate::checkpoints;
-use crate::connection::OpenError;
+use crate::connection::SqliteOpenError;
 use rusqlite::{Connection, OptionalExtension as _};
 use std::path::Path;
 
@@ -13,7 +13,11 @@ const DONE_ROW: &str = "secure_delete";
 
 /// Vacuums the database unless that is recorded. A failure (most likely a full disk) is logged, and the next start
 /// tries again: the database is as sound as before.
-pub(crate) fn run(connection: &Connection, path: &Path, is_new: bool) -> Result<(), OpenError> {
+pub(crate) fn run(
+    connection: &Connection,
+    path: &Path,
+    is_new: bool,
+) -> Result<(), SqliteOpenError> {
     let done: Option<i64> = connection
         .query_row(
             "select 1 from instance where name = ?1",

@@ -1,13 +1,13 @@
 //! Verified website events and the ledger of payments. The writer is alone, so what is found is as it is
 //! until the batch is committed.
 
-use crate::batch::Batch;
 use crate::clicks::CLICK_COLUMNS;
 use crate::conversions::find_event;
 use crate::events::{claim_in, imported_rates, insert_in};
 use crate::rows::read_row;
-use crate::tables::{Tables, run};
-use crate::{Failure, SqliteStore, devices, duplicates, planned};
+use crate::tables::{SqliteTables, run};
+use crate::write_batch::WriteBatch;
+use crate::{Failure, SqliteStore, devices, duplicates, outbox_table};
 use async_trait::async_trait;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use std::sync::{Arc, LazyLock};
@@ -15,13 +15,13 @@ use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{
-    Before, GivenKey, Posted, RecordedPost, Refunds, Reservation, StoredClick, WebAccepted,
-    WebChanges, WebClick, WebEventKind, WebFacts, decide,
+    AcceptedWebEvent, ExistingEvent, ExternalKey, RecordedWebEvent, RefundTotals, Reservation,
+    StoredWebClick, WebChanges, WebClick, WebEvent, WebEventKind, WebFacts, decide,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_recording::Tally;
+use tributary_recording::TransactionTally;
 use tributary_recording::duplicates::demote;
 use tributary_store::records::ClickRow;
 use tributary_store::{StoreError, StoreResult, WebEvents};
@@ -37,7 +37,7 @@ struct StoredKey {
 
 fn find_key(
     connection: &Connection,
-    (app, given_id): GivenKey<'_>,
+    (app, given_id): ExternalKey<'_>,
 ) -> Result<Option<StoredKey>, Failure> {
     let row: Option<([u8; 16], Option<[u8; 32]>)> = connection
         .prepare_cached(
@@ -66,10 +66,10 @@ static CLICK: LazyLock<String> = LazyLock::new(|| {
 
 /// A click with its link as it is today, and whether something refers to it already.
 fn find_click(
-    batch: &Batch<'_>,
+    batch: &WriteBatch<'_>,
     app: AppId,
     click: ClickId,
-) -> Result<Option<StoredClick>, Failure> {
+) -> Result<Option<StoredWebClick>, Failure> {
     let find = |find: &mut CachedStatement<'_>| {
         let key = (app.as_bytes(), click.as_bytes());
         let read = |row: &Row<'_>| Ok((read_row::<ClickRow>(row)?, row.get("kept")?));
@@ -82,23 +82,23 @@ fn find_click(
     };
     let click = row.read()?;
     let funnel = batch
-        .funnel(app, click.link)?
+        .link_destination(app, click.link)?
         .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?;
     let found = WebClick {
         click,
         is_web_funnel: funnel.is_web_funnel,
         link_origin: funnel.origin.clone(),
     };
-    Ok(Some(StoredClick {
-        found: Arc::new(found),
-        kept,
+    Ok(Some(StoredWebClick {
+        click: Arc::new(found),
+        is_referenced: kept,
     }))
 }
 
 /// Finds the event that has the id of a parent, and its refunds. A reserved id has no event: it may still come.
 fn find_parent<'p>(
     connection: &Connection,
-    posted: &'p Posted,
+    posted: &'p WebEvent,
     facts: &mut WebFacts<'p>,
 ) -> Result<(), Failure> {
     let Some(parent) = posted.parent_key() else {
@@ -113,7 +113,7 @@ fn find_parent<'p>(
     };
     let stored = find_event(connection, posted.app, event)?
         .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", event))?;
-    let before = Before {
+    let before = ExistingEvent {
         fingerprint,
         event: Some(Box::new(stored)),
     };
@@ -127,7 +127,7 @@ fn find_parent<'p>(
              where app_id = ?1 and given_id = ?2",
         )?
         .query_row((parent.0.as_bytes(), parent.1), |row| {
-            Ok(Refunds {
+            Ok(RefundTotals {
                 total: Amount::from_micros(row.get(0)?),
                 version: row.get(1)?,
             })
@@ -139,7 +139,10 @@ fn find_parent<'p>(
 }
 
 /// Gathers what is known about a post whose id is free and whose device has not paid.
-fn assume_new<'p>(batch: &Batch<'_>, posted: &'p Posted) -> Result<WebFacts<'p>, Failure> {
+fn gather_assuming_new<'p>(
+    batch: &WriteBatch<'_>,
+    posted: &'p WebEvent,
+) -> Result<WebFacts<'p>, Failure> {
     let (connection, app) = (batch.connection, posted.app);
     let mut facts = WebFacts::default();
     if let Some(click) = posted.click {
@@ -158,7 +161,7 @@ fn assume_new<'p>(batch: &Batch<'_>, posted: &'p Posted) -> Result<WebFacts<'p>,
 /// Finds the event that has the id of a post, or the source that reserved the id.
 fn find_id<'p>(
     connection: &Connection,
-    posted: &'p Posted,
+    posted: &'p WebEvent,
     facts: &mut WebFacts<'p>,
 ) -> Result<(), Failure> {
     let (app, given_id) = posted.key();
@@ -167,13 +170,14 @@ fn find_id<'p>(
     };
     if let Some(fingerprint) = key.fingerprint {
         let event = find_event(connection, app, key.event)?.map(Box::new);
-        let before = Before { fingerprint, event };
+        let before = ExistingEvent { fingerprint, event };
         facts.events.insert(posted.key(), before);
     } else {
-        let reported = duplicates::of_source(connection, (app, LIVE, given_id), EventSource::Sdk)?;
+        let reported =
+            duplicates::find_by_source(connection, (app, LIVE, given_id), EventSource::Sdk)?;
         let reservation = Reservation {
-            by: key.event,
-            reported: reported.map(Box::new),
+            event_id: key.event,
+            sdk_event: reported.map(Box::new),
         };
         facts.reservations.insert(posted.key(), reservation);
     }
@@ -181,7 +185,7 @@ fn find_id<'p>(
 }
 
 /// Claims the ids of new events; false when there is none, or its id is taken.
-fn claim_ids(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
+fn claim_ids(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
     let mut claimed = !changes.recorded.is_empty();
     for recorded in &changes.recorded {
         claimed &= claim_in(batch, recorded.key())?;
@@ -201,7 +205,7 @@ fn take_over(connection: &Connection, changes: &WebChanges<'_>) -> Result<(), Fa
 }
 
 /// Claims the first payments of devices; false when one of them has paid.
-fn claim_first_payments(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
+fn claim_first_payments(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
     let events = changes.recorded.iter().map(|recorded| &recorded.event);
     let mut claimed = true;
     for event in events.filter(|event| event.first_payment) {
@@ -211,11 +215,11 @@ fn claim_first_payments(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<b
 }
 
 /// Writes changes whose ids and first payments are claimed.
-fn write(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
+fn write(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let connection = batch.connection;
     if !changes.demotions.is_empty() {
-        let tables = Tables(connection);
-        let mut tally = Tally::default();
+        let tables = SqliteTables(connection);
+        let mut tally = TransactionTally::default();
         run(demote(&tables, &changes.demotions, &mut tally))?;
         run(tally.write(&tables))?;
     }
@@ -229,7 +233,7 @@ fn write(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
             environment: LIVE,
             key,
         };
-        devices::settle_payer(batch, device)?;
+        devices::settle_first_payment_in(batch, device)?;
     }
     for ((app, given_id), payment) in &changes.refunded {
         connection
@@ -251,19 +255,19 @@ fn write(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
         connection
             .prepare_cached("update clicks set kept = 1 where app_id = ?1 and click_id = ?2")?
             .execute((app.as_bytes(), click.as_bytes()))?;
-        batch.note_kept(*app, *click);
+        batch.mark_click_kept(*app, *click);
     }
-    for RecordedPost { event, planned, .. } in &changes.recorded {
-        planned::insert(connection, event, planned, event.received_at)?;
+    for RecordedWebEvent { event, planned, .. } in &changes.recorded {
+        outbox_table::insert(connection, event, planned, event.received_at)?;
     }
     Ok(())
 }
 
 /// Accepts a post. Most posts are new, and of a device that has not paid: that is assumed first, and claimed without
 /// reading it. A claim that fails adds a fact, and the post is decided again.
-fn accept(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Failure> {
+fn accept(batch: &WriteBatch<'_>, posted: &WebEvent) -> Result<AcceptedWebEvent, Failure> {
     let (connection, posts) = (batch.connection, std::slice::from_ref(posted));
-    let mut facts = assume_new(batch, posted)?;
+    let mut facts = gather_assuming_new(batch, posted)?;
     let mut decided = decide(posts, &facts);
     if !claim_ids(batch, &decided.changes)? {
         find_id(connection, posted, &mut facts)?;
@@ -271,8 +275,8 @@ fn accept(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Failure> {
         take_over(connection, &decided.changes)?;
     }
     if !claim_first_payments(batch, &decided.changes)? {
-        let paid = devices::first_payment(connection, posted.visitor())?;
-        let paid = paid.map(|first| (posted.visitor(), first));
+        let paid = devices::find_first_payment(connection, posted.device_ref())?;
+        let paid = paid.map(|first| (posted.device_ref(), first));
         facts.first_payments.extend(paid);
         decided = decide(posts, &facts);
     }
@@ -283,7 +287,7 @@ fn accept(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Failure> {
 
 #[async_trait]
 impl WebEvents for SqliteStore {
-    async fn accept_web_event(&self, posted: Posted) -> StoreResult<WebAccepted> {
+    async fn accept_web_event(&self, posted: WebEvent) -> StoreResult<AcceptedWebEvent> {
         self.write_decided("accept_web_event", move |batch| accept(batch, &posted))
             .await
     }

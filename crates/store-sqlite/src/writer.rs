@@ -14,14 +14,14 @@
 //! open. Every request of a batch that was not committed is answered as unavailable, and the connection is reopened.
 
 use crate::Failure;
-use crate::batch::Batch;
-use crate::batches::{Batches, Open};
-use crate::checkpoints::Carrier;
-use crate::connection::OpenError;
-use crate::job::{self, Job, Undo};
+use crate::checkpoints::CheckpointThread;
+use crate::connection::SqliteOpenError;
+use crate::integrity::IntegrityState;
+use crate::job::{self, Job, JobIsolation};
 use crate::lost_pages::LostPages;
 use crate::readers::Readers;
-use crate::soundness::Soundness;
+use crate::write_batch::WriteBatch;
+use crate::writer_thread::{WriterConnection, WriterThread};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tributary_domain::report::Increments;
-use tributary_store::{Damaged, StoreError};
+use tributary_store::{DatabaseDamaged, StoreError};
 
 /// Jobs that may wait. Beyond it a caller is told at once to come back later, rather than kept waiting
 /// for an answer that its client will not stay for.
@@ -46,13 +46,13 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Set by an erasure: the log must be truncated.
     truncation: Arc<AtomicBool>,
-    soundness: Arc<Soundness>,
+    soundness: Arc<IntegrityState>,
 }
 
 impl Writer {
     /// One that takes nothing.
     #[cfg(test)]
-    pub(crate) fn closed(soundness: Arc<Soundness>) -> Self {
+    pub(crate) fn closed(soundness: Arc<IntegrityState>) -> Self {
         Self {
             inbox: Mutex::new(None),
             thread: Mutex::new(None),
@@ -66,23 +66,23 @@ impl Writer {
         connection: Connection,
         path: &Path,
         readers: Readers,
-        soundness: Arc<Soundness>,
-    ) -> Result<Self, OpenError> {
+        soundness: Arc<IntegrityState>,
+    ) -> Result<Self, SqliteOpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
-        let open = Open::new(connection)?;
+        let open = WriterConnection::new(connection)?;
         let truncation = Arc::new(AtomicBool::new(false));
         let lost = Arc::new(LostPages::default());
-        let batches = Batches {
+        let batches = WriterThread {
             path: path.to_owned(),
             runtime: Handle::try_current().ok(),
-            carrier: Carrier::start(path, truncation.clone(), lost.clone())?,
+            checkpoint_thread: CheckpointThread::start(path, truncation.clone(), lost.clone())?,
             readers,
             soundness: soundness.clone(),
             lost,
         };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || batches.write(open, jobs))?;
+            .spawn(move || batches.run(open, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
@@ -97,19 +97,20 @@ impl Writer {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let in_batch = |batch: &Batch<'_>| work(batch.connection);
-        self.hand_over(name, Undo::Alone, in_batch).await
+        let in_batch = |batch: &WriteBatch<'_>| work(batch.connection);
+        self.submit(name, JobIsolation::Savepoint, in_batch).await
     }
 
     /// As [`Self::run`], for work that adds what was counted to the roll-ups: what the jobs before it counted is stored by
     /// then.
-    pub(crate) async fn run_after_counts<T: Send + 'static>(
+    pub(crate) async fn run_after_increments<T: Send + 'static>(
         &self,
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let in_batch = |batch: &Batch<'_>| work(batch.connection);
-        self.hand_over(name, Undo::AloneAfterCounts, in_batch).await
+        let in_batch = |batch: &WriteBatch<'_>| work(batch.connection);
+        self.submit(name, JobIsolation::SavepointAfterIncrements, in_batch)
+            .await
     }
 
     /// As [`Self::run_after_counts`], for work that erases a person: the log, which still has the old pages, is
@@ -120,13 +121,14 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let truncation = self.truncation.clone();
-        let in_batch = move |batch: &Batch<'_>| {
+        let in_batch = move |batch: &WriteBatch<'_>| {
             let value = work(batch.connection)?;
             // Inside the transaction: a truncation that is under way cannot succeed before the commit.
             truncation.store(true, Ordering::SeqCst);
             Ok(value)
         };
-        self.hand_over(name, Undo::AloneAfterCounts, in_batch).await
+        self.submit(name, JobIsolation::SavepointAfterIncrements, in_batch)
+            .await
     }
 
     /// As [`Self::run`], for work that leaves it to the writer to write down what it counted.
@@ -135,33 +137,33 @@ impl Writer {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let in_batch = |batch: &Batch<'_>| {
+        let in_batch = |batch: &WriteBatch<'_>| {
             let (value, counted) = work(batch.connection)?;
             batch.count(|all| all.merge(counted));
             Ok(value)
         };
-        self.hand_over(name, Undo::Alone, in_batch).await
+        self.submit(name, JobIsolation::Savepoint, in_batch).await
     }
 
     /// As [`Self::run`], for work that refuses before it writes or counts anything.
-    pub(crate) async fn run_decided<T: Send + 'static>(
+    pub(crate) async fn run_without_savepoint<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.hand_over(name, Undo::Nothing, work).await
+        self.submit(name, JobIsolation::NoSavepoint, work).await
     }
 
-    async fn hand_over<T: Send + 'static>(
+    async fn submit<T: Send + 'static>(
         &self,
         name: &'static str,
-        undo: Undo,
-        work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
+        undo: JobIsolation,
+        work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         if self.soundness.is_damaged() {
-            return Err(StoreError::unavailable(name, Damaged));
+            return Err(StoreError::unavailable(name, DatabaseDamaged));
         }
-        let (job, answer) = job::task(name, undo, work);
+        let (job, answer) = job::new_job(name, undo, work);
         self.inbox()
             .ok_or_else(|| StoreError::unavailable(name, "the store is closed"))?
             .try_send(job)
@@ -284,13 +286,13 @@ mod tests {
         for number in 0..200 {
             let writer = writer.clone();
             tasks.push(tokio::spawn(async move {
-                let work = move |batch: &Batch<'_>| {
+                let work = move |batch: &WriteBatch<'_>| {
                     if number % 2 == 1 {
                         return Err(tributary_domain::refusal::Refusal::AppNotFound.into());
                     }
                     insert(number)(batch.connection)
                 };
-                writer.run_decided("decided", work).await
+                writer.run_without_savepoint("decided", work).await
             }));
         }
         let mut accepted = 0;
@@ -305,7 +307,7 @@ mod tests {
     async fn one_that_breaks_off_after_it_wrote_leaves_nothing_behind() {
         let (writer, _folder) = store();
         let broken = writer
-            .run_decided::<()>("broken", |batch| {
+            .run_without_savepoint::<()>("broken", |batch| {
                 insert(1)(batch.connection)?;
                 Err(StoreError::unavailable("broken", "an I/O error").into())
             })

@@ -4,8 +4,8 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
-use tributary_domain::audit::Origin;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::audit::AuditContext;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -36,8 +36,8 @@ pub trait Apps: Send + Sync {
         &self,
         caller: &Authorized<AppsWrite>,
         app: App,
-        secrets: Vec<(AppSecret, Sealed)>,
-        origin: Origin,
+        secrets: Vec<(AppSecret, SealedSecret)>,
+        origin: AuditContext,
     ) -> StoreResult<App>;
 
     /// One app.
@@ -69,7 +69,7 @@ pub trait Apps: Send + Sync {
         app: AppId,
         change: AppChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<App>;
 
     /// A secret of an app, sealed.
@@ -78,5 +78,5 @@ pub trait Apps: Send + Sync {
         caller: &Authorized<AppsRead>,
         app: AppId,
         secret: AppSecret,
-    ) -> StoreResult<Option<Sealed>>;
+    ) -> StoreResult<Option<SealedSecret>>;
 }

@@ -3,7 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, Authorized};
-use tributary_domain::audit::Entry;
+use tributary_domain::audit::AuditEntry;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -17,7 +17,7 @@ pub trait AuditLog: Send + Sync {
         caller: &Authorized<AppsRead>,
         app: Option<AppId>,
         page: PageRequest,
-    ) -> StoreResult<Page<Entry>>;
+    ) -> StoreResult<Page<AuditEntry>>;
 
     /// Removes entries from before a moment, of every organization, at most so many; how many there were.
     async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;

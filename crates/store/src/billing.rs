@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use std::ops::RangeInclusive;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{App, AppSecret, BillingProvider};
-use tributary_domain::billing::Arrival;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::billing::IncomingNotification;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -26,25 +26,25 @@ pub struct BillingSecret {
     /// Which one.
     pub secret: AppSecret,
     /// Sealed.
-    pub sealed: Sealed,
+    pub sealed: SealedSecret,
     /// When it was set; for the one before, when it was replaced.
     pub set_at: Timestamp,
 }
 
 /// What became of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotificationAccepted {
+pub enum NotificationOutcome {
     /// It is kept, with everything that follows from it.
     Stored {
         /// Whether it makes an event.
-        event: bool,
+        has_event: bool,
         /// Whether that has a device.
-        matched: bool,
+        is_matched: bool,
     },
     /// It was here before; nothing else happened.
     Duplicate,
     /// Another one was here before under this id; nothing else happened.
-    Reused,
+    IdReused,
 }
 
 /// How a provider's notifications do.
@@ -75,7 +75,10 @@ pub trait Billing: Send + Sync {
     /// Keeps a notification once by its provider's id, and settles its subscription anew
     /// (`domain::billing::settlement`): events, money, figures and planned deliveries come to what they come to,
     /// whatever the order of arrival was.
-    async fn accept_notification(&self, arrival: Arrival) -> StoreResult<NotificationAccepted>;
+    async fn accept_notification(
+        &self,
+        arrival: IncomingNotification,
+    ) -> StoreResult<NotificationOutcome>;
 
     /// Counts a post that could not prove who it is from.
     async fn note_unauthorized(

@@ -3,12 +3,12 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::skipped::Skipped;
+use tributary_domain::forwarding::skipped::SkippedConversions;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -20,7 +20,7 @@ pub const RETRIES_MAX: u32 = 10_000;
 
 /// A delivery and the event that it is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeliveryOf {
+pub struct DeliveryWithEvent {
     /// The delivery.
     pub delivery: Delivery,
     /// Its event; nothing when that is gone.
@@ -29,7 +29,7 @@ pub struct DeliveryOf {
 
 /// How an integration does, in figures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Health {
+pub struct IntegrationHealth {
     /// How its queue stands.
     pub state: QueueState,
     /// Deliveries to be made.
@@ -39,7 +39,7 @@ pub struct Health {
     /// Failed, expired or unconfirmed in the last 24 hours.
     pub failed: u64,
     /// Live conversions of the last days that the network did not get.
-    pub skipped: Skipped,
+    pub skipped: SkippedConversions,
 }
 
 /// Deliveries.
@@ -52,7 +52,7 @@ pub trait Deliveries: Send + Sync {
         app: AppId,
         filter: DeliveryFilter,
         page: PageRequest,
-    ) -> StoreResult<Page<DeliveryOf>>;
+    ) -> StoreResult<Page<DeliveryWithEvent>>;
 
     /// One delivery.
     async fn delivery(
@@ -60,7 +60,7 @@ pub trait Deliveries: Send + Sync {
         caller: &Authorized<AppsRead>,
         app: AppId,
         delivery: DeliveryId,
-    ) -> StoreResult<DeliveryOf>;
+    ) -> StoreResult<DeliveryWithEvent>;
 
     /// The deliveries of some events of an app.
     async fn deliveries_of(&self, app: AppId, events: Vec<EventId>) -> StoreResult<Vec<Delivery>>;
@@ -71,8 +71,8 @@ pub trait Deliveries: Send + Sync {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         delivery: DeliveryId,
-        origin: Origin,
-    ) -> StoreResult<DeliveryOf>;
+        origin: AuditContext,
+    ) -> StoreResult<DeliveryWithEvent>;
 
     /// The same for those that fit, newest first, at most [`RETRIES_MAX`]. Gives how many.
     async fn retry_deliveries(
@@ -80,7 +80,7 @@ pub trait Deliveries: Send + Sync {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         filter: DeliveryFilter,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<u64>;
 
     /// How the integrations of an app do, in the order of the networks.
@@ -89,7 +89,7 @@ pub trait Deliveries: Send + Sync {
         caller: &Authorized<AppsRead>,
         app: AppId,
         now: Timestamp,
-    ) -> StoreResult<Vec<(Network, Health)>>;
+    ) -> StoreResult<Vec<(Network, IntegrationHealth)>>;
 
     /// Lets a paused integration go on.
     async fn resume_integration(
@@ -98,6 +98,6 @@ pub trait Deliveries: Send + Sync {
         app: AppId,
         network: Network,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Integration>;
 }

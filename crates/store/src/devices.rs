@@ -6,11 +6,11 @@ use std::time::Duration;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::App;
 use tributary_domain::attribution::ad_services::AdServices;
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, Identity};
 use tributary_domain::event::Event;
-use tributary_domain::install::{Attribution, Configure, Known};
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::install::{Attribution, ConfigureCommand, DeviceState};
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -21,7 +21,7 @@ pub const INSTALL_BURST_WINDOW: Duration = Duration::from_hours(1);
 /// platform that nobody has come first among the candidates, so that the others hide none of them.
 pub const ADDRESS_CLICKS_SCANNED_MAX: usize = 1_000;
 /// Events that are shown with a device's story.
-pub const STORY_EVENTS_MAX: usize = 50;
+pub const DEVICE_EVENTS_MAX: usize = 50;
 
 /// The app that an SDK key names.
 #[derive(Debug, Clone)]
@@ -31,39 +31,39 @@ pub struct SdkApp {
     /// Live or test.
     pub environment: Environment,
     /// Decrypts the social network's referrer, where it is set.
-    pub social_referrer_key: Option<Sealed>,
+    pub social_referrer_key: Option<SealedSecret>,
 }
 
 /// What a call of `configure` came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configured {
+pub struct ConfigureOutcome {
     /// Whether this was the first call of the device.
-    pub first_open: bool,
+    pub is_first_open: bool,
     /// The decision that stands.
     pub attribution: Attribution,
 }
 
 /// A device with everything that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceStory {
+pub struct DeviceDetails {
     /// The device, its person and the decision.
-    pub known: Known,
+    pub state: DeviceState,
     /// Its latest events, newest first.
     pub events: Vec<Event>,
     /// Whether there are older ones.
     pub has_more_events: bool,
 }
 
-impl DeviceStory {
+impl DeviceDetails {
     /// Builds the story from one event more than it shows; refused when nothing is known of the device.
-    pub fn of(known: Known, mut events: Vec<Event>) -> Result<Self, Refusal> {
-        if known.is_unknown() && events.is_empty() {
+    pub fn new(known: DeviceState, mut events: Vec<Event>) -> Result<Self, Refusal> {
+        if known.is_empty() && events.is_empty() {
             return Err(Refusal::DeviceNotFound);
         }
-        let has_more_events = events.len() > STORY_EVENTS_MAX;
-        events.truncate(STORY_EVENTS_MAX);
+        let has_more_events = events.len() > DEVICE_EVENTS_MAX;
+        events.truncate(DEVICE_EVENTS_MAX);
         Ok(Self {
-            known,
+            state: known,
             events,
             has_more_events,
         })
@@ -116,7 +116,7 @@ pub trait Devices: Send + Sync {
     /// Takes a call of `configure`: registers the device, decides at its first call, takes the click, records
     /// the install, and counts it. A later call that brings better evidence replaces the decision, and the
     /// events so far are credited anew. Two calls at the same moment make one install.
-    async fn configure(&self, command: Configure) -> StoreResult<Configured>;
+    async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome>;
 
     /// Remembers who is behind a device, also one that was never configured.
     async fn identify(
@@ -134,7 +134,7 @@ pub trait Devices: Send + Sync {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         device: DeviceKey,
-    ) -> StoreResult<DeviceStory>;
+    ) -> StoreResult<DeviceDetails>;
 
     /// Erases a device of the caller's environment, and what its people's ids lead to that no other device goes by. Its
     /// rows stay, under the pseudonym and without anything that says whose they were, so that every figure stays what it
@@ -147,7 +147,7 @@ pub trait Devices: Send + Sync {
         app: AppId,
         device: DeviceKey,
         pseudonym: DeviceKey,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()>;
 
     /// Forgets the attribution data of devices that were last active before a moment, examining at most `limit`

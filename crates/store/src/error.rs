@@ -33,7 +33,7 @@ pub enum StoreError {
 /// operator has restored it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the database is damaged")]
-pub struct Damaged;
+pub struct DatabaseDamaged;
 
 impl StoreError {
     /// A fault of the database.

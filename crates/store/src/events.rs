@@ -3,7 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequestContext};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -21,7 +21,7 @@ pub struct EventPage {
 
 impl EventPage {
     /// A page whose search was not cut short.
-    pub fn whole(page: Page<Event>) -> Self {
+    pub fn complete(page: Page<Event>) -> Self {
         Self {
             items: page.items,
             has_more: page.has_more,
@@ -31,9 +31,9 @@ impl EventPage {
 
     /// A page of those that fit among the events down to one, where that was as far as the search went. A page
     /// that is full did not get there.
-    pub fn down_to(page: Page<Event>, stopped_at: Option<EventId>) -> Self {
+    pub fn with_stop(page: Page<Event>, stopped_at: Option<EventId>) -> Self {
         if page.has_more {
-            return Self::whole(page);
+            return Self::complete(page);
         }
         Self {
             items: page.items,
@@ -50,7 +50,7 @@ pub trait Events: Send + Sync {
     /// credit and its figures. One answer per event.
     async fn accept_sdk_events(
         &self,
-        arrival: Arrival,
+        arrival: SdkRequestContext,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>>;
 

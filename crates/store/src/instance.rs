@@ -12,11 +12,11 @@ pub struct InstanceReport {
     /// The newest migration applied.
     pub schema: i64,
     /// The newest time that anything was stored at, to hold the clock against.
-    pub newest: Option<Timestamp>,
+    pub newest_record_at: Option<Timestamp>,
     /// The time the database server has, where it is another machine's.
-    pub clock: Option<Timestamp>,
+    pub server_time: Option<Timestamp>,
     /// What is legal but unwise about how the database is run.
-    pub concerns: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// The instance itself.
@@ -37,7 +37,7 @@ pub trait Instance: Send + Sync {
 
     /// How many changes of keys and apps that are there already were made through this value, so far. It has grown
     /// by the time a change is answered. What other processes change does not show.
-    fn changes(&self) -> u64;
+    fn change_count(&self) -> u64;
 
     /// Finishes what was accepted and lets go of the database. Whatever is asked afterwards is unavailable.
     async fn close(&self);

@@ -3,7 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -26,6 +26,6 @@ pub trait Integrations: Send + Sync {
         network: Network,
         change: IntegrationChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Integration>;
 }

@@ -15,13 +15,13 @@
 //! [`Authorized`]: tributary_domain::access::Authorized
 #![deny(missing_docs)]
 
+pub mod connection_share;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod error;
 pub mod metrics;
 pub mod migration;
 pub mod records;
-pub mod share;
 
 mod alerts;
 mod apps;
@@ -47,32 +47,32 @@ mod web_events;
 pub use alerts::{Alerts, DueAlert};
 pub use apps::{APP_NAMES_MAX, AppName, Apps};
 pub use audit_log::AuditLog;
-pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted};
+pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, NotificationOutcome};
 pub use clicks::{Clicks, LinkRef, TrackedLink};
-pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
+pub use deliveries::{Deliveries, DeliveryWithEvent, IntegrationHealth, RETRIES_MAX};
 pub use devices::{
-    ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, Configured, DeviceStory, Devices,
-    INSTALL_BURST_WINDOW, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
+    ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX,
+    DeviceDetails, Devices, INSTALL_BURST_WINDOW, LeasedToken, SdkApp, TokenOutcome,
 };
-pub use error::{Damaged, StoreError};
+pub use error::{DatabaseDamaged, StoreError};
 pub use events::{EventPage, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};
-pub use outbox::{Gathered, LeaseId, LeasedQueue, Outbox, QueueRef};
+pub use outbox::{GatheredDelivery, LeaseId, LeasedQueue, Outbox, QueueRef};
 pub use postbacks::{
-    CLAIMED_AT_ONCE_MAX, PostbackAccepted, PostbackDimensions, PostbackFilter, PostbackPage,
-    PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
+    CLAIMED_AT_ONCE_MAX, PostbackDimensions, PostbackFilter, PostbackOutcome, PostbackPage,
+    PostbackReportQuery, PostbackStats, Postbacks, StoredPostback,
 };
 pub use rates::Rates;
-pub use reports::{LogPart, Rebuilt, Reports, RollupDay};
-pub use sessions::{NewSession, Sessions, SignedIn};
+pub use reports::{LogPart, RebuildReport, Reports, RollupDay};
+pub use sessions::{NewSession, Sessions, UserSession};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
-pub use tributary_domain::forwarding::course::Settled;
 pub use tributary_domain::forwarding::delivery::PendingDelivery;
-pub use tributary_domain::forwarding::settlement::Settlement;
+pub use tributary_domain::forwarding::lifecycle::SettledDelivery;
+pub use tributary_domain::forwarding::settlement::DeliverySettlement;
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use web_events::WebEvents;
 

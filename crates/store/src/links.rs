@@ -3,7 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::link::{Link, LinkChange};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -17,7 +17,7 @@ pub trait Links: Send + Sync {
         &self,
         caller: &Authorized<AppsWrite>,
         link: Link,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Link>;
 
     /// One link.
@@ -44,7 +44,7 @@ pub trait Links: Send + Sync {
         link: LinkId,
         change: LinkChange,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Link>;
 
     /// Archives a link: from now on it is not found, its history and its slug stay.
@@ -54,6 +54,6 @@ pub trait Links: Send + Sync {
         app: AppId,
         link: LinkId,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()>;
 }

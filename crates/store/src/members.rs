@@ -4,7 +4,7 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::person::{Role, SetupLink, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 
@@ -29,7 +29,7 @@ pub trait Members: Send + Sync {
         caller: &Authorized<MembersWrite>,
         member: UserId,
         role: Role,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<User>;
 
     /// Removes a member: the account and its sessions end. What the person did stays in the audit log.
@@ -37,7 +37,7 @@ pub trait Members: Send + Sync {
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()>;
 
     /// Set-up links that nobody used, valid or not, the one that ends last first.
@@ -48,6 +48,6 @@ pub trait Members: Send + Sync {
         &self,
         caller: &Authorized<MembersWrite>,
         invitation: Digest,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()>;
 }

@@ -8,7 +8,7 @@ use crate::{StoreError, StoreResult};
 use std::time::Duration;
 
 /// A transaction ended. Names are those of the port's methods, so there are as many series as methods.
-pub fn transaction<T>(name: &'static str, outcome: &StoreResult<T>, duration: Duration) {
+pub fn record_transaction<T>(name: &'static str, outcome: &StoreResult<T>, duration: Duration) {
     let outcome = outcome_label(outcome);
     if outcome == UNAVAILABLE {
         metrics::counter!("tributary_store_unavailable_total").increment(1);

@@ -22,7 +22,7 @@ impl Migration {
 
 /// A step that a database says it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedMigration {
     /// Its number.
     pub number: i64,
     /// Its checksum at the time.
@@ -55,9 +55,9 @@ pub enum MigrationRefusal {
 }
 
 /// The steps that are still to be applied.
-pub fn pending<'a>(
+pub fn pending_migrations<'a>(
     known: &'a [Migration],
-    applied: &[Applied],
+    applied: &[AppliedMigration],
 ) -> Result<Vec<&'a Migration>, MigrationRefusal> {
     let newest_known = known.last().map_or(0, |migration| migration.number);
     for step in applied {
@@ -100,9 +100,9 @@ mod tests {
         },
     ];
 
-    fn applied(number: i64) -> Applied {
+    fn applied(number: i64) -> AppliedMigration {
         let index = usize::try_from(number - 1).expect("numbers begin at 1");
-        Applied {
+        AppliedMigration {
             number,
             checksum: KNOWN[index].checksum(),
         }
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn what_is_not_applied_is_pending() {
-        let numbers = |applied: &[Applied]| -> Vec<i64> {
-            pending(KNOWN, applied)
+        let numbers = |applied: &[AppliedMigration]| -> Vec<i64> {
+            pending_migrations(KNOWN, applied)
                 .expect("admitted")
                 .iter()
                 .map(|m| m.number)
@@ -124,24 +124,24 @@ mod tests {
 
     #[test]
     fn a_newer_database_is_refused() {
-        let newer = Applied {
+        let newer = AppliedMigration {
             number: 3,
             checksum: String::new(),
         };
         assert_eq!(
-            pending(KNOWN, &[newer]).map(|_| ()),
+            pending_migrations(KNOWN, &[newer]).map(|_| ()),
             Err(MigrationRefusal::DatabaseIsNewer { found: 3, known: 2 })
         );
     }
 
     #[test]
     fn an_edited_migration_is_refused() {
-        let edited = Applied {
+        let edited = AppliedMigration {
             number: 1,
             checksum: "0".to_owned(),
         };
         assert_eq!(
-            pending(KNOWN, &[edited]).map(|_| ()),
+            pending_migrations(KNOWN, &[edited]).map(|_| ()),
             Err(MigrationRefusal::ChecksumDiffers { number: 1 })
         );
     }

@@ -6,7 +6,7 @@ use tributary_domain::app::App;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::forwarding::delivery::PendingDelivery;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::settlement::Settlement;
+use tributary_domain::forwarding::settlement::DeliverySettlement;
 use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::link::Link;
@@ -40,7 +40,7 @@ pub struct LeasedQueue {
 
 /// A pending delivery with what its network may know; nothing when its event is gone.
 #[derive(Debug, Clone)]
-pub struct Gathered {
+pub struct GatheredDelivery {
     /// The delivery.
     pub pending: PendingDelivery,
     /// What its network may know. Its page is a web event's own; for the others it follows from `link`.
@@ -108,18 +108,18 @@ pub trait Outbox: Send + Sync {
     ) -> StoreResult<Option<Vec<DeliveryId>>>;
 
     /// What the network may know of these, as it is now. In the same order.
-    async fn gather(
+    async fn gather_conversions(
         &self,
         queue: QueueRef,
         pending: Vec<PendingDelivery>,
-    ) -> StoreResult<Vec<Gathered>>;
+    ) -> StoreResult<Vec<GatheredDelivery>>;
 
     /// Writes what came of deliveries; false, and nothing is written, when the queue is somebody else's by now.
-    async fn settle(
+    async fn settle_deliveries(
         &self,
         queue: QueueRef,
         lease: LeaseId,
-        settlement: Settlement,
+        settlement: DeliverySettlement,
     ) -> StoreResult<bool>;
 
     /// Requests to be asked about.

@@ -3,10 +3,10 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized};
-use tributary_domain::report::postback::{Arrival, Counting, PostbackFigures};
+use tributary_domain::report::postback::{Counting, PostbackFigures, ReceivedPostback};
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::decode::Version;
-use tributary_domain::skan::postback::{ConversionType, Protocol, Received, Signature};
+use tributary_domain::skan::postback::{ConversionType, ParsedPostback, Protocol, Signature};
 use tributary_domain::vocabulary::id::{AppId, PostbackId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -17,7 +17,7 @@ pub const CLAIMED_AT_ONCE_MAX: u32 = 500;
 
 /// What became of a postback that is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PostbackAccepted {
+pub enum PostbackOutcome {
     /// An app has it.
     Stored,
     /// It was here before; nothing changed.
@@ -34,7 +34,7 @@ pub struct StoredPostback {
     /// When it came.
     pub received_at: Timestamp,
     /// What it says, and what its signature is worth.
-    pub received: Received,
+    pub parsed: ParsedPostback,
     /// When it counts.
     pub counting: Counting,
     /// Whether another body came under its key before.
@@ -98,11 +98,11 @@ pub struct PostbackDimensions {
 
 /// What is asked of the figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PostbackQuestion {
+pub struct PostbackReportQuery {
     /// Periods that are told apart, one after the other: from a moment until before another.
     pub periods: Vec<(Timestamp, Timestamp)>,
     /// What else is told apart.
-    pub by: PostbackDimensions,
+    pub group_by: PostbackDimensions,
     /// Of this ad network only, in lower case.
     pub ad_network_id: Option<String>,
     /// Of this framework only.
@@ -141,7 +141,7 @@ pub struct PostbackStats {
 pub trait Postbacks: Send + Sync {
     /// Stores a postback once, with what it counts, for the app that has its App Store id
     /// (`domain::report::postback::course`). One of no app is kept for whoever gets the id.
-    async fn accept_postback(&self, arrival: Arrival) -> StoreResult<PostbackAccepted>;
+    async fn accept_postback(&self, arrival: ReceivedPostback) -> StoreResult<PostbackOutcome>;
 
     /// The postbacks of an app, newest first by their arrival.
     async fn postbacks(
@@ -157,7 +157,7 @@ pub trait Postbacks: Send + Sync {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: PostbackQuestion,
+        question: PostbackReportQuery,
     ) -> StoreResult<Vec<PostbackStats>>;
 
     /// Gives postbacks that waited to the apps that have their App Store ids by now, at most `limit`. Gives how many.

@@ -2,7 +2,7 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
-use tributary_domain::exchange::{Question, Rate};
+use tributary_domain::exchange::{Rate, RateQuery};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -15,7 +15,7 @@ pub trait Rates: Send + Sync {
     async fn import_rates(&self, rates: Vec<Rate>, at: Timestamp) -> StoreResult<u64>;
 
     /// Returns the answer to each question that has one, in no particular order.
-    async fn latest_rates(&self, questions: Vec<Question>) -> StoreResult<Vec<Rate>>;
+    async fn latest_rates(&self, questions: Vec<RateQuery>) -> StoreResult<Vec<Rate>>;
 
     /// The latest day that a rate of the currency was imported for.
     async fn latest_rate_day(&self, currency: Currency) -> StoreResult<Option<Day>>;

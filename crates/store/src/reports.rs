@@ -1,16 +1,16 @@
 //! Reports: figures, cohorts, costs, and the log read from one end to the other. A report never writes: a read replica,
 //! a read-only file and a full disk answer it.
 
-use crate::{Health, StoreResult};
+use crate::{IntegrationHealth, StoreResult};
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::click::Click;
 use tributary_domain::event::Event;
 use tributary_domain::integration::Network;
-use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
+use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
-use tributary_domain::report::{CostSum, Dimension, Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::report::{CostSum, Dimension, Figures, Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -41,13 +41,13 @@ pub struct RollupDay {
 
 /// What came of making the figures of a day anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Rebuilt {
+pub struct RebuildReport {
     /// Events that were read.
     pub events: u64,
     /// Rows that were right.
-    pub right: u64,
+    pub correct_rows: u64,
     /// Rows that were wrong, or missing, or too many.
-    pub wrong: u64,
+    pub corrected_rows: u64,
 }
 
 /// Reports.
@@ -60,7 +60,7 @@ pub trait Reports: Send + Sync {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: StatsQuestion,
+        question: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>>;
 
     /// The figures of an app in a period, by credited network. Both ends of the period are taken at the quarter of
@@ -71,9 +71,9 @@ pub trait Reports: Send + Sync {
         app: AppId,
         period: Period,
     ) -> StoreResult<Vec<(String, Figures)>> {
-        let question = StatsQuestion {
+        let question = ReportQuery {
             periods: vec![period],
-            by: vec![Dimension::Network],
+            group_by: vec![Dimension::Network],
             filters: Vec::new(),
             rows_max: u32::MAX,
         };
@@ -96,7 +96,7 @@ pub trait Reports: Send + Sync {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: CohortQuestion,
+        question: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>>;
 
     /// Takes costs, each in the place of what was told for its day, network and campaign before; nothing is
@@ -106,7 +106,7 @@ pub trait Reports: Send + Sync {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         costs: Vec<Cost>,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<u64>;
 
     /// The costs that were told, newest day first.
@@ -135,7 +135,7 @@ pub trait Reports: Send + Sync {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         now: Timestamp,
-    ) -> StoreResult<Vec<(Network, Health)>>;
+    ) -> StoreResult<Vec<(Network, IntegrationHealth)>>;
 
     /// What links are called, archived ones too.
     async fn link_names(
@@ -168,5 +168,5 @@ pub trait Reports: Send + Sync {
     /// Makes the figures of a day anew from its events, and the cohorts of the devices that were installed on
     /// it. Clicks stay as they were counted: most of them are forgotten after a while. What is recorded meanwhile
     /// is counted too.
-    async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt>;
+    async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<RebuildReport>;
 }

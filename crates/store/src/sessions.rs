@@ -4,7 +4,7 @@ use crate::{Organization, StoreResult};
 use async_trait::async_trait;
 use tributary_domain::access::person::User;
 use tributary_domain::access::session::Session;
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -19,7 +19,7 @@ pub struct NewSession {
 
 /// Whose a session is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignedIn {
+pub struct UserSession {
     /// The session.
     pub session: Session,
     /// The person, as of now: a role that was changed holds for the very next request.
@@ -32,10 +32,10 @@ pub struct SignedIn {
 #[async_trait]
 pub trait Sessions: Send + Sync {
     /// Begins a session, and forgets those of anybody that are over.
-    async fn begin_session(&self, session: NewSession, origin: Origin) -> StoreResult<()>;
+    async fn begin_session(&self, session: NewSession, origin: AuditContext) -> StoreResult<()>;
 
     /// The session with this digest, valid or not.
-    async fn session(&self, digest: Digest) -> StoreResult<Option<SignedIn>>;
+    async fn session(&self, digest: Digest) -> StoreResult<Option<UserSession>>;
 
     /// Writes a session's last use down.
     async fn note_session_use(&self, digest: Digest, at: Timestamp) -> StoreResult<()>;
@@ -48,6 +48,6 @@ pub trait Sessions: Send + Sync {
         &self,
         session: NewSession,
         password_hash: String,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()>;
 }

@@ -4,7 +4,7 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::app::App;
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::device::DeviceDocument;
@@ -39,7 +39,7 @@ pub trait SkanConfigurations: Send + Sync {
         app: AppId,
         document: Document,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Configuration>;
 
     /// Changes the two switches.
@@ -50,7 +50,7 @@ pub trait SkanConfigurations: Send + Sync {
         enabled: Change<bool>,
         accept_test_signals: Change<bool>,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Configuration>;
 
     /// Every version there has been, the present one under its present names: for whoever reads what postbacks count.

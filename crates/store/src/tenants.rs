@@ -4,7 +4,7 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
-use tributary_domain::audit::{Changes, FieldChange, Origin};
+use tributary_domain::audit::{AuditContext, Changes, FieldChange};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
@@ -23,7 +23,7 @@ pub struct Organization {
 
 impl Organization {
     /// What the audit log says of a new one.
-    pub fn described(&self) -> Vec<FieldChange> {
+    pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         changes.initial("name", Some(self.name.as_str().to_owned()));
         changes.into_vec()
@@ -70,11 +70,15 @@ pub trait Tenants: Send + Sync {
     async fn create_organization(
         &self,
         organization: Organization,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()>;
 
     /// Makes the very first organization; false when there is one already, however many nodes ask at once.
-    async fn found(&self, organization: Organization, origin: Origin) -> StoreResult<bool>;
+    async fn create_first_organization(
+        &self,
+        organization: Organization,
+        origin: AuditContext,
+    ) -> StoreResult<bool>;
 
     /// Every organization, oldest first.
     async fn organizations(&self) -> StoreResult<Vec<Organization>>;
@@ -83,13 +87,13 @@ pub trait Tenants: Send + Sync {
     async fn organization_awaiting_its_owner(&self) -> StoreResult<Option<Organization>>;
 
     /// Stores a key.
-    async fn create_key(&self, key: NewKey, origin: Origin) -> StoreResult<()>;
+    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()>;
 
     /// An organization's keys, oldest first, revoked ones included.
     async fn keys(&self, organization: OrganizationId) -> StoreResult<Vec<ApiKey>>;
 
     /// Revokes a key; a revoked one stays as it was.
-    async fn revoke_key(&self, key: KeyId, origin: Origin) -> StoreResult<ApiKey>;
+    async fn revoke_key(&self, key: KeyId, origin: AuditContext) -> StoreResult<ApiKey>;
 
     /// The key with this digest, valid or not.
     async fn key_by_digest(&self, digest: Digest) -> StoreResult<Option<ApiKey>>;
@@ -99,7 +103,7 @@ pub trait Tenants: Send + Sync {
 
     /// Stores a one-time link. One without an address is for the first owner: it uses up those without an
     /// address that the organization was given before.
-    async fn create_setup_link(&self, link: NewSetupLink, origin: Origin) -> StoreResult<()>;
+    async fn create_setup_link(&self, link: NewSetupLink, origin: AuditContext) -> StoreResult<()>;
 
     /// The link with this digest, valid or not.
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>>;
@@ -110,7 +114,7 @@ pub trait Tenants: Send + Sync {
         &self,
         digest: Digest,
         redemption: Redemption,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<User>;
 
     /// The person with this address and the hash of the password.

@@ -1,6 +1,6 @@
 //! A fresh database for one test, gone when the test ends.
 
-use crate::Beside;
+use crate::DirectConnection;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum Engine {
 
 /// A database of one test.
 #[derive(Debug)]
-pub struct Database {
+pub struct TestDatabase {
     engine: Engine,
     /// Where an embedded database lies, and whatever else a server writes.
     folder: TempDir,
@@ -35,7 +35,7 @@ struct Schema {
     server: String,
 }
 
-impl Database {
+impl TestDatabase {
     /// A fresh one.
     pub async fn new(engine: Engine) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -51,7 +51,7 @@ impl Database {
     }
 
     /// A folder for a test that needs nothing else.
-    pub fn folder_for_a_test() -> TempDir {
+    pub fn temp_folder() -> TempDir {
         tempfile::tempdir().expect("a folder")
     }
 
@@ -77,8 +77,8 @@ impl Database {
     }
 
     /// A connection of the test's own, beside those of the server.
-    pub async fn beside(&self) -> Beside {
-        Beside::of(self).await
+    pub async fn direct_connection(&self) -> DirectConnection {
+        DirectConnection::of(self).await
     }
 
     /// The ids in a column, read behind the server's back: what is on disk, whatever the server says.

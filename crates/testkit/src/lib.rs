@@ -1,22 +1,22 @@
 //! What the tests share: a server in this process with a clock and random source of the test's own, a
 //! server in a process of its own that can be killed, and a database for each on either engine.
 
-mod answer;
-mod beside;
 mod database;
-mod outside;
+mod direct_connection;
 pub mod postbacks;
 mod probe;
 mod process;
+mod response;
+mod runtime;
 mod server;
 
-pub use answer::Answer;
-pub use beside::{Beside, TextRow};
-pub use database::{Database, Engine};
-pub use outside::TestClock;
-pub use process::{Ended, ServerProcess};
-pub use server::{Settings, TestServer, client};
-pub use tributary_sample::{Ad, Month, Step, take_all};
+pub use database::{Engine, TestDatabase};
+pub use direct_connection::{DirectConnection, TextRow};
+pub use process::{ServerExit, ServerProcess};
+pub use response::TestResponse;
+pub use runtime::TestClock;
+pub use server::{TestServer, TestServerSettings, client};
+pub use tributary_sample::{AdLink, SampleAction, SampleApp, apply_all};
 
 /// Writes a test twice: once for each engine. The test is an async function that takes an [`Engine`].
 #[macro_export]

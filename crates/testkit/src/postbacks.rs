@@ -21,17 +21,17 @@ pub const DEVELOPMENT: &str = "test-development";
 /// The App Store id of the app that tests advertise.
 pub const APP_STORE_ID: i64 = 525_463_029;
 
-static SIGNING: LazyLock<SigningKey> =
+static SIGNING_KEY: LazyLock<SigningKey> =
     LazyLock::new(|| SigningKey::from_slice(&[7; 32]).expect("a key"));
 
 /// Apple's keys with ours in the place of the current one, so that shapes of which no genuine postback is published
 /// can be signed.
 pub fn test_keys() -> Keys {
-    let point = SIGNING.verifying_key().to_sec1_point(false);
+    let point = SIGNING_KEY.verifying_key().to_sec1_point(false);
     let key = P256Key::from_point(point.as_bytes()).expect("a point");
     Keys {
         p256: Some(key.clone()),
-        named: vec![
+        by_id: vec![
             (PRODUCTION.to_owned(), key.clone(), Signature::Valid),
             (DEVELOPMENT.to_owned(), key, Signature::Development),
         ],
@@ -41,7 +41,7 @@ pub fn test_keys() -> Keys {
 
 /// A postback of SKAdNetwork 4.0, signed by us.
 pub fn skadnetwork(number: u32) -> Value {
-    signed(json!({
+    sign(json!({
         "version": "4.0", "ad-network-id": "example123.skadnetwork", "source-identifier": "5239",
         "app-id": APP_STORE_ID, "transaction-id": format!("6aafb7a5-0170-41b5-bbe4-{number:012x}"),
         "redownload": false, "source-app-id": 1_234_567_891, "fidelity-type": 1, "did-win": true,
@@ -51,7 +51,7 @@ pub fn skadnetwork(number: u32) -> Value {
 
 /// A postback of SKAdNetwork 3.0, signed by us.
 pub fn skadnetwork_3(number: u32) -> Value {
-    signed(json!({
+    sign(json!({
         "version": "3.0", "ad-network-id": "example123.skadnetwork", "campaign-id": 42,
         "app-id": APP_STORE_ID, "transaction-id": format!("6aafb7a5-0170-41b5-bbe3-{number:012x}"),
         "redownload": false, "source-app-id": 1_234_567_891, "fidelity-type": 1, "did-win": true,
@@ -60,7 +60,7 @@ pub fn skadnetwork_3(number: u32) -> Value {
 }
 
 /// The same with other fields, signed as it then is; null takes a field away.
-pub fn changed(mut postback: Value, fields: &Value) -> Value {
+pub fn with_fields(mut postback: Value, fields: &Value) -> Value {
     for (name, value) in fields.as_object().expect("an object") {
         if value.is_null() {
             let fields = postback.as_object_mut().expect("an object");
@@ -69,11 +69,11 @@ pub fn changed(mut postback: Value, fields: &Value) -> Value {
             postback[name] = value.clone();
         }
     }
-    signed(postback)
+    sign(postback)
 }
 
 /// Signs a postback of SKAdNetwork 3.0 or 4.0, which has the fields of its version and no others that are signed.
-pub fn signed(mut postback: Value) -> Value {
+pub fn sign(mut postback: Value) -> Value {
     let fields = [
         "version",
         "ad-network-id",
@@ -98,7 +98,7 @@ pub fn signed(mut postback: Value) -> Value {
         .filter_map(|field| postback.get(field))
         .map(text)
         .collect();
-    let signature: Ecdsa = SIGNING.sign(values.join(&SEPARATOR.to_string()).as_bytes());
+    let signature: Ecdsa = SIGNING_KEY.sign(values.join(&SEPARATOR.to_string()).as_bytes());
     postback["attribution-signature"] = json!(STANDARD.encode(signature.to_der().as_bytes()));
     postback
 }
@@ -112,18 +112,18 @@ pub fn adattributionkit(kid: &str, number: u32) -> Value {
         "did-win": true, "postback-sequence-index": 0, "publisher-item-identifier": 42,
         "marketplace-identifier": "com.apple.AppStore",
     });
-    envelope(kid, &payload)
+    jws_postback(kid, &payload)
 }
 
 /// The envelope around a payload.
-pub fn envelope(kid: &str, payload: &Value) -> Value {
+pub fn jws_postback(kid: &str, payload: &Value) -> Value {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let input = format!(
         "{}.{}",
         part(&json!({"kid": kid, "alg": "ES256"})),
         part(payload)
     );
-    let signature: Ecdsa = SIGNING.sign(input.as_bytes());
+    let signature: Ecdsa = SIGNING_KEY.sign(input.as_bytes());
     let jws = format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()));
     json!({"jws-string": jws, "conversion-value": 24, "ad-interaction-type": "click", "country-code": "US"})
 }

@@ -1,24 +1,24 @@
 //! Networks that take every test event without hearing of it. Those that would count one want a code, as the real ones.
 
 use async_trait::async_trait;
-use tributary_api::{Probe, Probed};
+use tributary_api::{IntegrationProbe, TestEventResult};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::OrganizationId;
 
 pub(crate) struct TestProbe;
 
 #[async_trait]
-impl Probe for TestProbe {
+impl IntegrationProbe for TestProbe {
     async fn probe(
         &self,
         _organization: OrganizationId,
         integration: &Integration,
-    ) -> Result<Probed, String> {
+    ) -> Result<TestEventResult, String> {
         let counts = matches!(integration.network, Network::A | Network::C);
         if counts && integration.text("testEventCode").is_none() {
             return Err("Set testEventCode: without it the network counts the test.".to_owned());
         }
-        Ok(Probed {
+        Ok(TestEventResult {
             accepted: true,
             status: Some(200),
             duration_ms: 1,

@@ -1,7 +1,7 @@
 //! The real binary, in a process of its own that can be killed.
 
 use crate::server::client;
-use crate::{Answer, Database};
+use crate::{TestDatabase, TestResponse};
 use reqwest::{Client, Method};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ const START_MAX: Duration = Duration::from_secs(30);
 const SECRET_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
 /// Where the networks and Apple are reached, unless a test says otherwise.
-const NOBODY: [&str; 6] = [
+const OUTBOUND_URL_SETTINGS: [&str; 6] = [
     "TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL",
     "TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL",
     "TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL",
@@ -37,14 +37,14 @@ pub struct ServerProcess {
 
 /// A server that ended before it was ready.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ServerExit {
     /// How it ended.
     pub status: ExitStatus,
     /// What it wrote to its log.
     pub log: String,
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ServerExit {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             formatter,
@@ -71,14 +71,14 @@ fn binary() -> PathBuf {
 }
 
 /// A command of the binary on this database, with nothing of the test's own environment.
-fn command(database: &Database, arguments: &[&str]) -> Command {
+fn command(database: &TestDatabase, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
-    on(database, command.args(arguments).env_clear());
+    apply_settings(database, command.args(arguments).env_clear());
     command
 }
 
 /// The settings that every process of a test has.
-fn on(database: &Database, command: &mut Command) {
+fn apply_settings(database: &TestDatabase, command: &mut Command) {
     command
         .env("TRIBUTARY_DATA_DIR", database.folder())
         .env("TRIBUTARY_DATABASE_URL", database.url())
@@ -87,34 +87,34 @@ fn on(database: &Database, command: &mut Command) {
         .env("TRIBUTARY_RATES__URL", "")
         .env("TRIBUTARY_RATES__SECOND_URL", "")
         // And no test calls a network: nobody listens there.
-        .envs(NOBODY.map(|setting| (setting, "http://127.0.0.1:9")))
+        .envs(OUTBOUND_URL_SETTINGS.map(|setting| (setting, "http://127.0.0.1:9")))
         .stdin(Stdio::null());
 }
 
 impl ServerProcess {
     /// Starts one and waits until it is ready.
-    pub async fn start(database: &Database) -> Self {
+    pub async fn start(database: &TestDatabase) -> Self {
         Self::start_with(database, &[]).await
     }
 
     /// Starts one with settings of its own, on a port that the system chooses.
-    pub async fn start_with(database: &Database, settings: &[(&str, &str)]) -> Self {
+    pub async fn start_with(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
         let started = Self::try_start_with(database, settings).await;
         started.unwrap_or_else(|ended| panic!("{ended}"))
     }
 
     /// Starts one with these settings; an error when it ends instead of becoming ready.
     pub async fn try_start_with(
-        database: &Database,
+        database: &TestDatabase,
         settings: &[(&str, &str)],
-    ) -> Result<Self, Ended> {
+    ) -> Result<Self, ServerExit> {
         let mut server = Self::spawn(database, settings);
         server.wait_until_ready().await?;
         Ok(server)
     }
 
     /// Starts one with settings of its own and does not wait until it is ready.
-    pub fn spawn(database: &Database, settings: &[(&str, &str)]) -> Self {
+    pub fn spawn(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let log = database.folder().join(format!("log-{run}"));
@@ -137,7 +137,7 @@ impl ServerProcess {
     }
 
     /// Starts one that writes its output and its log elsewhere, on a free port, and waits until it is ready.
-    pub async fn start_writing_to(database: &Database, output: impl Fn() -> Stdio) -> Self {
+    pub async fn start_writing_to(database: &TestDatabase, output: impl Fn() -> Stdio) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = free.local_addr().expect("an address").to_string();
         drop(free);
@@ -160,11 +160,11 @@ impl ServerProcess {
     }
 
     /// Waits until it answers that it is ready; an error when it ends instead.
-    pub async fn wait_until_ready(&mut self) -> Result<(), Ended> {
+    pub async fn wait_until_ready(&mut self) -> Result<(), ServerExit> {
         let begun = Instant::now();
         while begun.elapsed() < START_MAX {
             if let Some(status) = self.child.try_wait().expect("the process is ours") {
-                return Err(Ended {
+                return Err(ServerExit {
                     status,
                     log: self.log(),
                 });
@@ -229,11 +229,11 @@ impl ServerProcess {
 
     /// Tells it to stop, as a supervisor would, and waits.
     pub fn terminate(self) -> ExitStatus {
-        self.end_with("TERM")
+        self.signal_and_wait("TERM")
     }
 
     /// Sends it a signal that ends it, and waits.
-    pub fn end_with(mut self, signal: &str) -> ExitStatus {
+    pub fn signal_and_wait(mut self, signal: &str) -> ExitStatus {
         let status = Command::new("kill")
             .args(["-s", signal, &self.child.id().to_string()])
             .status();
@@ -248,7 +248,7 @@ impl ServerProcess {
         path: &str,
         key: &str,
         body: Option<Value>,
-    ) -> Option<Answer> {
+    ) -> Option<TestResponse> {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = self
             .client
@@ -261,7 +261,7 @@ impl ServerProcess {
         }
         let response = request.send().await.ok()?;
         let (status, headers) = (response.status(), response.headers().clone());
-        Some(Answer {
+        Some(TestResponse {
             status,
             headers,
             text: response.text().await.ok()?,
@@ -269,14 +269,20 @@ impl ServerProcess {
     }
 
     /// Calls with a key.
-    pub async fn call(&self, method: &str, path: &str, key: &str, body: Option<Value>) -> Answer {
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        key: &str,
+        body: Option<Value>,
+    ) -> TestResponse {
         self.try_call(method, path, key, body)
             .await
             .expect("the server answers")
     }
 
     /// Runs another command of the binary beside it; gives what it printed.
-    pub fn run(database: &Database, arguments: &[&str]) -> Result<String, String> {
+    pub fn run(database: &TestDatabase, arguments: &[&str]) -> Result<String, String> {
         let done = command(database, arguments)
             .output()
             .expect("the command starts");
@@ -290,11 +296,11 @@ impl ServerProcess {
 
     /// A shell on this database, in which `tributary` is the binary, with nothing of the test's own environment. It
     /// is ended after a time.
-    pub fn shell(database: &Database, time_limit: Duration) -> Command {
+    pub fn shell(database: &TestDatabase, time_limit: Duration) -> Command {
         let binary = binary();
         let folder = binary.parent().expect("a binary is in a folder").display();
         let mut command = Command::new("timeout");
-        on(database, command.env_clear());
+        apply_settings(database, command.env_clear());
         command
             .env("PATH", format!("{folder}:/usr/local/bin:/usr/bin:/bin"))
             .args([&time_limit.as_secs().to_string(), "bash"]);
@@ -302,7 +308,7 @@ impl ServerProcess {
     }
 
     /// A full live key, made by the command line.
-    pub fn full_key(database: &Database) -> String {
+    pub fn full_key(database: &TestDatabase) -> String {
         // Creates the database where no server has done so yet.
         Self::run(database, &["migrate"]).expect("a database");
         Self::run(

@@ -1,8 +1,8 @@
 //! A server in this process, on a port of its own.
 
-use crate::outside::{TestClock, TestRandom};
 use crate::probe::TestProbe;
-use crate::{Answer, Database, Engine};
+use crate::runtime::{TestClock, TestRandom};
+use crate::{Engine, TestDatabase, TestResponse};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
@@ -15,17 +15,17 @@ use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::billing::certificate::Roots;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_server::http::{self, ListenerSettings};
-use tributary_server::wiring::{self, Parts};
+use tributary_server::wiring::{self, ServerParts};
 use tributary_store::{NewKey, Organization, Store};
 
 /// What a test may want otherwise.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct TestServerSettings {
     /// How often somebody may ask; off unless a test is about it.
     pub rates: RateSettings,
     /// How long things may take.
@@ -46,7 +46,7 @@ pub struct Settings {
     pub store_roots: Roots,
 }
 
-impl Default for Settings {
+impl Default for TestServerSettings {
     fn default() -> Self {
         Self {
             rates: RateSettings {
@@ -77,39 +77,39 @@ pub struct TestServer {
     pub store: Arc<dyn Store>,
     /// Its clock.
     pub clock: Arc<TestClock>,
-    source: Source,
+    source: Runtime,
     client: Client,
     stop: Option<oneshot::Sender<()>>,
     running: Option<tokio::task::JoinHandle<()>>,
     /// Dropped last: the database outlives the server.
-    pub database: Database,
+    pub database: TestDatabase,
 }
 
 impl TestServer {
     /// Starts one on a fresh database.
     pub async fn start(engine: Engine) -> Self {
-        Self::start_with(engine, Settings::default()).await
+        Self::start_with(engine, TestServerSettings::default()).await
     }
 
     /// Starts one that differs.
-    pub async fn start_with(engine: Engine, settings: Settings) -> Self {
-        let database = Database::new(engine).await;
+    pub async fn start_with(engine: Engine, settings: TestServerSettings) -> Self {
+        let database = TestDatabase::new(engine).await;
         let store = database.open().await;
         let clock = Arc::new(TestClock::default());
-        let source = Source::new(clock.clone(), Arc::new(TestRandom::default()));
+        let source = Runtime::new(clock.clone(), Arc::new(TestRandom::default()));
         let proxies = settings.proxies;
-        let parts = Parts {
+        let parts = ServerParts {
             store: store.clone(),
-            source: source.clone(),
+            runtime: source.clone(),
             keyring: Keyring::new([7; 32]),
             base_url: settings.base_url,
             timeouts: settings.timeouts,
-            rates: settings.rates,
+            rate_limits: settings.rates,
             is_trusted_proxy: Arc::new(move |address| proxies.contains(&address)),
-            place_of: tributary_api::nowhere(),
+            geo_lookup: tributary_api::no_geo_lookup(),
             country_header: None,
             postback_keys: settings.postback_keys,
-            store_roots: settings.store_roots,
+            app_store_roots: settings.store_roots,
             probe: Arc::new(TestProbe),
             metrics: None,
         };
@@ -152,7 +152,7 @@ impl TestServer {
     /// Makes an organization.
     pub async fn organization(&self, name: &str) -> OrganizationId {
         let at = self.source.now();
-        let id = OrganizationId::new(at, self.source.bytes());
+        let id = OrganizationId::new(at, self.source.random_bytes());
         let name = Name::parse(name).expect("a name");
         let organization = Organization {
             id,
@@ -174,10 +174,10 @@ impl TestServer {
         permission: Permission,
         environment: Environment,
     ) -> String {
-        let text = self.source.key(KeyKind::Private, environment);
+        let text = self.source.new_key(KeyKind::Private, environment);
         let at = self.source.now();
         let key = ApiKey {
-            id: KeyId::new(at, self.source.bytes()),
+            id: KeyId::new(at, self.source.random_bytes()),
             organization,
             name: "Test".to_owned(),
             permission,
@@ -211,12 +211,18 @@ impl TestServer {
     }
 
     /// Sends a request.
-    pub async fn send(&self, request: RequestBuilder) -> Answer {
-        Answer::read(request.send().await.expect("the server answers")).await
+    pub async fn send(&self, request: RequestBuilder) -> TestResponse {
+        TestResponse::read(request.send().await.expect("the server answers")).await
     }
 
     /// Calls with a key, and with a body where there is one.
-    pub async fn call(&self, method: &str, path: &str, key: &str, body: Option<Value>) -> Answer {
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        key: &str,
+        body: Option<Value>,
+    ) -> TestResponse {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = self.request(method, path).bearer_auth(key);
         if let Some(body) = body {
@@ -228,17 +234,17 @@ impl TestServer {
     }
 
     /// GET.
-    pub async fn get(&self, path: &str, key: &str) -> Answer {
+    pub async fn get(&self, path: &str, key: &str) -> TestResponse {
         self.call("GET", path, key, None).await
     }
 
     /// POST.
-    pub async fn post(&self, path: &str, key: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, key: &str, body: Value) -> TestResponse {
         self.call("POST", path, key, Some(body)).await
     }
 
     /// PATCH.
-    pub async fn patch(&self, path: &str, key: &str, body: Value) -> Answer {
+    pub async fn patch(&self, path: &str, key: &str, body: Value) -> TestResponse {
         self.call("PATCH", path, key, Some(body)).await
     }
 

@@ -137,7 +137,7 @@ fn response(status: u16, codes: &[Code]) -> utoipa::openapi::Response {
         json!({"error": {
             "code": code.as_str(),
             "message": "What to do, in words.",
-            "retryable": code.retryable(),
+            "retryable": code.is_retryable(),
             "requestId": "req_6f1ce0d2a47b8c3e5d9f0a1b",
         }})
     });

@@ -13,37 +13,37 @@ use tributary_store::{LinkRef, TrackedLink};
 
 /// What a name leads to.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum LinkLookup {
     /// This link.
     Link(Arc<TrackedLink>),
     /// Nothing.
-    Nothing,
+    NotFound,
     /// Nobody knows: the database is away, and the link was not tapped lately.
-    Unknown,
+    Unavailable,
 }
 
 /// Finds the link of a name, until a moment.
-pub(super) async fn find(state: &ApiState, name: &str, deadline: Instant) -> Found {
+pub(super) async fn find(state: &ApiState, name: &str, deadline: Instant) -> LinkLookup {
     let Some(link) = link_ref(name) else {
-        return Found::Nothing;
+        return LinkLookup::NotFound;
     };
-    let known = &state.last_known_links;
+    let known = &state.link_cache;
     match tokio::time::timeout_at(deadline, state.store.tracking_link(link)).await {
         Ok(Ok(Some(tracked))) => {
             let tracked = Arc::new(tracked);
-            known.note(name, tracked.clone());
-            return Found::Link(tracked);
+            known.insert(name, tracked.clone());
+            return LinkLookup::Link(tracked);
         }
         Ok(Ok(None)) => {
-            known.forget(name);
-            return Found::Nothing;
+            known.remove(name);
+            return LinkLookup::NotFound;
         }
         Ok(Err(error)) => tracing::error!(%error, "a tapped link cannot be read"),
         Err(_) => tracing::error!("a tapped link cannot be read in time"),
     }
-    known.get(name).map_or(Found::Unknown, |tracked| {
-        metrics::link_from_memory();
-        Found::Link(tracked)
+    known.get(name).map_or(LinkLookup::Unavailable, |tracked| {
+        metrics::count_cached_link();
+        LinkLookup::Link(tracked)
     })
 }
 

@@ -1,7 +1,7 @@
 //! `GET /w/{idOrSlug}` — a tap on a `web_funnel` link: to a page of the operator's.
 
-use super::arrival::Arrival;
-use super::tap::arrive;
+use super::tap::resolve_tap;
+use super::tap_request::TapRequest;
 use super::{page, redirect};
 use crate::state::ApiState;
 use axum::extract::State;
@@ -9,8 +9,8 @@ use axum::response::Response;
 use tributary_domain::click::destination::Destination;
 use tributary_domain::link::LinkKind;
 
-pub(super) async fn tap(State(state): State<ApiState>, arrival: Arrival) -> Response {
-    let arrived = match arrive(&state, &arrival, LinkKind::WebFunnel).await {
+pub(super) async fn tap(State(state): State<ApiState>, arrival: TapRequest) -> Response {
+    let arrived = match resolve_tap(&state, &arrival, LinkKind::WebFunnel).await {
         Ok(arrived) => arrived,
         Err(page) => return page,
     };

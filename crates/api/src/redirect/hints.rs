@@ -3,9 +3,9 @@
 //! Only our own page calls this, once, right after the click it belongs to. Whatever does not look like a
 //! time zone or a screen is left out; nobody reads the answer.
 
-use super::arrival::agent;
+use super::tap_request::read_agent;
 use crate::error::{ApiError, Code};
-use crate::json::{self, Node};
+use crate::json::{self, JsonNode};
 use crate::state::ApiState;
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
@@ -39,14 +39,14 @@ pub(super) async fn add(
     let params = params.map_err(|_| no_such_click())?;
     let text = params.iter().next().map_or("", |(_, text)| text);
     // A wrong tag costs no look-up.
-    let authentic = state.click_tokens.read(text).ok_or_else(no_such_click)?;
+    let authentic = state.click_tokens.verify(text).ok_or_else(no_such_click)?;
     let body = read(&state, &headers, body).await?;
     let app = member(&body, "app").and_then(|node| text_of(node, |text| AppId::parse(text).ok()));
     let app = app
-        .filter(|app| authentic.is_of(*app))
+        .filter(|app| authentic.belongs_to(*app))
         .ok_or_else(no_such_click)?;
     let window = i64::try_from(HINTS_WINDOW.as_millis()).unwrap_or(i64::MAX);
-    let since = state.source.now().as_millis().saturating_sub(window);
+    let since = state.runtime.now().as_millis().saturating_sub(window);
     let (hints, since) = (hints(&headers, &body), Timestamp::from_millis(since));
     let found = state
         .store
@@ -64,7 +64,7 @@ fn no_such_click() -> ApiError {
     ApiError::new(Code::NotFound, "There is no such click, or it is too old.")
 }
 
-async fn read(state: &ApiState, headers: &HeaderMap, body: Body) -> Result<Node, ApiError> {
+async fn read(state: &ApiState, headers: &HeaderMap, body: Body) -> Result<JsonNode, ApiError> {
     let kind = headers.get(header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind != "application/json") {
         let message = "Send JSON, with the header Content-Type: application/json.";
@@ -89,8 +89,8 @@ async fn read(state: &ApiState, headers: &HeaderMap, body: Body) -> Result<Node,
 }
 
 /// The hints of a body, and those that the browser itself sends once our page asked for them.
-fn hints(headers: &HeaderMap, body: &Node) -> PageHints {
-    let agent = agent(headers);
+fn hints(headers: &HeaderMap, body: &JsonNode) -> PageHints {
+    let agent = read_agent(headers);
     let is_android = agent.platform == Platform::Android;
     PageHints {
         timezone: member(body, "timezone").and_then(|node| {
@@ -106,9 +106,9 @@ fn hints(headers: &HeaderMap, body: &Node) -> PageHints {
     }
 }
 
-fn screen(node: &Node) -> Option<Screen> {
+fn screen(node: &JsonNode) -> Option<Screen> {
     let number = |name, range: RangeInclusive<u32>| match member(node, name)? {
-        Node::Number(digits) => digits.parse().ok().filter(|number| range.contains(number)),
+        JsonNode::Number(digits) => digits.parse().ok().filter(|number| range.contains(number)),
         _ => None,
     };
     Screen::new(
@@ -118,17 +118,17 @@ fn screen(node: &Node) -> Option<Screen> {
     )
 }
 
-fn member<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let Node::Object(members) = node else {
+fn member<'a>(node: &'a JsonNode, name: &str) -> Option<&'a JsonNode> {
+    let JsonNode::Object(members) = node else {
         return None;
     };
     let found = members.iter().find(|(member, _)| member == name);
     found.map(|(_, node)| node)
 }
 
-fn text_of<T>(node: &Node, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+fn text_of<T>(node: &JsonNode, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     match node {
-        Node::Text(text) => read(text),
+        JsonNode::Text(text) => read(text),
         _ => None,
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         headers.insert("user-agent", reduced.parse().unwrap());
         headers.insert("sec-ch-ua-model", "\"Pixel 8\"".parse().unwrap());
         headers.insert("sec-ch-ua-platform-version", "\"14.0.0\"".parse().unwrap());
-        let hints = hints(&headers, &Node::Null);
+        let hints = hints(&headers, &JsonNode::Null);
         assert_eq!(hints.model.as_deref(), Some("Pixel 8"));
         assert_eq!(hints.os_version.as_deref(), Some("14"));
     }

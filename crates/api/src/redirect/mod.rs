@@ -8,7 +8,6 @@
 //! These are doors for people, so they are not in the description of the interface, and what goes wrong is
 //! told on a page. The two kinds of links have paths of their own because an installed app claims `/c/*`.
 
-mod arrival;
 mod assets;
 mod click;
 mod find;
@@ -17,6 +16,7 @@ mod hints;
 mod landing;
 mod page;
 mod tap;
+mod tap_request;
 
 #[cfg(test)]
 pub(crate) use tap::tests::tracked;
@@ -58,7 +58,7 @@ fn redirect(url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
         // A URL that was accepted is ASCII, and whatever is added to it is encoded.
         tracing::error!("a destination is no header value");
-        return page::broken();
+        return page::internal_error();
     };
     let headers = [(header::LOCATION, location), NO_STORE, ACCEPT_CH];
     (StatusCode::FOUND, headers).into_response()

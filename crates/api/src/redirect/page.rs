@@ -91,7 +91,7 @@ pub(super) fn unavailable() -> Response {
 }
 
 /// The answer when we made a mistake.
-pub(super) fn broken() -> Response {
+pub(super) fn internal_error() -> Response {
     let notice = Notice {
         title: "Something went wrong",
         text: "This link cannot be opened right now.",
@@ -159,7 +159,7 @@ mod tests {
             landing(&of("Runner")),
             no_such_link(),
             unavailable(),
-            broken(),
+            internal_error(),
         ] {
             let policy = response.headers()[header::CONTENT_SECURITY_POLICY].clone();
             let policy = policy.to_str().unwrap().to_owned();

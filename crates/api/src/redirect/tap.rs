@@ -1,9 +1,9 @@
 //! What every door does with a tap: find its link, record its click.
 
-use super::arrival::Arrival;
-use super::find::{Found, find};
+use super::find::{LinkLookup, find};
 use super::page;
-use crate::host::AskedHost;
+use super::tap_request::TapRequest;
+use crate::host::RequestHost;
 use crate::metrics;
 use crate::request::record_organization;
 use crate::state::ApiState;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Span;
-use tributary_domain::click::destination::{Destination, Tap};
+use tributary_domain::click::destination::{Destination, RedirectRequest};
 use tributary_domain::device::Platform;
 use tributary_domain::link::LinkKind;
 use tributary_store::TrackedLink;
@@ -23,7 +23,7 @@ const STORE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A tap whose link is known.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(super) struct ResolvedTap {
     /// The link and its app.
     pub(super) tracked: Arc<TrackedLink>,
     /// What it was tapped on.
@@ -34,10 +34,10 @@ pub(super) struct Arrived {
     pub(super) is_person: bool,
 }
 
-impl Arrived {
+impl ResolvedTap {
     /// Where it is sent.
-    pub(super) fn destination(&self, arrival: &Arrival) -> Destination {
-        let tap = Tap {
+    pub(super) fn destination(&self, arrival: &TapRequest) -> Destination {
+        let tap = RedirectRequest {
             link: &self.tracked.link,
             app: &self.tracked.app,
             platform: self.platform,
@@ -49,28 +49,28 @@ impl Arrived {
 }
 
 /// Finds the link of a tap and records the click. Otherwise the page that says why there is none.
-pub(super) async fn arrive(
+pub(super) async fn resolve_tap(
     state: &ApiState,
-    arrival: &Arrival,
+    arrival: &TapRequest,
     kind: LinkKind,
-) -> Result<Arrived, Response> {
+) -> Result<ResolvedTap, Response> {
     let deadline = Instant::now() + STORE_WAIT_MAX;
     let tracked = match find(state, &arrival.name, deadline).await {
-        Found::Link(tracked) => {
+        LinkLookup::Link(tracked) => {
             record_organization(&Span::current(), tracked.app.organization);
             tracked
         }
-        Found::Nothing => return Err(page::no_such_link()),
-        Found::Unknown => return Err(page::unavailable()),
+        LinkLookup::NotFound => return Err(page::no_such_link()),
+        LinkLookup::Unavailable => return Err(page::unavailable()),
     };
     let answers = tracked.link.active && tracked.link.kind == kind;
-    if !answers || is_a_guest(state, arrival, &tracked, deadline).await {
+    if !answers || is_other_apps_host(state, arrival, &tracked, deadline).await {
         return Err(page::no_such_link());
     }
     let click = arrival.click(state, &tracked);
     let (id, is_person) = (click.id, click.bot.is_none());
     if !tracked.app.records_clicks() {
-        return Ok(Arrived {
+        return Ok(ResolvedTap {
             platform: arrival.agent().platform,
             token: None,
             is_person,
@@ -88,14 +88,14 @@ pub(super) async fn arrive(
             false
         }
     };
-    metrics::click(match (recorded, is_person) {
+    metrics::count_click(match (recorded, is_person) {
         (true, true) => "recorded",
         (true, false) => "bot",
         (false, _) => "not_recorded",
     });
-    Ok(Arrived {
+    Ok(ResolvedTap {
         platform: arrival.agent().platform,
-        token: recorded.then(|| state.click_tokens.text(tracked.app.id, id)),
+        token: recorded.then(|| state.click_tokens.sign(tracked.app.id, id)),
         is_person,
         tracked,
     })
@@ -103,13 +103,13 @@ pub(super) async fn arrive(
 
 /// Whether the link was tapped under the host of another app. Whoever trusts that host must not be led
 /// anywhere by a link of somebody else's. Any other name is the operator's business.
-async fn is_a_guest(
+async fn is_other_apps_host(
     state: &ApiState,
-    arrival: &Arrival,
+    arrival: &TapRequest,
     tracked: &TrackedLink,
     deadline: Instant,
 ) -> bool {
-    let AskedHost::Named(host) = &arrival.host else {
+    let RequestHost::Named(host) = &arrival.host else {
         return false;
     };
     if tracked.app.link_domain.as_ref() == Some(host) {
@@ -123,8 +123,8 @@ async fn is_a_guest(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use tributary_domain::app::{App, Birth};
-    use tributary_domain::link::{Birth as LinkBirth, Link, Slug};
+    use tributary_domain::app::{App, AppCreation};
+    use tributary_domain::link::{Link, LinkCreation as LinkBirth, Slug};
     use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
     use tributary_domain::vocabulary::text::Name;
     use tributary_domain::vocabulary::time::Timestamp;
@@ -132,7 +132,7 @@ pub(crate) mod tests {
     /// A link to an app that both stores have.
     pub(crate) fn tracked(change: impl FnOnce(&mut TrackedLink)) -> TrackedLink {
         let at = Timestamp::from_millis(1);
-        let birth = Birth {
+        let birth = AppCreation {
             id: AppId::from_bytes([2; 16]),
             organization: OrganizationId::from_bytes([1; 16]),
             live_key: "pk_live_1".to_owned(),

@@ -4,15 +4,15 @@ use crate::error::ApiError;
 use crate::state::ApiState;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::Spend;
-use tributary_domain::report::range::Range;
+use tributary_domain::report::range::DayRange;
 use tributary_domain::vocabulary::id::AppId;
 
 /// Reads it.
-pub(crate) async fn spend(
+pub(crate) async fn load_spend(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
-    range: &Range,
+    range: &DayRange,
 ) -> Result<Spend, ApiError> {
     let found = state
         .store

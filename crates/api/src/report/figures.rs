@@ -3,7 +3,7 @@
 use crate::decimal::number;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tributary_domain::report::Measured;
+use tributary_domain::report::ReportFigures;
 use tributary_domain::vocabulary::money::Amount;
 use utoipa::ToSchema;
 
@@ -56,8 +56,8 @@ pub(crate) struct FiguresOut {
 }
 
 impl FiguresOut {
-    pub(crate) fn of(measured: &Measured) -> Self {
-        let Measured { figures, cost } = measured;
+    pub(crate) fn of(measured: &ReportFigures) -> Self {
+        let ReportFigures { figures, cost } = measured;
         let money = |micros| number(Amount::from_micros(micros));
         Self {
             clicks: figures.clicks,

@@ -3,7 +3,7 @@
 use crate::decimal::number;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tributary_domain::report::{Measured, share};
+use tributary_domain::report::{ReportFigures, share};
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use utoipa::ToSchema;
 
@@ -47,10 +47,10 @@ macro_rules! kpis {
 
         impl KpisOut {
             /// Of a period and the one before it.
-            pub(crate) fn of(now: &Measured, before: &Measured) -> Self {
+            pub(crate) fn of(now: &ReportFigures, before: &ReportFigures) -> Self {
                 Self {
                     $($name: {
-                        let read: fn(&Measured) -> Option<i64> = $read;
+                        let read: fn(&ReportFigures) -> Option<i64> = $read;
                         KpiOut::of(read(now), read(before))
                     },)*
                 }

@@ -5,10 +5,10 @@ pub(crate) mod kpis;
 pub(crate) mod range;
 
 mod cost;
-mod pages;
+mod row_page;
 
-pub(crate) use cost::spend;
-pub(crate) use pages::{Pages, RowKey, row_key};
+pub(crate) use cost::load_spend;
+pub(crate) use row_page::{RowKey, RowPage, row_key};
 
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
@@ -16,11 +16,11 @@ use crate::error::ApiError;
 
 /// One parameter that asks for too much.
 pub(crate) fn out_of_range(field: &str, message: impl Into<String>) -> ApiError {
-    faulty(field, Problem::new(FaultCode::OutOfRange, message.into()))
+    invalid_parameter(field, Problem::new(FaultCode::OutOfRange, message.into()))
 }
 
 /// One parameter that is at fault.
-pub(crate) fn faulty(field: &str, problem: Problem) -> ApiError {
+pub(crate) fn invalid_parameter(field: &str, problem: Problem) -> ApiError {
     let mut faults = Faults::new();
     faults.add(field, problem);
     faults.into()

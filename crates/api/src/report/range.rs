@@ -1,12 +1,12 @@
 //! The days that a report is about.
 
-use super::faulty;
-use crate::days::Days;
+use super::invalid_parameter;
+use crate::days::DayFilter;
 use crate::error::ApiError;
-use crate::query::Parameters;
+use crate::query::QueryParameters;
 use crate::state::ApiState;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::report::range::Range;
+use tributary_domain::report::range::DayRange;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -15,21 +15,21 @@ use tributary_domain::vocabulary::timezone::Timezone;
 /// `from`, `to` and `timezone`, as they were asked for.
 #[derive(Debug)]
 pub(crate) struct RangeQuery {
-    days: Days,
+    days: DayFilter,
     timezone: Option<Timezone>,
 }
 
 impl RangeQuery {
     /// Reads them.
-    pub(crate) fn read(parameters: &mut Parameters<'_>) -> Self {
+    pub(crate) fn read(parameters: &mut QueryParameters<'_>) -> Self {
         Self {
-            days: Days::read(parameters),
+            days: DayFilter::read(parameters),
             timezone: parameters.optional("timezone", Timezone::parse),
         }
     }
 
     /// What was asked for, for the cursor of a list.
-    pub(crate) fn words(&self) -> [Option<String>; 3] {
+    pub(crate) fn cursor_values(&self) -> [Option<String>; 3] {
         let day = |day: Option<Day>| day.map(|day| day.to_string());
         let zone = self.timezone.as_ref();
         [
@@ -40,20 +40,20 @@ impl RangeQuery {
     }
 
     /// The days of an app, in its own zone where no other is asked for.
-    pub(crate) async fn of_app(
+    pub(crate) async fn for_app(
         &self,
         state: &ApiState,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-    ) -> Result<Range, ApiError> {
+    ) -> Result<DayRange, ApiError> {
         let own = state.store.app_timezone(caller, app).await?;
-        self.in_zone(state.source.now(), own)
+        self.in_zone(state.runtime.now(), own)
     }
 
     /// The days in this zone, where no other is asked for.
-    pub(crate) fn in_zone(&self, now: Timestamp, zone: Timezone) -> Result<Range, ApiError> {
+    pub(crate) fn in_zone(&self, now: Timestamp, zone: Timezone) -> Result<DayRange, ApiError> {
         let zone = self.timezone.clone().unwrap_or(zone);
-        let Days { from, to } = self.days;
-        Range::asked(from, to, zone, now).map_err(|problem| faulty("from", problem))
+        let DayFilter { from, to } = self.days;
+        DayRange::resolve(from, to, zone, now).map_err(|problem| invalid_parameter("from", problem))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::body::{content_type, is_json, malformed, read_bytes};
 use crate::error::{ApiError, Code};
-use crate::fields::{Fields, Value, wrong_type};
+use crate::fields::{Fields, InputValue, wrong_type};
 use crate::state::ApiState;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -42,7 +42,7 @@ impl TrackBody {
 
     /// Reads the fields; what cannot be read is left out as if it had not been sent. Only a reader that gives
     /// nothing refuses, and then every fault is told.
-    pub(super) fn read_patiently<T>(
+    pub(super) fn read_lenient<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
     ) -> Result<T, ApiError> {
@@ -62,7 +62,7 @@ impl TrackBody {
         let text = std::str::from_utf8(&self.0).map_err(|_| malformed())?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|_| malformed())?;
         let mut faults = Faults::new();
-        let body = Value::Text(raw);
+        let body = InputValue::Text(raw);
         if !body.is_object() {
             faults.add("body", wrong_type("an object"));
             return Err(faults.into());
@@ -108,7 +108,7 @@ mod tests {
     #[case::broken(r#"{"a": "x""#, Err(Code::MalformedJson))]
     fn patience(#[case] body: &'static str, #[case] expected: Result<(&str, Option<&str>), Code>) {
         let body = TrackBody(Bytes::from_static(body.as_bytes()));
-        let read = body.read_patiently(|fields| {
+        let read = body.read_lenient(|fields| {
             let b = fields.optional("b", text());
             Some((fields.required("a", text())?, b))
         });

@@ -1,8 +1,8 @@
 //! Which app calls: the SDK's key, which ships inside the app and is no secret.
 
 use crate::error::{ApiError, Code};
+use crate::geo::GeoLocation;
 use crate::metrics;
-use crate::place::Place;
 use crate::request::RequestContext;
 use crate::state::ApiState;
 use axum::extract::FromRequestParts;
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use tributary_domain::access::Environment;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::app::App;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_store::SdkApp;
 
 /// Where the SDK puts its key.
@@ -28,16 +28,16 @@ pub(super) struct SdkCaller {
     /// Live or test, as the key says.
     pub(super) environment: Environment,
     /// Decrypts the social network's referrer, where it is set.
-    pub(super) social_referrer_key: Option<Sealed>,
+    pub(super) social_referrer_key: Option<SealedSecret>,
     /// Where the call comes from.
     pub(super) address: IpAddr,
     /// Where that is.
-    pub(super) place: Place,
+    pub(super) geo: GeoLocation,
 }
 
 /// An app whose SDK calls and has not been told to stop.
 #[derive(Debug)]
-pub(super) struct EnabledSdk(pub(super) SdkCaller);
+pub(super) struct EnabledSdkCaller(pub(super) SdkCaller);
 
 impl FromRequestParts<ApiState> for SdkCaller {
     type Rejection = ApiError;
@@ -56,23 +56,23 @@ impl FromRequestParts<ApiState> for SdkCaller {
             }
         };
         let (app, organization) = (found.app.id, found.app.organization);
-        context.note_key(app, organization);
+        context.record_key(app, organization);
         state
             .limits
             .count_sdk_key(app, found.environment)
-            .inspect_err(|_| metrics::authentication("limited"))?;
-        metrics::authentication("ok");
+            .inspect_err(|_| metrics::count_authentication("limited"))?;
+        metrics::count_authentication("ok");
         Ok(Self {
             app: found.app,
             environment: found.environment,
             social_referrer_key: found.social_referrer_key,
             address,
-            place: state.place(address, parts),
+            geo: state.geo_location(address, parts),
         })
     }
 }
 
-impl FromRequestParts<ApiState> for EnabledSdk {
+impl FromRequestParts<ApiState> for EnabledSdkCaller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
@@ -87,17 +87,17 @@ impl FromRequestParts<ApiState> for EnabledSdk {
 
 async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiError> {
     let invalid = || {
-        metrics::authentication("invalid");
+        metrics::count_authentication("invalid");
         let message =
             "This is no valid SDK key: it is mistyped, unknown, or not one of the SDK's (pk_…).";
         ApiError::new(Code::InvalidApiKey, message)
     };
     let presented = match parts.headers.get(X_TRIBUTARY_KEY) {
         Some(header) => Some(header.to_str().map_err(|_| invalid())?.trim()),
-        None => in_query(parts.uri.query().unwrap_or_default()),
+        None => key_in_query(parts.uri.query().unwrap_or_default()),
     };
     let Some(presented) = presented else {
-        metrics::authentication("missing");
+        metrics::count_authentication("missing");
         let message =
             "Send the app's SDK key: the header X-Tributary-Key with the value pk_live_….";
         return Err(ApiError::new(Code::MissingApiKey, message));
@@ -112,7 +112,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiErro
 }
 
 /// The key in a query. Its letters need no decoding.
-fn in_query(query: &str) -> Option<&str> {
+fn key_in_query(query: &str) -> Option<&str> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs
         .into_iter()
@@ -133,6 +133,6 @@ mod tests {
     #[case::no_value("key", None)]
     #[case::nothing("", None)]
     fn keys_in_queries(#[case] query: &str, #[case] expected: Option<&str>) {
-        assert_eq!(in_query(query), expected);
+        assert_eq!(key_in_query(query), expected);
     }
 }

@@ -2,12 +2,12 @@
 
 use super::body::TrackBody;
 use super::caller::SdkCaller;
-use super::configure_fields::{ConfigureFields, Said, read};
-use super::opened::{self, Opened, opened};
+use super::configure_fields::{ConfigureFields, ConfigureRequest, read};
+use super::opened_link::{self, OpenedLink, find_opened_link};
 use super::referrer::{self, claims};
 use super::shape::{self, DecisionOut};
 use super::skan_shape::DeviceSkanOut;
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::error::ApiError;
 use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
@@ -17,15 +17,15 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tributary_domain::app::PROBABILISTIC_WINDOW_HOURS;
 use tributary_domain::click::Click;
-use tributary_domain::click::address::{AddressHasher, ComparableAddress, class};
+use tributary_domain::click::address::{AddressHasher, ComparableAddress, classify};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{AdvertisingId, Identity};
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::skan::device::DeviceDocument;
 use tributary_domain::vocabulary::id::{AttributionId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::Configured;
+use tributary_store::ConfigureOutcome;
 use utoipa::ToSchema;
 
 /// What a device hears.
@@ -64,10 +64,10 @@ impl ConfigureOut {
         skan: None,
     };
 
-    fn of(configured: Configured, caller: &SdkCaller, tokens: &ClickTokens) -> Self {
+    fn of(configured: ConfigureOutcome, caller: &SdkCaller, tokens: &ClickTokens) -> Self {
         Self {
             sdk_enabled: true,
-            first_open: configured.first_open,
+            first_open: configured.is_first_open,
             attribution: Some(DecisionOut::of(
                 configured.attribution,
                 caller.app.id,
@@ -77,7 +77,7 @@ impl ConfigureOut {
         }
     }
 
-    fn with(self, opened: Option<Opened>, skan: &DeviceDocument) -> Self {
+    fn with_link_and_skan(self, opened: Option<OpenedLink>, skan: &DeviceDocument) -> Self {
         Self {
             opened: opened.map(OpenedOut::from),
             skan: Some(DeviceSkanOut::of(skan)),
@@ -86,8 +86,8 @@ impl ConfigureOut {
     }
 }
 
-impl From<Opened> for OpenedOut {
-    fn from(opened: Opened) -> Self {
+impl From<OpenedLink> for OpenedOut {
+    fn from(opened: OpenedLink) -> Self {
         Self {
             link_id: opened.link.id.to_string(),
             deep_link: opened.link.deep_link.map(|url| url.as_str().to_owned()),
@@ -143,13 +143,13 @@ pub(crate) async fn configure(
     body: TrackBody,
 ) -> Result<impl IntoResponse, ApiError> {
     if !caller.app.runs_sdk() {
-        return Ok(Answer::ok(ConfigureOut::STOP));
+        return Ok(JsonResponse::ok(ConfigureOut::STOP));
     }
-    let said = body.read_patiently(read)?;
-    let at = state.source.now();
-    let opened = opened(&state, &caller, &said, at).await?;
+    let said = body.read_lenient(read)?;
+    let at = state.runtime.now();
+    let opened = find_opened_link(&state, &caller, &said, at).await?;
     let click = opened.as_ref().map(|opened| opened.click.clone());
-    let command = command(&state, &caller, said, click, at);
+    let command = configure_command(&state, &caller, said, click, at);
     let skan = state.store.skan_for_device(
         caller.app.clone(),
         caller.environment,
@@ -158,27 +158,31 @@ pub(crate) async fn configure(
     );
     let skan = skan.await?;
     let configured = state.store.configure(command).await?;
-    let answer = ConfigureOut::of(configured, &caller, &state.click_tokens).with(opened, &skan);
-    Ok(Answer::ok(answer))
+    let answer = ConfigureOut::of(configured, &caller, &state.click_tokens)
+        .with_link_and_skan(opened, &skan);
+    Ok(JsonResponse::ok(answer))
 }
 
 /// What the store is asked to do: what the device said, and what is seen of it from here.
-fn command(
+fn configure_command(
     state: &ApiState,
     caller: &SdkCaller,
-    said: Said,
+    said: ConfigureRequest,
     opened: Option<Click>,
     at: Timestamp,
-) -> Configure {
-    let place = &caller.place;
+) -> ConfigureCommand {
+    let place = &caller.geo;
     let hasher = AddressHasher::new(&state.keyring);
     let comparable = ComparableAddress::of(caller.address, place.is_relay);
     let window = *PROBABILISTIC_WINDOW_HOURS.end();
-    let in_url = said.opened_url.as_deref().and_then(opened::click_id);
+    let in_url = said
+        .opened_url
+        .as_deref()
+        .and_then(opened_link::click_id_in_url);
     let by_client = said.click_id.as_deref().or(in_url);
     let may_match = AdvertisingId::may_match(said.traits.platform, said.consent);
     let advertised = said.advertising_id.as_ref().filter(|_| may_match);
-    Configure {
+    ConfigureCommand {
         app: caller.app.id,
         environment: caller.environment,
         rules: caller.app.attribution.clone(),
@@ -203,16 +207,16 @@ fn command(
         country: place.country.clone(),
         referrer: said
             .referrer
-            .map(|referrer| referrer::opened(state, caller, referrer)),
+            .map(|referrer| referrer::decrypt_referrer(state, caller, referrer)),
         times: said.times,
         ad_services_token: said.ad_services_token,
-        address_class: class(caller.address, place.is_relay),
+        address_class: classify(caller.address, place.is_relay),
         address_hash: comparable.map(|address| hasher.hash(address, at)),
         address_hashes: comparable.map_or_else(Vec::new, |address| {
             hasher.hashes_within(address, at, window)
         }),
-        opened,
-        attribution_id: AttributionId::new(at, state.source.bytes()),
-        install_id: EventId::new(at, state.source.bytes()),
+        app_link_click: opened,
+        attribution_id: AttributionId::new(at, state.runtime.random_bytes()),
+        install_id: EventId::new(at, state.runtime.random_bytes()),
     }
 }

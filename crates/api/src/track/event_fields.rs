@@ -1,7 +1,7 @@
 //! One event of a batch, read and checked apart from its neighbours.
 
 use super::params::compact;
-use crate::fields::{Fields, Value, amount, integer, text_as, value_as, wrong_type};
+use crate::fields::{Fields, InputValue, amount, integer, text_as, value_as, wrong_type};
 use crate::state::ApiState;
 use tributary_domain::event::sdk::{self, SdkEvent, occurred_at};
 use tributary_domain::vocabulary::currency::Currency;
@@ -9,30 +9,33 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::{
-    EVENT_NAME_CHARS_MAX, FOREIGN_ID_BYTES_MAX, event_name, without_nul,
+    EVENT_NAME_CHARS_MAX, EXTERNAL_ID_BYTES_MAX, parse_event_name, reject_nul,
 };
 use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
 
 /// An event that is not taken.
 #[derive(Debug)]
-pub(super) struct Rejected {
+pub(super) struct RejectedEvent {
     /// The id that its sender gave, where that was one.
-    pub(super) given_id: Option<String>,
+    pub(super) external_id: Option<String>,
     pub(super) faults: Faults,
 }
 
 /// Completes the event at this place of its batch.
-pub(super) fn complete(
-    sent: Sent,
+pub(super) fn into_sdk_event(
+    sent: ParsedSdkEvent,
     place: u16,
     received_at: Timestamp,
     state: &ApiState,
 ) -> SdkEvent {
-    let occurred_at = occurred_at(sent.said_at, received_at);
-    let id = EventId::new(occurred_at, in_order(place, state.source.bytes()));
+    let occurred_at = occurred_at(sent.client_timestamp, received_at);
+    let id = EventId::new(
+        occurred_at,
+        ordered_random_bytes(place, state.runtime.random_bytes()),
+    );
     SdkEvent {
         id,
-        given_id: sent.given_id.unwrap_or_else(|| id.to_string()),
+        external_id: sent.external_id.unwrap_or_else(|| id.to_string()),
         name: sent.name,
         occurred_at,
         revenue: sent.revenue,
@@ -42,44 +45,47 @@ pub(super) fn complete(
 }
 
 /// Random bytes that begin with the place in the batch: events of one millisecond keep their order in the log.
-fn in_order(place: u16, mut random: [u8; 10]) -> [u8; 10] {
+fn ordered_random_bytes(place: u16, mut random: [u8; 10]) -> [u8; 10] {
     random[..2].copy_from_slice(&place.to_be_bytes());
     random
 }
 
 /// What was sent.
 #[derive(Debug)]
-pub(super) struct Sent {
-    given_id: Option<String>,
+pub(super) struct ParsedSdkEvent {
+    external_id: Option<String>,
     name: String,
-    said_at: Option<Timestamp>,
+    client_timestamp: Option<Timestamp>,
     revenue: Option<Amount>,
     currency: Option<Currency>,
     params: Option<String>,
 }
 
 /// Reads one event of a batch.
-pub(super) fn read(event: Value<'_>) -> Result<Sent, Rejected> {
+pub(super) fn read(event: InputValue<'_>) -> Result<ParsedSdkEvent, RejectedEvent> {
     let mut faults = Faults::new();
     if !event.is_object() {
         faults.add("event", wrong_type("an object"));
-        return Err(Rejected {
-            given_id: None,
+        return Err(RejectedEvent {
+            external_id: None,
             faults,
         });
     }
     let (given_id, sent) = fields(&mut Fields::lenient(event, &mut faults));
     let sent = sent.filter(|_| faults.is_empty());
-    sent.ok_or(Rejected { given_id, faults })
+    sent.ok_or(RejectedEvent {
+        external_id: given_id,
+        faults,
+    })
 }
 
 /// Reads the fields of an event: its id, which a rejected one is named by, and all of it.
-pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<Sent>) {
-    let id = text_as(given_id).about(
+pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<ParsedSdkEvent>) {
+    let id = text_as(parse_external_id).about(
         "The same id again is a duplicate, whatever else differs. 1–255 bytes; absent: the service makes one.",
     );
     let given_id = fields.optional("eventId", id);
-    let name = text_as(event_name).size(1..=EVENT_NAME_CHARS_MAX);
+    let name = text_as(parse_event_name).size(1..=EVENT_NAME_CHARS_MAX);
     let name = fields.required("name", name.about("1–255 characters of any kind."));
     // What cannot be read is a fault: without it a time would have to be made up.
     let moment = integer().then(event_time).at_least(EARLIEST_EVENT.as_millis()).about(
@@ -87,29 +93,29 @@ pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<Sent>) 
          clamped. Absent: now.",
     );
     let said_at = fields.optional("timestampMs", moment);
-    let revenue = fields.given(
+    let revenue = fields.input(
         "revenue",
         amount().about(
             "A number or a decimal string; also taken from `params`, where it does not stand here.",
         ),
     );
     let currency = text_as(sdk::currency);
-    let currency = fields.given(
+    let currency = fields.input(
         "currency",
         currency.about("ISO 4217; also taken from `params`, where it does not stand here."),
     );
     let params = value_as(params).about("At most 16 KiB as compact JSON.");
     let params = fields.optional("params", params).unwrap_or_default();
-    let sent = name.map(|name| Sent {
-        given_id: given_id.clone(),
+    let sent = name.map(|name| ParsedSdkEvent {
+        external_id: given_id.clone(),
         name,
-        said_at,
-        revenue: if revenue.is_there() {
+        client_timestamp: said_at,
+        revenue: if revenue.is_present() {
             revenue.value()
         } else {
             params.revenue
         },
-        currency: if currency.is_there() {
+        currency: if currency.is_present() {
             currency.value()
         } else {
             params.currency
@@ -119,13 +125,13 @@ pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<Sent>) 
     (given_id, sent)
 }
 
-fn given_id(text: &str) -> Result<String, Problem> {
-    without_nul(text)?;
+fn parse_external_id(text: &str) -> Result<String, Problem> {
+    reject_nul(text)?;
     if text.is_empty() {
         return Err(Problem::new(FaultCode::TooShort, "Must not be empty."));
     }
-    if text.len() > FOREIGN_ID_BYTES_MAX {
-        let message = format!("Must have at most {FOREIGN_ID_BYTES_MAX} bytes.");
+    if text.len() > EXTERNAL_ID_BYTES_MAX {
+        let message = format!("Must have at most {EXTERNAL_ID_BYTES_MAX} bytes.");
         return Err(Problem::new(FaultCode::TooLong, message));
     }
     Ok(text.to_owned())
@@ -133,15 +139,15 @@ fn given_id(text: &str) -> Result<String, Problem> {
 
 /// The parameters of an event. Money may be among them. There it is the app's own text: what cannot be read is none.
 #[derive(Default)]
-struct Params {
+struct EventParams {
     text: Option<String>,
     revenue: Option<Amount>,
     currency: Option<Currency>,
 }
 
-fn params(value: Value<'_>) -> Result<Params, Problem> {
-    let Value::Text(raw) = value else {
-        return Ok(Params::default());
+fn params(value: InputValue<'_>) -> Result<EventParams, Problem> {
+    let InputValue::Text(raw) = value else {
+        return Ok(EventParams::default());
     };
     if !value.is_object() {
         return Err(wrong_type("an object"));
@@ -149,7 +155,7 @@ fn params(value: Value<'_>) -> Result<Params, Problem> {
     let text = compact(raw)?;
     let mut ignored = Faults::new();
     let mut inside = Fields::lenient(value, &mut ignored);
-    Ok(Params {
+    Ok(EventParams {
         text: Some(text),
         revenue: inside.optional("revenue", amount()),
         currency: inside.optional("currency", text_as(sdk::currency)),
@@ -161,8 +167,8 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn of(json: &str) -> Result<Sent, Rejected> {
-        read(Value::Text(serde_json::from_str(json).unwrap()))
+    fn of(json: &str) -> Result<ParsedSdkEvent, RejectedEvent> {
+        read(InputValue::Text(serde_json::from_str(json).unwrap()))
     }
 
     #[test]
@@ -170,7 +176,7 @@ mod tests {
         let sent = of(r#"{"name": " Boss Defeated! \ud83d "}"#).unwrap();
         assert_eq!(sent.name, " Boss Defeated! \u{fffd}\u{fffd}\u{fffd} ");
         assert_eq!(
-            (sent.given_id, sent.said_at, sent.revenue),
+            (sent.external_id, sent.client_timestamp, sent.revenue),
             (None, None, None)
         );
     }
@@ -205,10 +211,13 @@ mod tests {
     #[test]
     fn a_rejected_event_is_named_where_it_has_a_name() {
         assert_eq!(
-            of(r#"{"eventId": "e1"}"#).unwrap_err().given_id.as_deref(),
+            of(r#"{"eventId": "e1"}"#)
+                .unwrap_err()
+                .external_id
+                .as_deref(),
             Some("e1")
         );
-        assert_eq!(of(r#"{"eventId": 1}"#).unwrap_err().given_id, None);
+        assert_eq!(of(r#"{"eventId": 1}"#).unwrap_err().external_id, None);
     }
 
     #[rstest]
@@ -250,14 +259,17 @@ mod tests {
     #[case::beyond_all_numbers("99999999999999999999", i64::MAX)]
     fn moments(#[case] millis: &str, #[case] expected: i64) {
         let sent = of(&format!(r#"{{"name": "a", "timestampMs": {millis}}}"#)).unwrap();
-        assert_eq!(sent.said_at, Some(Timestamp::from_millis(expected)));
+        assert_eq!(
+            sent.client_timestamp,
+            Some(Timestamp::from_millis(expected))
+        );
     }
 
     #[test]
     fn events_of_one_moment_keep_their_order() {
         let at = Timestamp::from_millis(1_700_000_000_000);
         let ids: Vec<EventId> = [(0, 255), (1, 0), (99, 7)]
-            .map(|(place, random)| EventId::new(at, in_order(place, [random; 10])))
+            .map(|(place, random)| EventId::new(at, ordered_random_bytes(place, [random; 10])))
             .into();
         assert!(ids.is_sorted());
     }

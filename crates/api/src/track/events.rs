@@ -1,11 +1,11 @@
 //! `POST /api/track/events` — what people did, in batches of one device.
 
 use super::body::TrackBody;
-use super::caller::EnabledSdk;
-use super::event_fields::{self, Rejected, Sent, complete};
-use crate::body::Answer;
+use super::caller::EnabledSdkCaller;
+use super::event_fields::{self, ParsedSdkEvent, RejectedEvent, into_sdk_event};
+use crate::body::JsonResponse;
 use crate::error::{ApiError, Code};
-use crate::fields::{Fields, Value, described_body, list_as, text_as};
+use crate::fields::{Fields, InputValue, described_body, list_as, text_as};
 use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::app::FraudPolicy;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Acceptance, Arrival, BATCH_EVENTS_MAX, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, BATCH_EVENTS_MAX, SdkEvent, SdkRequestContext};
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::vocabulary::fault::{Fault, FaultCode, Problem};
 use utoipa::ToSchema;
@@ -61,8 +61,8 @@ impl OutcomeOut {
     }
 }
 
-impl From<Rejected> for OutcomeOut {
-    fn from(rejected: Rejected) -> Self {
+impl From<RejectedEvent> for OutcomeOut {
+    fn from(rejected: RejectedEvent) -> Self {
         let detail = |fault: &Fault| DetailOut {
             field: fault.field.clone(),
             code: fault.code.as_str(),
@@ -74,7 +74,7 @@ impl From<Rejected> for OutcomeOut {
             details: rejected.faults.iter().map(detail).collect(),
         };
         Self {
-            event_id: rejected.given_id,
+            event_id: rejected.external_id,
             status: "rejected",
             error: Some(error),
         }
@@ -123,23 +123,23 @@ described_body! {
         ]})))
 )]
 pub(crate) async fn events(
-    EnabledSdk(caller): EnabledSdk,
+    EnabledSdkCaller(caller): EnabledSdkCaller,
     State(state): State<ApiState>,
     body: TrackBody,
 ) -> Result<impl IntoResponse, ApiError> {
     let (device, sent) = body.read(batch)?;
-    let received_at = state.source.now();
-    let read: Vec<Result<SdkEvent, Rejected>> = sent
+    let received_at = state.runtime.now();
+    let read: Vec<Result<SdkEvent, RejectedEvent>> = sent
         .into_iter()
         .zip(0..)
-        .map(|(sent, place)| Ok(complete(sent?, place, received_at, &state)))
+        .map(|(sent, place)| Ok(into_sdk_event(sent?, place, received_at, &state)))
         .collect();
-    let arrival = Arrival {
+    let arrival = SdkRequestContext {
         app: caller.app.id,
         environment: caller.environment,
         device,
         received_at,
-        country: caller.place.country.clone(),
+        country: caller.geo.country.clone(),
         policy: sdk_policy(&caller.app),
         revenue_events: caller.app.revenue_events.clone(),
         holds_suspicious: caller.app.attribution.fraud == FraudPolicy::Hold,
@@ -150,12 +150,12 @@ pub(crate) async fn events(
     } else {
         state.store.accept_sdk_events(arrival, good).await?
     };
-    outcomes(read, accepted).map(Answer::accepted)
+    outcomes(read, accepted).map(JsonResponse::accepted)
 }
 
-type Events = Vec<Result<Sent, Rejected>>;
+type ParsedEvents = Vec<Result<ParsedSdkEvent, RejectedEvent>>;
 
-fn batch(fields: &mut Fields<'_>) -> Option<(DeviceKey, Events)> {
+fn batch(fields: &mut Fields<'_>) -> Option<(DeviceKey, ParsedEvents)> {
     let device = fields.required("deviceId", text_as(DeviceKey::parse));
     let events = list_as("a list of events", items).size(1..=BATCH_EVENTS_MAX);
     let events = fields.required("events", events);
@@ -163,7 +163,7 @@ fn batch(fields: &mut Fields<'_>) -> Option<(DeviceKey, Events)> {
     Some((device?, events?))
 }
 
-fn items(items: Vec<Value<'_>>) -> Result<Events, Problem> {
+fn items(items: Vec<InputValue<'_>>) -> Result<ParsedEvents, Problem> {
     let problem = |code, message: String| Err(Problem::new(code, message));
     match items.len() {
         0 => problem(FaultCode::TooShort, "Must hold an event.".to_owned()),
@@ -177,7 +177,7 @@ fn items(items: Vec<Value<'_>>) -> Result<Events, Problem> {
 
 /// Puts the store's word on each good event into the place that it had in the batch.
 fn outcomes(
-    read: Vec<Result<SdkEvent, Rejected>>,
+    read: Vec<Result<SdkEvent, RejectedEvent>>,
     accepted: Vec<Acceptance>,
 ) -> Result<Vec<OutcomeOut>, ApiError> {
     let mut accepted = accepted.into_iter();
@@ -186,7 +186,7 @@ fn outcomes(
             Err(rejected) => Ok(rejected.into()),
             Ok(event) => accepted
                 .next()
-                .map(|acceptance| OutcomeOut::of(event.given_id, acceptance))
+                .map(|acceptance| OutcomeOut::of(event.external_id, acceptance))
                 .ok_or_else(ApiError::internal),
         })
         .collect()

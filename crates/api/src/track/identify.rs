@@ -1,7 +1,7 @@
 //! `POST /api/track/identify` — who is behind a device, as far as the app tells.
 
 use super::body::TrackBody;
-use super::caller::EnabledSdk;
+use super::caller::EnabledSdkCaller;
 use super::configure_fields::user_id;
 use crate::error::{ApiError, Code};
 use crate::fields::{Fields, described_body, object, text_as};
@@ -9,7 +9,7 @@ use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::StatusCode;
-use tributary_domain::device::{DeviceKey, Identity, Matching};
+use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
 
 described_body! {
     /// The person behind a device. What is left out stays as it was.
@@ -31,12 +31,12 @@ described_body! {
     responses((status = 204, description = "It is remembered."))
 )]
 pub(crate) async fn identify(
-    EnabledSdk(caller): EnabledSdk,
+    EnabledSdkCaller(caller): EnabledSdkCaller,
     State(state): State<ApiState>,
     body: TrackBody,
 ) -> Result<StatusCode, ApiError> {
     let (device, identity) = body.read(read)?;
-    let (app, environment, at) = (caller.app.id, caller.environment, state.source.now());
+    let (app, environment, at) = (caller.app.id, caller.environment, state.runtime.now());
     state
         .store
         .identify(app, environment, device, identity, at)
@@ -53,10 +53,12 @@ fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Identity)> {
     );
     let mut section = fields.section_as("matching", hashes);
     let mut hash = |name, about| {
-        let hash = text_as(Matching::hash).size(64..=64).about(about);
+        let hash = text_as(ContactHashes::parse_hash)
+            .size(64..=64)
+            .about(about);
         section.optional(name, hash)
     };
-    let matching = Matching {
+    let matching = ContactHashes {
         email: hash("email", "Of the e-mail address, trimmed and in lower case."),
         email_google: hash(
             "emailGoogle",
@@ -65,13 +67,19 @@ fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Identity)> {
         phone: hash("phone", "Of the phone number's digits, with country code."),
         phone_e164: hash("phoneE164", "Of `+` and the phone number's digits."),
     };
-    Some((device?, Identity { user, matching }))
+    Some((
+        device?,
+        Identity {
+            user,
+            contact_hashes: matching,
+        },
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::Value;
+    use crate::fields::InputValue;
     use rstest::rstest;
     use tributary_domain::vocabulary::fault::Faults;
 
@@ -79,7 +87,7 @@ mod tests {
 
     fn of(body: &str) -> Result<(DeviceKey, Identity), Faults> {
         let mut faults = Faults::new();
-        let body = Value::Text(serde_json::from_str(body).unwrap());
+        let body = InputValue::Text(serde_json::from_str(body).unwrap());
         let read = read(&mut Fields::lenient(body, &mut faults));
         read.filter(|_| faults.is_empty()).ok_or(faults)
     }
@@ -95,10 +103,10 @@ mod tests {
             ("d", "u")
         );
         assert_eq!(
-            identity.matching.phone_e164,
+            identity.contact_hashes.phone_e164,
             Some(HASH.to_ascii_lowercase())
         );
-        assert_eq!(identity.matching.phone, None);
+        assert_eq!(identity.contact_hashes.phone, None);
     }
 
     #[rstest]

@@ -18,7 +18,7 @@ mod cors;
 mod event_fields;
 mod events;
 mod identify;
-mod opened;
+mod opened_link;
 mod params;
 mod referrer;
 mod skan;

@@ -14,7 +14,7 @@ const REPLACEMENT: &str = "\\ufffd";
 
 /// The text that is kept. The JSON is an object.
 pub(super) fn compact(raw: &RawValue) -> Result<String, Problem> {
-    let mut writer = Writer::default();
+    let mut writer = CompactWriter::default();
     let mut rest = raw.get();
     while let Some(first) = rest.chars().next() {
         let taken = match first {
@@ -22,7 +22,7 @@ pub(super) fn compact(raw: &RawValue) -> Result<String, Problem> {
             '{' | '[' => writer.open(first)?,
             '}' | ']' => writer.close(first),
             ' ' | '\t' | '\n' | '\r' => 1,
-            _ => writer.keep(&rest[..first.len_utf8()]),
+            _ => writer.push(&rest[..first.len_utf8()]),
         };
         rest = &rest[taken..];
         // Checked on the way: whoever sends much more than is kept is not listened to till the end.
@@ -35,13 +35,13 @@ pub(super) fn compact(raw: &RawValue) -> Result<String, Problem> {
 }
 
 #[derive(Default)]
-struct Writer {
+struct CompactWriter {
     text: String,
     depth: usize,
 }
 
-impl Writer {
-    fn keep(&mut self, text: &str) -> usize {
+impl CompactWriter {
+    fn push(&mut self, text: &str) -> usize {
         self.text.push_str(text);
         text.len()
     }
@@ -64,11 +64,11 @@ impl Writer {
 
     /// Keeps a string with its quotes; gives how long it was.
     fn string(&mut self, rest: &str) -> Result<usize, Problem> {
-        let mut at = self.keep(&rest[..1]);
+        let mut at = self.push(&rest[..1]);
         while let Some(length) = rest[at..].find(['"', '\\']) {
-            at += self.keep(&rest[at..at + length]);
+            at += self.push(&rest[at..at + length]);
             if rest[at..].starts_with('"') {
-                return Ok(at + self.keep("\""));
+                return Ok(at + self.push("\""));
             }
             at += self.escape(&rest[at..])?;
         }
@@ -78,9 +78,9 @@ impl Writer {
 
     /// Keeps an escape; gives how long it was.
     fn escape(&mut self, rest: &str) -> Result<usize, Problem> {
-        let Some(unit) = unit(rest) else {
+        let Some(unit) = parse_unicode_escape(rest) else {
             let length = rest.len().min(2);
-            return Ok(self.keep(&rest[..length]));
+            return Ok(self.push(&rest[..length]));
         };
         let is_low = |unit: u16| (0xdc00..0xe000).contains(&unit);
         match unit {
@@ -88,23 +88,26 @@ impl Writer {
                 let message = "Remove the NUL character (U+0000).";
                 Err(Problem::new(FaultCode::InvalidCharacter, message))
             }
-            0xd800..0xdc00 if self::unit(&rest[UNIT..]).is_some_and(is_low) => {
-                Ok(self.keep(&rest[..2 * UNIT]))
+            0xd800..0xdc00
+                if self::parse_unicode_escape(&rest[UNICODE_ESCAPE_CHARS..])
+                    .is_some_and(is_low) =>
+            {
+                Ok(self.push(&rest[..2 * UNICODE_ESCAPE_CHARS]))
             }
             0xd800..0xe000 => {
-                self.keep(REPLACEMENT);
-                Ok(UNIT)
+                self.push(REPLACEMENT);
+                Ok(UNICODE_ESCAPE_CHARS)
             }
-            _ => Ok(self.keep(&rest[..UNIT])),
+            _ => Ok(self.push(&rest[..UNICODE_ESCAPE_CHARS])),
         }
     }
 }
 
 /// Characters of an escape such as `\u00e9`.
-const UNIT: usize = 6;
+const UNICODE_ESCAPE_CHARS: usize = 6;
 
 /// The number in an escape such as `\u00e9`.
-fn unit(text: &str) -> Option<u16> {
+fn parse_unicode_escape(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()
 }

@@ -1,16 +1,16 @@
 //! What brought the device here, as it says: the Play Store's referrer, and a click id of ours.
 
 use super::caller::SdkCaller;
-use crate::fields::{Fields, Value, value_as, wrong_type};
-use crate::sealing::Sealer;
+use crate::fields::{Fields, InputValue, value_as, wrong_type};
+use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tributary_domain::app::AppSecret;
-use tributary_domain::attribution::evidence::Delivery;
+use tributary_domain::attribution::evidence::ClickIdSource;
 use tributary_domain::attribution::referrer::{MetaCampaign, MetaEnvelope, Referrer};
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::install::{Claim, ClaimedClick};
+use tributary_domain::install::{ClaimedClick, ClickClaim};
 use tributary_domain::vocabulary::fault::{Faults, Problem};
 use tributary_domain::vocabulary::id::AppId;
 
@@ -21,28 +21,37 @@ pub(super) fn claims(
     app: AppId,
     referrer: Option<&Referrer>,
     by_client: Option<&str>,
-) -> Vec<Claim> {
+) -> Vec<ClickClaim> {
     let by_store = match referrer {
-        Some(Referrer::Ours(text)) => Some((text.as_str(), Delivery::Referrer)),
+        Some(Referrer::Ours(text)) => Some((text.as_str(), ClickIdSource::Referrer)),
         _ => None,
     };
-    let by_client = by_client.map(|text| (text, Delivery::Client));
+    let by_client = by_client.map(|text| (text, ClickIdSource::Client));
     let claim = |(text, delivery)| {
-        let click = match tokens.read(text) {
-            Some(authentic) if authentic.is_of(app) => ClaimedClick::Authentic(authentic.click),
+        let click = match tokens.verify(text) {
+            Some(authentic) if authentic.belongs_to(app) => {
+                ClaimedClick::Authentic(authentic.click)
+            }
             Some(authentic) => ClaimedClick::Foreign(authentic.click),
             None => ClaimedClick::BadToken,
         };
-        Claim { click, delivery }
+        ClickClaim {
+            click,
+            source: delivery,
+        }
     };
     by_store.into_iter().chain(by_client).map(claim).collect()
 }
 
 /// The referrer with the social network's envelope opened, where the app has the key for it.
-pub(super) fn opened(state: &ApiState, caller: &SdkCaller, referrer: Referrer) -> Referrer {
+pub(super) fn decrypt_referrer(
+    state: &ApiState,
+    caller: &SdkCaller,
+    referrer: Referrer,
+) -> Referrer {
     match referrer {
         Referrer::Meta { envelope, .. } => Referrer::Meta {
-            campaign: meta_campaign(state, caller, &envelope).map(Box::new),
+            campaign: decrypt_meta_campaign(state, caller, &envelope).map(Box::new),
             envelope,
         },
         other => other,
@@ -51,13 +60,13 @@ pub(super) fn opened(state: &ApiState, caller: &SdkCaller, referrer: Referrer) -
 
 /// What is in the envelope. Nothing when there is no key, it is another app's, or what opens is no JSON: the
 /// network is known by the envelope's shape all the same.
-fn meta_campaign(
+fn decrypt_meta_campaign(
     state: &ApiState,
     caller: &SdkCaller,
     envelope: &MetaEnvelope,
 ) -> Option<MetaCampaign> {
     let sealed = caller.social_referrer_key.as_ref()?;
-    let sealer = Sealer::new(state, caller.app.organization, caller.app.id);
+    let sealer = AppSealer::new(state, caller.app.organization, caller.app.id);
     let Some(key) = sealer.open_app_secret(AppSecret::SocialReferrerKey, sealed) else {
         tracing::error!(app = %caller.app.id, "the app's socialReferrerKey does not open");
         return None;
@@ -67,7 +76,7 @@ fn meta_campaign(
 
 fn read_campaign(bytes: &[u8]) -> Option<MetaCampaign> {
     let raw: &RawValue = serde_json::from_slice(bytes).ok()?;
-    let campaign = Some(Value::Text(raw)).filter(|value| value.is_object())?;
+    let campaign = Some(InputValue::Text(raw)).filter(|value| value.is_object())?;
     let mut ignored = Faults::new();
     let mut fields = Fields::lenient(campaign, &mut ignored);
     let mut get = |name| fields.optional(name, value_as(text_or_digits));
@@ -83,7 +92,7 @@ fn read_campaign(bytes: &[u8]) -> Option<MetaCampaign> {
 }
 
 /// Ids are strings there today; a number would be the same id.
-fn text_or_digits(value: Value<'_>) -> Result<String, Problem> {
+fn text_or_digits(value: InputValue<'_>) -> Result<String, Problem> {
     let text = value.text().map(Cow::into_owned);
     let text = text.or_else(|| value.digits().map(str::to_owned));
     text.ok_or_else(|| wrong_type("a string"))
@@ -112,31 +121,31 @@ mod tests {
     #[case::nothing(None, None, &[])]
     #[case::somebody_elses_referrer(Some(Referrer::Organic), None, &[])]
     #[case::in_the_referrer(
-        Some(ours(&tokens().text(APP, CLICK))), None, &[(ClaimedClick::Authentic(CLICK), Delivery::Referrer)]
+        Some(ours(&tokens().sign(APP, CLICK))), None, &[(ClaimedClick::Authentic(CLICK), ClickIdSource::Referrer)]
     )]
     #[case::by_the_client(
-        None, Some(tokens().text(APP, CLICK)), &[(ClaimedClick::Authentic(CLICK), Delivery::Client)]
+        None, Some(tokens().sign(APP, CLICK)), &[(ClaimedClick::Authentic(CLICK), ClickIdSource::Client)]
     )]
     #[case::both_are_told(
-        Some(ours("clk_forged")), Some(tokens().text(APP, CLICK)),
-        &[(ClaimedClick::BadToken, Delivery::Referrer), (ClaimedClick::Authentic(CLICK), Delivery::Client)]
+        Some(ours("clk_forged")), Some(tokens().sign(APP, CLICK)),
+        &[(ClaimedClick::BadToken, ClickIdSource::Referrer), (ClaimedClick::Authentic(CLICK), ClickIdSource::Client)]
     )]
     #[case::beside_an_organic_referrer(
-        Some(Referrer::Organic), Some(tokens().text(APP, CLICK)),
-        &[(ClaimedClick::Authentic(CLICK), Delivery::Client)]
+        Some(Referrer::Organic), Some(tokens().sign(APP, CLICK)),
+        &[(ClaimedClick::Authentic(CLICK), ClickIdSource::Client)]
     )]
     #[case::of_another_app(
-        None, Some(tokens().text(OTHER, CLICK)), &[(ClaimedClick::Foreign(CLICK), Delivery::Client)]
+        None, Some(tokens().sign(OTHER, CLICK)), &[(ClaimedClick::Foreign(CLICK), ClickIdSource::Client)]
     )]
     fn what_is_claimed(
         #[case] referrer: Option<Referrer>,
         #[case] by_client: Option<String>,
-        #[case] expected: &[(ClaimedClick, Delivery)],
+        #[case] expected: &[(ClaimedClick, ClickIdSource)],
     ) {
         let found = claims(&tokens(), APP, referrer.as_ref(), by_client.as_deref());
         let found: Vec<_> = found
             .into_iter()
-            .map(|claim| (claim.click, claim.delivery))
+            .map(|claim| (claim.click, claim.source))
             .collect();
         assert_eq!(found, expected);
     }

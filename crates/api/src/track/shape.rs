@@ -52,7 +52,7 @@ impl DecisionOut {
             match_type: decision.match_type.as_str(),
             confidence: decision.confidence.map(u32::from).and_then(hundredths),
             link_id: decision.link.map(|link| link.to_string()),
-            click_id: decision.click.map(|click| tokens.text(app, click)),
+            click_id: decision.click.map(|click| tokens.sign(app, click)),
             campaign: decision.campaign.into(),
             deep_link: decision.deep_link,
             custom_data: decision.custom_data,

@@ -1,11 +1,11 @@
 //! `GET /api/track/skan` — the conversion-value configuration, for the device to evaluate.
 
-use super::caller::EnabledSdk;
+use super::caller::EnabledSdkCaller;
 use super::skan_shape::{DeviceSkanOut, example};
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::SDK_KEY;
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -33,20 +33,20 @@ type DeviceSkanEnvelope = Envelope<DeviceSkanOut>;
     )
 )]
 pub(crate) async fn skan(
-    EnabledSdk(caller): EnabledSdk,
+    EnabledSdkCaller(caller): EnabledSdkCaller,
     State(state): State<ApiState>,
-    query: Query,
+    query: QueryString,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let device = query.read_one("deviceId", DeviceKey::parse)?;
-    let now = state.source.now();
+    let now = state.runtime.now();
     let given = state
         .store
         .skan_for_device(caller.app, caller.environment, device, now);
     let shown = DeviceSkanOut::of(&given.await?);
     let tag = shown.tag();
-    let mut response = Answer::ok(shown).tagged(&tag).into_response();
-    if has_already(&headers, &tag) {
+    let mut response = JsonResponse::ok(shown).with_etag(&tag).into_response();
+    if matches_etag(&headers, &tag) {
         let tag = response.headers_mut().remove(header::ETAG);
         response = StatusCode::NOT_MODIFIED.into_response();
         response
@@ -60,7 +60,7 @@ pub(crate) async fn skan(
 }
 
 /// Whether `If-None-Match` names this tag, be it as a weak one.
-fn has_already(headers: &HeaderMap, tag: &str) -> bool {
+fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(header::IF_NONE_MATCH).iter();
     let named = lines.filter_map(|line| line.to_str().ok());
     named.flat_map(|line| line.split(',')).any(|named| {
@@ -85,6 +85,6 @@ mod tests {
     fn tags(#[case] header: &str, #[case] expected: bool) {
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_NONE_MATCH, header.parse().unwrap());
-        assert_eq!(has_already(&headers, "1.2"), expected);
+        assert_eq!(matches_etag(&headers, "1.2"), expected);
     }
 }

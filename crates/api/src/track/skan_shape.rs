@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tributary_domain::exchange::RateValue;
 use tributary_domain::skan::device::DeviceDocument;
 use tributary_domain::skan::evaluate::{DOCUMENT_AGE_MAX, ServerEvents};
-use tributary_domain::skan::{Value, Window};
+use tributary_domain::skan::{ConversionValue, Window};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use utoipa::ToSchema;
@@ -69,7 +69,7 @@ struct ServerEventsOut {
     window: u8,
 }
 
-fn value(value: &Value) -> DeviceValueOut {
+fn value(value: &ConversionValue) -> DeviceValueOut {
     DeviceValueOut {
         fine_value: value.fine_value,
         coarse_value: value.coarse_value.as_str(),

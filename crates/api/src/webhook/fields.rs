@@ -1,12 +1,14 @@
 //! How the fields of providers' notifications are read: leniently, and a wrong one is the same as an absent one.
 
-use crate::fields::{Fields, Kind, Value, list_as, number_as, text_as, value_as, wrong_type};
-use crate::json::Node;
+use crate::fields::{
+    FieldKind, Fields, InputValue, list_as, number_as, text_as, value_as, wrong_type,
+};
+use crate::json::JsonNode;
 use std::borrow::Cow;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::text::foreign_id;
+use tributary_domain::vocabulary::text::check_external_id;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Characters of a share such as 0.3. It is kept as text, and a float has fewer.
@@ -15,23 +17,23 @@ const SHARE_CHARS_MAX: usize = 32;
 const COUNTRY_CHARS: usize = 2;
 
 /// Reads an object. What is at fault is absent, so the faults are dropped.
-pub(super) fn read<T>(node: &Node, read: impl FnOnce(&mut Fields<'_>) -> T) -> T {
+pub(super) fn read<T>(node: &JsonNode, read: impl FnOnce(&mut Fields<'_>) -> T) -> T {
     let mut faults = Faults::new();
-    read(&mut Fields::lenient(Value::Tree(node), &mut faults))
+    read(&mut Fields::lenient(InputValue::Tree(node), &mut faults))
 }
 
 /// An id of the provider itself: a string.
-pub(super) fn id() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
-    text_as(|text| foreign_id(text).map(str::to_owned))
+pub(super) fn id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
+    text_as(|text| check_external_id(text).map(str::to_owned))
 }
 
 /// An id or a name: a string, or a number by its digits; neither blank nor long.
-pub(super) fn name() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+pub(super) fn name() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     value_as(read_name)
 }
 
 /// Those names of a list that can be read.
-pub(super) fn names() -> Kind<impl FnOnce(Value<'_>) -> Result<Vec<String>, Problem>> {
+pub(super) fn names() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Vec<String>, Problem>> {
     list_as("a list", |items| {
         Ok(items
             .into_iter()
@@ -40,27 +42,27 @@ pub(super) fn names() -> Kind<impl FnOnce(Value<'_>) -> Result<Vec<String>, Prob
     })
 }
 
-fn read_name(value: Value<'_>) -> Result<String, Problem> {
+fn read_name(value: InputValue<'_>) -> Result<String, Problem> {
     let text = value.text().or_else(|| value.digits().map(Cow::Borrowed));
     let text = text.ok_or_else(|| wrong_type("a string or a number"))?;
-    foreign_id(text.trim()).map(str::to_owned)
+    check_external_id(text.trim()).map(str::to_owned)
 }
 
 /// An amount: a number.
-pub(super) fn amount() -> Kind<impl FnOnce(Value<'_>) -> Result<Amount, Problem>> {
+pub(super) fn amount() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Amount, Problem>> {
     number_as(Amount::parse_number)
 }
 
 /// A currency, in letters of any case.
-pub(super) fn currency() -> Kind<impl FnOnce(Value<'_>) -> Result<Currency, Problem>> {
+pub(super) fn currency() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Currency, Problem>> {
     name().then(|name| {
-        let found = Currency::stored(&name.to_ascii_uppercase());
+        let found = Currency::from_stored(&name.to_ascii_uppercase());
         found.ok_or_else(|| Problem::new(FaultCode::UnknownValue, "Must be a currency."))
     })
 }
 
 /// A share such as 0.3, in its own digits.
-pub(super) fn share() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+pub(super) fn share() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     number_as(|digits| {
         if digits.len() > SHARE_CHARS_MAX {
             let message = format!("Must have at most {SHARE_CHARS_MAX} characters.");
@@ -71,7 +73,7 @@ pub(super) fn share() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>>
 }
 
 /// A time in milliseconds. Some providers send fractions of them.
-pub(super) fn time() -> Kind<impl FnOnce(Value<'_>) -> Result<Timestamp, Problem>> {
+pub(super) fn time() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Timestamp, Problem>> {
     number_as(|digits| {
         let whole = digits.split_once('.').map_or(digits, |(whole, _)| whole);
         let millis = whole.parse().map_err(|_| wrong_type("milliseconds"))?;
@@ -80,7 +82,7 @@ pub(super) fn time() -> Kind<impl FnOnce(Value<'_>) -> Result<Timestamp, Problem
 }
 
 /// A country: two letters of any case.
-pub(super) fn country() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+pub(super) fn country() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     name().then(|name| {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();
         if name.len() == COUNTRY_CHARS && name.bytes().all(is_letter) {
@@ -101,7 +103,7 @@ mod tests {
 
     fn read_x<T>(
         body: &str,
-        kind: Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>>,
+        kind: FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>>,
     ) -> Option<T> {
         read(&parse(body).unwrap(), |fields| fields.optional("x", kind))
     }

@@ -12,18 +12,18 @@
 
 mod appstore;
 mod fields;
-mod period;
-mod redacted;
+mod meaning;
+mod redact;
 mod revenuecat;
 mod superwall;
 
 use crate::body::{malformed, read_bytes};
 use crate::error::{ApiError, Code};
-use crate::json::Node;
+use crate::json::JsonNode;
 use crate::metrics;
 use crate::path::PathIds;
 use crate::request::record_organization;
-use crate::sealing::Sealer;
+use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use axum::Router;
 use axum::body::Body;
@@ -31,16 +31,18 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use redacted::redacted;
+use redact::redact;
 use tracing::Span;
 use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
 use tributary_domain::billing::certificate::Roots;
 use tributary_domain::billing::hold::trial_hold;
-use tributary_domain::billing::{Arrival, PREVIOUS_SECRET_VALID, Said};
+use tributary_domain::billing::{
+    IncomingNotification, PREVIOUS_SECRET_VALID, ProviderNotification,
+};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{BillingApp, NotificationAccepted};
+use tributary_store::{BillingApp, NotificationOutcome};
 
 /// The door.
 pub(crate) fn router() -> Router<ApiState> {
@@ -48,16 +50,16 @@ pub(crate) fn router() -> Router<ApiState> {
 }
 
 /// A post, and all that it can be held against.
-struct Post<'a> {
+struct WebhookRequest<'a> {
     headers: &'a HeaderMap,
     body: &'a [u8],
     app: &'a App,
-    secrets: &'a Secrets,
+    secrets: &'a ProviderSecrets,
     roots: &'a Roots,
     now: Timestamp,
 }
 
-impl Post<'_> {
+impl WebhookRequest<'_> {
     /// A header that is there once, as text.
     fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.get_all(name).iter();
@@ -68,15 +70,15 @@ impl Post<'_> {
     }
 
     /// The body as JSON.
-    fn json(&self) -> Result<Node, Refused> {
-        let text = std::str::from_utf8(self.body).map_err(|_| Refused::NotJson)?;
-        crate::json::parse(text).map_err(|_| Refused::NotJson)
+    fn json(&self) -> Result<JsonNode, WebhookRejection> {
+        let text = std::str::from_utf8(self.body).map_err(|_| WebhookRejection::NotJson)?;
+        crate::json::parse(text).map_err(|_| WebhookRejection::NotJson)
     }
 }
 
 /// The secrets of an app for one provider, opened.
 #[derive(Default)]
-struct Secrets {
+struct ProviderSecrets {
     /// The present one, and the one before it for a while.
     values: Vec<String>,
     signing: Option<String>,
@@ -84,7 +86,7 @@ struct Secrets {
 
 /// Why a post is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
+enum WebhookRejection {
     /// It did not prove who it is from. Why is nobody's business.
     Unauthorized,
     /// It is no JSON.
@@ -96,10 +98,10 @@ enum Refused {
 /// A billing provider.
 trait Provider: Sync {
     /// Proves who a post is from, over the bytes as they came; only then is it read.
-    fn authenticate(&self, post: &Post<'_>) -> Result<Node, Refused>;
+    fn authenticate(&self, post: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection>;
 
     /// What it says. Everything but its id and its type may be missing.
-    fn translate(&self, body: &Node) -> Result<Said, Refused>;
+    fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection>;
 }
 
 fn provider(named: BillingProvider) -> &'static dyn Provider {
@@ -121,48 +123,48 @@ async fn accept(
     record_organization(&Span::current(), found.app.organization);
     let (parts, body) = request.into_parts();
     let bytes = read_bytes(&parts.headers, body, &state).await?;
-    let now = state.source.now();
-    let post = Post {
+    let now = state.runtime.now();
+    let post = WebhookRequest {
         headers: &parts.headers,
         body: &bytes,
         app: &found.app,
-        secrets: &opened(&state, &found, named, now),
-        roots: &state.store_roots,
+        secrets: &open_secrets(&state, &found, named, now),
+        roots: &state.app_store_roots,
         now,
     };
     let read = provider(named)
         .authenticate(&post)
-        .and_then(|body| Ok((provider(named).translate(&body)?, redacted(&body))));
+        .and_then(|body| Ok((provider(named).translate(&body)?, redact(&body))));
     let (said, body) = match read {
         Ok(read) => read,
         Err(refused) => return Err(refuse(&state, app, named, refused).await),
     };
-    let arrival = arrival(&found.app, named, said, body, now);
+    let arrival = notification_arrival(&found.app, named, said, body, now);
     let accepted = state.store.accept_notification(arrival).await?;
     let duplicate = count(named, accepted);
     Ok(answer(duplicate))
 }
 
 /// The secrets that are valid now.
-fn opened(
+fn open_secrets(
     state: &ApiState,
     found: &BillingApp,
     provider: BillingProvider,
     now: Timestamp,
-) -> Secrets {
-    let sealer = Sealer::new(state, found.app.organization, found.app.id);
-    let mut secrets = Secrets::default();
+) -> ProviderSecrets {
+    let sealer = AppSealer::new(state, found.app.organization, found.app.id);
+    let mut secrets = ProviderSecrets::default();
     for one in &found.secrets {
         // What was replaced is sealed for the place that it had.
         let place = match one.secret {
-            AppSecret::BillingBefore(it) => AppSecret::Billing(it),
+            AppSecret::BillingPrevious(it) => AppSecret::Billing(it),
             other => other,
         };
         let is_of = |wanted: AppSecret| one.secret == wanted;
         let is_valid_still = now < one.set_at.plus(PREVIOUS_SECRET_VALID);
         let open = || sealer.open_app_secret(place, &one.sealed);
         if is_of(AppSecret::Billing(provider))
-            || (is_of(AppSecret::BillingBefore(provider)) && is_valid_still)
+            || (is_of(AppSecret::BillingPrevious(provider)) && is_valid_still)
         {
             secrets.values.extend(open());
         } else if is_of(AppSecret::BillingSigning(provider)) {
@@ -176,21 +178,21 @@ async fn refuse(
     state: &ApiState,
     app: AppId,
     provider: BillingProvider,
-    refused: Refused,
+    refused: WebhookRejection,
 ) -> ApiError {
     match refused {
-        Refused::NotJson => {
-            metrics::notification(provider.as_str(), "malformed");
+        WebhookRejection::NotJson => {
+            metrics::count_notification(provider.as_str(), "malformed");
             malformed()
         }
-        Refused::Malformed => {
-            metrics::notification(provider.as_str(), "malformed");
+        WebhookRejection::Malformed => {
+            metrics::count_notification(provider.as_str(), "malformed");
             let message = "This is no notification of the provider's: it needs an id and a type.";
             ApiError::new(Code::MalformedNotification, message)
         }
-        Refused::Unauthorized => {
-            metrics::notification(provider.as_str(), "unauthorized");
-            let at = state.source.now();
+        WebhookRejection::Unauthorized => {
+            metrics::count_notification(provider.as_str(), "unauthorized");
+            let at = state.runtime.now();
             // The answer is the same whether it could be counted or not.
             if let Err(error) = state.store.note_unauthorized(app, provider, at).await {
                 tracing::warn!(%error, "a refused notification could not be counted");
@@ -212,17 +214,17 @@ const fn unauthorized_message(provider: BillingProvider) -> &'static str {
     }
 }
 
-fn arrival(
+fn notification_arrival(
     app: &App,
     provider: BillingProvider,
-    said: Said,
+    said: ProviderNotification,
     body: String,
     received_at: Timestamp,
-) -> Arrival {
-    Arrival {
+) -> IncomingNotification {
+    IncomingNotification {
         app: app.id,
         provider,
-        said,
+        content: said,
         body,
         received_at,
         trial_hold: trial_hold(&app.qualified_trial),
@@ -231,15 +233,19 @@ fn arrival(
 }
 
 /// Counts what became of it; true when it was here before.
-fn count(provider: BillingProvider, accepted: NotificationAccepted) -> bool {
+fn count(provider: BillingProvider, accepted: NotificationOutcome) -> bool {
     let (outcome, duplicate) = match accepted {
-        NotificationAccepted::Stored { event: false, .. } => ("receipt", false),
-        NotificationAccepted::Stored { matched: true, .. } => ("matched", false),
-        NotificationAccepted::Stored { .. } => ("unmatched", false),
-        NotificationAccepted::Duplicate => ("duplicate", true),
-        NotificationAccepted::Reused => ("id_reuse", true),
+        NotificationOutcome::Stored {
+            has_event: false, ..
+        } => ("receipt", false),
+        NotificationOutcome::Stored {
+            is_matched: true, ..
+        } => ("matched", false),
+        NotificationOutcome::Stored { .. } => ("unmatched", false),
+        NotificationOutcome::Duplicate => ("duplicate", true),
+        NotificationOutcome::IdReused => ("id_reuse", true),
     };
-    metrics::notification(provider.as_str(), outcome);
+    metrics::count_notification(provider.as_str(), outcome);
     duplicate
 }
 

@@ -1,14 +1,16 @@
 //! `RevenueCat`: a value in `Authorization`, a signature, or both.
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
-use super::period::{Words, meaning};
-use super::{Post, Provider, Refused};
+use super::meaning::{NotificationTraits, meaning};
+use super::{Provider, WebhookRejection, WebhookRequest};
 use crate::fields::{Fields, flag};
-use crate::json::Node;
+use crate::json::JsonNode;
 use tributary_domain::access::Environment;
-use tributary_domain::billing::money::Price;
-use tributary_domain::billing::signature::{is_signed, is_value};
-use tributary_domain::billing::{Meaning, Said, Subscriber, person_ids};
+use tributary_domain::billing::money::ReportedPrice;
+use tributary_domain::billing::signature::{is_signed, matches_secret};
+use tributary_domain::billing::{
+    NotificationMeaning, ProviderNotification, Subscriber, person_ids,
+};
 use tributary_domain::device::{AdvertisingId, DeviceKey};
 
 pub(super) struct RevenueCat;
@@ -18,50 +20,50 @@ const SIGNATURES: &[&str] = &["x-revenuecat-webhook-signature", "x-revenuecat-si
 
 impl Provider for RevenueCat {
     /// What is set up is asked for: both, where both are.
-    fn authenticate(&self, post: &Post<'_>) -> Result<Node, Refused> {
+    fn authenticate(&self, post: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
         let secrets = post.secrets;
         if secrets.values.is_empty() && secrets.signing.is_none() {
-            return Err(Refused::Unauthorized);
+            return Err(WebhookRejection::Unauthorized);
         }
         let value = post.header("authorization").unwrap_or_default();
         let is_known = secrets
             .values
             .iter()
-            .fold(false, |known, secret| known | is_value(value, secret));
+            .fold(false, |known, secret| known | matches_secret(value, secret));
         if !secrets.values.is_empty() && !is_known {
-            return Err(Refused::Unauthorized);
+            return Err(WebhookRejection::Unauthorized);
         }
         if let Some(secret) = &secrets.signing {
             let signature = SIGNATURES.iter().find_map(|name| post.header(name));
             let is_signed = |header| is_signed(header, post.body, secret, post.now);
             if !signature.is_some_and(is_signed) {
-                return Err(Refused::Unauthorized);
+                return Err(WebhookRejection::Unauthorized);
             }
         }
         post.json()
     }
 
-    fn translate(&self, body: &Node) -> Result<Said, Refused> {
-        let said = read(body, |body| said(&mut body.section("event")));
-        said.ok_or(Refused::Malformed)
+    fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection> {
+        let said = read(body, |body| read_notification(&mut body.section("event")));
+        said.ok_or(WebhookRejection::Malformed)
     }
 }
 
-fn said(event: &mut Fields<'_>) -> Option<Said> {
+fn read_notification(event: &mut Fields<'_>) -> Option<ProviderNotification> {
     let given_id = event.optional("id", id())?;
     let kind = event.optional("type", id())?;
     let period = event.optional("period_type", name());
     let store = event.optional("store", name());
     let cancel_reason = event.optional("cancel_reason", name());
     let paid = event.optional("price_in_purchased_currency", amount());
-    let price = Price {
+    let price = ReportedPrice {
         paid: paid.zip(event.optional("currency", currency())),
         usd: event.optional("price", amount()),
     };
     let (meaning, price) = if kind == "TRANSFER" {
-        (transfer(event), Price::default())
+        (transfer(event), ReportedPrice::default())
     } else {
-        let words = Words {
+        let words = NotificationTraits {
             kind: &kind,
             period: period.as_deref(),
             store: store.as_deref(),
@@ -76,11 +78,13 @@ fn said(event: &mut Fields<'_>) -> Option<Said> {
     let bought = event.optional("purchased_at_ms", time());
     let said = event.optional("event_timestamp_ms", time());
     let happened_at = match meaning {
-        Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => bought.or(said),
+        NotificationMeaning::TrialStart
+        | NotificationMeaning::Payment(_)
+        | NotificationMeaning::Free(_) => bought.or(said),
         _ => said.or(bought),
     };
-    Some(Said {
-        given_id,
+    Some(ProviderNotification {
+        external_id: given_id,
         environment: if is_live {
             Environment::Live
         } else {
@@ -102,17 +106,17 @@ fn said(event: &mut Fields<'_>) -> Option<Said> {
     })
 }
 
-fn transfer(event: &mut Fields<'_>) -> Meaning {
+fn transfer(event: &mut Fields<'_>) -> NotificationMeaning {
     let mut ids = |field| person_ids(event.optional(field, names()).unwrap_or_default());
-    Meaning::Transfer {
+    NotificationMeaning::Transfer {
         from: ids("transferred_from"),
         to: ids("transferred_to"),
     }
 }
 
-fn subscriber(event: &mut Fields<'_>, meaning: &Meaning) -> Subscriber {
+fn subscriber(event: &mut Fields<'_>, meaning: &NotificationMeaning) -> Subscriber {
     // After a transfer, the subscription belongs to the receiver.
-    let people = if let Meaning::Transfer { to, .. } = meaning {
+    let people = if let NotificationMeaning::Transfer { to, .. } = meaning {
         to.clone()
     } else {
         let user = event.optional("app_user_id", name());

@@ -1,14 +1,16 @@
 //! Superwall: signed as Standard Webhooks has it, in `RevenueCat`'s words.
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
-use super::period::{Words, meaning};
-use super::{Post, Provider, Refused};
+use super::meaning::{NotificationTraits, meaning};
+use super::{Provider, WebhookRejection, WebhookRequest};
 use crate::fields::{Fields, flag};
-use crate::json::Node;
+use crate::json::JsonNode;
 use tributary_domain::access::Environment;
-use tributary_domain::billing::money::Price;
+use tributary_domain::billing::money::ReportedPrice;
 use tributary_domain::billing::signature::is_standard_signed;
-use tributary_domain::billing::{Meaning, Said, Subscriber, person_ids};
+use tributary_domain::billing::{
+    NotificationMeaning, ProviderNotification, Subscriber, person_ids,
+};
 use tributary_domain::device::DeviceKey;
 
 pub(super) struct Superwall;
@@ -20,7 +22,7 @@ const HEADERS: &[[&str; 3]] = &[
 ];
 
 impl Provider for Superwall {
-    fn authenticate(&self, post: &Post<'_>) -> Result<Node, Refused> {
+    fn authenticate(&self, post: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
         let signed = HEADERS.iter().find_map(|[id, time, signatures]| {
             Some((
                 post.header(id)?,
@@ -28,22 +30,22 @@ impl Provider for Superwall {
                 post.header(signatures)?,
             ))
         });
-        let (id, time, signatures) = signed.ok_or(Refused::Unauthorized)?;
+        let (id, time, signatures) = signed.ok_or(WebhookRejection::Unauthorized)?;
         let is_signed = post.secrets.values.iter().fold(false, |found, secret| {
             found | is_standard_signed(id, time, signatures, post.body, secret, post.now)
         });
         if !is_signed {
-            return Err(Refused::Unauthorized);
+            return Err(WebhookRejection::Unauthorized);
         }
         post.json()
     }
 
-    fn translate(&self, body: &Node) -> Result<Said, Refused> {
-        read(body, said).ok_or(Refused::Malformed)
+    fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection> {
+        read(body, read_notification).ok_or(WebhookRejection::Malformed)
     }
 }
 
-fn said(body: &mut Fields<'_>) -> Option<Said> {
+fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
     let (event, sent_at) = (
         body.optional("type", id()),
         body.optional("timestamp", time()),
@@ -54,14 +56,14 @@ fn said(body: &mut Fields<'_>) -> Option<Said> {
     let period = data.optional("periodType", name());
     let store = data.optional("store", name());
     let paid = data.optional("priceInPurchasedCurrency", amount());
-    let price = Price {
+    let price = ReportedPrice {
         paid: paid.zip(data.optional("currencyCode", currency())),
         usd: data.optional("price", amount()),
     };
     // A paid introduction that goes on is a conversion as well; whether it is the first payment is decided later.
     let goes_on = matches!(period.as_deref(), Some("TRIAL" | "INTRO"));
     let cancel_reason = data.optional("cancelReason", name());
-    let words = Words {
+    let words = NotificationTraits {
         kind: &kind.to_ascii_uppercase(),
         period: period.as_deref(),
         store: store.as_deref(),
@@ -70,19 +72,21 @@ fn said(body: &mut Fields<'_>) -> Option<Said> {
         is_conversion: data.optional("isTrialConversion", flag()) == Some(true) || goes_on,
     };
     let (meaning, price) = if price.is_negative() {
-        (Meaning::Refund, price)
+        (NotificationMeaning::Refund, price)
     } else {
         meaning(&words, price)
     };
     let said = data.optional("ts", time()).or(sent_at);
     let bought = data.optional("purchasedAt", time());
     let happened_at = match meaning {
-        Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => bought.or(said),
+        NotificationMeaning::TrialStart
+        | NotificationMeaning::Payment(_)
+        | NotificationMeaning::Free(_) => bought.or(said),
         _ => said.or(bought),
     };
     let environment = data.optional("environment", name()).unwrap_or_default();
-    Some(Said {
-        given_id,
+    Some(ProviderNotification {
+        external_id: given_id,
         environment: if environment.eq_ignore_ascii_case("production") {
             Environment::Live
         } else {

@@ -1,6 +1,6 @@
 //! `GET /.well-known/assetlinks.json`.
 
-use super::{AppsOfHost, file as whole};
+use super::{AppsOfHost, association_file as whole};
 use axum::response::Response;
 use serde_json::json;
 use tributary_domain::app::App;

@@ -10,7 +10,7 @@ mod apple;
 mod postbacks;
 
 use crate::error::{ApiError, Code};
-use crate::host::{AskedHost, asked_host};
+use crate::host::{RequestHost, request_host};
 use crate::state::ApiState;
 use axum::Router;
 use axum::extract::FromRequestParts;
@@ -24,7 +24,7 @@ use tributary_domain::app::App;
 const FILE_BYTES_MAX: usize = 128 * 1024;
 /// How long anybody may keep a file, in seconds. Apple's own copies are kept for a day at least; shorter, so
 /// that whoever sets an app up sees what changed.
-const KEPT_SECONDS: &str = "public, max-age=300";
+const CACHE_POLICY: &str = "public, max-age=300";
 
 pub(crate) fn router() -> Router<ApiState> {
     Router::new()
@@ -40,10 +40,10 @@ impl FromRequestParts<ApiState> for AppsOfHost {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
-        let host = match asked_host(parts, state) {
-            AskedHost::Service => None,
-            AskedHost::Named(host) => Some(host),
-            AskedHost::Other => return Ok(Self(Vec::new())),
+        let host = match request_host(parts, state) {
+            RequestHost::Service => None,
+            RequestHost::Named(host) => Some(host),
+            RequestHost::Other => return Ok(Self(Vec::new())),
         };
         Ok(Self(state.store.apps_for_host(host).await?))
     }
@@ -51,7 +51,7 @@ impl FromRequestParts<ApiState> for AppsOfHost {
 
 /// A file around as many items as fit, the first ones first; none: no file. Apple and Google take no
 /// redirect and no other content type.
-fn file(before: &str, items: Vec<String>, after: &str) -> Response {
+fn association_file(before: &str, items: Vec<String>, after: &str) -> Response {
     if items.is_empty() {
         let message = "No app with the ids it takes belongs to this host.";
         return ApiError::new(Code::NotFound, message).into_response();
@@ -74,7 +74,7 @@ fn file(before: &str, items: Vec<String>, after: &str) -> Response {
     text.push_str(after);
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
-        (header::CACHE_CONTROL, KEPT_SECONDS),
+        (header::CACHE_CONTROL, CACHE_POLICY),
     ]
     .map(|(name, value)| (name, HeaderValue::from_static(value)));
     (headers, text).into_response()
@@ -93,7 +93,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_holds_what_fits() {
         let item = format!("\"{}\"", "x".repeat(1_000));
-        let full = text(file("[", vec![item; 200], "]")).await;
+        let full = text(association_file("[", vec![item; 200], "]")).await;
         assert!(full.len() <= FILE_BYTES_MAX && full.len() > FILE_BYTES_MAX - 1_003);
         let read: Vec<String> = serde_json::from_str(&full).unwrap();
         assert_eq!(read.len(), 130);
@@ -101,6 +101,9 @@ mod tests {
 
     #[test]
     fn without_an_app_there_is_no_file() {
-        assert_eq!(file("[", Vec::new(), "]").status(), StatusCode::NOT_FOUND);
+        assert_eq!(
+            association_file("[", Vec::new(), "]").status(),
+            StatusCode::NOT_FOUND
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The cookie of a session.
 
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use axum::http::{HeaderMap, HeaderValue, header};
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::session::SESSION_LIFETIME;
@@ -9,7 +9,7 @@ use tributary_domain::access::session::SESSION_LIFETIME;
 const SECURE_NAME: &str = "__Host-tributary";
 const PLAIN_NAME: &str = "tributary";
 
-const fn name(handles: &Handles) -> &'static str {
+const fn name(handles: &DashboardHandles) -> &'static str {
     if handles.own_origin.is_tls() {
         SECURE_NAME
     } else {
@@ -18,7 +18,7 @@ const fn name(handles: &Handles) -> &'static str {
 }
 
 /// The token that a browser sent. Two of them are as good as none: one of them is somebody else's.
-pub(crate) fn token(headers: &HeaderMap, handles: &Handles) -> Option<KeyText> {
+pub(crate) fn token(headers: &HeaderMap, handles: &DashboardHandles) -> Option<KeyText> {
     let lines = headers.get_all(header::COOKIE);
     let texts = lines.iter().filter_map(|line| line.to_str().ok());
     let pairs = texts.flat_map(|line| line.split(';')).map(str::trim);
@@ -36,16 +36,16 @@ pub(crate) fn token(headers: &HeaderMap, handles: &Handles) -> Option<KeyText> {
 }
 
 /// Gives a browser its token. Scripts cannot read it, and other sites' forms do not carry it.
-pub(crate) fn set(handles: &Handles, token: &KeyText) -> HeaderValue {
-    written(handles, token.reveal(), SESSION_LIFETIME.as_secs())
+pub(crate) fn set(handles: &DashboardHandles, token: &KeyText) -> HeaderValue {
+    format_cookie(handles, token.reveal(), SESSION_LIFETIME.as_secs())
 }
 
 /// Takes it away.
-pub(crate) fn clear(handles: &Handles) -> HeaderValue {
-    written(handles, "", 0)
+pub(crate) fn clear(handles: &DashboardHandles) -> HeaderValue {
+    format_cookie(handles, "", 0)
 }
 
-fn written(handles: &Handles, value: &str, seconds: u64) -> HeaderValue {
+fn format_cookie(handles: &DashboardHandles, value: &str, seconds: u64) -> HeaderValue {
     let secure = if handles.own_origin.is_tls() {
         "; Secure"
     } else {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tributary_domain::access::person::Email;
-use tributary_domain::access::sign_in::Failures;
+use tributary_domain::access::sign_in::SignInFailures;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -18,12 +18,12 @@ const ENTRIES_MAX: usize = 10_000;
 
 /// Wrong passwords of late.
 #[derive(Default)]
-pub(crate) struct Throttle(Mutex<HashMap<Digest, Failures>>);
+pub(crate) struct Throttle(Mutex<HashMap<Digest, SignInFailures>>);
 
 /// What one attempt is known by.
-pub(crate) struct Attempt([Option<Digest>; 2]);
+pub(crate) struct SignInAttempt([Option<Digest>; 2]);
 
-impl Attempt {
+impl SignInAttempt {
     /// Of somebody at an address, for an account.
     pub(crate) fn new(address: Option<IpAddr>, email: &Email) -> Self {
         let address = address.map(|address| format!("address {address}"));
@@ -39,29 +39,29 @@ impl Attempt {
 
 impl Throttle {
     /// How long this attempt has to wait.
-    pub(crate) fn wait(&self, attempt: &Attempt, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn wait(&self, attempt: &SignInAttempt, now: Timestamp) -> Option<Duration> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = attempt.keys().filter_map(|key| known.get(&key)?.wait(now));
         waits.max()
     }
 
     /// Notes that it failed.
-    pub(crate) fn failed(&self, attempt: &Attempt, now: Timestamp) {
+    pub(crate) fn record_failure(&self, attempt: &SignInAttempt, now: Timestamp) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ENTRIES_MAX {
-            known.retain(|_, failures| !failures.is_over(now));
+            known.retain(|_, failures| !failures.is_expired(now));
             if known.len() >= ENTRIES_MAX {
                 known.clear();
             }
         }
         for key in attempt.keys() {
-            let failures = Failures::another(known.get(&key).copied(), now);
+            let failures = SignInFailures::with_failure(known.get(&key).copied(), now);
             known.insert(key, failures);
         }
     }
 
     /// Forgets what failed before: the person knows the password.
-    pub(crate) fn succeeded(&self, attempt: &Attempt) {
+    pub(crate) fn clear_failures(&self, attempt: &SignInAttempt) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for key in attempt.keys() {
             known.remove(&key);
@@ -71,7 +71,7 @@ impl Throttle {
 
 impl Throttle {
     /// What an attempt is known by.
-    pub(crate) fn attempt(address: Option<IpAddr>, email: &Email) -> Attempt {
-        Attempt::new(address, email)
+    pub(crate) fn attempt(address: Option<IpAddr>, email: &Email) -> SignInAttempt {
+        SignInAttempt::new(address, email)
     }
 }

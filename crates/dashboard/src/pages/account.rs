@@ -1,12 +1,12 @@
 //! `/account` — the person's own page: the password.
 
-use crate::access::{Posted, Reader, cookie};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext, cookie};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::pages::sign_in::with_cookie;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -22,35 +22,35 @@ use tributary_store::NewSession;
 #[template(path = "account.html")]
 struct AccountPage {
     shell: Shell,
-    form: Filled,
+    form: FormState,
     password_min: usize,
 }
 
 impl AccountPage {
-    fn new(reader: &Reader<AnalyticsRead>, faults: Faults) -> Self {
+    fn new(reader: &PageContext<AnalyticsRead>, faults: Faults) -> Self {
         Self {
             shell: reader.shell(Section::Account),
             // What was typed are passwords: never sent back.
-            form: Filled::default().with_faults(faults),
+            form: FormState::default().with_faults(faults),
             password_min: PASSWORD_CHARS_MIN,
         }
     }
 }
 
 /// The page.
-pub(crate) async fn show(reader: Reader<AnalyticsRead>) -> Response {
+pub(crate) async fn show(reader: PageContext<AnalyticsRead>) -> Response {
     reader.page(&AccountPage::new(&reader, Faults::new()))
 }
 
 /// Changes the password. Every session ends, and this browser gets a new one.
 pub(crate) async fn change_password(
-    State(handles): State<Handles>,
-    posted: Posted<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let user = &posted.visitor.user;
+    let user = &posted.session.user;
     let bug = |error| {
         tracing::error!(%error, "a password was not hashed");
-        Failure::Bug
+        Failure::Internal
     };
     let (present, new) = (posted.form.field("present"), posted.form.field("password"));
     let mut faults = Faults::new();
@@ -60,7 +60,7 @@ pub(crate) async fn change_password(
     let now = handles.source.now();
     let may_try = handles.throttle.wait(&attempt, now).is_none();
     if !may_try || !handles.hasher.verify(present, hash).await.map_err(bug)? {
-        handles.throttle.failed(&attempt, now);
+        handles.throttle.record_failure(&attempt, now);
         let message = if may_try {
             "This is not your present password."
         } else {
@@ -70,12 +70,12 @@ pub(crate) async fn change_password(
     }
     faults.check("password", check_password(&new));
     if !faults.is_empty() {
-        let page = AccountPage::new(&posted.reader, faults);
+        let page = AccountPage::new(&posted.context, faults);
         return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
-    let salt = handles.source.bytes();
+    let salt = handles.source.random_bytes();
     let hash = handles.hasher.hash(new, salt).await.map_err(bug)?;
-    let token = handles.source.key(KeyKind::Session, Environment::Live);
+    let token = handles.source.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
         session: Session::begin(user.id, now),
         digest: token.digest(),

@@ -1,16 +1,16 @@
 //! `/audit-log` — who changed what, when, from where.
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use std::collections::BTreeMap;
 use tributary_domain::access::{Actor, AppsRead};
-use tributary_domain::audit::{Entry, FieldChange};
+use tributary_domain::audit::{AuditEntry, FieldChange};
 use tributary_domain::vocabulary::id::{AppId, AuditId};
 
 #[derive(Template)]
@@ -34,8 +34,8 @@ struct Line {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = reader.query.get("app");
     let app = app.and_then(|text| AppId::parse(text).ok());
@@ -74,7 +74,7 @@ pub(crate) async fn show(
     Ok(reader.page(&page))
 }
 
-fn line(entry: Entry, names: &BTreeMap<String, String>) -> Line {
+fn line(entry: AuditEntry, names: &BTreeMap<String, String>) -> Line {
     let named = |id: String| names.get(&id).cloned().unwrap_or(id);
     Line {
         at: text::moment_utc(entry.at),

@@ -1,13 +1,13 @@
 //! `/apps/{app}/deliveries` — the delivery log of the networks, and trying again.
 
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
-use crate::pages::events::story::DeliveryCard;
-use crate::query::Query;
+use crate::form_state::FormState;
+use crate::pages::events::detail::DeliveryCard;
+use crate::query::UrlQuery;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
@@ -17,13 +17,13 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
-use tributary_domain::vocabulary::text::foreign_id;
+use tributary_domain::vocabulary::text::check_external_id;
 
 #[derive(Template)]
 #[template(path = "deliveries.html")]
 struct DeliveriesPage {
     shell: Shell,
-    form: Filled,
+    form: FormState,
     rows: Vec<Row>,
     older: Option<String>,
     /// The query of the filter, for trying all of them again.
@@ -53,20 +53,22 @@ impl DeliveriesPage {
     }
 }
 
-fn filter(query: &Query) -> DeliveryFilter {
-    let event = query.get("eventId").and_then(|id| foreign_id(id).ok());
+fn filter(query: &UrlQuery) -> DeliveryFilter {
+    let event = query
+        .get("eventId")
+        .and_then(|id| check_external_id(id).ok());
     DeliveryFilter {
         status: query.get("status").and_then(DeliveryStatus::parse),
         network: query.get("network").and_then(Network::parse),
-        given_id: event.map(str::to_owned),
+        external_id: event.map(str::to_owned),
         ..DeliveryFilter::default()
     }
 }
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = reader.app()?;
     let filter = filter(&reader.query);
@@ -82,7 +84,7 @@ pub(crate) async fn show(
     let last = found.items.last().map(|one| one.delivery.id.to_string());
     let older = paging::older(&reader.query, found.has_more, last);
     let now = handles.source.now();
-    let row = |one: tributary_store::DeliveryOf| Row {
+    let row = |one: tributary_store::DeliveryWithEvent| Row {
         at: text::moment(one.delivery.event.at(), &app.timezone),
         event: one
             .event
@@ -92,7 +94,7 @@ pub(crate) async fn show(
     let value = |name: &str| reader.query.get(name).unwrap_or_default().to_owned();
     let page = DeliveriesPage {
         shell: reader.shell(Section::Deliveries),
-        form: Filled::default()
+        form: FormState::default()
             .with("status", value("status"))
             .with("network", value("network"))
             .with("eventId", value("eventId")),
@@ -106,11 +108,11 @@ pub(crate) async fn show(
 
 /// `POST /apps/{app}/deliveries/{delivery}/retry` — brings one back into its queue.
 pub(crate) async fn retry(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, origin) = (posted.app()?.id, posted.origin(&handles));
-    let id = DeliveryId::parse(posted.part("delivery")).map_err(|_| Failure::NotFound)?;
+    let id = DeliveryId::parse(posted.path_parameter("delivery")).map_err(|_| Failure::NotFound)?;
     let caller = &posted.authorized;
     let retried = handles
         .store
@@ -124,8 +126,8 @@ pub(crate) async fn retry(
 
 /// `POST /apps/{app}/deliveries/retry` — brings back those that fit the filter.
 pub(crate) async fn retry_many(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, origin) = (posted.app()?.id, posted.origin(&handles));
     let filter = filter(&posted.query);

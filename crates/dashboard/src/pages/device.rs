@@ -1,17 +1,17 @@
 //! `GET /apps/{app}/devices/{device}` — why this install was attributed so, candidate by candidate.
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::pages::events::{self, EventRow, match_words};
+use crate::pages::events::{self, EventTableRow, match_label};
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::attribution::{
-    Considered, CreditedNetwork, Flag, Method, Rejection, Signals,
+    ConsideredCandidate, CreditedNetwork, Flag, MatchMethod, Rejection, Signals,
 };
 use tributary_domain::device::{Device, DeviceKey, Tracking};
 use tributary_domain::install::Attribution;
@@ -25,12 +25,12 @@ struct DevicePage {
     key: String,
     user: Option<String>,
     facts: Vec<(&'static str, String)>,
-    decision: Option<DecisionWords>,
-    events: Vec<EventRow>,
+    decision: Option<DecisionView>,
+    events: Vec<EventTableRow>,
     has_more: bool,
 }
 
-struct DecisionWords {
+struct DecisionView {
     network: &'static str,
     how: &'static str,
     reason: String,
@@ -59,19 +59,19 @@ struct CandidateRow {
     rejected: Option<&'static str>,
 }
 
-const fn method_words(method: Method) -> &'static str {
+const fn method_label(method: MatchMethod) -> &'static str {
     match method {
-        Method::Referrer => "Play Store referrer",
-        Method::ClickId => "Click id from the device",
-        Method::AdServicesTap => "Apple's record of a tap",
-        Method::ForeignReferrer => "Referrer of somebody else",
-        Method::AdvertisingId => "Advertising id",
-        Method::AdServicesView => "Apple's record of a view",
-        Method::Probabilistic => "Likeness",
+        MatchMethod::Referrer => "Play Store referrer",
+        MatchMethod::ClickId => "Click id from the device",
+        MatchMethod::AdServicesTap => "Apple's record of a tap",
+        MatchMethod::ForeignReferrer => "Referrer of somebody else",
+        MatchMethod::AdvertisingId => "Advertising id",
+        MatchMethod::AdServicesView => "Apple's record of a view",
+        MatchMethod::Probabilistic => "Likeness",
     }
 }
 
-const fn rejection_words(rejection: Rejection) -> &'static str {
+const fn rejection_label(rejection: Rejection) -> &'static str {
     match rejection {
         Rejection::OutsideWindow => "older than the app's window",
         Rejection::DuplicateClick => "it has led to another install already",
@@ -88,7 +88,7 @@ const fn rejection_words(rejection: Rejection) -> &'static str {
     }
 }
 
-const fn flag_words(flag: Flag) -> &'static str {
+const fn flag_label(flag: Flag) -> &'static str {
     match flag {
         Flag::UnverifiedTime => "only the device's own clock vouches for the times",
         Flag::ShortCtit => "opened impossibly soon after the click",
@@ -110,19 +110,24 @@ fn signals(signals: Signals) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn candidate(one: Considered, app: AppId, zone: &Timezone, handles: &Handles) -> CandidateRow {
+fn candidate(
+    one: ConsideredCandidate,
+    app: AppId,
+    zone: &Timezone,
+    handles: &DashboardHandles,
+) -> CandidateRow {
     CandidateRow {
-        method: method_words(one.method),
+        method: method_label(one.method),
         clicked: one
             .clicked_at
             .map_or_else(|| "–".to_owned(), |at| text::moment(at, zone)),
         age: one.age_seconds.map_or_else(|| "–".to_owned(), text::span),
         network: one.network.map_or("–", CreditedNetwork::as_str),
         link: one.link.map(|link| link.to_string()),
-        click: one.click.map(|click| handles.click_tokens.text(app, click)),
+        click: one.click.map(|click| handles.click_tokens.sign(app, click)),
         score: one.score,
         signals: one.signals.map(signals).unwrap_or_default(),
-        rejected: one.rejected.map(rejection_words),
+        rejected: one.rejection.map(rejection_label),
     }
 }
 
@@ -130,21 +135,21 @@ fn decision(
     attribution: Attribution,
     app: AppId,
     zone: &Timezone,
-    handles: &Handles,
-) -> DecisionWords {
+    handles: &DashboardHandles,
+) -> DecisionView {
     let attribution = attribution.as_of(handles.source.now());
     let decision = attribution.decision;
     let evidence = decision.evidence;
     let none = || "none".to_owned();
-    DecisionWords {
+    DecisionView {
         network: decision.network.as_str(),
-        how: match_words(decision.match_type),
+        how: match_label(decision.match_type),
         reason: decision.reason,
         confidence: decision.confidence,
         decided: text::moment(attribution.decided_at, zone),
         revision: attribution.revision,
         superseded: attribution.supersedes.map(|earlier| {
-            let words = match_words(earlier.match_type);
+            let words = match_label(earlier.match_type);
             format!("{words}, {}", text::moment(earlier.decided_at, zone))
         }),
         link: decision.link.map(|link| link.to_string()),
@@ -159,7 +164,7 @@ fn decision(
         ],
         window_hours: decision.settings.click_window_hours,
         probabilistic: decision.settings.probabilistic,
-        flags: decision.flags.iter().copied().map(flag_words).collect(),
+        flags: decision.flags.iter().copied().map(flag_label).collect(),
         candidates: decision
             .candidates
             .into_iter()
@@ -216,18 +221,18 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let app = reader.app()?;
-    let key = DeviceKey::parse(reader.part("device")).map_err(|_| Failure::NotFound)?;
+    let key = DeviceKey::parse(reader.path_parameter("device")).map_err(|_| Failure::NotFound)?;
     let shown = key.as_str().to_owned();
     let story = handles
         .store
         .device(&reader.authorized, app.id, key)
         .await?;
     let zone = &app.timezone;
-    let known = story.known;
+    let known = story.state;
     let page = DevicePage {
         shell: reader.shell(Section::Events),
         key: shown,

@@ -1,8 +1,8 @@
 //! `GET /` — what this is, that it runs, and where to go from here. It says nothing about the instance.
 
 use crate::access::cookie;
-use crate::answer::{page, see_other};
-use crate::state::Handles;
+use crate::response::{page, see_other};
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -13,7 +13,7 @@ use axum::response::Response;
 struct FrontPage;
 
 /// The front page; who brings a session is led to their own.
-pub(crate) async fn show(State(handles): State<Handles>, headers: HeaderMap) -> Response {
+pub(crate) async fn show(State(handles): State<DashboardHandles>, headers: HeaderMap) -> Response {
     if cookie::token(&headers, &handles).is_some() {
         return see_other("/portfolio");
     }
@@ -22,12 +22,12 @@ pub(crate) async fn show(State(handles): State<Handles>, headers: HeaderMap) -> 
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Service;
+    use crate::testing::TestDashboard;
     use axum::http::StatusCode;
 
     #[tokio::test]
     async fn the_front_page_leads_to_the_reference_and_to_the_set_up_link() {
-        let reply = Service::start().await.get("/").await;
+        let reply = TestDashboard::start().await.get("/").await;
         assert_eq!(reply.status, StatusCode::OK);
         for part in [
             "href=\"/api/v1/docs\"",
@@ -40,7 +40,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_front_page_needs_no_database() {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         service.store.close().await;
         assert_eq!(service.get("/").await.status, StatusCode::OK);
     }

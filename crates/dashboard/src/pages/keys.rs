@@ -1,11 +1,11 @@
 //! `/keys` — API keys: made, shown once, revoked.
 
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
@@ -29,7 +29,7 @@ const EXPIRIES: [u64; 3] = [30, 90, 365];
 struct KeysPage {
     shell: Shell,
     keys: Vec<KeyRow>,
-    form: Filled,
+    form: FormState,
     /// The key that was just made: it is shown this once.
     new_key: Option<String>,
     base_url: String,
@@ -60,7 +60,7 @@ impl KeyRow {
             id: key.id.to_string(),
             name: key.name,
             shown: format!("ak_{}_…{}", key.environment.as_str(), key.hint),
-            permission: words(key.permission),
+            permission: permission_label(key.permission),
             is_test: key.environment == Environment::Test,
             created: text::moment_utc(key.created_at),
             last_used: key
@@ -74,7 +74,7 @@ impl KeyRow {
     }
 }
 
-const fn words(permission: Permission) -> &'static str {
+const fn permission_label(permission: Permission) -> &'static str {
     match permission {
         Permission::Full => "Full",
         Permission::ReadOnly => "Read-only",
@@ -84,12 +84,12 @@ const fn words(permission: Permission) -> &'static str {
 
 impl KeysPage {
     async fn load<S>(
-        handles: &Handles,
-        reader: &Reader<S>,
-        form: Filled,
+        handles: &DashboardHandles,
+        reader: &PageContext<S>,
+        form: FormState,
         new_key: Option<String>,
     ) -> Result<Self, Failure> {
-        let organization = reader.visitor.organization.id;
+        let organization = reader.session.organization.id;
         let mut keys = handles.store.keys(organization).await?;
         keys.reverse();
         let now = handles.source.now();
@@ -114,10 +114,10 @@ impl KeysPage {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = KeysPage::load(&handles, &reader, Filled::default(), None).await?;
+    let page = KeysPage::load(&handles, &reader, FormState::default(), None).await?;
     Ok(reader.page(&page))
 }
 
@@ -128,8 +128,8 @@ fn choice<T>(found: Option<T>, choices: &str) -> Result<T, Problem> {
 
 /// `POST /keys` — makes a key, and shows it once.
 pub(crate) async fn create(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let form = &posted.form;
     let mut faults = Faults::new();
@@ -142,14 +142,14 @@ pub(crate) async fn create(
     let days = form.field("expires");
     let days = EXPIRIES.into_iter().find(|one| one.to_string() == days);
     let (Some(name), Some(permission), Some(environment)) = (name, permission, environment) else {
-        let form = Filled::typed(form).with_faults(faults);
-        let page = KeysPage::load(&handles, &posted.reader, form, None).await?;
+        let form = FormState::from_form(form).with_faults(faults);
+        let page = KeysPage::load(&handles, &posted.context, form, None).await?;
         return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
     let at = handles.source.now();
-    let token = handles.source.key(KeyKind::Private, environment);
+    let token = handles.source.new_key(KeyKind::Private, environment);
     let key = ApiKey {
-        id: KeyId::new(at, handles.source.bytes()),
+        id: KeyId::new(at, handles.source.random_bytes()),
         organization: posted.authorized.organization(),
         name: name.as_str().to_owned(),
         permission,
@@ -167,16 +167,16 @@ pub(crate) async fn create(
     let origin = posted.origin(&handles);
     handles.store.create_key(new, origin).await?;
     let shown = Some(token.reveal().to_owned());
-    let page = KeysPage::load(&handles, &posted.reader, Filled::default(), shown).await?;
+    let page = KeysPage::load(&handles, &posted.context, FormState::default(), shown).await?;
     Ok(posted.page(&page))
 }
 
 /// `POST /keys/{key}/revoke` — makes a key useless.
 pub(crate) async fn revoke(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let key = KeyId::parse(posted.part("key")).map_err(|_| Failure::NotFound)?;
+    let key = KeyId::parse(posted.path_parameter("key")).map_err(|_| Failure::NotFound)?;
     // A key stays in its organization, so nothing can change between the look and the deed.
     let keys = handles.store.keys(posted.authorized.organization()).await?;
     if !keys.iter().any(|one| one.id == key) {

@@ -1,18 +1,18 @@
 //! `GET /portfolio` — every app of the organization side by side, each with its course and its change.
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::chart::sparkline;
 use crate::failure::Failure;
-use crate::pages::app::overview::{Change, METRICS};
-use crate::query::Query;
-use crate::range::{PRESETS, Range};
+use crate::pages::app::overview::{KpiChange, METRICS};
+use crate::query::UrlQuery;
+use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::report::{Figures, StatsQuestion};
+use tributary_domain::report::{Figures, ReportQuery};
 use tributary_store::AppName;
 
 /// Apps whose figures are read for one page. The others are named.
@@ -22,8 +22,8 @@ const APPS_READ_MAX: usize = 50;
 #[template(path = "portfolio.html")]
 struct PortfolioPage {
     shell: Shell,
-    range: Range,
-    query: Query,
+    range: PageDateRange,
+    query: UrlQuery,
     rows: Vec<Row>,
     totals: Vec<String>,
     archived: Vec<AppName>,
@@ -34,7 +34,7 @@ struct Row {
     name: String,
     /// Installs by day.
     course: String,
-    figures: Vec<(String, Option<Change>)>,
+    figures: Vec<(String, Option<KpiChange>)>,
 }
 
 impl PortfolioPage {
@@ -61,17 +61,17 @@ impl PortfolioPage {
 
 /// An app's figures by day, and those of the days before together.
 async fn figures(
-    handles: &Handles,
-    reader: &Reader<AnalyticsRead>,
+    handles: &DashboardHandles,
+    reader: &PageContext<AnalyticsRead>,
     app: &AppName,
 ) -> Result<(Vec<Figures>, Figures), Failure> {
-    let range = Range::of(&reader.query, handles.source.now(), &app.timezone);
+    let range = PageDateRange::of(&reader.query, handles.source.now(), &app.timezone);
     let days = range.days();
     let count = days.len();
-    let question = StatsQuestion {
+    let question = ReportQuery {
         rows_max: u32::try_from(count + 1).unwrap_or(u32::MAX),
         periods: days.into_iter().chain([range.before().whole()]).collect(),
-        by: Vec::new(),
+        group_by: Vec::new(),
         filters: Vec::new(),
     };
     let mut days = vec![Figures::default(); count + 1];
@@ -90,8 +90,8 @@ async fn figures(
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let (archived, present): (Vec<AppName>, Vec<AppName>) =
         reader.apps().iter().cloned().partition(|app| app.archived);
@@ -112,7 +112,7 @@ pub(crate) async fn show(
                 .iter()
                 .map(|one| {
                     let (now, before) = ((one.of)(&sum), (one.of)(&before));
-                    (one.unit.write(now), Change::of(before, now))
+                    (one.unit.write(now), KpiChange::of(before, now))
                 })
                 .collect(),
         });
@@ -120,7 +120,7 @@ pub(crate) async fn show(
     let utc = tributary_domain::vocabulary::timezone::Timezone::UTC;
     let page = PortfolioPage {
         shell: reader.shell(Section::Portfolio),
-        range: Range::of(&reader.query, handles.source.now(), &utc),
+        range: PageDateRange::of(&reader.query, handles.source.now(), &utc),
         query: reader.query.clone(),
         rows,
         totals: METRICS

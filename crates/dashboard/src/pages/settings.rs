@@ -1,13 +1,13 @@
 //! `/apps/{app}/settings` — everything that can be set of an app.
 
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::pages::links::update::precondition;
-use crate::sealing::Sealer;
+use crate::response::see_other;
+use crate::sealing::FormSecretSealer;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -26,7 +26,7 @@ use tributary_store::StoreError;
 struct SettingsPage {
     shell: Shell,
     tag: String,
-    form: Filled,
+    form: FormState,
     live_key: String,
     test_key: String,
     base_url: String,
@@ -53,13 +53,13 @@ impl SettingsPage {
 }
 
 /// The form of an app as it is.
-fn filled(app: &App) -> Filled {
+fn filled(app: &App) -> FormState {
     let rules = &app.attribution;
     let url = app.alert_webhook_url.as_ref().map(HttpsUrl::as_str);
-    Filled::default()
+    FormState::default()
         .with("name", app.name.as_str())
         .with("timezone", app.timezone.as_str())
-        .with_tick("archived", app.archived)
+        .with_checkbox("archived", app.archived)
         .with_optional("ios.bundleId", app.ios.bundle_id.clone())
         .with_optional("ios.appStoreId", app.ios.app_store_id.clone())
         .with_optional("ios.teamId", app.ios.team_id.clone())
@@ -68,17 +68,17 @@ fn filled(app: &App) -> Filled {
             "android.sha256CertFingerprints",
             app.android.sha256_cert_fingerprints.join("\n"),
         )
-        .with_tick("webEvents.enabled", app.web_events_enabled)
+        .with_checkbox("webEvents.enabled", app.web_events_enabled)
         .with_optional("linkDomain", app.link_domain.as_ref().map(HostName::as_str))
-        .with_tick("sdk.enabled", app.sdk.enabled)
+        .with_checkbox("sdk.enabled", app.sdk.enabled)
         .with("sdk.revenue", app.sdk.revenue.as_str())
         .with("revenueEvents", app.revenue_events.join("\n"))
         .with(
             "attribution.clickWindowHours",
             rules.click_window_hours.to_string(),
         )
-        .with_tick("attribution.probabilistic.ios", rules.probabilistic_ios)
-        .with_tick(
+        .with_checkbox("attribution.probabilistic.ios", rules.probabilistic_ios)
+        .with_checkbox(
             "attribution.probabilistic.android",
             rules.probabilistic_android,
         )
@@ -87,20 +87,20 @@ fn filled(app: &App) -> Filled {
             rules.probabilistic_window_hours.to_string(),
         )
         .with("attribution.fraud", rules.fraud.as_str())
-        .with_tick("qualifiedTrial.enabled", app.qualified_trial.enabled)
+        .with_checkbox("qualifiedTrial.enabled", app.qualified_trial.enabled)
         .with(
             "qualifiedTrial.delayHours",
             app.qualified_trial.delay_hours.to_string(),
         )
-        .with_tick("skanTestSignals", app.skan_test_signals)
+        .with_checkbox("skanTestSignals", app.skan_test_signals)
         .with_optional("alertWebhookUrl", url)
 }
 
 async fn page(
-    handles: &Handles,
-    reader: &Reader<impl Send>,
+    handles: &DashboardHandles,
+    reader: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    form: Option<Filled>,
+    form: Option<FormState>,
 ) -> Result<SettingsPage, Failure> {
     let app = handles.store.app(caller, reader.app()?.id).await?;
     Ok(SettingsPage {
@@ -116,8 +116,8 @@ async fn page(
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(&handles, &reader, &reader.authorized, None).await?;
     Ok(reader.page(&page))
@@ -128,15 +128,15 @@ const REFERRER_KEY: &str = "attribution.socialReferrerKey";
 
 /// Takes the form.
 pub(crate) async fn update(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let app = posted.app()?.id;
     let read = |fields: &mut Fields<'_>| read_change(fields, &handles.base_url);
     let ((mut change, mut secrets), mut faults) = posted.form.read(read);
     // Billing secrets have a page of their own.
     secrets.retain(|(secret, _)| *secret == AppSecret::SocialReferrerKey);
-    change.secrets = Sealer::new(&handles, &posted)?.seal_app_secrets(secrets);
+    change.secrets = FormSecretSealer::new(&handles, &posted)?.seal_app_secrets(secrets);
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
         let caller = &posted.authorized;
@@ -158,10 +158,10 @@ pub(crate) async fn update(
             Err(error) => return Err(error.into()),
         }
     }
-    let form = Filled::typed(&posted.form)
+    let form = FormState::from_form(&posted.form)
         .with(REFERRER_KEY, "")
         .with_faults(faults);
-    let caller = posted.authorized.reading();
-    let page = page(&handles, &posted.reader, &caller, Some(form)).await?;
+    let caller = posted.authorized.read_access();
+    let page = page(&handles, &posted.context, &caller, Some(form)).await?;
     Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }

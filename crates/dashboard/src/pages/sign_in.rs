@@ -3,12 +3,12 @@
 //! Which of the two is wrong nobody is told, and it takes as long to find out. A new token is made at every sign-in.
 
 use crate::access::cookie;
-use crate::access::{Throttle, Visitor};
-use crate::answer::{app_page, see_other};
+use crate::access::{CurrentSession, Throttle};
 use crate::failure::Failure;
-use crate::query::Query;
+use crate::query::UrlQuery;
+use crate::response::{app_page, see_other};
 use crate::same_origin::SameOrigin;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -37,22 +37,22 @@ struct SignInPage<'a> {
 }
 
 impl SignInPage<'_> {
-    fn answer(&self, status: StatusCode, handles: &Handles) -> Response {
+    fn answer(&self, status: StatusCode, handles: &DashboardHandles) -> Response {
         app_page(status, self, handles.own_origin.is_trustworthy())
     }
 }
 
 /// The form; who is signed in already is led on.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    visitor: Result<Visitor, Failure>,
+    State(handles): State<DashboardHandles>,
+    visitor: Result<CurrentSession, Failure>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Failure> {
-    let query = Query::of(query.as_deref());
-    let next = own_path(query.get("next").unwrap_or_default());
+    let query = UrlQuery::of(query.as_deref());
+    let next = local_path(query.get("next").unwrap_or_default());
     match visitor {
         Ok(_) => Ok(see_other(next)),
-        Err(Failure::NotSignedIn(_) | Failure::SessionOver) => {
+        Err(Failure::NotSignedIn(_) | Failure::SessionExpired) => {
             let form = SignInPage {
                 email: "",
                 next,
@@ -67,7 +67,7 @@ pub(crate) async fn show(
 /// Takes the form.
 pub(crate) async fn sign_in(
     _: SameOrigin,
-    State(handles): State<Handles>,
+    State(handles): State<DashboardHandles>,
     client: Option<Extension<Client>>,
     form: Form,
 ) -> Result<Response, Failure> {
@@ -76,7 +76,7 @@ pub(crate) async fn sign_in(
     let refuse = |status, fault: String| {
         let form = SignInPage {
             email: &typed,
-            next: own_path(&next),
+            next: local_path(&next),
             fault: Some(fault),
         };
         form.answer(status, &handles)
@@ -92,7 +92,7 @@ pub(crate) async fn sign_in(
     let now = handles.source.now();
     if let Some(wait) = handles.throttle.wait(&attempt, now) {
         return Ok(with_wait(
-            refuse(StatusCode::TOO_MANY_REQUESTS, later(wait)),
+            refuse(StatusCode::TOO_MANY_REQUESTS, retry_message(wait)),
             wait,
         ));
     }
@@ -101,33 +101,33 @@ pub(crate) async fn sign_in(
     let verified = handles.hasher.verify(form.field("password"), hash).await;
     let verified = verified.map_err(|error| {
         tracing::error!(%error, "a password was not checked");
-        Failure::Bug
+        Failure::Internal
     })?;
     let Some(user) = user.filter(|_| verified) else {
-        handles.throttle.failed(&attempt, now);
+        handles.throttle.record_failure(&attempt, now);
         tracing::warn!("a sign-in failed");
         return Ok(wrong());
     };
-    handles.throttle.succeeded(&attempt);
-    match begin(&handles, user.id, client.as_ref()).await {
-        Ok(cookie) => Ok(with_cookie(see_other(own_path(&next)), cookie)),
+    handles.throttle.clear_failures(&attempt);
+    match begin_session(&handles, user.id, client.as_ref()).await {
+        Ok(cookie) => Ok(with_cookie(see_other(local_path(&next)), cookie)),
         Err(StoreError::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Begins a session; gives the cookie.
-pub(crate) async fn begin(
-    handles: &Handles,
+pub(crate) async fn begin_session(
+    handles: &DashboardHandles,
     user: UserId,
     client: Option<&Client>,
 ) -> Result<HeaderValue, StoreError> {
-    let token = handles.source.key(KeyKind::Session, Environment::Live);
+    let token = handles.source.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
         session: Session::begin(user, handles.source.now()),
         digest: token.digest(),
     };
-    let origin = crate::access::origin_of(Actor::User(user), client, handles);
+    let origin = crate::access::change_origin(Actor::User(user), client, handles);
     handles.store.begin_session(session, origin).await?;
     Ok(cookie::set(handles, &token))
 }
@@ -138,7 +138,7 @@ pub(crate) fn with_cookie(mut response: Response, cookie: HeaderValue) -> Respon
     response
 }
 
-fn later(wait: Duration) -> String {
+fn retry_message(wait: Duration) -> String {
     let seconds = wait.as_secs() + 1;
     let when = if seconds > 90 {
         format!("{} minutes", seconds.div_ceil(60))
@@ -155,7 +155,7 @@ fn with_wait(mut response: Response, wait: Duration) -> Response {
 }
 
 /// Where to go after the sign-in: a path of ours, and nobody else's address.
-fn own_path(next: &str) -> &str {
+fn local_path(next: &str) -> &str {
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")
         && !next.contains(['\\', '\n', '\r', '\t'])
@@ -176,6 +176,6 @@ mod tests {
     #[case("/\\evil.test/", HOME)]
     #[case("/a\r\nSet-Cookie: x", HOME)]
     fn nobody_is_led_astray(#[case] next: &str, #[case] expected: &str) {
-        assert_eq!(own_path(next), expected);
+        assert_eq!(local_path(next), expected);
     }
 }

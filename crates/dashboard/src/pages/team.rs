@@ -1,11 +1,11 @@
 //! `/team` — the people of the organization, their roles, and invitations by link.
 
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
@@ -29,7 +29,7 @@ struct TeamPage {
     me: UserId,
     members: Vec<User>,
     invitations: Vec<InvitationRow>,
-    form: Filled,
+    form: FormState,
     /// A link that was just made: it is shown this once.
     new_link: Option<String>,
 }
@@ -51,12 +51,12 @@ const ROLES: [(Role, &str); 4] = [
 
 impl TeamPage {
     async fn load<S>(
-        handles: &Handles,
-        reader: &Reader<S>,
-        form: Filled,
+        handles: &DashboardHandles,
+        reader: &PageContext<S>,
+        form: FormState,
         new_link: Option<String>,
     ) -> Result<Self, Failure> {
-        let visitor = &reader.visitor;
+        let visitor = &reader.session;
         let caller = visitor.authorize::<AppsRead>(Environment::Live)?;
         let members = handles.store.members(&caller).await?;
         let shell = reader.shell(Section::Team);
@@ -96,10 +96,10 @@ impl TeamPage {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = TeamPage::load(&handles, &reader, Filled::default(), None).await?;
+    let page = TeamPage::load(&handles, &reader, FormState::default(), None).await?;
     Ok(reader.page(&page))
 }
 
@@ -112,8 +112,8 @@ fn role(text: &str) -> Result<Role, Problem> {
 
 /// `POST /team/invite` — makes a link for somebody, and shows it once.
 pub(crate) async fn invite(
-    State(handles): State<Handles>,
-    posted: Posted<MembersWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
     let mut faults = Faults::new();
     let email = faults.check("email", Email::parse(&posted.form.field("email")));
@@ -125,11 +125,11 @@ pub(crate) async fn invite(
         faults.add("email", problem);
     }
     let (Some(email), Some(role), true) = (email, role, faults.is_empty()) else {
-        let form = Filled::typed(&posted.form).with_faults(faults);
-        let page = TeamPage::load(&handles, &posted.reader, form, None).await?;
+        let form = FormState::from_form(&posted.form).with_faults(faults);
+        let page = TeamPage::load(&handles, &posted.context, form, None).await?;
         return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
-    let token = handles.source.key(KeyKind::Setup, Environment::Live);
+    let token = handles.source.new_key(KeyKind::Setup, Environment::Live);
     let link = NewSetupLink {
         link: SetupLink {
             organization: posted.authorized.organization(),
@@ -143,16 +143,17 @@ pub(crate) async fn invite(
     let origin = posted.origin(&handles);
     handles.store.create_setup_link(link, origin).await?;
     let shown = Some(setup_url(&handles.base_url, &token));
-    let page = TeamPage::load(&handles, &posted.reader, Filled::default(), shown).await?;
+    let page = TeamPage::load(&handles, &posted.context, FormState::default(), shown).await?;
     Ok(posted.page(&page))
 }
 
 /// `POST /team/invitations/{invitation}/withdraw` — makes an invitation useless.
 pub(crate) async fn withdraw(
-    State(handles): State<Handles>,
-    posted: Posted<MembersWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
-    let bytes = from_hex(posted.part("invitation")).and_then(|bytes| bytes.try_into().ok());
+    let bytes =
+        from_hex(posted.path_parameter("invitation")).and_then(|bytes| bytes.try_into().ok());
     let digest = Digest::from_bytes(bytes.ok_or(Failure::NotFound)?);
     let origin = posted.origin(&handles);
     let withdrawn = handles
@@ -162,14 +163,14 @@ pub(crate) async fn withdraw(
     Ok(see_other("/team?notice=revoked"))
 }
 
-fn member<S>(posted: &Posted<S>) -> Result<UserId, Failure> {
-    UserId::parse(posted.part("member")).map_err(|_| Failure::NotFound)
+fn member<S>(posted: &FormSubmission<S>) -> Result<UserId, Failure> {
+    UserId::parse(posted.path_parameter("member")).map_err(|_| Failure::NotFound)
 }
 
 /// `POST /team/{member}/role` — gives a member another role.
 pub(crate) async fn change_role(
-    State(handles): State<Handles>,
-    posted: Posted<MembersWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
     let role = role(&posted.form.field("role")).map_err(|_| Failure::NotFound)?;
     let (member, origin) = (member(&posted)?, posted.origin(&handles));
@@ -182,8 +183,8 @@ pub(crate) async fn change_role(
 
 /// `POST /team/{member}/remove` — ends an account.
 pub(crate) async fn remove(
-    State(handles): State<Handles>,
-    posted: Posted<MembersWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
     let (member, origin) = (member(&posted)?, posted.origin(&handles));
     let removed = handles

@@ -78,7 +78,7 @@ impl std::fmt::Debug for KeyText {
 /// Not a key: wrong form or wrong checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a key")]
-pub struct NotAKey;
+pub struct InvalidKey;
 
 impl KeyText {
     /// Makes a key out of random bytes.
@@ -98,22 +98,22 @@ impl KeyText {
     }
 
     /// Reads a key; a wrong checksum is refused without any look-up.
-    pub fn parse(text: &str) -> Result<Self, NotAKey> {
+    pub fn parse(text: &str) -> Result<Self, InvalidKey> {
         let (kind, environment) = KeyKind::PREFIXES
             .into_iter()
             .find(|(kind, environment)| text.starts_with(kind.prefix(*environment)))
-            .ok_or(NotAKey)?;
+            .ok_or(InvalidKey)?;
         let prefix_chars = kind.prefix(environment).len();
         let is_base62 = text
             .bytes()
             .skip(prefix_chars)
             .all(|byte| byte.is_ascii_alphanumeric());
         if text.len() != prefix_chars + RANDOM_CHARS + CHECKSUM_CHARS || !is_base62 {
-            return Err(NotAKey);
+            return Err(InvalidKey);
         }
         let (body, sum) = text.split_at(text.len() - CHECKSUM_CHARS);
         if checksum(body) != sum {
-            return Err(NotAKey);
+            return Err(InvalidKey);
         }
         Ok(Self {
             kind,
@@ -201,7 +201,7 @@ impl ApiKey {
     }
 
     /// What the audit log says of a new one. Its end is in milliseconds since 1970.
-    pub fn described(&self) -> Vec<FieldChange> {
+    pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         changes.initial("name", Some(self.name.clone()));
         changes.initial("permission", Some(self.permission.as_str().to_owned()));
@@ -212,7 +212,7 @@ impl ApiKey {
     }
 
     /// Whether this use is worth writing down.
-    pub fn use_is_news(&self, now: Timestamp) -> bool {
+    pub fn should_record_use(&self, now: Timestamp) -> bool {
         self.last_used_at
             .is_none_or(|last| now.since(last) >= LAST_USE_INTERVAL)
     }
@@ -252,7 +252,7 @@ pub(crate) mod tests {
             let mut text = key.reveal().as_bytes().to_vec();
             let place = BASE62.iter().position(|letter| *letter == text[at]).unwrap();
             text[at] = BASE62[(place + usize::from(by)) % 62];
-            prop_assert_eq!(KeyText::parse(std::str::from_utf8(&text).unwrap()), Err(NotAKey));
+            prop_assert_eq!(KeyText::parse(std::str::from_utf8(&text).unwrap()), Err(InvalidKey));
         }
     }
 
@@ -284,7 +284,7 @@ pub(crate) mod tests {
     #[case::too_long(&"ak_live_".repeat(100))]
     #[case::not_ascii("ak_live_äääääääääääääääääää")]
     fn anything_else_is_no_key(#[case] text: &str) {
-        assert_eq!(KeyText::parse(text), Err(NotAKey));
+        assert_eq!(KeyText::parse(text), Err(InvalidKey));
     }
 
     #[test]
@@ -320,6 +320,6 @@ pub(crate) mod tests {
             last_used_at: last.map(Timestamp::from_millis),
             ..any_key()
         };
-        assert_eq!(key.use_is_news(Timestamp::from_millis(60_000)), news);
+        assert_eq!(key.should_record_use(Timestamp::from_millis(60_000)), news);
     }
 }

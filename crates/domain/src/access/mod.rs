@@ -52,7 +52,7 @@ crate::keywords! {
 
 impl Permission {
     /// The table of the contract: which permission carries which scope.
-    pub const fn carries(self, scope: ScopeName) -> bool {
+    pub const fn grants(self, scope: ScopeName) -> bool {
         matches!(
             (self, scope),
             (
@@ -90,7 +90,7 @@ crate::keywords! {
 
 impl Role {
     /// Which role carries which scope.
-    pub const fn carries(self, scope: ScopeName) -> bool {
+    pub const fn grants(self, scope: ScopeName) -> bool {
         match scope {
             ScopeName::AnalyticsRead => true,
             ScopeName::AppsRead => matches!(self, Self::Owner | Self::Admin | Self::Analyst),
@@ -208,7 +208,7 @@ impl<S> Authorized<S> {
 
 impl Authorized<AppsWrite> {
     /// Who may change may look.
-    pub fn reading(&self) -> Authorized<AppsRead> {
+    pub fn read_access(&self) -> Authorized<AppsRead> {
         Authorized {
             organization: self.organization,
             environment: self.environment,
@@ -221,7 +221,7 @@ impl Authorized<AppsWrite> {
 impl Authorized<AppsRead> {
     /// Who may read an app may read what happened in it: every permission that carries the one scope carries
     /// the other.
-    pub fn analytics(&self) -> Authorized<AnalyticsRead> {
+    pub fn analytics_access(&self) -> Authorized<AnalyticsRead> {
         Authorized {
             organization: self.organization,
             environment: self.environment,
@@ -233,7 +233,7 @@ impl Authorized<AppsRead> {
 
 /// Why a valid key may not do what it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
+pub enum AccessDenied {
     /// The permission does not carry the scope.
     #[error("This key's permission does not cover this method and resource; use another key.")]
     InsufficientPermission,
@@ -243,12 +243,12 @@ pub enum Denied {
 }
 
 /// Decides whether a key may act within scope `S`.
-pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, Denied> {
-    if !key.permission.carries(S::NAME) {
-        return Err(Denied::InsufficientPermission);
+pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, AccessDenied> {
+    if !key.permission.grants(S::NAME) {
+        return Err(AccessDenied::InsufficientPermission);
     }
     if S::LIVE_ONLY && key.environment != Environment::Live {
-        return Err(Denied::LiveOnly);
+        return Err(AccessDenied::LiveOnly);
     }
     Ok(Authorized {
         organization: key.organization,
@@ -263,9 +263,9 @@ pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, Denied> {
 pub fn authorize_person<S: Scope>(
     user: &User,
     environment: Environment,
-) -> Result<Authorized<S>, Denied> {
-    if !user.role.carries(S::NAME) {
-        return Err(Denied::InsufficientPermission);
+) -> Result<Authorized<S>, AccessDenied> {
+    if !user.role.grants(S::NAME) {
+        return Err(AccessDenied::InsufficientPermission);
     }
     Ok(Authorized {
         organization: user.organization,
@@ -321,26 +321,26 @@ mod tests {
             ScopeName::AppsRead,
             ScopeName::AppsWrite,
         ];
-        assert_eq!(scopes.map(|scope| permission.carries(scope)), row);
+        assert_eq!(scopes.map(|scope| permission.grants(scope)), row);
     }
 
     #[rstest]
     #[case::live_full(Permission::Full, Environment::Live, Ok(()))]
-    #[case::test_full(Permission::Full, Environment::Test, Err(Denied::LiveOnly))]
+    #[case::test_full(Permission::Full, Environment::Test, Err(AccessDenied::LiveOnly))]
     #[case::live_read_only(
         Permission::ReadOnly,
         Environment::Live,
-        Err(Denied::InsufficientPermission)
+        Err(AccessDenied::InsufficientPermission)
     )]
     #[case::permission_is_judged_before_environment(
         Permission::Analytics,
         Environment::Test,
-        Err(Denied::InsufficientPermission)
+        Err(AccessDenied::InsufficientPermission)
     )]
     fn who_may_change(
         #[case] permission: Permission,
         #[case] environment: Environment,
-        #[case] expected: Result<(), Denied>,
+        #[case] expected: Result<(), AccessDenied>,
     ) {
         let key = ApiKey {
             permission,

@@ -5,7 +5,7 @@ use crate::audit::{Changes, FieldChange};
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::{OrganizationId, UserId};
-use crate::vocabulary::text::{within, without_nul};
+use crate::vocabulary::text::{check_length, reject_nul};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Email {
     /// Reads an address; it is kept in lower case, since people do not remember theirs.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim().to_lowercase();
-        within(&text, 3, EMAIL_CHARS_MAX)?;
+        check_length(&text, 3, EMAIL_CHARS_MAX)?;
         let parts = text.split_once('@').filter(|(local, host)| {
             let odd = |c: char| c.is_whitespace() || c.is_control() || c == '@';
             !local.is_empty()
@@ -110,8 +110,8 @@ const COMMON_PASSWORDS: &[&str] = &[
 
 /// Whether a password will do: long enough, not everybody's. Composition is nobody's business.
 pub fn check_password(password: &str) -> Result<(), Problem> {
-    without_nul(password)?;
-    within(password, PASSWORD_CHARS_MIN, PASSWORD_CHARS_MAX)?;
+    reject_nul(password)?;
+    check_length(password, PASSWORD_CHARS_MIN, PASSWORD_CHARS_MAX)?;
     if COMMON_PASSWORDS.contains(&password.to_lowercase().as_str()) {
         return Err(Problem::new(
             FaultCode::NotAllowed,
@@ -138,8 +138,8 @@ pub struct User {
 
 impl User {
     /// What the audit log says of a new one.
-    pub fn described(&self) -> Vec<FieldChange> {
-        role_given(self.role)
+    pub fn creation_changes(&self) -> Vec<FieldChange> {
+        role_changes(self.role)
     }
 }
 
@@ -170,7 +170,7 @@ pub fn change_member(
     Ok((after, changes.into_vec()))
 }
 
-fn role_given(role: Role) -> Vec<FieldChange> {
+fn role_changes(role: Role) -> Vec<FieldChange> {
     let mut changes = Changes::new();
     changes.initial("role", Some(role.as_str().to_owned()));
     changes.into_vec()
@@ -196,8 +196,8 @@ pub struct SetupLink {
 
 impl SetupLink {
     /// What the audit log says of a new one.
-    pub fn described(&self) -> Vec<FieldChange> {
-        role_given(self.role)
+    pub fn creation_changes(&self) -> Vec<FieldChange> {
+        role_changes(self.role)
     }
 
     /// Neither used nor expired.

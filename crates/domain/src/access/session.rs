@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// Whether this use is worth writing down.
-    pub fn use_is_news(&self, now: Timestamp) -> bool {
+    pub fn should_record_use(&self, now: Timestamp) -> bool {
         now.since(self.last_seen_at) >= SESSION_SEEN_STEP
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_use_is_written_down_now_and_then() {
         let session = Session::begin(UserId::from_bytes([1; 16]), Timestamp::from_millis(0));
-        assert!(!session.use_is_news(Timestamp::from_millis(299_999)));
-        assert!(session.use_is_news(Timestamp::from_millis(300_000)));
+        assert!(!session.should_record_use(Timestamp::from_millis(299_999)));
+        assert!(session.should_record_use(Timestamp::from_millis(300_000)));
     }
 }

@@ -10,20 +10,20 @@ pub const FIRST_WAIT: Duration = Duration::from_secs(10);
 /// The longest wait.
 pub const WAIT_MAX: Duration = Duration::from_mins(15);
 /// After so long without another one, failures are forgotten.
-pub const FORGOTTEN_AFTER: Duration = Duration::from_hours(1);
+pub const FAILURES_EXPIRE_AFTER: Duration = Duration::from_hours(1);
 
 /// Wrong passwords of late, for one address or one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failures {
+pub struct SignInFailures {
     count: u32,
     last_at: Timestamp,
 }
 
-impl Failures {
+impl SignInFailures {
     /// With one more.
-    pub fn another(before: Option<Self>, now: Timestamp) -> Self {
+    pub fn with_failure(before: Option<Self>, now: Timestamp) -> Self {
         let count = before
-            .filter(|one| !one.is_over(now))
+            .filter(|one| !one.is_expired(now))
             .map_or(0, |one| one.count);
         Self {
             count: count.saturating_add(1),
@@ -32,8 +32,8 @@ impl Failures {
     }
 
     /// Whether they are forgotten.
-    pub fn is_over(&self, now: Timestamp) -> bool {
-        now.since(self.last_at) >= FORGOTTEN_AFTER
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        now.since(self.last_at) >= FAILURES_EXPIRE_AFTER
     }
 
     /// How long the next attempt has to wait; nothing when it may be made now.
@@ -51,10 +51,13 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn failures(count: u32) -> Failures {
+    fn failures(count: u32) -> SignInFailures {
         let mut failures = None;
         for _ in 0..count {
-            failures = Some(Failures::another(failures, Timestamp::from_millis(0)));
+            failures = Some(SignInFailures::with_failure(
+                failures,
+                Timestamp::from_millis(0),
+            ));
         }
         failures.unwrap()
     }
@@ -76,9 +79,9 @@ mod tests {
     #[test]
     fn old_failures_are_forgotten() {
         let later = Timestamp::from_millis(60 * 60 * 1_000);
-        assert!(failures(9).is_over(later));
+        assert!(failures(9).is_expired(later));
         assert_eq!(
-            Failures::another(Some(failures(9)), later).wait(later),
+            SignInFailures::with_failure(Some(failures(9)), later).wait(later),
             None
         );
     }

@@ -32,7 +32,7 @@ impl App {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::Birth;
+    use crate::app::AppCreation;
     use crate::vocabulary::id::{AppId, OrganizationId};
     use crate::vocabulary::text::Name;
     use crate::vocabulary::time::Timestamp;
@@ -50,7 +50,7 @@ mod tests {
         #[case] website: bool,
         #[case] expected: (bool, bool, Result<(), Refusal>),
     ) {
-        let birth = Birth {
+        let birth = AppCreation {
             id: AppId::from_bytes([2; 16]),
             organization: OrganizationId::from_bytes([1; 16]),
             live_key: "pk_live_1".to_owned(),

@@ -4,7 +4,7 @@ use super::{
     App, AppSecret, AttributionRules, BillingProvider, FraudPolicy, QualifiedTrial, SdkRevenue,
 };
 use crate::audit::{Changes, FieldChange};
-use crate::keyring::seal::Sealed;
+use crate::keyring::seal::SealedSecret;
 use crate::refusal::Refusal;
 use crate::vocabulary::change::Change;
 use crate::vocabulary::revision::Precondition;
@@ -42,18 +42,18 @@ pub struct AppChange {
     pub skan_test_signals: Change<bool>,
     pub revenue_events: Change<Vec<String>>,
     pub alert_webhook_url: Change<HttpsUrl>,
-    pub secrets: Vec<(AppSecret, Change<Sealed>)>,
+    pub secrets: Vec<(AppSecret, Change<SealedSecret>)>,
     /// Whether a billing secret that is replaced opens the door for a while beside the new one.
-    pub keeps_replaced: bool,
+    pub keeps_previous_secret: bool,
 }
 
 impl AppChange {
     /// A new secret of a billing provider; the one before it is taken for a while as well.
     #[must_use]
-    pub fn rotation(provider: BillingProvider, sealed: Sealed) -> Self {
+    pub fn rotation(provider: BillingProvider, sealed: SealedSecret) -> Self {
         Self {
             secrets: vec![(AppSecret::Billing(provider), Change::Set(sealed))],
-            keeps_replaced: true,
+            keeps_previous_secret: true,
             ..Self::default()
         }
     }
@@ -72,7 +72,7 @@ pub enum SecretStep<'a> {
     /// Remove a secret.
     Remove(AppSecret),
     /// Store a secret in the place of the one before.
-    Set(AppSecret, &'a Sealed),
+    Set(AppSecret, &'a SealedSecret),
 }
 
 impl AppChange {
@@ -82,8 +82,8 @@ impl AppChange {
         let mut steps = Vec::new();
         for (secret, change) in &self.secrets {
             if let AppSecret::Billing(provider) = secret {
-                let (from, to) = (*secret, AppSecret::BillingBefore(*provider));
-                if self.keeps_replaced {
+                let (from, to) = (*secret, AppSecret::BillingPrevious(*provider));
+                if self.keeps_previous_secret {
                     steps.push(SecretStep::Copy { from, to });
                 } else if !matches!(change, Change::Keep) {
                     steps.push(SecretStep::Remove(to));
@@ -101,7 +101,7 @@ impl AppChange {
 
 /// An object after a change, and what the audit log says of it.
 #[derive(Debug, Clone)]
-pub struct Changed<T> {
+pub struct AuditedChange<T> {
     /// The object as it is to be stored.
     pub after: T,
     /// What differs. Nothing: nothing is to be stored.
@@ -115,9 +115,9 @@ impl App {
     }
 
     /// What the audit log says of a new one.
-    pub fn described(&self) -> Vec<FieldChange> {
+    pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
-        for (field, value) in shown(self) {
+        for (field, value) in audit_values(self) {
             changes.initial(field, value);
         }
         for secret in &self.secrets {
@@ -132,7 +132,7 @@ impl App {
         change: AppChange,
         precondition: &Precondition,
         now: Timestamp,
-    ) -> Result<Changed<Self>, Refusal> {
+    ) -> Result<AuditedChange<Self>, Refusal> {
         if !precondition.admits(&self.tag()) {
             return Err(Refusal::VersionConflict);
         }
@@ -159,7 +159,7 @@ impl App {
             after.revision = self.revision.next();
             after.updated_at = now;
         }
-        Ok(Changed { after, changes })
+        Ok(AuditedChange { after, changes })
     }
 
     /// The app after `/skan` set the switch that the app shows as `skanTestSignals`; nothing when it was
@@ -237,7 +237,7 @@ impl App {
 }
 
 /// The configurable fields as the audit log names and shows them.
-fn shown(app: &App) -> Vec<(&'static str, Option<String>)> {
+fn audit_values(app: &App) -> Vec<(&'static str, Option<String>)> {
     let always = |value: &dyn ToString| Some(value.to_string());
     let rules = &app.attribution;
     vec![
@@ -299,7 +299,7 @@ fn shown(app: &App) -> Vec<(&'static str, Option<String>)> {
 
 fn differences(before: &App, after: &App) -> Vec<FieldChange> {
     let mut changes = Changes::new();
-    for ((field, before), (_, after)) in shown(before).into_iter().zip(shown(after)) {
+    for ((field, before), (_, after)) in audit_values(before).into_iter().zip(audit_values(after)) {
         changes.compare(field, before, after);
     }
     changes.into_vec()
@@ -308,11 +308,11 @@ fn differences(before: &App, after: &App) -> Vec<FieldChange> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::app::{BillingProvider, Birth};
+    use crate::app::{AppCreation, BillingProvider};
     use crate::vocabulary::id::{AppId, OrganizationId};
 
     pub(crate) fn any_app() -> App {
-        let birth = Birth {
+        let birth = AppCreation {
             id: AppId::from_bytes([1; 16]),
             organization: OrganizationId::from_bytes([2; 16]),
             live_key: "pk_live_…".to_owned(),
@@ -329,9 +329,9 @@ pub(crate) mod tests {
         let provider = BillingProvider::Superwall;
         let (secret, before) = (
             AppSecret::Billing(provider),
-            AppSecret::BillingBefore(provider),
+            AppSecret::BillingPrevious(provider),
         );
-        let sealed = Sealed::from_bytes(vec![1]);
+        let sealed = SealedSecret::from_bytes(vec![1]);
         let rotation = AppChange::rotation(provider, sealed.clone());
         let (from, to) = (secret, before);
         let kept = [
@@ -431,7 +431,7 @@ pub(crate) mod tests {
         let secret = AppSecret::Billing(BillingProvider::Revenuecat);
         let mut app = any_app();
         app.secrets.insert(secret);
-        let sealed = Sealed::from_bytes(b"hush".to_vec());
+        let sealed = SealedSecret::from_bytes(b"hush".to_vec());
         let change = AppChange {
             secrets: vec![(secret, Change::Set(sealed))],
             ..AppChange::default()

@@ -7,10 +7,10 @@ mod platform;
 #[cfg(test)]
 pub(crate) use change::tests as samples;
 
-pub use change::{AppChange, Changed, SecretStep};
+pub use change::{AppChange, AuditedChange, SecretStep};
 pub use platform::{
-    CERT_FINGERPRINTS_MAX, app_store_id, bundle_id, cert_fingerprint, link_domain, package_name,
-    team_id,
+    CERT_FINGERPRINTS_MAX, parse_app_store_id, parse_bundle_id, parse_cert_fingerprint,
+    parse_link_domain, parse_package_name, parse_team_id,
 };
 
 use crate::access::Environment;
@@ -174,7 +174,7 @@ pub enum AppSecret {
     /// Authenticates notifications of a billing provider. Of the App Store, which has none, it says that it is connected.
     Billing(BillingProvider),
     /// The one before it, which stays valid for a while.
-    BillingBefore(BillingProvider),
+    BillingPrevious(BillingProvider),
     /// Signs notifications of a billing provider, where that is something else.
     BillingSigning(BillingProvider),
 }
@@ -216,8 +216,8 @@ impl AppSecret {
         Self::Billing(BillingProvider::Revenuecat),
         Self::Billing(BillingProvider::Superwall),
         Self::Billing(BillingProvider::Appstore),
-        Self::BillingBefore(BillingProvider::Revenuecat),
-        Self::BillingBefore(BillingProvider::Superwall),
+        Self::BillingPrevious(BillingProvider::Revenuecat),
+        Self::BillingPrevious(BillingProvider::Superwall),
         Self::BillingSigning(BillingProvider::Revenuecat),
     ];
 
@@ -229,9 +229,9 @@ impl AppSecret {
             Self::Billing(Revenuecat) => "billing.revenuecat",
             Self::Billing(Superwall) => "billing.superwall",
             Self::Billing(Appstore) => "billing.appstore",
-            Self::BillingBefore(Revenuecat) => "billing.revenuecat.before",
-            Self::BillingBefore(Superwall) => "billing.superwall.before",
-            Self::BillingBefore(Appstore) => "billing.appstore.before",
+            Self::BillingPrevious(Revenuecat) => "billing.revenuecat.before",
+            Self::BillingPrevious(Superwall) => "billing.superwall.before",
+            Self::BillingPrevious(Appstore) => "billing.appstore.before",
             Self::BillingSigning(Revenuecat) => "billing.revenuecat.signing",
             Self::BillingSigning(Superwall) => "billing.superwall.signing",
             Self::BillingSigning(Appstore) => "billing.appstore.signing",
@@ -267,7 +267,7 @@ impl Default for QualifiedTrial {
 
 /// What a new app is given by the service, beside what its maker asked for.
 #[derive(Debug, Clone)]
-pub struct Birth {
+pub struct AppCreation {
     /// Its id.
     pub id: AppId,
     /// Whose app.
@@ -282,7 +282,7 @@ pub struct Birth {
 
 impl App {
     /// A new app: a name, and defaults for the rest.
-    pub fn new(birth: Birth, name: Name) -> Self {
+    pub fn new(birth: AppCreation, name: Name) -> Self {
         Self {
             id: birth.id,
             organization: birth.organization,

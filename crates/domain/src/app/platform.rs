@@ -1,7 +1,7 @@
 //! The names that Apple and Google know an app by.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
-use crate::vocabulary::text::{FOREIGN_ID_BYTES_MAX, without_nul};
+use crate::vocabulary::text::{EXTERNAL_ID_BYTES_MAX, reject_nul};
 use crate::vocabulary::web_url::HostName;
 
 /// Certificates that one Android app may be signed with.
@@ -10,7 +10,7 @@ pub const CERT_FINGERPRINTS_MAX: usize = 20;
 const FINGERPRINT_BYTES: usize = 32;
 
 fn checked(text: &str, fits: bool, message: &str) -> Result<String, Problem> {
-    without_nul(text)?;
+    reject_nul(text)?;
     if fits {
         Ok(text.to_owned())
     } else {
@@ -19,7 +19,7 @@ fn checked(text: &str, fits: bool, message: &str) -> Result<String, Problem> {
 }
 
 /// An Apple bundle id.
-pub fn bundle_id(text: &str) -> Result<String, Problem> {
+pub fn parse_bundle_id(text: &str) -> Result<String, Problem> {
     let fits = (1..=155).contains(&text.len())
         && text
             .bytes()
@@ -32,7 +32,7 @@ pub fn bundle_id(text: &str) -> Result<String, Problem> {
 }
 
 /// An App Store id: the digits after `id` in the App Store's address of the app.
-pub fn app_store_id(text: &str) -> Result<String, Problem> {
+pub fn parse_app_store_id(text: &str) -> Result<String, Problem> {
     let fits = (1..=19).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit())
         && !text.starts_with('0');
@@ -44,7 +44,7 @@ pub fn app_store_id(text: &str) -> Result<String, Problem> {
 }
 
 /// An Apple developer team.
-pub fn team_id(text: &str) -> Result<String, Problem> {
+pub fn parse_team_id(text: &str) -> Result<String, Problem> {
     let fits = text.len() == 10
         && text
             .bytes()
@@ -57,14 +57,14 @@ pub fn team_id(text: &str) -> Result<String, Problem> {
 }
 
 /// An Android package name.
-pub fn package_name(text: &str) -> Result<String, Problem> {
+pub fn parse_package_name(text: &str) -> Result<String, Problem> {
     let segment_fits = |segment: &str| {
         segment.starts_with(|c: char| c.is_ascii_alphabetic())
             && segment
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    let fits = text.len() <= FOREIGN_ID_BYTES_MAX
+    let fits = text.len() <= EXTERNAL_ID_BYTES_MAX
         && text.contains('.')
         && text.split('.').all(segment_fits);
     checked(
@@ -76,7 +76,7 @@ pub fn package_name(text: &str) -> Result<String, Problem> {
 
 /// A host of the app's own for its links. The service's own host belongs to all apps: whoever could take it
 /// would own the association files of every tenant.
-pub fn link_domain(text: &str, base_url: &str) -> Result<HostName, Problem> {
+pub fn parse_link_domain(text: &str, base_url: &str) -> Result<HostName, Problem> {
     let host = HostName::parse(text)?;
     let own = base_url
         .split_once("://")
@@ -92,8 +92,8 @@ pub fn link_domain(text: &str, base_url: &str) -> Result<HostName, Problem> {
 }
 
 /// The SHA-256 fingerprint of a certificate, with or without colons; kept as Google writes it.
-pub fn cert_fingerprint(text: &str) -> Result<String, Problem> {
-    without_nul(text)?;
+pub fn parse_cert_fingerprint(text: &str) -> Result<String, Problem> {
+    reject_nul(text)?;
     let digits: String = text.chars().filter(|c| *c != ':').collect();
     let colons_fit = !text.contains(':') || text.split(':').all(|pair| pair.len() == 2);
     let fits = digits.len() == FINGERPRINT_BYTES * 2
@@ -129,7 +129,7 @@ mod tests {
     #[case("com example", false)]
     #[case("com.example\0", false)]
     fn bundle_ids(#[case] text: &str, #[case] accepted: bool) {
-        assert_eq!(bundle_id(text).is_ok(), accepted);
+        assert_eq!(parse_bundle_id(text).is_ok(), accepted);
     }
 
     #[rstest]
@@ -140,7 +140,7 @@ mod tests {
     #[case("", false)]
     #[case("12345678901234567890", false)]
     fn app_store_ids(#[case] text: &str, #[case] accepted: bool) {
-        assert_eq!(app_store_id(text).is_ok(), accepted);
+        assert_eq!(parse_app_store_id(text).is_ok(), accepted);
     }
 
     #[rstest]
@@ -151,7 +151,7 @@ mod tests {
     #[case("com.2runner", false)]
     #[case("com.example.", false)]
     fn package_names(#[case] text: &str, #[case] accepted: bool) {
-        assert_eq!(package_name(text).is_ok(), accepted);
+        assert_eq!(parse_package_name(text).is_ok(), accepted);
     }
 
     #[rstest]
@@ -161,25 +161,25 @@ mod tests {
     #[case::below_the_services("go.t.example.com", true)]
     fn link_domains(#[case] text: &str, #[case] accepted: bool) {
         for base_url in ["https://t.example.com", "https://t.example.com:8443/"] {
-            assert_eq!(link_domain(text, base_url).is_ok(), accepted);
+            assert_eq!(parse_link_domain(text, base_url).is_ok(), accepted);
         }
     }
 
     #[test]
     fn team_ids() {
-        assert!(team_id("ABCDE12345").is_ok());
-        assert!(team_id("abcde12345").is_err());
-        assert!(team_id("ABCDE1234").is_err());
+        assert!(parse_team_id("ABCDE12345").is_ok());
+        assert!(parse_team_id("abcde12345").is_err());
+        assert!(parse_team_id("ABCDE1234").is_err());
     }
 
     #[test]
     fn fingerprints_are_kept_as_google_writes_them() {
         let plain = "ab".repeat(32);
         let expected = ["AB"; 32].join(":");
-        assert_eq!(cert_fingerprint(&plain), Ok(expected.clone()));
-        assert_eq!(cert_fingerprint(&expected), Ok(expected));
-        assert!(cert_fingerprint(&"ab".repeat(31)).is_err());
-        assert!(cert_fingerprint(&"zz".repeat(32)).is_err());
-        assert!(cert_fingerprint(&format!("a:b{}", "ab".repeat(31))).is_err());
+        assert_eq!(parse_cert_fingerprint(&plain), Ok(expected.clone()));
+        assert_eq!(parse_cert_fingerprint(&expected), Ok(expected));
+        assert!(parse_cert_fingerprint(&"ab".repeat(31)).is_err());
+        assert!(parse_cert_fingerprint(&"zz".repeat(32)).is_err());
+        assert!(parse_cert_fingerprint(&format!("a:b{}", "ab".repeat(31))).is_err());
     }
 }

@@ -34,9 +34,9 @@ pub enum AdServices {
     /// A token was sent, Apple has not answered.
     Pending,
     /// A tap on an ad led to the install.
-    Tap(Box<Record>),
+    Tap(Box<AdServicesRecord>),
     /// An ad that was seen led to the install.
-    View(Box<Record>),
+    View(Box<AdServicesRecord>),
     /// Apple has no record of an ad.
     NotAttributed,
     /// Apple does not know the token.
@@ -47,7 +47,7 @@ pub enum AdServices {
 
 /// Apple's record of the ad. Its ids are numbers there, and text here: nobody counts with them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct AdServicesRecord {
     /// Whose ad.
     pub org_id: Option<String>,
     /// Of which campaign.
@@ -71,7 +71,7 @@ pub struct Record {
 /// Apple's answer as it stands in the body, ids as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "Apple's own names")]
-pub struct Answer {
+pub struct AdServicesResponse {
     pub attribution: bool,
     pub org_id: Option<String>,
     pub campaign_id: Option<String>,
@@ -88,14 +88,14 @@ pub struct Answer {
 
 /// What is made of one attempt to redeem a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RedemptionOutcome {
     /// That is Apple's answer; the token is done with.
     Final(AdServices),
     /// To be redeemed again, so much later.
     RetryAfter(Duration),
 }
 
-impl Record {
+impl AdServicesRecord {
     /// Whether it is what Apple answers to a build in developer mode.
     pub fn is_test_data(&self) -> bool {
         self.campaign_id.as_deref() == Some(TEST_CAMPAIGN_ID)
@@ -117,7 +117,7 @@ impl AdServices {
     }
 
     /// Apple's record, if there is one.
-    pub const fn record(&self) -> Option<&Record> {
+    pub const fn record(&self) -> Option<&AdServicesRecord> {
         match self {
             Self::Tap(record) | Self::View(record) => Some(record),
             _ => None,
@@ -126,20 +126,21 @@ impl AdServices {
 
     /// Whether this is test data about a live install. It is no evidence then: nobody paid for that ad.
     pub fn is_test_data_in(&self, environment: Environment) -> bool {
-        environment == Environment::Live && self.record().is_some_and(Record::is_test_data)
+        environment == Environment::Live
+            && self.record().is_some_and(AdServicesRecord::is_test_data)
     }
 }
 
-impl From<Answer> for AdServices {
+impl From<AdServicesResponse> for AdServices {
     /// An answer without a claim is older than views, so it is a tap.
-    fn from(answer: Answer) -> Self {
+    fn from(answer: AdServicesResponse) -> Self {
         if !answer.attribution {
             return Self::NotAttributed;
         }
         let is =
             |text: Option<String>, word| text.is_some_and(|text| text.eq_ignore_ascii_case(word));
         let view = is(answer.claim_type, CLAIM_VIEW);
-        let record = Box::new(Record {
+        let record = Box::new(AdServicesRecord {
             org_id: answer.org_id,
             campaign_id: answer.campaign_id,
             ad_group_id: answer.ad_group_id,
@@ -177,24 +178,26 @@ fn failure_wait(attempts_made: u32) -> Duration {
 /// time it needs.
 pub fn judge(
     status: Option<u16>,
-    body: Option<Answer>,
+    body: Option<AdServicesResponse>,
     attempts_made: u32,
     token_age: Duration,
-) -> Verdict {
+) -> RedemptionOutcome {
     let wait = match (status, body) {
-        (Some(200), Some(answer)) => return Verdict::Final(answer.into()),
-        (Some(400), _) => return Verdict::Final(AdServices::Invalid),
-        (Some(404), _) if token_age >= TOKEN_LIFE => return Verdict::Final(AdServices::Expired),
+        (Some(200), Some(answer)) => return RedemptionOutcome::Final(answer.into()),
+        (Some(400), _) => return RedemptionOutcome::Final(AdServices::Invalid),
+        (Some(404), _) if token_age >= TOKEN_LIFE => {
+            return RedemptionOutcome::Final(AdServices::Expired);
+        }
         (Some(404), _) if attempts_made >= NOT_READY_ATTEMPTS_MAX => {
-            return Verdict::Final(AdServices::NotAttributed);
+            return RedemptionOutcome::Final(AdServices::NotAttributed);
         }
         (Some(404), _) => NOT_READY_WAIT,
         _ => failure_wait(attempts_made),
     };
     if token_age.saturating_add(wait) >= TOKEN_LIFE {
-        return Verdict::Final(AdServices::Expired);
+        return RedemptionOutcome::Final(AdServices::Expired);
     }
-    Verdict::RetryAfter(wait)
+    RedemptionOutcome::RetryAfter(wait)
 }
 
 #[cfg(test)]
@@ -206,14 +209,14 @@ mod tests {
     const OLD: Duration = Duration::from_hours(24);
     const NEARLY_OLD: Duration = Duration::from_mins(24 * 60 - 1);
 
-    fn answer(claim: Option<&str>) -> Answer {
-        Answer {
+    fn answer(claim: Option<&str>) -> AdServicesResponse {
+        AdServicesResponse {
             attribution: true,
             campaign_id: Some("542370539".to_owned()),
             claim_type: claim.map(str::to_owned),
             click_date: Some(Timestamp::from_millis(1)),
             impression_date: Some(Timestamp::from_millis(2)),
-            ..Answer::default()
+            ..AdServicesResponse::default()
         }
     }
 
@@ -221,7 +224,13 @@ mod tests {
     #[case::a_tap(Some(200), Some(answer(Some("Click"))), 1, FRESH, "tap")]
     #[case::a_view(Some(200), Some(answer(Some("Impression"))), 1, FRESH, "view")]
     #[case::a_claim_unsaid_is_a_tap(Some(200), Some(answer(None)), 1, FRESH, "tap")]
-    #[case::no_record(Some(200), Some(Answer::default()), 1, FRESH, "not_attributed")]
+    #[case::no_record(
+        Some(200),
+        Some(AdServicesResponse::default()),
+        1,
+        FRESH,
+        "not_attributed"
+    )]
     #[case::an_answer_counts_however_late(Some(200), Some(answer(None)), 9, OLD, "tap")]
     #[case::an_invalid_token(Some(400), None, 1, FRESH, "invalid")]
     #[case::not_found_for_the_third_time(Some(404), None, 3, FRESH, "not_attributed")]
@@ -231,14 +240,14 @@ mod tests {
     #[case::the_next_attempt_would_be_too_late(Some(500), None, 2, NEARLY_OLD, "expired")]
     fn an_end(
         #[case] status: Option<u16>,
-        #[case] body: Option<Answer>,
+        #[case] body: Option<AdServicesResponse>,
         #[case] attempts_made: u32,
         #[case] token_age: Duration,
         #[case] expected: &str,
     ) {
         match judge(status, body, attempts_made, token_age) {
-            Verdict::Final(known) => assert_eq!(known.as_str(), Some(expected)),
-            Verdict::RetryAfter(wait) => panic!("again after {wait:?}"),
+            RedemptionOutcome::Final(known) => assert_eq!(known.as_str(), Some(expected)),
+            RedemptionOutcome::RetryAfter(wait) => panic!("again after {wait:?}"),
         }
     }
 
@@ -255,11 +264,11 @@ mod tests {
     #[case::however_often(Some(500), None, u32::MAX, 3_600)]
     fn another_attempt(
         #[case] status: Option<u16>,
-        #[case] body: Option<Answer>,
+        #[case] body: Option<AdServicesResponse>,
         #[case] attempts_made: u32,
         #[case] expected_seconds: u64,
     ) {
-        let expected = Verdict::RetryAfter(Duration::from_secs(expected_seconds));
+        let expected = RedemptionOutcome::RetryAfter(Duration::from_secs(expected_seconds));
         assert_eq!(judge(status, body, attempts_made, FRESH), expected);
     }
 
@@ -272,9 +281,12 @@ mod tests {
             .collect();
         assert_eq!(
             verdicts[..2],
-            [const { Verdict::RetryAfter(NOT_READY_WAIT) }; 2]
+            [const { RedemptionOutcome::RetryAfter(NOT_READY_WAIT) }; 2]
         );
-        assert!(matches!(verdicts[2], Verdict::Final(AdServices::Tap(_))));
+        assert!(matches!(
+            verdicts[2],
+            RedemptionOutcome::Final(AdServices::Tap(_))
+        ));
     }
 
     #[rstest]
@@ -288,9 +300,9 @@ mod tests {
 
     #[test]
     fn test_data_is_known_by_its_campaign() {
-        let record = Record {
+        let record = AdServicesRecord {
             campaign_id: Some(TEST_CAMPAIGN_ID.to_owned()),
-            ..Record::default()
+            ..AdServicesRecord::default()
         };
         let known = AdServices::View(Box::new(record));
         assert!(known.is_test_data_in(Environment::Live));

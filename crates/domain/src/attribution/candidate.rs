@@ -1,6 +1,6 @@
 //! The clicks that an install may belong to, as the store found them.
 
-use super::evidence::Delivery;
+use super::evidence::ClickIdSource;
 use crate::click::Click;
 use crate::link::Link;
 use crate::vocabulary::id::ClickId;
@@ -16,7 +16,7 @@ pub struct Candidate {
     /// What its link tells the installed app.
     pub custom_data: BTreeMap<String, String>,
     /// Whether another live device's install has it already. A click leads to one install.
-    pub taken: bool,
+    pub is_taken: bool,
 }
 
 impl Candidate {
@@ -26,14 +26,14 @@ impl Candidate {
             click,
             deep_link: link.deep_link.map(|link| link.as_str().to_owned()),
             custom_data: link.custom_data,
-            taken,
+            is_taken: taken,
         }
     }
 }
 
 /// What became of the click id that the device delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum ClickLookup {
     /// Its tag is wrong, or it is no click id at all.
     BadToken,
     /// It is ours, but of another app.
@@ -46,18 +46,18 @@ pub enum Named {
 
 /// A click id that the device delivered, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedClick {
+pub struct DeliveredClick {
     /// How it reached the device.
-    pub by: Delivery,
+    pub source: ClickIdSource,
     /// What became of it.
-    pub named: Named,
+    pub lookup: ClickLookup,
 }
 
 /// What the store found. None of it depends on the order in which clicks arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Facts {
+pub struct AttributionCandidates {
     /// The clicks that the device named: by the referrer, by itself, by the link that opened it.
-    pub named: Vec<NamedClick>,
+    pub delivered: Vec<DeliveredClick>,
     /// Clicks of the app with the device's advertising id, newest first, at most 20.
     pub same_advertising_id: Vec<Candidate>,
     /// Clicks of the app from the device's address within the longest window of probabilistic matching,

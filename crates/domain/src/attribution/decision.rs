@@ -8,7 +8,7 @@ use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Candidates that are kept with a decision, the winner among them.
-pub const CANDIDATES_KEPT_MAX: usize = 20;
+pub const DECISION_CANDIDATES_MAX: usize = 20;
 
 /// What became of an install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +77,7 @@ crate::keywords! {
 
 /// By what a candidate was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Method {
+pub enum MatchMethod {
     /// By the click id in the Play Store's referrer.
     Referrer,
     /// By the click id that the client delivered.
@@ -95,7 +95,7 @@ pub enum Method {
 }
 
 crate::keywords! {
-    Method {
+    MatchMethod {
         Referrer => "referrer",
         ClickId => "click_id",
         AdServicesTap => "adservices_tap",
@@ -226,7 +226,7 @@ pub struct Signals {
 
 /// One candidate, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Considered {
+pub struct ConsideredCandidate {
     /// The click, where there is one.
     pub click: Option<ClickId>,
     /// Its link.
@@ -238,13 +238,13 @@ pub struct Considered {
     /// How old it was at the install, in seconds.
     pub age_seconds: Option<i64>,
     /// How it was found.
-    pub method: Method,
+    pub method: MatchMethod,
     /// How like it was, by likeness only.
     pub score: Option<u8>,
     /// Of what the score is made, by likeness only.
     pub signals: Option<Signals>,
     /// Why it was not taken; nothing for the winner.
-    pub rejected: Option<Rejection>,
+    pub rejection: Option<Rejection>,
 }
 
 /// What evidence there was, in words that name no person.
@@ -273,7 +273,7 @@ pub struct SettingsSummary {
 
 /// The decision that a better one replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Supersedes {
+pub struct SupersededDecision {
     /// By what it was matched.
     pub match_type: MatchType,
     /// When it was made.
@@ -312,7 +312,7 @@ pub struct Decision {
     /// What is odd about it.
     pub flags: BTreeSet<Flag>,
     /// Every candidate, at most [`CANDIDATES_KEPT_MAX`], the winner among them.
-    pub candidates: Vec<Considered>,
+    pub candidates: Vec<ConsideredCandidate>,
     /// What evidence there was.
     pub evidence: EvidenceSummary,
     /// The store's account of the time, which a device shows once. A click that appears later is judged by it.

@@ -9,7 +9,7 @@ use crate::vocabulary::time::Timestamp;
 
 /// How a click became known to the device, surest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Delivery {
+pub enum ClickIdSource {
     /// Its id, through the Play Store, which says when.
     Referrer,
     /// Its id, by a web client, or in the URL that opened the app.
@@ -33,7 +33,7 @@ pub struct ReferrerTimes {
 
 /// The circumstances of a first open, for matching by likeness.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Circumstances {
+pub struct DeviceFingerprint {
     /// Of what kind the address is.
     pub address_class: Option<AddressClass>,
     /// As the SDK reports it, in full.
@@ -66,7 +66,7 @@ pub struct Evidence {
     /// What Apple answered.
     pub ad_services: AdServices,
     /// The circumstances.
-    pub circumstances: Circumstances,
+    pub fingerprint: DeviceFingerprint,
     /// Whether likeness may decide: at the first `configure` only.
     pub probabilistic_allowed: bool,
 }

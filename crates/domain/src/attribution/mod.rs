@@ -17,13 +17,13 @@ mod decision;
 mod improve;
 mod probabilistic;
 
-pub use candidate::{Candidate, Facts, Named, NamedClick};
-pub(crate) use decide::given_up;
+pub use candidate::{AttributionCandidates, Candidate, ClickLookup, DeliveredClick};
+pub(crate) use decide::click_never_stored;
 pub use decide::{INSTALL_BURST_MAX, decide};
 pub use decision::{
-    CANDIDATES_KEPT_MAX, Considered, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState,
-    MatchType, Method, Rejection, SettingsSummary, Signals, Supersedes,
+    ConsideredCandidate, CreditedNetwork, DECISION_CANDIDATES_MAX, Decision, EvidenceSummary, Flag,
+    MatchMethod, MatchState, MatchType, Rejection, SettingsSummary, Signals, SupersededDecision,
 };
 pub use evidence::Evidence;
-pub use improve::{PENDING_CLICK_LIFE, Standing, improves, state_at};
+pub use improve::{AttributionSummary, PENDING_CLICK_TIMEOUT, effective_state, improves};
 pub use probabilistic::ADDRESS_CANDIDATES_MAX;

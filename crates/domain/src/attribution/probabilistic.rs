@@ -5,7 +5,7 @@
 //! known of both and differs excludes the click, whatever else agrees.
 
 use super::decision::Signals;
-use super::evidence::Circumstances;
+use super::evidence::DeviceFingerprint;
 use crate::click::Click;
 
 /// Clicks from one address that are compared; more of them means that the address is shared.
@@ -40,7 +40,7 @@ const RENAMED_LANGUAGES: [(&str, &str); 3] = [("iw", "he"), ("in", "id"), ("ji",
 
 /// How like a click is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Likeness {
+pub(super) struct MatchScore {
     /// The points of each signal.
     pub(super) signals: Signals,
     /// Their sum; nothing when the click is excluded.
@@ -48,7 +48,7 @@ pub(super) struct Likeness {
 }
 
 /// Compares a click from the device's address with the device.
-pub(super) fn compare(click: &Click, device: &Circumstances) -> Likeness {
+pub(super) fn compare(click: &Click, device: &DeviceFingerprint) -> MatchScore {
     let agent = &click.agent;
     let os_version = signal(
         OS_VERSION_POINTS,
@@ -78,7 +78,7 @@ pub(super) fn compare(click: &Click, device: &Circumstances) -> Likeness {
         screen: signal(TRAIT_POINTS, click.screen, device.screen),
     };
     let excluded = os_version == Some(0) || model == Some(0);
-    Likeness {
+    MatchScore {
         signals,
         score: (!excluded).then(|| sum(signals)),
     }

@@ -32,10 +32,9 @@ const APPLE_ROOT_G3: &str = concat!(
 );
 
 /// Marks a certificate that signs for the App Store.
-const LEAF_MARK: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.11.1");
+const LEAF_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.11.1");
 /// Marks the intermediate that signs such certificates. Apple's other ones sign developers'.
-const INTERMEDIATE_MARK: ObjectIdentifier =
-    ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.2.1");
+const INTERMEDIATE_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.2.1");
 /// What Apple signs certificates with, and what a chain of tests is signed with.
 const ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 4] = [
     ring::ECDSA_P256_SHA256,
@@ -74,7 +73,7 @@ fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> Option<
     let root = roots.0.iter().find(|trusted| *trusted == root)?;
     let root = CertificateDer::from(root.as_slice());
     let anchor = webpki::anchor_from_trusted_cert(&root).ok()?;
-    if !has_mark(leaf, LEAF_MARK) || !has_mark(intermediate, INTERMEDIATE_MARK) {
+    if !has_extension(leaf, LEAF_OID) || !has_extension(intermediate, INTERMEDIATE_OID) {
         return None;
     }
     let leaf = CertificateDer::from(leaf.as_slice());
@@ -88,7 +87,7 @@ fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> Option<
         &anchors,
         &intermediates,
         time,
-        ByMark,
+        AnyKeyUsage,
         None,
         None,
     )
@@ -104,15 +103,15 @@ fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> Option<
 }
 
 /// Any key usage will do: Apple's marks say what a certificate is for.
-struct ByMark;
+struct AnyKeyUsage;
 
-impl ExtendedKeyUsageValidator for ByMark {
+impl ExtendedKeyUsageValidator for AnyKeyUsage {
     fn validate(&self, _: KeyPurposeIdIter<'_, '_>) -> Result<(), Error> {
         Ok(())
     }
 }
 
-fn has_mark(certificate: &[u8], mark: ObjectIdentifier) -> bool {
+fn has_extension(certificate: &[u8], mark: ObjectIdentifier) -> bool {
     let certificate = Certificate::from_der(certificate);
     certificate.is_ok_and(|certificate| {
         let extensions = certificate.tbs_certificate().extensions();
@@ -135,8 +134,8 @@ mod tests {
         assert_eq!(digest, published);
         let root = CertificateDer::from(roots[0].as_slice());
         assert!(webpki::anchor_from_trusted_cert(&root).is_ok());
-        assert!(!has_mark(&roots[0], LEAF_MARK));
-        assert!(!has_mark(&roots[0], INTERMEDIATE_MARK));
+        assert!(!has_extension(&roots[0], LEAF_OID));
+        assert!(!has_extension(&roots[0], INTERMEDIATE_OID));
     }
 
     fn proves(chain: &[Vec<u8>]) -> bool {

@@ -5,7 +5,7 @@
 //! know, in rounds, until nothing new is found.
 
 use super::join::{AdvertisingLink, PersonLink};
-use super::settlement::Connected;
+use super::settlement::ConnectedSubscriptions;
 use super::{Chain, Notification, advertising_key, device_key, person_key};
 use crate::device::{AdvertisingId, DeviceKey, UserKey};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub const KEY_SUBSCRIPTIONS_MAX: usize = 50;
 
 /// What a search has to know. Everything is of one app and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Need {
+pub struct SearchQuery {
     /// Subscriptions whose notifications are wanted.
     pub chains: BTreeSet<Chain>,
     /// Keys whose subscriptions are wanted, at most [`KEY_SUBSCRIPTIONS_MAX`] and one more for each.
@@ -33,7 +33,7 @@ pub struct Need {
 
 /// What a store found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct SearchResult {
     /// Notifications of the wanted subscriptions.
     pub notifications: Vec<Notification>,
     /// The subscriptions of keys.
@@ -47,11 +47,11 @@ pub struct Found {
 /// A search for connected subscriptions.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    asked: Need,
-    pending: Need,
-    connected: Connected,
+    queried: SearchQuery,
+    pending: SearchQuery,
+    connected: ConnectedSubscriptions,
     /// The subscriptions that the search is about.
-    begun: BTreeSet<Chain>,
+    roots: BTreeSet<Chain>,
     is_cut_short: bool,
 }
 
@@ -59,42 +59,42 @@ impl Search {
     /// Begins with subscriptions.
     pub fn of(chains: BTreeSet<Chain>) -> Self {
         Self {
-            begun: chains.clone(),
-            pending: Need {
+            roots: chains.clone(),
+            pending: SearchQuery {
                 chains,
-                ..Need::default()
+                ..SearchQuery::default()
             },
             ..Self::default()
         }
     }
 
     /// Returns what has to be known next; nothing when the search is over.
-    pub fn next_need(&mut self) -> Option<Need> {
+    pub fn next_query(&mut self) -> Option<SearchQuery> {
         fn new<T: Ord + Clone>(pending: &mut BTreeSet<T>, asked: &mut BTreeSet<T>) -> BTreeSet<T> {
             let new: BTreeSet<T> = std::mem::take(pending).difference(asked).cloned().collect();
             asked.extend(new.iter().cloned());
             new
         }
         if self.connected.notifications.len() > CONNECTED_NOTIFICATIONS_MAX {
-            self.is_cut_short |= !self.pending.chains.is_subset(&self.asked.chains);
+            self.is_cut_short |= !self.pending.chains.is_subset(&self.queried.chains);
             self.pending.chains.clear();
         }
-        let (pending, asked) = (&mut self.pending, &mut self.asked);
-        let need = Need {
+        let (pending, asked) = (&mut self.pending, &mut self.queried);
+        let need = SearchQuery {
             chains: new(&mut pending.chains, &mut asked.chains),
             keys: new(&mut pending.keys, &mut asked.keys),
             people: new(&mut pending.people, &mut asked.people),
             devices: new(&mut pending.devices, &mut asked.devices),
             advertising: new(&mut pending.advertising, &mut asked.advertising),
         };
-        (need != Need::default()).then_some(need)
+        (need != SearchQuery::default()).then_some(need)
     }
 
     /// Takes what was found.
-    pub fn add(&mut self, found: Found) {
+    pub fn add(&mut self, found: SearchResult) {
         let pending = &mut self.pending;
         for one in &found.notifications {
-            let who = &one.said.subscriber;
+            let who = &one.content.subscriber;
             pending.keys.extend(one.keys());
             pending.people.extend(one.people().cloned());
             pending.advertising.extend(who.advertising.iter().cloned());
@@ -121,7 +121,7 @@ impl Search {
             };
             last = Some((key, count));
             if count > KEY_SUBSCRIPTIONS_MAX {
-                self.is_cut_short |= !self.asked.chains.contains(chain);
+                self.is_cut_short |= !self.queried.chains.contains(chain);
             } else {
                 pending.chains.insert(chain.clone());
             }
@@ -133,8 +133,8 @@ impl Search {
 
     /// Returns what was found, and which subscriptions may be written: all, or where there were too many only those
     /// that the search began with.
-    pub fn finish(self) -> (Connected, Option<BTreeSet<Chain>>) {
-        (self.connected, self.is_cut_short.then_some(self.begun))
+    pub fn finish(self) -> (ConnectedSubscriptions, Option<BTreeSet<Chain>>) {
+        (self.connected, self.is_cut_short.then_some(self.roots))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::RENEWAL;
 use crate::event::Event;
-use crate::event::duplicate::{Replacement, join_root};
-use crate::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
+use crate::event::duplicate::{EventReplacement, adopt_dedup_root};
+use crate::forwarding::lifecycle::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 
 /// The event that a notification made before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Before {
+pub enum PreviousEvent {
     /// It made none.
     None,
     /// It made one, which was erased since.
@@ -26,11 +26,11 @@ pub enum EventChange {
     /// Store the event as it is now, and plan its deliveries again.
     Replace {
         /// Before and after.
-        event: Box<Replacement>,
+        event: Box<EventReplacement>,
         /// Whether deliveries that wait under the former name are withdrawn first.
         withdraws: bool,
         /// Why deliveries that are not planned any more are cancelled.
-        why: &'static str,
+        cancel_reason: &'static str,
     },
     /// Remove the event, and withdraw the deliveries that have not left.
     Remove(Box<Event>),
@@ -38,10 +38,10 @@ pub enum EventChange {
 
 /// Returns whether the SDK event of the same transaction has to be known: the root of a deduplication id is given when an
 /// event is recorded or becomes another kind.
-pub fn needs_reported(before: &Before, now: Option<&Event>) -> bool {
+pub fn needs_sdk_event(before: &PreviousEvent, now: Option<&Event>) -> bool {
     match (before, now) {
-        (Before::None, Some(_)) => true,
-        (Before::Stored(stored), Some(now)) => stored.name != now.name,
+        (PreviousEvent::None, Some(_)) => true,
+        (PreviousEvent::Stored(stored), Some(now)) => stored.name != now.name,
         _ => false,
     }
 }
@@ -50,17 +50,21 @@ pub fn needs_reported(before: &Before, now: Option<&Event>) -> bool {
 ///
 /// An erased event does not come back. A payment that becomes a renewal keeps its deliveries until planning cancels
 /// them with the reason; under any other new name they would name the wrong conversion, so they are withdrawn.
-pub fn event_change(before: Before, now: Option<Event>, reported: Option<&Event>) -> EventChange {
+pub fn event_change(
+    before: PreviousEvent,
+    now: Option<Event>,
+    reported: Option<&Event>,
+) -> EventChange {
     match (before, now) {
-        (Before::None, None) | (Before::Erased, _) => EventChange::None,
-        (Before::Stored(stored), None) => EventChange::Remove(stored),
-        (Before::None, Some(mut event)) => {
+        (PreviousEvent::None, None) | (PreviousEvent::Erased, _) => EventChange::None,
+        (PreviousEvent::Stored(stored), None) => EventChange::Remove(stored),
+        (PreviousEvent::None, Some(mut event)) => {
             if let Some(reported) = reported {
-                join_root(&mut event, reported);
+                adopt_dedup_root(&mut event, reported);
             }
             EventChange::Record(Box::new(event))
         }
-        (Before::Stored(stored), Some(event)) => replaced(*stored, event, reported),
+        (PreviousEvent::Stored(stored), Some(event)) => replaced(*stored, event, reported),
     }
 }
 
@@ -70,19 +74,19 @@ fn replaced(before: Event, mut after: Event, reported: Option<&Event>) -> EventC
     after.first_payment = before.first_payment && before.device == after.device;
     after.dedup_root = before.dedup_root;
     if let Some(reported) = reported.filter(|_| is_renamed) {
-        join_root(&mut after, reported);
+        adopt_dedup_root(&mut after, reported);
     }
     if before == after {
         return EventChange::None;
     }
     EventChange::Replace {
         withdraws: is_renamed && after.name != RENEWAL,
-        why: if is_renamed {
+        cancel_reason: if is_renamed {
             NOT_FIRST_PAYMENT
         } else {
             ATTRIBUTION_CHANGED
         },
-        event: Box::new(Replacement { before, after }),
+        event: Box::new(EventReplacement { before, after }),
     }
 }
 
@@ -103,15 +107,21 @@ mod tests {
         event
     }
 
-    fn stored(event: &Event) -> Before {
-        Before::Stored(Box::new(event.clone()))
+    fn stored(event: &Event) -> PreviousEvent {
+        PreviousEvent::Stored(Box::new(event.clone()))
     }
 
     #[test]
     fn an_event_that_was_erased_stays_away() {
         let now = Some(billed(PURCHASE, "d"));
-        assert_eq!(event_change(Before::Erased, now, None), EventChange::None);
-        assert_eq!(event_change(Before::None, None, None), EventChange::None);
+        assert_eq!(
+            event_change(PreviousEvent::Erased, now, None),
+            EventChange::None
+        );
+        assert_eq!(
+            event_change(PreviousEvent::None, None, None),
+            EventChange::None
+        );
     }
 
     #[test]
@@ -136,7 +146,11 @@ mod tests {
         let (before, after) = (billed(before, "d"), billed(after, device));
         let change = event_change(stored(&before), Some(after), None);
         let found = match change {
-            EventChange::Replace { withdraws, why, .. } => Some((withdraws, why)),
+            EventChange::Replace {
+                withdraws,
+                cancel_reason,
+                ..
+            } => Some((withdraws, cancel_reason)),
             _ => None,
         };
         assert_eq!(found, expected);
@@ -160,18 +174,18 @@ mod tests {
     }
 
     #[rstest]
-    #[case::recorded(Before::None, PURCHASE, true)]
+    #[case::recorded(PreviousEvent::None, PURCHASE, true)]
     #[case::renamed(stored(&billed(REFUND, "d")), PURCHASE, true)]
     #[case::as_before(stored(&billed(PURCHASE, "d")), PURCHASE, false)]
-    #[case::erased(Before::Erased, PURCHASE, false)]
+    #[case::erased(PreviousEvent::Erased, PURCHASE, false)]
     fn roots_are_joined_where_the_reported_event_has_to_be_known(
-        #[case] before: Before,
+        #[case] before: PreviousEvent,
         #[case] name: &str,
         #[case] joins: bool,
     ) {
         let mut now = billed(name, "e");
         now.id = EventId::from_bytes([1; 16]);
-        assert_eq!(needs_reported(&before, Some(&now)), joins);
+        assert_eq!(needs_sdk_event(&before, Some(&now)), joins);
         let mut reported = sample(name);
         reported.source = EventSource::Sdk;
         reported.id = EventId::from_bytes([2; 16]);

@@ -2,8 +2,8 @@
 
 use super::chain::by_time;
 use super::{
-    BILLING_ISSUE, CANCELLATION, EXPIRATION, Meaning, Notification, QUALIFIED_TRIAL, Standing,
-    TRIAL_CANCELLED, UNCANCELLATION,
+    BILLING_ISSUE, CANCELLATION, EXPIRATION, Notification, NotificationMeaning, QUALIFIED_TRIAL,
+    SettledNotification, TRIAL_CANCELLED, UNCANCELLATION,
 };
 use crate::app::{BillingProvider, QualifiedTrial};
 use crate::vocabulary::digest::Digest;
@@ -53,8 +53,8 @@ pub fn qualified_id(provider: BillingProvider, chain: &str) -> String {
 
 /// Whether a notification is one that this service made of a trial that counts.
 pub(super) fn is_qualified(one: &Notification) -> bool {
-    one.said.kind == QUALIFIED_TRIAL
-        && one.said.given_id == qualified_id(one.provider, &one.chain())
+    one.content.kind == QUALIFIED_TRIAL
+        && one.content.external_id == qualified_id(one.provider, &one.chain())
 }
 
 /// Settles a trial on hold: its state, and what it becomes if it counts. The notifications are settled.
@@ -64,35 +64,35 @@ pub(super) fn settle(
     now: Timestamp,
 ) -> (TrialState, Option<Notification>) {
     let starts = chain.iter();
-    let starts = starts.filter(|one| one.said.meaning == Meaning::TrialStart);
+    let starts = starts.filter(|one| one.content.meaning == NotificationMeaning::TrialStart);
     let Some(start) = starts.min_by_key(|one| by_time(one)) else {
         return (trial.state, None);
     };
     let (state, at) = state_of(trial, chain, now);
     let qualifies = state == TrialState::Qualified;
     let at = at.max(start.received_at).min(trial.due_at);
-    (state, qualifies.then(|| qualified(start, at)))
+    (state, qualifies.then(|| qualified_notification(start, at)))
 }
 
 /// What a trial becomes when it counts: as its start was, at the time when it counts.
-fn qualified(start: &Notification, at: Timestamp) -> Notification {
+fn qualified_notification(start: &Notification, at: Timestamp) -> Notification {
     let digest = Digest::of(&[b"qualified".as_slice(), start.event.as_bytes()].concat());
     let mut random = [0; 10];
     random.copy_from_slice(&digest.as_bytes()[..10]);
-    let mut said = start.said.clone();
-    said.given_id = qualified_id(start.provider, &start.chain());
+    let mut said = start.content.clone();
+    said.external_id = qualified_id(start.provider, &start.chain());
     QUALIFIED_TRIAL.clone_into(&mut said.kind);
-    said.meaning = Meaning::Free(QUALIFIED_TRIAL.to_owned());
+    said.meaning = NotificationMeaning::Free(QUALIFIED_TRIAL.to_owned());
     said.happened_at = Some(at);
     Notification {
         event: EventId::new(at, random),
-        said,
+        content: said,
         happened_at: at,
         received_at: at,
-        standing: Standing {
+        settled: SettledNotification {
             name: Some(QUALIFIED_TRIAL.to_owned()),
             revenue: start.money.clone(),
-            ..start.standing.clone()
+            ..start.settled.clone()
         },
         ..start.clone()
     }
@@ -108,7 +108,7 @@ fn state_of(trial: Trial, chain: &[Notification], now: Timestamp) -> (TrialState
     in_time.sort_by_key(|one| by_time(one));
     let (mut state, mut can_come_back) = (TrialState::Held, false);
     for one in in_time {
-        match (state, effect(&one.said.meaning)) {
+        match (state, effect(&one.content.meaning)) {
             (TrialState::Held, Effect::Qualifies) => {
                 return (TrialState::Qualified, one.received_at);
             }
@@ -138,11 +138,11 @@ enum Effect {
     Qualifies,
 }
 
-fn effect(meaning: &Meaning) -> Effect {
+fn effect(meaning: &NotificationMeaning) -> Effect {
     match meaning {
-        Meaning::Payment(_) => Effect::Qualifies,
-        Meaning::Refund => Effect::Ends,
-        Meaning::Lifecycle(name) => match name.as_str() {
+        NotificationMeaning::Payment(_) => Effect::Qualifies,
+        NotificationMeaning::Refund => Effect::Ends,
+        NotificationMeaning::Lifecycle(name) => match name.as_str() {
             CANCELLATION | TRIAL_CANCELLED => Effect::Cancels,
             EXPIRATION | BILLING_ISSUE => Effect::Ends,
             UNCANCELLATION => Effect::Restores,
@@ -156,13 +156,13 @@ fn effect(meaning: &Meaning) -> Effect {
 mod tests {
     use super::super::samples::{at, notification};
     use super::*;
-    use crate::billing::Claim;
+    use crate::billing::PaymentClaim;
     use rstest::rstest;
 
     const DUE: i64 = 100;
 
-    fn lifecycle(name: &str) -> Meaning {
-        Meaning::Lifecycle(name.to_owned())
+    fn lifecycle(name: &str) -> NotificationMeaning {
+        NotificationMeaning::Lifecycle(name.to_owned())
     }
 
     /// What happened, and when: it arrived at the same time.
@@ -187,13 +187,13 @@ mod tests {
             due_at: at(DUE),
             state: TrialState::Held,
         };
-        let mut chain = vec![notification(0, Meaning::TrialStart)];
+        let mut chain = vec![notification(0, NotificationMeaning::TrialStart)];
         for (time, what) in story {
             chain.push(notification(
                 *time,
                 match *what {
-                    "payment" => Meaning::Payment(Claim::Conversion),
-                    "refund" => Meaning::Refund,
+                    "payment" => NotificationMeaning::Payment(PaymentClaim::Conversion),
+                    "refund" => NotificationMeaning::Refund,
                     name => lifecycle(name),
                 },
             ));
@@ -213,7 +213,7 @@ mod tests {
         };
         let mut cancelled = notification(50, lifecycle(CANCELLATION));
         cancelled.received_at = at(received);
-        let paid = notification(60, Meaning::Payment(Claim::Conversion));
+        let paid = notification(60, NotificationMeaning::Payment(PaymentClaim::Conversion));
         let chain = [cancelled, paid.clone()];
         let (state, _) = state_of(trial, &chain, at(received));
         assert_eq!(state, expected);

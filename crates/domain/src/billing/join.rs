@@ -37,7 +37,7 @@ pub struct Join {
 
 /// A device that uses an id since a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link<Id> {
+pub struct DeviceLink<Id> {
     /// The id.
     pub id: Id,
     /// Which device.
@@ -47,9 +47,9 @@ pub struct Link<Id> {
 }
 
 /// A device that a person used.
-pub type PersonLink = Link<UserKey>;
+pub type PersonLink = DeviceLink<UserKey>;
 /// A device that has an advertising id.
-pub type AdvertisingLink = Link<AdvertisingId>;
+pub type AdvertisingLink = DeviceLink<AdvertisingId>;
 
 /// Picks the evidence that was made last at that time or before, else the first after it. Ties are broken by value, so
 /// the choice is deterministic.
@@ -63,13 +63,13 @@ pub(super) fn pick<T: Ord + Clone>(
 
 /// Returns the device that a notification has by itself, from the links of its people and of its advertising ids. What
 /// it was joined to before stays evidence, since a device may take its ids back.
-pub(super) fn joined(
+pub(super) fn find_join(
     one: &Notification,
     people: Vec<(Timestamp, DeviceKey)>,
     advertising: Vec<(Timestamp, DeviceKey)>,
 ) -> Option<Join> {
     // The pseudonym of an erased device marks a subscription; it is not a device that was named.
-    let named = one.said.subscriber.device.as_ref();
+    let named = one.content.subscriber.device.as_ref();
     if let Some(device) = named.filter(|device| !is_pseudonym(device)) {
         return Some(Join {
             device: device.clone(),
@@ -125,7 +125,7 @@ pub(super) fn devices(joins: &[Option<&Join>]) -> Vec<Option<DeviceKey>> {
 mod tests {
     use super::super::samples::{at, device, notification};
     use super::*;
-    use crate::billing::Meaning;
+    use crate::billing::NotificationMeaning;
     use rstest::rstest;
 
     fn link(name: &str, since: i64) -> (Timestamp, DeviceKey) {
@@ -150,22 +150,22 @@ mod tests {
 
     #[test]
     fn the_stronger_rule_wins() {
-        let mut one = notification(5, Meaning::TrialStart);
+        let mut one = notification(5, NotificationMeaning::TrialStart);
         let (people, ads) = (vec![link("by-person", 1)], vec![link("by-ad", 1)]);
         let rule = |it: Option<Join>| it.map(|it| it.rule);
-        assert_eq!(rule(joined(&one, vec![], vec![])), None);
-        let found = joined(&one, vec![], ads.clone());
+        assert_eq!(rule(find_join(&one, vec![], vec![])), None);
+        let found = find_join(&one, vec![], ads.clone());
         assert_eq!(rule(found.clone()), Some(JoinRule::Advertising));
         one.join = found;
         assert_eq!(
-            joined(&one, vec![], vec![]),
+            find_join(&one, vec![], vec![]),
             one.join,
             "the id was taken back"
         );
-        let found = joined(&one, people.clone(), ads.clone());
+        let found = find_join(&one, people.clone(), ads.clone());
         assert_eq!(rule(found), Some(JoinRule::Person));
-        one.said.subscriber.device = Some(device("named"));
-        let found = joined(&one, people, ads).unwrap();
+        one.content.subscriber.device = Some(device("named"));
+        let found = find_join(&one, people, ads).unwrap();
         assert_eq!(found.rule, JoinRule::Named);
         assert_eq!(found.device.as_str(), "named");
     }

@@ -5,49 +5,49 @@
 //! gathers the subscriptions that concern each other, and [`settlement`] computes from the whole set what each
 //! notification comes to. A store applies the difference to what it has.
 
-mod arrival;
 pub mod certificate;
 mod chain;
 pub mod connected;
+mod device_update;
 mod event_change;
 pub mod hold;
+mod incoming;
 pub mod join;
 pub mod money;
 mod person;
 mod refund;
 pub mod settlement;
-mod shown;
 pub mod signature;
 
 #[cfg(test)]
 pub(crate) mod samples;
 
-pub use arrival::{Arrival, Repeat, happened_at};
-pub use event_change::{Before, EventChange, event_change, needs_reported};
+pub use device_update::DeviceUpdate;
+pub use event_change::{EventChange, PreviousEvent, event_change, needs_sdk_event};
+pub use incoming::{IncomingNotification, RepeatKind, happened_at};
 pub use person::{PERSON_IDS_MAX, person_ids};
-pub use shown::Shown;
 
 use crate::access::Environment;
 use crate::app::BillingProvider;
 use crate::device::{AdvertisingId, DeviceKey, Platform, UserKey};
 use crate::erasure::is_pseudonym;
 use crate::event::duplicate::is_verifiable;
-use crate::event::sdk::Owner;
+use crate::event::sdk::DeviceContext;
 use crate::event::{Event, EventSource};
 use crate::ledger::Revenue;
 use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 use join::Join;
-use money::Price;
+use money::ReportedPrice;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a notification that nobody was found for waits for its device or person.
-pub const JOINED_WITHIN: Duration = Duration::from_hours(30 * 24);
+pub const JOIN_WINDOW: Duration = Duration::from_hours(30 * 24);
 /// How far ahead of its arrival a notification's time may be. Stores charge ahead of a period; one that is further
 /// ahead is a mistake, and counts as of its arrival.
-pub const AHEAD_MAX: Duration = Duration::from_hours(48);
+pub const FUTURE_SKEW_MAX: Duration = Duration::from_hours(48);
 /// How long the secret before a new one stays valid, so that a provider can be told at leisure.
 pub const PREVIOUS_SECRET_VALID: Duration = Duration::from_hours(24);
 /// Notifications of one subscription that are settled together, the latest ones: ten years of weeks, and all that
@@ -83,7 +83,7 @@ pub const PRODUCT_CHANGE: &str = "product_change";
 
 /// What a payment says about itself. Whether it is a person's first one is another question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum PaymentClaim {
     /// Something bought once: always an acquisition, and no payment of a subscription.
     OneOff,
     /// A subscription begins. Stores say so of upgrades and of people who come back, too.
@@ -100,7 +100,7 @@ pub enum Claim {
 
 /// What a notification means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meaning {
+pub enum NotificationMeaning {
     /// Nothing that is an event of ours: it is kept, and that is all.
     Receipt,
     /// A free trial began.
@@ -108,7 +108,7 @@ pub enum Meaning {
     /// Somebody got something for nothing, by this name.
     Free(String),
     /// Money came in.
-    Payment(Claim),
+    Payment(PaymentClaim),
     /// Money went back.
     Refund,
     /// A refund was taken back.
@@ -137,15 +137,15 @@ pub struct Subscriber {
 
 /// What a provider said, in words that all of them share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct ProviderNotification {
     /// The provider's id of it.
-    pub given_id: String,
+    pub external_id: String,
     /// The provider's type, verbatim.
     pub kind: String,
     /// Live or test.
     pub environment: Environment,
     /// What it means.
-    pub meaning: Meaning,
+    pub meaning: NotificationMeaning,
     /// Which store took the money.
     pub store: Option<String>,
     /// Which product.
@@ -159,7 +159,7 @@ pub struct Said {
     /// Two letters.
     pub country: Option<String>,
     /// The money.
-    pub price: Price,
+    pub price: ReportedPrice,
     /// The tax in the price, as a share, in the provider's digits.
     pub tax: Option<String>,
     /// The store's part of the price, as a share, in the provider's digits.
@@ -172,7 +172,7 @@ pub struct Said {
 
 /// What a notification comes to, given everything else that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct SettledNotification {
     /// The event's name; nothing when it makes none.
     pub name: Option<String>,
     /// Why a payment is not the first, where that can be told.
@@ -185,7 +185,7 @@ pub struct Standing {
     pub revenue: Option<Revenue>,
 }
 
-impl Standing {
+impl SettledNotification {
     /// Whether it makes an event.
     pub const fn makes_event(&self) -> bool {
         self.name.is_some()
@@ -207,7 +207,7 @@ pub struct Notification {
     /// The id of its event.
     pub event: EventId,
     /// What it says.
-    pub said: Said,
+    pub content: ProviderNotification,
     /// When it happened.
     pub happened_at: Timestamp,
     /// When it arrived.
@@ -217,7 +217,7 @@ pub struct Notification {
     /// Whose device it is by itself, without the rest of its subscription.
     pub join: Option<Join>,
     /// What it comes to.
-    pub standing: Standing,
+    pub settled: SettledNotification,
 }
 
 /// A subscription: the notifications of a provider that share an original transaction.
@@ -238,7 +238,7 @@ impl Chain {
     pub fn of(one: &Notification) -> Self {
         Self {
             app: one.app,
-            environment: one.said.environment,
+            environment: one.content.environment,
             provider: one.provider,
             name: one.chain(),
         }
@@ -248,12 +248,12 @@ impl Chain {
 impl Notification {
     /// The subscription that it belongs to; itself where nothing is said of one.
     pub fn chain(&self) -> String {
-        chain_of(&self.said)
+        chain_of(&self.content)
     }
 
     /// Whether it is for a period of a subscription, paid or not.
     pub fn is_period(&self) -> bool {
-        matches!(self.said.meaning, Meaning::Payment(claim) if claim != Claim::OneOff)
+        matches!(self.content.meaning, NotificationMeaning::Payment(claim) if claim != PaymentClaim::OneOff)
     }
 
     /// Whether it is a payment of a subscription that came in: the kind that makes a later one no first.
@@ -267,29 +267,29 @@ impl Notification {
 
     /// Everyone whom it names, also those of a transfer.
     pub fn people(&self) -> impl Iterator<Item = &UserKey> {
-        let (from, to): (&[UserKey], &[UserKey]) = match &self.said.meaning {
-            Meaning::Transfer { from, to } => (from, to),
+        let (from, to): (&[UserKey], &[UserKey]) = match &self.content.meaning {
+            NotificationMeaning::Transfer { from, to } => (from, to),
             _ => (&[], &[]),
         };
-        from.iter().chain(to).chain(&self.said.subscriber.people)
+        from.iter().chain(to).chain(&self.content.subscriber.people)
     }
 
     /// The transaction whose event another source may report by its id: that of an event that a verified source proves.
     pub fn verified_transaction(&self) -> Option<&str> {
-        let name = self.standing.name.as_deref()?;
-        let transaction = self.said.transaction.as_deref();
+        let name = self.settled.name.as_deref()?;
+        let transaction = self.content.transaction.as_deref();
         transaction.filter(|_| is_verifiable(name))
     }
 
     /// The keys that its subscription is found by: those that connect subscriptions, and its store transaction.
     pub fn lookup_keys(&self) -> BTreeSet<String> {
-        let transaction = self.said.transaction.as_deref().map(transaction_key);
+        let transaction = self.content.transaction.as_deref().map(transaction_key);
         self.keys().into_iter().chain(transaction).collect()
     }
 
     /// The keys by which subscriptions are found that may concern each other.
     pub fn keys(&self) -> BTreeSet<String> {
-        let who = &self.said.subscriber;
+        let who = &self.content.subscriber;
         let joined = self.join.as_ref().map(|join| &join.device);
         let devices = who.device.iter().chain(joined);
         self.people()
@@ -302,32 +302,36 @@ impl Notification {
 
 impl Notification {
     /// The event that it makes. Parameters are the store's business: they are JSON.
-    pub fn event(&self, owner: &Owner, params: String) -> Option<Event> {
-        let person = self.said.subscriber.people.first().cloned();
+    pub fn event(&self, owner: &DeviceContext, params: String) -> Option<Event> {
+        let person = self.content.subscriber.people.first().cloned();
         // What the store calls a transaction leads to who made it.
-        let is_erased = self.standing.device.as_ref().is_some_and(is_pseudonym);
+        let is_erased = self.settled.device.as_ref().is_some_and(is_pseudonym);
         Some(Event {
             id: self.event,
-            given_id: self.said.given_id.clone(),
+            external_id: self.content.external_id.clone(),
             app: self.app,
-            environment: self.said.environment,
+            environment: self.content.environment,
             source: EventSource::Billing,
-            name: self.standing.name.clone()?,
+            name: self.settled.name.clone()?,
             original_name: None,
             occurred_at: self.happened_at,
             received_at: self.received_at,
-            device: self.standing.device.clone(),
-            user: person.or_else(|| self.standing.user.clone()),
+            device: self.settled.device.clone(),
+            user: person.or_else(|| self.settled.user.clone()),
             platform: owner
                 .platform
-                .or_else(|| platform(self.said.store.as_deref())),
-            country: self.said.country.clone().or_else(|| owner.country.clone()),
-            revenue: self.standing.revenue.clone(),
+                .or_else(|| platform(self.content.store.as_deref())),
+            country: self
+                .content
+                .country
+                .clone()
+                .or_else(|| owner.country.clone()),
+            revenue: self.settled.revenue.clone(),
             credit: owner.credit.clone(),
             params: (!is_erased).then_some(params),
             // The store derives it when all events of the device are written.
             first_payment: false,
-            own: false,
+            is_service_install: false,
             duplicate_of: None,
             dedup_root: None,
             skipped: Vec::new(),
@@ -346,10 +350,10 @@ fn platform(store: Option<&str>) -> Option<Platform> {
 }
 
 /// The subscription that something said belongs to.
-pub fn chain_of(said: &Said) -> String {
+pub fn chain_of(said: &ProviderNotification) -> String {
     let chain = said.original_transaction.as_ref();
     chain.or(said.transaction.as_ref()).map_or_else(
-        || format!("alone:{}", said.given_id),
+        || format!("alone:{}", said.external_id),
         |transaction| format!("sub:{transaction}"),
     )
 }

@@ -1,7 +1,7 @@
 //! What a notification's money is worth by itself.
 
-use crate::exchange::Exchanged;
-use crate::ledger::{COUNTABLE_USD_MAX, Revenue, Uncounted};
+use crate::exchange::ConvertedAmount;
+use crate::ledger::{COUNTABLE_USD_MAX, Revenue, UncountedReason};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
@@ -12,14 +12,14 @@ pub const RATE_OF_PROVIDER: &str = "provider";
 
 /// The money that a provider names. An amount that is not known is none: nothing is ever made up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Price {
+pub struct ReportedPrice {
     /// As it was paid.
     pub paid: Option<(Amount, Currency)>,
     /// In USD, by the provider's own rate.
     pub usd: Option<Amount>,
 }
 
-impl Price {
+impl ReportedPrice {
     /// Whether the provider says that money went back.
     pub fn is_negative(&self) -> bool {
         let paid = self.paid.map(|(amount, _)| amount);
@@ -40,30 +40,36 @@ impl Price {
 
     /// The price as it is recorded: what was paid, in dollars, and whether it may count. `sign` says which way the
     /// money went, since providers differ in whether a refund is negative.
-    pub fn judged(&self, sign: Sign, exchanged: Option<Exchanged>) -> Option<Revenue> {
+    pub fn to_revenue(
+        &self,
+        sign: MoneyFlow,
+        exchanged: Option<ConvertedAmount>,
+    ) -> Option<Revenue> {
         let dollars = self.usd.map(|usd| (usd, Currency::USD));
         let (amount, currency) = self.paid.or(dollars)?;
-        let (amount, usd) = (sign.of(amount), self.usd.map(|usd| sign.of(usd)));
+        let (amount, usd) = (sign.signed(amount), self.usd.map(|usd| sign.signed(usd)));
         let given = usd.map(|usd| Revenue {
             usd: Some(usd),
             rate_source: Some(RATE_OF_PROVIDER.to_owned()),
-            ..nothing(amount, currency)
+            ..unconverted(amount, currency)
         });
         let mut revenue = given.unwrap_or_else(|| match exchanged {
             Some(exchanged) => Revenue {
-                usd: Some(sign.of(exchanged.usd)),
+                usd: Some(sign.signed(exchanged.usd)),
                 rate_day: Some(exchanged.rate_day),
                 rate: Some(exchanged.rate),
                 rate_source: Some(exchanged.source),
-                ..nothing(amount, currency)
+                ..unconverted(amount, currency)
             },
-            None => nothing(amount, currency),
+            None => unconverted(amount, currency),
         });
         revenue.uncounted = match revenue.usd {
-            None => Some(Uncounted::Unconvertible),
-            Some(usd) if usd < Amount::ZERO && sign == Sign::In => Some(Uncounted::Negative),
-            Some(usd) if usd == Amount::ZERO => Some(Uncounted::Zero),
-            Some(usd) if usd > COUNTABLE_USD_MAX => Some(Uncounted::OverLimit),
+            None => Some(UncountedReason::Unconvertible),
+            Some(usd) if usd < Amount::ZERO && sign == MoneyFlow::In => {
+                Some(UncountedReason::Negative)
+            }
+            Some(usd) if usd == Amount::ZERO => Some(UncountedReason::Zero),
+            Some(usd) if usd > COUNTABLE_USD_MAX => Some(UncountedReason::OverLimit),
             Some(_) => None,
         };
         Some(revenue)
@@ -72,27 +78,27 @@ impl Price {
 
 /// Which way money went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub enum MoneyFlow {
     /// To the app, as the provider writes it: a payment of less than nothing is none.
     In,
     /// To the app, once more, after it went back.
-    Again,
+    RefundReversed,
     /// Back.
     Out,
 }
 
-impl Sign {
-    const fn of(self, amount: Amount) -> Amount {
+impl MoneyFlow {
+    const fn signed(self, amount: Amount) -> Amount {
         let size = amount.micros().saturating_abs();
         Amount::from_micros(match self {
             Self::In => amount.micros(),
-            Self::Again => size,
+            Self::RefundReversed => size,
             Self::Out => -size,
         })
     }
 }
 
-const fn nothing(amount: Amount, currency: Currency) -> Revenue {
+const fn unconverted(amount: Amount, currency: Currency) -> Revenue {
     Revenue {
         amount,
         currency: Some(currency),
@@ -109,10 +115,10 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn price(paid: Option<(&str, &str)>, usd: Option<&str>) -> Price {
+    fn price(paid: Option<(&str, &str)>, usd: Option<&str>) -> ReportedPrice {
         let amount = |text: &str| Amount::parse(text).unwrap();
-        Price {
-            paid: paid.map(|(it, currency)| (amount(it), Currency::stored(currency).unwrap())),
+        ReportedPrice {
+            paid: paid.map(|(it, currency)| (amount(it), Currency::from_stored(currency).unwrap())),
             usd: usd.map(amount),
         }
     }
@@ -121,25 +127,27 @@ mod tests {
     #[case::both(Some(("7.99", "EUR")), Some("8.14"), "7.99", Some("8.14"), None)]
     #[case::dollars_alone(None, Some("4.99"), "4.99", Some("4.99"), None)]
     #[case::three_decimals(Some(("1.234", "KWD")), Some("4.021"), "1.234", Some("4.021"), None)]
-    #[case::nothing(Some(("0", "PHP")), Some("0"), "0", Some("0"), Some(Uncounted::Zero))]
+    #[case::nothing(Some(("0", "PHP")), Some("0"), "0", Some("0"), Some(UncountedReason::Zero))]
     #[case::the_limit(None, Some("2000"), "2000", Some("2000"), None)]
     #[case::over_it(
         None,
         Some("2000.01"),
         "2000.01",
         Some("2000.01"),
-        Some(Uncounted::OverLimit)
+        Some(UncountedReason::OverLimit)
     )]
-    #[case::no_rate(Some(("5", "XYZ")), None, "5", None, Some(Uncounted::Unconvertible))]
-    #[case::less_than_nothing(Some(("-5", "EUR")), Some("-6"), "-5", Some("-6"), Some(Uncounted::Negative))]
+    #[case::no_rate(Some(("5", "XYZ")), None, "5", None, Some(UncountedReason::Unconvertible))]
+    #[case::less_than_nothing(Some(("-5", "EUR")), Some("-6"), "-5", Some("-6"), Some(UncountedReason::Negative))]
     fn money_in(
         #[case] paid: Option<(&str, &str)>,
         #[case] dollars: Option<&str>,
         #[case] amount: &str,
         #[case] usd: Option<&str>,
-        #[case] uncounted: Option<Uncounted>,
+        #[case] uncounted: Option<UncountedReason>,
     ) {
-        let revenue = price(paid, dollars).judged(Sign::In, None).unwrap();
+        let revenue = price(paid, dollars)
+            .to_revenue(MoneyFlow::In, None)
+            .unwrap();
         assert_eq!(revenue.amount.to_string(), amount);
         assert_eq!(revenue.usd.map(|it| it.to_string()).as_deref(), usd);
         assert_eq!(revenue.uncounted, uncounted);
@@ -149,7 +157,9 @@ mod tests {
     #[case::negative("-9.99")]
     #[case::positive("9.99")]
     fn a_refund_is_negative_whatever_the_provider_writes(#[case] usd: &str) {
-        let revenue = price(None, Some(usd)).judged(Sign::Out, None).unwrap();
+        let revenue = price(None, Some(usd))
+            .to_revenue(MoneyFlow::Out, None)
+            .unwrap();
         assert_eq!(revenue.amount.to_string(), "-9.99");
         assert_eq!(revenue.usd, Some(revenue.amount));
     }
@@ -158,14 +168,19 @@ mod tests {
     #[case::negative("-9.99")]
     #[case::positive("9.99")]
     fn money_that_comes_again_is_positive_whatever_the_provider_writes(#[case] usd: &str) {
-        let revenue = price(None, Some(usd)).judged(Sign::Again, None).unwrap();
+        let revenue = price(None, Some(usd))
+            .to_revenue(MoneyFlow::RefundReversed, None)
+            .unwrap();
         assert_eq!(revenue.amount.to_string(), "9.99");
         assert_eq!(revenue.uncounted, None);
     }
 
     #[test]
     fn what_is_not_known_is_not_made_up() {
-        assert_eq!(Price::default().judged(Sign::In, None), None);
-        assert!(!Price::default().is_zero() && !Price::default().is_negative());
+        assert_eq!(
+            ReportedPrice::default().to_revenue(MoneyFlow::In, None),
+            None
+        );
+        assert!(!ReportedPrice::default().is_zero() && !ReportedPrice::default().is_negative());
     }
 }

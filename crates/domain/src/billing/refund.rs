@@ -3,8 +3,8 @@
 //! What goes back is never more than was paid, counts exactly when the payment did, and is worth what the payment
 //! was worth, so that a full refund nets to zero whatever the rates did in between.
 
-use super::{Meaning, Notification};
-use crate::ledger::{Revenue, Uncounted};
+use super::{Notification, NotificationMeaning};
+use crate::ledger::{Revenue, UncountedReason};
 use crate::vocabulary::money::Amount;
 use std::collections::BTreeMap;
 
@@ -23,13 +23,18 @@ pub(super) fn settle(
         let payment = payment_of(chain, payments, one);
         let revenue = one.money.clone().map(|money| match payment {
             None => Revenue {
-                uncounted: Some(Uncounted::PaymentNotCounted),
+                uncounted: Some(UncountedReason::PaymentNotCounted),
                 ..money
             },
             Some(payment) => {
                 let paid = chain[payment].money.as_ref();
                 let back = back.entry(payment).or_default();
-                moved(money, paid, back, one.said.meaning == Meaning::Refund)
+                refund_revenue(
+                    money,
+                    paid,
+                    back,
+                    one.content.meaning == NotificationMeaning::Refund,
+                )
             }
         });
         settled.insert(*place, revenue);
@@ -39,9 +44,9 @@ pub(super) fn settle(
 
 /// The payment of the same transaction; failing that the latest one before it.
 fn payment_of(chain: &[&Notification], payments: &[usize], refund: &Notification) -> Option<usize> {
-    let transaction = refund.said.transaction.as_ref();
+    let transaction = refund.content.transaction.as_ref();
     let same = |place: &&usize| {
-        transaction.is_some() && chain[**place].said.transaction.as_ref() == transaction
+        transaction.is_some() && chain[**place].content.transaction.as_ref() == transaction
     };
     let before = |place: &&usize| chain[**place].happened_at <= refund.happened_at;
     let found = payments.iter().find(same);
@@ -49,11 +54,16 @@ fn payment_of(chain: &[&Notification], payments: &[usize], refund: &Notification
 }
 
 /// The money of one move, out or in again, and what it leaves given back.
-fn moved(money: Revenue, paid: Option<&Revenue>, back: &mut i64, is_refund: bool) -> Revenue {
+fn refund_revenue(
+    money: Revenue,
+    paid: Option<&Revenue>,
+    back: &mut i64,
+    is_refund: bool,
+) -> Revenue {
     let counted = paid.filter(|paid| paid.uncounted.is_none() && paid.amount > Amount::ZERO);
     let Some((paid, worth)) = counted.and_then(|paid| Some((paid, paid.usd?))) else {
         return Revenue {
-            uncounted: Some(Uncounted::PaymentNotCounted),
+            uncounted: Some(UncountedReason::PaymentNotCounted),
             ..money
         };
     };
@@ -78,7 +88,7 @@ fn moved(money: Revenue, paid: Option<&Revenue>, back: &mut i64, is_refund: bool
         rate: paid.rate.clone(),
         rate_source: paid.rate_source.clone(),
         // More than was paid, or nothing to be taken back: kept, and worth nothing.
-        uncounted: (usd == 0).then_some(Uncounted::Zero),
+        uncounted: (usd == 0).then_some(UncountedReason::Zero),
         ..money
     }
 }

@@ -1,7 +1,9 @@
 //! Notifications to try the rules with.
 
-use super::money::{Price, Sign};
-use super::{Meaning, Notification, Said, Standing, Subscriber};
+use super::money::{MoneyFlow, ReportedPrice};
+use super::{
+    Notification, NotificationMeaning, ProviderNotification, SettledNotification, Subscriber,
+};
 use crate::access::Environment;
 use crate::app::BillingProvider;
 use crate::device::{DeviceKey, UserKey};
@@ -22,14 +24,14 @@ pub(crate) fn person(name: &str) -> UserKey {
 }
 
 /// Something of a subscription that happened and arrived at that second.
-pub(crate) fn notification(second: i64, meaning: Meaning) -> Notification {
+pub(crate) fn notification(second: i64, meaning: NotificationMeaning) -> Notification {
     let given_id = format!("n{second:05}");
     Notification {
         app: AppId::from_bytes([1; 16]),
         provider: BillingProvider::Revenuecat,
         event: EventId::new(at(second), [0; 10]),
-        said: Said {
-            given_id,
+        content: ProviderNotification {
+            external_id: given_id,
             kind: "ANY".to_owned(),
             environment: Environment::Live,
             meaning,
@@ -39,7 +41,7 @@ pub(crate) fn notification(second: i64, meaning: Meaning) -> Notification {
             original_transaction: Some("1000".to_owned()),
             period: None,
             country: None,
-            price: Price::default(),
+            price: ReportedPrice::default(),
             tax: None,
             commission: None,
             happened_at: Some(at(second)),
@@ -49,20 +51,25 @@ pub(crate) fn notification(second: i64, meaning: Meaning) -> Notification {
         received_at: at(second),
         money: None,
         join: None,
-        standing: Standing::default(),
+        settled: SettledNotification::default(),
     }
 }
 
 /// The same with money, in dollars, of a transaction.
-pub(crate) fn money(second: i64, meaning: Meaning, transaction: &str, usd: &str) -> Notification {
+pub(crate) fn money(
+    second: i64,
+    meaning: NotificationMeaning,
+    transaction: &str,
+    usd: &str,
+) -> Notification {
     let sign = match meaning {
-        Meaning::Refund => Sign::Out,
-        Meaning::RefundReversed => Sign::Again,
-        _ => Sign::In,
+        NotificationMeaning::Refund => MoneyFlow::Out,
+        NotificationMeaning::RefundReversed => MoneyFlow::RefundReversed,
+        _ => MoneyFlow::In,
     };
     let mut one = notification(second, meaning);
-    one.said.transaction = Some(transaction.to_owned());
-    one.said.price.usd = Some(Amount::parse(usd).unwrap());
-    one.money = one.said.price.judged(sign, None);
+    one.content.transaction = Some(transaction.to_owned());
+    one.content.price.usd = Some(Amount::parse(usd).unwrap());
+    one.money = one.content.price.to_revenue(sign, None);
     one
 }

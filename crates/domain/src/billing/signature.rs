@@ -1,6 +1,6 @@
 //! How providers prove who they are. Everything is compared in constant time, over the bytes as they came.
 
-use crate::keyring::same;
+use crate::keyring::constant_time_eq;
 use crate::vocabulary::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,10 +15,10 @@ pub const STANDARD_PREFIX: &str = "whsec_";
 const SIGNATURES_MAX: usize = 16;
 
 /// Whether a header has a secret as its value. People write the word before it on either side, or on both.
-pub fn is_value(header: &str, secret: &str) -> bool {
+pub fn matches_secret(header: &str, secret: &str) -> bool {
     let [header, secret] =
         [header, secret].map(|text| text.strip_prefix("Bearer ").unwrap_or(text));
-    same(header.as_bytes(), secret.as_bytes())
+    constant_time_eq(header.as_bytes(), secret.as_bytes())
 }
 
 /// Whether `t=…,v1=…` signs this body: HMAC-SHA256 over the time, a dot and the body, in hexadecimal digits.
@@ -32,16 +32,16 @@ pub fn is_signed(header: &str, body: &[u8], secret: &str, now: Timestamp) -> boo
     let (Some((_, time)), None) = (times.next(), times.next()) else {
         return false;
     };
-    if !is_near(time, now) {
+    if !is_recent(time, now) {
         return false;
     }
     let expected = mac(secret.as_bytes(), &[time.as_bytes(), b".", body]);
     let given = parts().filter(|(name, _)| *name == "v1");
     let given = given.filter_map(|(_, digits)| from_hex(digits));
     // Every one is looked at: how long it takes says nothing of which was right.
-    given
-        .take(SIGNATURES_MAX)
-        .fold(false, |found, given| found | same(&given, &expected))
+    given.take(SIGNATURES_MAX).fold(false, |found, given| {
+        found | constant_time_eq(&given, &expected)
+    })
 }
 
 /// Whether a post is signed by Standard Webhooks: HMAC-SHA256 over id, time and body with dots between, in base64.
@@ -57,7 +57,7 @@ pub fn is_standard_signed(
     let Ok(key) = key else {
         return false;
     };
-    if id.is_empty() || id.contains('.') || !is_near(time, now) {
+    if id.is_empty() || id.contains('.') || !is_recent(time, now) {
         return false;
     }
     let content = [id.as_bytes(), b".", time.as_bytes(), b".", body];
@@ -66,9 +66,9 @@ pub fn is_standard_signed(
         .split(' ')
         .filter_map(|one| one.strip_prefix("v1,"));
     let given = given.filter_map(|text| STANDARD.decode(text).ok());
-    given
-        .take(SIGNATURES_MAX)
-        .fold(false, |found, given| found | same(&given, &expected))
+    given.take(SIGNATURES_MAX).fold(false, |found, given| {
+        found | constant_time_eq(&given, &expected)
+    })
 }
 
 /// A new secret of Standard Webhooks.
@@ -76,7 +76,7 @@ pub fn standard_secret(random: [u8; 32]) -> String {
     format!("{STANDARD_PREFIX}{}", STANDARD.encode(random))
 }
 
-fn is_near(seconds: &str, now: Timestamp) -> bool {
+fn is_recent(seconds: &str, now: Timestamp) -> bool {
     let is_digits = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
     let now = now.as_millis().div_euclid(1_000);
     let said: Option<i64> = seconds.parse().ok().filter(|_| is_digits);
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_value_is_the_secret_to_the_byte() {
-        assert!(is_value(SECRET, SECRET));
+        assert!(matches_secret(SECRET, SECRET));
         let with_the_word = format!("Bearer {SECRET}");
-        assert!(is_value(&with_the_word, SECRET) && is_value(SECRET, &with_the_word));
-        assert!(!is_value("Bearer ", SECRET) && !is_value("Bearer", SECRET));
-        assert!(!is_value("", SECRET) && !is_value(&SECRET[1..], SECRET));
+        assert!(matches_secret(&with_the_word, SECRET) && matches_secret(SECRET, &with_the_word));
+        assert!(!matches_secret("Bearer ", SECRET) && !matches_secret("Bearer", SECRET));
+        assert!(!matches_secret("", SECRET) && !matches_secret(&SECRET[1..], SECRET));
     }
 }

@@ -35,7 +35,7 @@ crate::keywords! {
 }
 
 /// Of what kind an address is. Whether it is a relay's is looked up outside.
-pub fn class(address: IpAddr, is_relay: bool) -> AddressClass {
+pub fn classify(address: IpAddr, is_relay: bool) -> AddressClass {
     let is_private = match address.to_canonical() {
         IpAddr::V4(address) => is_private_v4(address),
         IpAddr::V6(address) => is_private_v6(address),
@@ -75,7 +75,7 @@ impl ComparableAddress {
     /// Nothing for an address that must not be compared.
     pub fn of(address: IpAddr, is_relay: bool) -> Option<Self> {
         let whole = address.to_canonical();
-        (class(whole, is_relay) == AddressClass::Other).then(|| match whole {
+        (classify(whole, is_relay) == AddressClass::Other).then(|| match whole {
             IpAddr::V4(_) => Self(whole),
             IpAddr::V6(address) => {
                 let [a, b, c, d, ..] = address.segments();
@@ -179,7 +179,7 @@ mod tests {
     #[case::mapped_public("::ffff:203.0.113.9", false, AddressClass::Other)]
     fn classes(#[case] address: &str, #[case] is_relay: bool, #[case] expected: AddressClass) {
         let address = address.parse().unwrap();
-        assert_eq!(class(address, is_relay), expected);
+        assert_eq!(classify(address, is_relay), expected);
         let is_comparable = ComparableAddress::of(address, is_relay).is_some();
         assert_eq!(is_comparable, expected == AddressClass::Other);
     }

@@ -27,10 +27,10 @@ crate::keywords! {
 }
 
 /// What `Purpose`, `Sec-Purpose`, `X-Purpose` and `X-Moz` say of a fetch that nobody asked for yet.
-const UNASKED: &[&str] = &["prefetch", "preview", "prerender"];
+const PREFETCH_PURPOSES: &[&str] = &["prefetch", "preview", "prerender"];
 
 /// Agents that say so anywhere in their text, in lower case. Whatever ends in `bot` needs no row.
-const SAYS: &[&str] = &[
+const BOT_SUBSTRINGS: &[&str] = &[
     "crawl",
     "spider",
     "slurp",
@@ -85,7 +85,7 @@ const SAYS: &[&str] = &[
 
 /// Agents that begin so, in lower case. Inside a text these are also names of phones and parts of longer
 /// words. `WhatsApp/…` is its link preview; its taps open the system's browser.
-const BEGINS: &[&str] = &[
+const BOT_PREFIXES: &[&str] = &[
     "whatsapp/",
     "viber",
     "snap url preview",
@@ -111,15 +111,15 @@ const BEGINS: &[&str] = &[
 ];
 
 /// Phones whose name ends like a crawler's.
-const NO_BOTS: &[&str] = &["cubot"];
+const NOT_BOTS: &[&str] = &["cubot"];
 
 /// Why a click was no person's, if it was none. `purposes` are the values of whatever headers tell the
 /// purpose of a fetch.
-pub fn bot(is_head: bool, purposes: &[&str], user_agent: Option<&str>) -> Option<BotReason> {
+pub fn detect_bot(is_head: bool, purposes: &[&str], user_agent: Option<&str>) -> Option<BotReason> {
     let user_agent = user_agent.unwrap_or_default().trim().to_ascii_lowercase();
     let unasked = |purpose: &&str| {
         let purpose = purpose.to_ascii_lowercase();
-        UNASKED.iter().any(|word| purpose.contains(word))
+        PREFETCH_PURPOSES.iter().any(|word| purpose.contains(word))
     };
     if is_head {
         Some(BotReason::Head)
@@ -135,15 +135,15 @@ pub fn bot(is_head: bool, purposes: &[&str], user_agent: Option<&str>) -> Option
 }
 
 fn is_known(user_agent: &str) -> bool {
-    SAYS.iter().any(|word| user_agent.contains(word))
-        || BEGINS.iter().any(|word| user_agent.starts_with(word))
+    BOT_SUBSTRINGS.iter().any(|word| user_agent.contains(word))
+        || BOT_PREFIXES.iter().any(|word| user_agent.starts_with(word))
         || has_bot(user_agent)
 }
 
 /// Whether a word ends in `bot`: `Googlebot/2.1`, `AdsBot-Google`, `+https://example.com/bot.html`.
 fn has_bot(user_agent: &str) -> bool {
     let mut words = user_agent.split(|c: char| !c.is_ascii_alphabetic());
-    words.any(|word| word.ends_with("bot") && !NO_BOTS.contains(&word))
+    words.any(|word| word.ends_with("bot") && !NOT_BOTS.contains(&word))
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
     #[case("Java/17.0.1")]
     fn crawlers_libraries_and_previews(#[case] user_agent: &str) {
         assert_eq!(
-            bot(false, &[], Some(user_agent)),
+            detect_bot(false, &[], Some(user_agent)),
             Some(BotReason::KnownAgent)
         );
     }
@@ -239,7 +239,7 @@ mod tests {
         "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 Safari Line/14.9.0"
     )]
     fn people(#[case] user_agent: &str) {
-        assert_eq!(bot(false, &[], Some(user_agent)), None);
+        assert_eq!(detect_bot(false, &[], Some(user_agent)), None);
     }
 
     #[rstest]
@@ -257,7 +257,7 @@ mod tests {
         #[case] user_agent: Option<&str>,
         #[case] expected: Option<BotReason>,
     ) {
-        assert_eq!(bot(is_head, purposes, user_agent), expected);
+        assert_eq!(detect_bot(is_head, purposes, user_agent), expected);
     }
 
     #[test]

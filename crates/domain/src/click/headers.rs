@@ -33,7 +33,7 @@ pub fn referer_origin(referer: &str) -> Option<String> {
 }
 
 /// The user agent as it is kept.
-pub fn kept_user_agent(user_agent: &str) -> Option<String> {
+pub fn clean_user_agent(user_agent: &str) -> Option<String> {
     cleaned(user_agent, USER_AGENT_CHARS_MAX)
 }
 
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_user_agent_is_cut() {
-        let kept = kept_user_agent(&"ä".repeat(501)).unwrap();
+        let kept = clean_user_agent(&"ä".repeat(501)).unwrap();
         assert_eq!(kept.chars().count(), 500);
-        assert_eq!(kept_user_agent(" "), None);
+        assert_eq!(clean_user_agent(" "), None);
     }
 }

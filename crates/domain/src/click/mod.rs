@@ -10,18 +10,20 @@ pub mod destination;
 pub mod params;
 pub mod token;
 
+mod app_open;
 mod bot;
 pub(crate) mod encoding;
 mod headers;
 mod network;
-mod opening;
 mod query;
 
-pub use bot::{BotReason, bot};
-pub use headers::{first_language, kept_user_agent, referer_origin};
-pub use network::{NetworkBy, detect_network};
-pub use opening::opening_id;
-pub use query::{ID_CHARS_MAX, NAME_CHARS_MAX, PARAMETERS_BYTES_MAX, PARAMETERS_MAX, Parameters};
+pub use app_open::app_open_click_id;
+pub use bot::{BotReason, detect_bot};
+pub use headers::{clean_user_agent, first_language, referer_origin};
+pub use network::{NetworkSource, detect_network};
+pub use query::{
+    ClickParameters, ID_CHARS_MAX, NAME_CHARS_MAX, PARAMETERS_BYTES_MAX, PARAMETERS_MAX,
+};
 
 use crate::access::Environment;
 use crate::device::{DeviceKey, DeviceRef, Platform, Screen};
@@ -31,7 +33,7 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, ClickId, LinkId};
 use crate::vocabulary::time::Timestamp;
 use agent::Agent;
-use params::Captured;
+use params::TrackingParams;
 use std::net::IpAddr;
 
 /// Characters of a user agent that are kept.
@@ -67,7 +69,7 @@ pub struct Click {
     /// The network that its ad ran on, where that is known.
     pub network: Option<Network>,
     /// How that is known.
-    pub network_by: Option<NetworkBy>,
+    pub network_by: Option<NetworkSource>,
     /// Why it was no person, if it was none.
     pub bot: Option<BotReason>,
     /// What the browser said it runs on.
@@ -93,7 +95,7 @@ pub struct Click {
     /// The origin that a `web_funnel` link sent it to.
     pub destination_origin: Option<String>,
     /// What its URL said.
-    pub captured: Captured,
+    pub captured: TrackingParams,
     /// The environment of the SDK key that reported it. A tap on a link has none.
     pub environment: Option<Environment>,
 }
@@ -130,19 +132,19 @@ impl Click {
             user_agent: None,
             referer: None,
             destination_origin: None,
-            captured: Captured::default(),
+            captured: TrackingParams::default(),
             environment: None,
         }
     }
 
     /// The environment whose figures count it. Taps are live figures.
-    pub fn counted_in(&self) -> Environment {
+    pub fn report_environment(&self) -> Environment {
         self.environment.unwrap_or(Environment::Live)
     }
 
     /// Whether devices and events of this environment may refer to it. A tap is open to both: a test device matches it
     /// without using it up.
-    pub fn is_open_to(&self, environment: Environment) -> bool {
+    pub fn is_visible_to(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|own| own == environment)
     }
 

@@ -1,11 +1,11 @@
 //! Which network a click came from.
 
-use super::params::{Captured, NetworkClickIds};
+use super::params::{NetworkClickIds, TrackingParams};
 use crate::integration::Network;
 
 /// How a click's network is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetworkBy {
+pub enum NetworkSource {
     /// By the click id that the network put into the URL.
     ClickId,
     /// By `utm_source`.
@@ -15,7 +15,7 @@ pub enum NetworkBy {
 }
 
 crate::keywords! {
-    NetworkBy {
+    NetworkSource {
         ClickId => "click_id",
         UtmSource => "utm_source",
         Link => "link",
@@ -33,16 +33,19 @@ const SOURCES: &[(Network, &[&str])] = &[
 
 /// The network of a click: by the click id it left in the URL, then by `utm_source`, then by the link. Among
 /// several click ids the link's own network comes first, then the networks in their order.
-pub fn detect_network(captured: &Captured, link: Option<Network>) -> Option<(Network, NetworkBy)> {
+pub fn detect_network(
+    captured: &TrackingParams,
+    link: Option<Network>,
+) -> Option<(Network, NetworkSource)> {
     let by_click_id = link
         .into_iter()
         .chain(Network::ALL)
         .find(|network| captured.click_ids.has(*network));
     let source = captured.utm.source.as_deref();
     by_click_id
-        .map(|network| (network, NetworkBy::ClickId))
-        .or_else(|| by_source(source?).map(|network| (network, NetworkBy::UtmSource)))
-        .or_else(|| link.map(|network| (network, NetworkBy::Link)))
+        .map(|network| (network, NetworkSource::ClickId))
+        .or_else(|| by_source(source?).map(|network| (network, NetworkSource::UtmSource)))
+        .or_else(|| link.map(|network| (network, NetworkSource::Link)))
 }
 
 fn by_source(source: &str) -> Option<Network> {
@@ -68,7 +71,7 @@ mod tests {
     use super::*;
     use crate::click::params::capture;
     use crate::link::Campaign;
-    use NetworkBy::{ClickId, Link, UtmSource};
+    use NetworkSource::{ClickId, Link, UtmSource};
     use rstest::rstest;
 
     const A: Option<Network> = Some(Network::A);
@@ -108,7 +111,7 @@ mod tests {
         #[case] query: &str,
         #[case] link: Option<Network>,
         #[case] expected: Option<Network>,
-        #[case] by: NetworkBy,
+        #[case] by: NetworkSource,
     ) {
         let captured = capture(query, &Campaign::default()).captured;
         let expected = expected.map(|network| (network, by));
@@ -126,8 +129,8 @@ mod tests {
 
     #[test]
     fn every_way_survives_its_text() {
-        for by in NetworkBy::ALL {
-            assert_eq!(NetworkBy::parse(by.as_str()), Some(*by));
+        for by in NetworkSource::ALL {
+            assert_eq!(NetworkSource::parse(by.as_str()), Some(*by));
         }
     }
 }

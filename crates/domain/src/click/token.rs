@@ -5,7 +5,7 @@
 //! every other id, which survives any number of URL encodings unchanged. A wrong tag is refused without a
 //! look-up, and a click of another app is recognised without one.
 
-use crate::keyring::{Keyring, same};
+use crate::keyring::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, ClickId, decode, encode};
 use hmac::{Hmac, KeyInit, Mac};
@@ -52,7 +52,7 @@ impl ClickTokens {
     }
 
     /// The click id as it travels.
-    pub fn text(&self, app: AppId, click: ClickId) -> String {
+    pub fn sign(&self, app: AppId, click: ClickId) -> String {
         let app_check = app_check(app);
         let mut bytes = [0; TOKEN_BYTES];
         let (id, rest) = bytes.split_at_mut(ID_BYTES);
@@ -64,11 +64,11 @@ impl ClickTokens {
     }
 
     /// Reads a click id; nothing when its tag is wrong.
-    pub fn read(&self, text: &str) -> Option<AuthenticClick> {
+    pub fn verify(&self, text: &str) -> Option<AuthenticClick> {
         let bytes: [u8; TOKEN_BYTES] = decode(ClickId::PREFIX, text).ok()?;
         let (id, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
         let (app_check, tag) = rest.split_first_chunk::<APP_CHECK_BYTES>()?;
-        same(&self.tag(id, *app_check), tag).then(|| AuthenticClick {
+        constant_time_eq(&self.tag(id, *app_check), tag).then(|| AuthenticClick {
             click: ClickId::from_bytes(*id),
             app_check: *app_check,
         })
@@ -88,7 +88,7 @@ impl ClickTokens {
 impl AuthenticClick {
     /// Whether it is a click of this app. One foreign app in sixteen million passes for it: the stored
     /// click, looked up within the app, has the last word.
-    pub fn is_of(&self, app: AppId) -> bool {
+    pub fn belongs_to(&self, app: AppId) -> bool {
         self.app_check == app_check(app)
     }
 }
@@ -113,17 +113,17 @@ mod tests {
 
     #[test]
     fn a_token_is_read_back_and_knows_its_app() {
-        let text = tokens().text(APP, CLICK);
+        let text = tokens().sign(APP, CLICK);
         assert_eq!(text.len(), 54);
-        let read = tokens().read(&text).unwrap();
+        let read = tokens().verify(&text).unwrap();
         assert_eq!(read.click, CLICK);
-        assert!(read.is_of(APP));
-        assert!(!read.is_of(AppId::from_bytes([4; 16])));
+        assert!(read.belongs_to(APP));
+        assert!(!read.belongs_to(AppId::from_bytes([4; 16])));
     }
 
     #[test]
     fn a_token_has_the_same_form_for_ever() {
-        let text = tokens().text(APP, CLICK);
+        let text = tokens().sign(APP, CLICK);
         assert_eq!(
             text,
             "clk_030c1g60r30c1g60r30c1g60r354nfv34zghh9c074ps0hgy06"
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn every_character_counts() {
-        let text = tokens().text(APP, CLICK);
+        let text = tokens().sign(APP, CLICK);
         for position in 0..text.len() {
             for other in "0123456789abcdefghjkmnpqrstvwxyzA_".chars() {
                 let mut letters: Vec<char> = text.chars().collect();
@@ -141,7 +141,7 @@ mod tests {
                 }
                 letters[position] = other;
                 let forged: String = letters.into_iter().collect();
-                assert_eq!(tokens().read(&forged), None, "{forged}");
+                assert_eq!(tokens().verify(&forged), None, "{forged}");
             }
         }
     }
@@ -150,12 +150,12 @@ mod tests {
     #[case::empty("")]
     #[case::prefix_alone("clk_")]
     #[case::id_without_a_tag(&CLICK.to_string())]
-    #[case::upper_case(&tokens().text(APP, CLICK).to_uppercase())]
-    #[case::white_space(&format!(" {}", tokens().text(APP, CLICK)))]
-    #[case::one_character_more(&format!("{}0", tokens().text(APP, CLICK)))]
-    #[case::of_another_instance(&ClickTokens::new(&Keyring::new([9; 32])).text(APP, CLICK))]
+    #[case::upper_case(&tokens().sign(APP, CLICK).to_uppercase())]
+    #[case::white_space(&format!(" {}", tokens().sign(APP, CLICK)))]
+    #[case::one_character_more(&format!("{}0", tokens().sign(APP, CLICK)))]
+    #[case::of_another_instance(&ClickTokens::new(&Keyring::new([9; 32])).sign(APP, CLICK))]
     fn anything_else_is_refused(#[case] text: &str) {
-        assert_eq!(tokens().read(text), None);
+        assert_eq!(tokens().verify(text), None);
     }
 
     #[test]
@@ -166,14 +166,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_number_of_encodings_changes_nothing(id: [u8; 16], app: [u8; 16]) {
-            let text = tokens().text(AppId::from_bytes(app), ClickId::from_bytes(id));
+            let text = tokens().sign(AppId::from_bytes(app), ClickId::from_bytes(id));
             prop_assert!(text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
-            prop_assert_eq!(tokens().read(&text).map(|read| read.click), Some(ClickId::from_bytes(id)));
+            prop_assert_eq!(tokens().verify(&text).map(|read| read.click), Some(ClickId::from_bytes(id)));
         }
 
         #[test]
         fn nothing_panics(text in ".*") {
-            prop_assert_eq!(tokens().read(&text), None);
+            prop_assert_eq!(tokens().verify(&text), None);
         }
     }
 }

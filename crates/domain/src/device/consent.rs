@@ -44,7 +44,10 @@ impl Consent {
     }
 
     /// Returns the advertising id that may be kept: none after tracking was denied, even if the SDK still sends one.
-    pub fn permitted(self, advertising_id: Option<AdvertisingId>) -> Option<AdvertisingId> {
+    pub fn permitted_advertising_id(
+        self,
+        advertising_id: Option<AdvertisingId>,
+    ) -> Option<AdvertisingId> {
         advertising_id.filter(|_| self.tracking != Some(Tracking::Denied))
     }
 }
@@ -86,7 +89,7 @@ mod tests {
         };
         let id = AdvertisingId::parse("6f9619ff-8b86-4011-b42d-00c04fc964ff");
         assert!(id.is_some());
-        assert_eq!(consent.permitted(id).is_some(), permitted);
-        assert_eq!(consent.permitted(None), None);
+        assert_eq!(consent.permitted_advertising_id(id).is_some(), permitted);
+        assert_eq!(consent.permitted_advertising_id(None), None);
     }
 }

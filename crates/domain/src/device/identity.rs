@@ -3,7 +3,7 @@
 use crate::device::Platform;
 use crate::device::consent::{Consent, Tracking};
 use crate::vocabulary::fault::{FaultCode, Problem};
-use crate::vocabulary::text::foreign_id;
+use crate::vocabulary::text::check_external_id;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
@@ -70,7 +70,7 @@ impl DeviceKey {
 
     /// Reads a device id of a website, where a paid order is not refused because of it. See [`Self::is_placeholder`].
     pub fn parse_any(text: &str) -> Result<Self, Problem> {
-        let text = foreign_id(text)?;
+        let text = check_external_id(text)?;
         let id = if is_uuid(text) {
             text.to_ascii_lowercase()
         } else {
@@ -136,7 +136,7 @@ pub struct UserKey(String);
 impl UserKey {
     /// Reads a user id.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        foreign_id(text).map(|text| Self(text.to_owned()))
+        check_external_id(text).map(|text| Self(text.to_owned()))
     }
 
     /// An id that was accepted once.
@@ -190,7 +190,7 @@ impl AdvertisingId {
 
 /// Hashes of a person's address and number: lower-case hex SHA-256, made on the device.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Matching {
+pub struct ContactHashes {
     /// Of the e-mail address.
     pub email: Option<String>,
     /// Of the e-mail address without dots and suffix where it is Google's.
@@ -201,9 +201,9 @@ pub struct Matching {
     pub phone_e164: Option<String>,
 }
 
-impl Matching {
+impl ContactHashes {
     /// Reads one hash. Clear text is refused: it has no business here.
-    pub fn hash(text: &str) -> Result<String, Problem> {
+    pub fn parse_hash(text: &str) -> Result<String, Problem> {
         if text.len() == HASH_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(text.to_ascii_lowercase());
         }
@@ -248,7 +248,7 @@ macro_rules! hidden {
     )*};
 }
 
-hidden! { DeviceKey UserKey AdvertisingId Matching }
+hidden! { DeviceKey UserKey AdvertisingId ContactHashes }
 
 #[cfg(test)]
 mod tests {
@@ -256,10 +256,10 @@ mod tests {
     use rstest::rstest;
     use std::collections::HashSet;
 
-    fn matching(texts: [&str; 4]) -> Matching {
+    fn matching(texts: [&str; 4]) -> ContactHashes {
         let [email, email_google, phone, phone_e164] =
             texts.map(|text| (!text.is_empty()).then(|| text.to_owned()));
-        Matching {
+        ContactHashes {
             email,
             email_google,
             phone,
@@ -379,17 +379,20 @@ mod tests {
 
     #[test]
     fn clear_text_is_not_taken_for_a_hash() {
-        assert!(Matching::hash("foo@bar.com").is_err());
-        assert!(Matching::hash("15551234567").is_err());
+        assert!(ContactHashes::parse_hash("foo@bar.com").is_err());
+        assert!(ContactHashes::parse_hash("15551234567").is_err());
         let upper = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
-        assert_eq!(Matching::hash(upper), Ok(upper.to_ascii_lowercase()));
+        assert_eq!(
+            ContactHashes::parse_hash(upper),
+            Ok(upper.to_ascii_lowercase())
+        );
     }
 
     #[test]
     fn a_person_does_not_print() {
-        let matching = Matching {
+        let matching = ContactHashes {
             email: Some("secret".to_owned()),
-            ..Matching::default()
+            ..ContactHashes::default()
         };
         assert_eq!(format!("{matching:?}"), "Matching(…)");
         assert_eq!(

@@ -6,7 +6,7 @@ mod consent;
 mod identity;
 
 pub use consent::{Consent, Tracking};
-pub use identity::{AdvertisingId, DeviceKey, Matching, UserKey};
+pub use identity::{AdvertisingId, ContactHashes, DeviceKey, UserKey};
 
 use crate::access::Environment;
 use crate::vocabulary::id::AppId;
@@ -144,7 +144,7 @@ pub struct Identity {
     /// The app's own id of the person.
     pub user: Option<UserKey>,
     /// Hashes of the person's address and number, made on the device.
-    pub matching: Matching,
+    pub contact_hashes: ContactHashes,
 }
 
 impl Identity {
@@ -153,7 +153,7 @@ impl Identity {
     pub fn updated(self, later: Self) -> Self {
         Self {
             user: later.user.or(self.user),
-            matching: self.matching.updated(later.matching),
+            contact_hashes: self.contact_hashes.updated(later.contact_hashes),
         }
     }
 

@@ -9,13 +9,13 @@
 mod subscription;
 mod traces;
 
-pub use subscription::goes_on_erased;
-pub use traces::{ErasedChain, Trace, billed, clicks_to_erase, people_of};
+pub use subscription::continues_erased_subscription;
+pub use traces::{ErasedChain, Trace, billing_event_ids, clicks_to_erase, people_of};
 
-use crate::attribution::{Decision, Method};
+use crate::attribution::{Decision, MatchMethod};
 use crate::click::Click;
 use crate::device::{AdvertisingId, Consent, Device, DeviceKey, UserKey};
-use crate::event::{Event, Website};
+use crate::event::{Event, WebEventDetails};
 use crate::install::Attribution;
 use crate::retention;
 use crate::vocabulary::id::ClickId;
@@ -55,25 +55,25 @@ pub struct Erasure {
 impl Erasure {
     /// What remains of the device.
     #[must_use]
-    pub fn device(&self, device: Device) -> Device {
+    pub fn erase_device(&self, device: Device) -> Device {
         Device {
             key: self.pseudonym.clone(),
             consent: Consent::default(),
-            ..retention::device(device)
+            ..retention::redact_device(device)
         }
     }
 
     /// What remains of the decision about its install: what it is credited to, and why in a sentence.
     #[must_use]
-    pub fn attribution(&self, attribution: Attribution) -> Attribution {
-        retention::attribution(attribution)
+    pub fn erase_attribution(&self, attribution: Attribution) -> Attribution {
+        retention::redact_attribution(attribution)
     }
 
     /// What remains of an event that is the device's, or is nobody's else and bears one of the people's ids.
     #[must_use]
-    pub fn event(&self, event: Event) -> Event {
+    pub fn erase_event(&self, event: Event) -> Event {
         let website = event.website.map(|website| {
-            Box::new(Website {
+            Box::new(WebEventDetails {
                 source_url: String::new(),
                 parent: website.parent,
                 email_sha256: None,
@@ -90,17 +90,17 @@ impl Erasure {
 
     /// What remains of a click that was the person's.
     #[must_use]
-    pub fn click(&self, click: Click) -> Click {
-        retention::click(click)
+    pub fn erase_click(&self, click: Click) -> Click {
+        retention::redact_click(click)
     }
 }
 
 /// The clicks that a decision proves to be the person's: the winner, and what was shown or found by an id. One that was
 /// only like enough to be looked at is somebody else's.
-fn clicks_of(decision: &Decision) -> BTreeSet<ClickId> {
+fn clicks_of_person(decision: &Decision) -> BTreeSet<ClickId> {
     let considered = decision.candidates.iter();
     considered
-        .filter(|one| one.method != Method::Probabilistic)
+        .filter(|one| one.method != MatchMethod::Probabilistic)
         .filter_map(|one| one.click)
         .chain(decision.click)
         .collect()

@@ -2,7 +2,7 @@
 
 use super::{Erasure, is_pseudonym};
 use crate::billing::join::Join;
-use crate::billing::{Meaning, Notification, Subscriber};
+use crate::billing::{Notification, NotificationMeaning, Subscriber};
 use crate::device::{DeviceKey, UserKey};
 use crate::vocabulary::time::Timestamp;
 
@@ -10,37 +10,37 @@ impl Erasure {
     /// What remains of a notification: everything but who it is about. One that is another device's loses the erased ids
     /// alone.
     #[must_use]
-    pub fn notification(&self, mut one: Notification) -> Notification {
+    pub fn erase_notification(&self, mut one: Notification) -> Notification {
         let is_others = |device: &DeviceKey| *device != self.device;
-        let stays = one.standing.device.as_ref().is_some_and(is_others);
-        let who = &mut one.said.subscriber;
-        if stays || !self.concerns(who, one.standing.device.as_ref()) {
+        let stays = one.settled.device.as_ref().is_some_and(is_others);
+        let who = &mut one.content.subscriber;
+        if stays || !self.concerns(who, one.settled.device.as_ref()) {
             who.device.take_if(|device| *device == self.device);
             who.people.retain(|person| !self.people.contains(person));
             who.advertising.retain(|id| !self.advertising.contains(id));
         } else {
             // One that no device was found for keeps the name as a mark: its provider goes on naming the person.
-            let waits = one.standing.device.is_none();
+            let waits = one.settled.device.is_none();
             *who = Subscriber {
                 device: waits.then(|| self.pseudonym.clone()),
                 ..Subscriber::default()
             };
         }
-        if let Meaning::Transfer { from, to } = &mut one.said.meaning {
+        if let NotificationMeaning::Transfer { from, to } = &mut one.content.meaning {
             let is_known = |person: &UserKey| !self.people.contains(person);
             from.retain(is_known);
             to.retain(is_known);
         }
         one.join = one.join.map(|join| Join {
-            device: self.renamed(join.device),
+            device: self.pseudonymised(join.device),
             ..join
         });
         if !stays {
-            one.standing.user = None;
+            one.settled.user = None;
         }
-        let user = &mut one.standing.user;
+        let user = &mut one.settled.user;
         user.take_if(|user| self.people.contains(user));
-        one.standing.device = one.standing.device.map(|device| self.renamed(device));
+        one.settled.device = one.settled.device.map(|device| self.pseudonymised(device));
         one
     }
 
@@ -54,7 +54,7 @@ impl Erasure {
                 .any(|one| self.advertising.contains(one))
     }
 
-    fn renamed(&self, device: DeviceKey) -> DeviceKey {
+    fn pseudonymised(&self, device: DeviceKey) -> DeviceKey {
         if device == self.device {
             self.pseudonym.clone()
         } else {
@@ -67,7 +67,7 @@ impl Erasure {
 ///
 /// Nobody knows the erased id any more. A device that is named is therefore believed only if another part of the
 /// subscription stands on it already; where none is named, the neighbour in time tells.
-pub fn goes_on_erased(
+pub fn continues_erased_subscription(
     subscription: &[Notification],
     named: Option<&DeviceKey>,
     at: Timestamp,
@@ -75,9 +75,9 @@ pub fn goes_on_erased(
     let mut standing: Vec<(Timestamp, &DeviceKey)> = subscription
         .iter()
         .filter_map(|one| {
-            let mark = one.said.subscriber.device.as_ref();
+            let mark = one.content.subscriber.device.as_ref();
             let mark = mark.filter(|device| is_pseudonym(device));
-            Some((one.happened_at, one.standing.device.as_ref().or(mark)?))
+            Some((one.happened_at, one.settled.device.as_ref().or(mark)?))
         })
         .collect();
     if !standing.iter().any(|(_, device)| is_pseudonym(device)) {

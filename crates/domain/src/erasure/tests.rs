@@ -4,17 +4,17 @@ use super::*;
 use crate::access::Environment;
 use crate::attribution::evidence::ReferrerTimes;
 use crate::attribution::{
-    Considered, CreditedNetwork, EvidenceSummary, MatchState, MatchType, SettingsSummary,
+    ConsideredCandidate, CreditedNetwork, EvidenceSummary, MatchState, MatchType, SettingsSummary,
 };
 use crate::billing::join::{Join, JoinRule};
 use crate::billing::samples::{at, device, notification, person};
-use crate::billing::{Meaning, Notification};
+use crate::billing::{Notification, NotificationMeaning};
 use crate::click::StoredClick;
-use crate::click::params::Captured;
+use crate::click::params::TrackingParams;
 use crate::device::{DeviceRef, Platform, Tracking, Traits};
 use crate::event::EventSource;
 use crate::forwarding::plan::samples::{click, event, worth};
-use crate::install::Known;
+use crate::install::DeviceState;
 use crate::integration::Network;
 use crate::link::Campaign;
 use crate::vocabulary::digest::Digest;
@@ -54,7 +54,7 @@ fn a_pseudonym_is_made_of_chance_alone() {
 #[test]
 fn a_device_keeps_what_figures_are_made_of() {
     let text = || Some("text".to_owned());
-    let remains = erasure().device(Device {
+    let remains = erasure().erase_device(Device {
         key: device("d"),
         traits: Traits {
             platform: Platform::Android,
@@ -90,8 +90,8 @@ fn a_device_keeps_what_figures_are_made_of() {
     );
 }
 
-fn considered(number: u8, method: Method) -> Considered {
-    Considered {
+fn considered(number: u8, method: MatchMethod) -> ConsideredCandidate {
+    ConsideredCandidate {
         click: Some(ClickId::from_bytes([number; 16])),
         link: None,
         network: None,
@@ -100,7 +100,7 @@ fn considered(number: u8, method: Method) -> Considered {
         method,
         score: None,
         signals: None,
-        rejected: None,
+        rejection: None,
     }
 }
 
@@ -126,9 +126,9 @@ fn decision() -> Decision {
         reason: "The click id was delivered.".to_owned(),
         flags: BTreeSet::new(),
         candidates: vec![
-            considered(1, Method::ClickId),
-            considered(2, Method::AdvertisingId),
-            considered(3, Method::Probabilistic),
+            considered(1, MatchMethod::ClickId),
+            considered(2, MatchMethod::AdvertisingId),
+            considered(3, MatchMethod::Probabilistic),
         ],
         evidence: EvidenceSummary::default(),
         times: ReferrerTimes {
@@ -146,7 +146,7 @@ fn decision() -> Decision {
 #[test]
 fn a_decision_keeps_its_credit() {
     let before = Attribution::first(AttributionId::from_bytes([1; 16]), decision(), at(1));
-    let remains = erasure().attribution(before.clone());
+    let remains = erasure().erase_attribution(before.clone());
     assert_eq!(remains.credit(), before.credit());
     assert_eq!(remains.decision.reason, before.decision.reason);
     assert!(!format!("{remains:?}").contains("text"));
@@ -157,7 +157,7 @@ fn a_decision_keeps_its_credit() {
 #[test]
 fn clicks_that_were_only_looked_at_are_somebody_elses() {
     let own = [1, 2].map(|number| ClickId::from_bytes([number; 16]));
-    assert_eq!(clicks_of(&decision()), BTreeSet::from(own));
+    assert_eq!(clicks_of_person(&decision()), BTreeSet::from(own));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn an_event_keeps_what_counts_and_what_tells_it_from_its_copies() {
     let mut expected = before.clone();
     before.user = Some(person("p"));
     before.params = Some(r#"{"name":"text"}"#.to_owned());
-    let website = |source_url: &str, email: Option<&str>| Website {
+    let website = |source_url: &str, email: Option<&str>| WebEventDetails {
         source_url: source_url.to_owned(),
         parent: Some("e0".to_owned()),
         email_sha256: email.map(str::to_owned),
@@ -176,10 +176,14 @@ fn an_event_keeps_what_counts_and_what_tells_it_from_its_copies() {
     before.website = Some(Box::new(website("https://text", Some("text"))));
     expected.device = Some(pseudonym([1; 16]));
     expected.website = Some(Box::new(website("", None)));
-    assert_eq!(erasure().event(before.clone()), expected);
+    assert_eq!(erasure().erase_event(before.clone()), expected);
     before.device = None;
     expected.device = None;
-    assert_eq!(erasure().event(before), expected, "it never had a device");
+    assert_eq!(
+        erasure().erase_event(before),
+        expected,
+        "it never had a device"
+    );
 }
 
 #[test]
@@ -188,7 +192,7 @@ fn a_click_keeps_what_figures_are_made_of() {
     let mut expected = click();
     expected.country = Some("DE".to_owned());
     expected.user_agent = None;
-    expected.captured = Captured::default();
+    expected.captured = TrackingParams::default();
     expected.captured.campaign.id = Some("spring".to_owned());
     let mut before = expected.clone();
     before.agent.model = text();
@@ -205,49 +209,52 @@ fn a_click_keeps_what_figures_are_made_of() {
     before.captured.utm.content = text();
     before.captured.keyword = text();
     before.captured.query_params = BTreeMap::from([("ref".to_owned(), "text".to_owned())]);
-    assert_eq!(erasure().click(before), expected);
+    assert_eq!(erasure().erase_click(before), expected);
 }
 
 /// A notification that stands on a device, named by the app, and is about a person.
 fn standing(second: i64, name: &str, people: &[&str]) -> Notification {
-    let mut one = notification(second, Meaning::TrialStart);
-    one.said.subscriber.device = Some(device(name));
-    one.said.subscriber.people = people.iter().map(|name| person(name)).collect();
+    let mut one = notification(second, NotificationMeaning::TrialStart);
+    one.content.subscriber.device = Some(device(name));
+    one.content.subscriber.people = people.iter().map(|name| person(name)).collect();
     one.join = Some(Join {
         device: device(name),
         rule: JoinRule::Named,
         since: at(second),
     });
-    one.standing.device = Some(device(name));
+    one.settled.device = Some(device(name));
     one
 }
 
 #[test]
 fn a_subscription_stays_with_the_pseudonym() {
-    let remains = erasure().notification(standing(1, "d", &["p", "shared"]));
+    let remains = erasure().erase_notification(standing(1, "d", &["p", "shared"]));
     let mut expected = standing(1, NOBODY, &[]);
-    expected.said.subscriber.device = None;
+    expected.content.subscriber.device = None;
     assert_eq!(remains, expected);
 }
 
 #[test]
 fn another_device_loses_the_erased_ids_alone() {
-    let remains = erasure().notification(standing(1, "other", &["p", "shared"]));
+    let remains = erasure().erase_notification(standing(1, "other", &["p", "shared"]));
     assert_eq!(remains, standing(1, "other", &["shared"]));
     let unconcerned = standing(1, "other", &["shared"]);
-    assert_eq!(erasure().notification(unconcerned.clone()), unconcerned);
+    assert_eq!(
+        erasure().erase_notification(unconcerned.clone()),
+        unconcerned
+    );
 }
 
 #[test]
 fn one_that_waits_for_the_person_waits_no_longer() {
-    let mut waiting = notification(1, Meaning::TrialStart);
+    let mut waiting = notification(1, NotificationMeaning::TrialStart);
     let mut expected = waiting.clone();
-    waiting.said.subscriber.people = vec![person("p"), person("alias")];
-    expected.said.subscriber.device = Some(pseudonym([1; 16]));
-    let remains = erasure().notification(waiting);
+    waiting.content.subscriber.people = vec![person("p"), person("alias")];
+    expected.content.subscriber.device = Some(pseudonym([1; 16]));
+    let remains = erasure().erase_notification(waiting);
     assert_eq!(remains, expected);
     assert_eq!(remains.people().count(), 0);
-    let later = |named| goes_on_erased(std::slice::from_ref(&remains), named, at(5));
+    let later = |named| continues_erased_subscription(std::slice::from_ref(&remains), named, at(5));
     assert!(
         later(None) && later(Some(&device("d"))),
         "what comes later is nobody's"
@@ -257,12 +264,12 @@ fn one_that_waits_for_the_person_waits_no_longer() {
 #[test]
 fn a_transfer_forgets_the_person() {
     let people = |names: &[&str]| names.iter().map(|name| person(name)).collect();
-    let meaning = |from: &[&str], to: &[&str]| Meaning::Transfer {
+    let meaning = |from: &[&str], to: &[&str]| NotificationMeaning::Transfer {
         from: people(from),
         to: people(to),
     };
-    let remains = erasure().notification(notification(1, meaning(&["p"], &["p", "q"])));
-    assert_eq!(remains.said.meaning, meaning(&[], &["q"]));
+    let remains = erasure().erase_notification(notification(1, meaning(&["p"], &["p", "q"])));
+    assert_eq!(remains.content.meaning, meaning(&[], &["q"]));
 }
 
 #[rstest]
@@ -285,14 +292,17 @@ fn what_comes_later(
         .map(|(second, name)| standing(*second, name, &[]))
         .collect();
     let named = named.map(device);
-    assert_eq!(goes_on_erased(&known, named.as_ref(), at(5)), expected);
+    assert_eq!(
+        continues_erased_subscription(&known, named.as_ref(), at(5)),
+        expected
+    );
 }
 
 fn trace(source: EventSource, given_id: &str, user: Option<&str>, click: Option<u8>) -> Trace {
     Trace {
         event: EventId::from_bytes([1; 16]),
         source,
-        given_id: given_id.to_owned(),
+        external_id: given_id.to_owned(),
         user: user.map(person),
         click: click.map(|number| ClickId::from_bytes([number; 16])),
     }
@@ -300,7 +310,7 @@ fn trace(source: EventSource, given_id: &str, user: Option<&str>, click: Option<
 
 #[test]
 fn people_are_those_of_the_device_its_links_and_its_events() {
-    let mut known = Known::default();
+    let mut known = DeviceState::default();
     known.identity.user = Some(person("own"));
     let traces = [
         trace(EventSource::Sdk, "e1", Some("sent"), None),
@@ -319,15 +329,15 @@ fn only_billing_events_lead_to_subscriptions() {
         trace(EventSource::Sdk, "e1", None, None),
         trace(EventSource::Billing, "e2", None, None),
     ];
-    assert_eq!(billed(&traces), BTreeSet::from(["e2"]));
+    assert_eq!(billing_event_ids(&traces), BTreeSet::from(["e2"]));
 }
 
 #[test]
 fn clicks_are_those_of_events_and_of_the_decision() {
     let attribution = Attribution::first(AttributionId::from_bytes([1; 16]), decision(), at(1));
-    let known = Known {
+    let known = DeviceState {
         attribution: Some(attribution),
-        ..Known::default()
+        ..DeviceState::default()
     };
     let traces = [trace(EventSource::Web, "e1", None, Some(7))];
     let ids = |numbers: &[u8]| {
@@ -337,7 +347,7 @@ fn clicks_are_those_of_events_and_of_the_decision() {
             .collect()
     };
     assert_eq!(clicks_to_erase(&known, &traces), ids(&[1, 2, 7]));
-    assert_eq!(clicks_to_erase(&Known::default(), &traces), ids(&[7]));
+    assert_eq!(clicks_to_erase(&DeviceState::default(), &traces), ids(&[7]));
 }
 
 #[rstest]
@@ -364,24 +374,27 @@ fn a_click_of_another_device_stays(
     };
     let expected = |taken_by: &[Option<&str>]| -> Vec<StoredClick> {
         let remains = |taken_by: Option<&str>| StoredClick {
-            click: retention::click(click()),
+            click: retention::redact_click(click()),
             taken_by: taken_by.map(device),
         };
         taken_by.iter().copied().map(remains).collect()
     };
-    assert_eq!(erasure().clicks(of, vec![stored()]), expected(erased));
-    assert_eq!(retention::clicks(of, vec![stored()]), expected(forgotten));
+    assert_eq!(erasure().erase_clicks(of, vec![stored()]), expected(erased));
+    assert_eq!(
+        retention::redact_clicks(of, vec![stored()]),
+        expected(forgotten)
+    );
 }
 
 #[test]
 fn a_subscription_is_found_by_the_keys_that_remain() {
     let mut billed = standing(1, "d", &["p", "shared"]);
-    billed.said.transaction = Some("t1".to_owned());
+    billed.content.transaction = Some("t1".to_owned());
     let of_other = standing(2, "other", &["p", "shared"]);
-    let remaining = erasure().chain(vec![billed.clone(), of_other.clone()]);
+    let remaining = erasure().erase_chain(vec![billed.clone(), of_other.clone()]);
     let notifications = vec![
-        erasure().notification(billed),
-        erasure().notification(of_other),
+        erasure().erase_notification(billed),
+        erasure().erase_notification(of_other),
     ];
     assert_eq!(remaining.notifications, notifications);
     let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
@@ -394,6 +407,9 @@ fn a_subscription_is_found_by_the_keys_that_remain() {
 
 #[test]
 fn subscriptions_are_looked_for_by_every_erased_id() {
-    assert_eq!(erasure().keys(), ["person:p", "advertising:a", "device:d"]);
+    assert_eq!(
+        erasure().subscription_keys(),
+        ["person:p", "advertising:a", "device:d"]
+    );
     assert_eq!(erasure().ids(), ["p", "d"]);
 }

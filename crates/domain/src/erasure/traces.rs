@@ -1,11 +1,11 @@
 //! What leads from a device to the data that is erased with it.
 
-use super::{Erasure, clicks_of};
+use super::{Erasure, clicks_of_person};
 use crate::billing::{Notification, advertising_key, device_key, person_key};
 use crate::click::StoredClick;
 use crate::device::{DeviceKey, DeviceRef, UserKey};
 use crate::event::EventSource;
-use crate::install::Known;
+use crate::install::DeviceState;
 use crate::vocabulary::id::{ClickId, EventId};
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub struct Trace {
     /// Who sent it.
     pub source: EventSource,
     /// The id that its sender gave.
-    pub given_id: String,
+    pub external_id: String,
     /// The person that it names.
     pub user: Option<UserKey>,
     /// The click that it is credited to.
@@ -25,24 +25,28 @@ pub struct Trace {
 }
 
 /// Returns the ids of people that a device used: its own, those linked to it, and those of its events.
-pub fn people_of(known: &Known, linked: BTreeSet<UserKey>, traces: &[Trace]) -> BTreeSet<UserKey> {
+pub fn people_of(
+    known: &DeviceState,
+    linked: BTreeSet<UserKey>,
+    traces: &[Trace],
+) -> BTreeSet<UserKey> {
     let of_events = traces.iter().filter_map(|trace| trace.user.clone());
     let own = known.identity.user.clone();
     linked.into_iter().chain(own).chain(of_events).collect()
 }
 
 /// Returns the providers' ids of the billing events among some.
-pub fn billed(traces: &[Trace]) -> BTreeSet<&str> {
+pub fn billing_event_ids(traces: &[Trace]) -> BTreeSet<&str> {
     let billed = traces
         .iter()
         .filter(|trace| trace.source == EventSource::Billing);
-    billed.map(|trace| trace.given_id.as_str()).collect()
+    billed.map(|trace| trace.external_id.as_str()).collect()
 }
 
 /// Returns the clicks that are a device's: those of its events, and those that its decision names.
-pub fn clicks_to_erase(known: &Known, traces: &[Trace]) -> BTreeSet<ClickId> {
+pub fn clicks_to_erase(known: &DeviceState, traces: &[Trace]) -> BTreeSet<ClickId> {
     let decided = known.attribution.as_ref();
-    let decided = decided.map(|attribution| clicks_of(&attribution.decision));
+    let decided = decided.map(|attribution| clicks_of_person(&attribution.decision));
     let of_events = traces.iter().filter_map(|trace| trace.click);
     of_events.chain(decided.into_iter().flatten()).collect()
 }
@@ -63,7 +67,7 @@ impl Erasure {
     pub fn of(
         device: DeviceKey,
         pseudonym: DeviceKey,
-        known: &Known,
+        known: &DeviceState,
         people: BTreeSet<UserKey>,
     ) -> Self {
         let device_known = known.device.as_ref();
@@ -77,7 +81,7 @@ impl Erasure {
     }
 
     /// Returns the keys of the subscriptions that may say whose they are.
-    pub fn keys(&self) -> Vec<String> {
+    pub fn subscription_keys(&self) -> Vec<String> {
         let people = self.people.iter().map(person_key);
         let advertising = self.advertising.iter().map(advertising_key);
         let device = [device_key(&self.device)];
@@ -92,11 +96,11 @@ impl Erasure {
     }
 
     /// Returns what remains of a subscription with these notifications.
-    pub fn chain(&self, notifications: Vec<Notification>) -> ErasedChain {
+    pub fn erase_chain(&self, notifications: Vec<Notification>) -> ErasedChain {
         let before: BTreeSet<String> = notifications.iter().flat_map(Notification::keys).collect();
         let notifications: Vec<Notification> = notifications
             .into_iter()
-            .map(|one| self.notification(one))
+            .map(|one| self.erase_notification(one))
             .collect();
         let after = notifications.iter().flat_map(Notification::keys).collect();
         ErasedChain {
@@ -110,11 +114,15 @@ impl Erasure {
     }
 
     /// Returns what remains of clicks. One that another device took is left alone: it is that device's.
-    pub fn clicks(&self, device: DeviceRef<'_>, clicks: Vec<StoredClick>) -> Vec<StoredClick> {
+    pub fn erase_clicks(
+        &self,
+        device: DeviceRef<'_>,
+        clicks: Vec<StoredClick>,
+    ) -> Vec<StoredClick> {
         let is_own = |one: &StoredClick| one.taken_by.is_none() || one.is_taken_by(device);
         let own = clicks.into_iter().filter(is_own);
         own.map(|one| StoredClick {
-            click: self.click(one.click),
+            click: self.erase_click(one.click),
             taken_by: one.taken_by.map(|_| self.pseudonym.clone()),
         })
         .collect()

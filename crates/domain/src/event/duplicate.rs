@@ -7,9 +7,9 @@
 
 use super::name::money_kind;
 use super::{Event, EventSource};
-use crate::forwarding::plan::withheld;
+use crate::forwarding::plan::skips_for_all_networks;
 use crate::integration::Integration;
-use crate::ledger::{MoneyPolicy, Uncounted};
+use crate::ledger::{MoneyPolicy, UncountedReason};
 use crate::vocabulary::id::EventId;
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub fn is_same_kind(one: &str, other: &str) -> bool {
 }
 
 /// Returns whether a verified event reports the same as an SDK event of the same id.
-pub fn is_twin(reported: &Event, verified: &Event) -> bool {
+pub fn reports_same_event(reported: &Event, verified: &Event) -> bool {
     reported.source == EventSource::Sdk
         && verified.source != EventSource::Sdk
         && is_same_kind(&reported.name, &verified.name)
@@ -47,7 +47,9 @@ pub fn is_twin(reported: &Event, verified: &Event) -> bool {
 
 /// Makes a new SDK event a duplicate of the first verified event of its id that reports the same.
 pub fn mark_duplicate(event: &mut Event, verified: &[Event]) {
-    let twin = verified.iter().find(|verified| is_twin(event, verified));
+    let twin = verified
+        .iter()
+        .find(|verified| reports_same_event(event, verified));
     if let Some(verified) = twin {
         uncount(event, verified.id);
         event.dedup_root = Some(verified.root());
@@ -58,20 +60,20 @@ fn uncount(event: &mut Event, verified: EventId) {
     event.duplicate_of = Some(verified);
     event.first_payment = false;
     if let Some(revenue) = &mut event.revenue {
-        revenue.uncounted = Some(Uncounted::DuplicateOfVerified);
+        revenue.uncounted = Some(UncountedReason::DuplicateOfVerified);
     }
 }
 
 /// An event that becomes another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replacement {
+pub struct EventReplacement {
     /// The event as it is stored.
     pub before: Event,
     /// The event as it is to be stored.
     pub after: Event,
 }
 
-impl Replacement {
+impl EventReplacement {
     /// Returns whether the event does not count any more.
     pub const fn is_demotion(&self) -> bool {
         self.after.duplicate_of.is_some()
@@ -84,8 +86,8 @@ impl Replacement {
 }
 
 /// Gives a verified event the root of the SDK event that reported the same earlier. A root is given once.
-pub fn join_root(verified: &mut Event, reported: &Event) {
-    if verified.dedup_root.is_none() && is_twin(reported, verified) {
+pub fn adopt_dedup_root(verified: &mut Event, reported: &Event) {
+    if verified.dedup_root.is_none() && reports_same_event(reported, verified) {
         let id = verified.id;
         verified.dedup_root = Some(reported.root()).filter(|root| *root != id);
     }
@@ -97,11 +99,11 @@ pub fn demote(
     verified: &mut Event,
     reported: Event,
     integrations: &[Integration],
-) -> Option<Replacement> {
-    if !is_twin(&reported, verified) {
+) -> Option<EventReplacement> {
+    if !reports_same_event(&reported, verified) {
         return None;
     }
-    join_root(verified, &reported);
+    adopt_dedup_root(verified, &reported);
     if reported.duplicate_of.is_some() {
         // Another verified source reported it before.
         return None;
@@ -109,16 +111,16 @@ pub fn demote(
     Some(demoted(reported, verified.id, integrations))
 }
 
-fn demoted(before: Event, verified: EventId, integrations: &[Integration]) -> Replacement {
+fn demoted(before: Event, verified: EventId, integrations: &[Integration]) -> EventReplacement {
     let mut after = before.clone();
     uncount(&mut after, verified);
-    after.skipped = withheld(&after, integrations);
-    Replacement { before, after }
+    after.skipped = skips_for_all_networks(&after, integrations);
+    EventReplacement { before, after }
 }
 
 /// What the app says about the events of its SDK.
 #[derive(Debug, Clone, Copy)]
-pub struct SdkTerms<'a> {
+pub struct SdkEventRules<'a> {
     /// What it says about their money.
     pub policy: MoneyPolicy,
     /// The custom events that it counts as income.
@@ -130,8 +132,14 @@ pub struct SdkTerms<'a> {
 /// Decides about a stored SDK event, given all verified events of its id as they are stored now. Billing settles its
 /// events again, so one that an SDK event duplicates may turn up, become another kind, or go. An SDK event is a duplicate
 /// while there is a verified event of its kind. Once there is none it counts by the app's present terms. Its root stays.
-pub fn settle(event: Event, verified: &[Event], terms: SdkTerms<'_>) -> Option<Replacement> {
-    let twins = verified.iter().filter(|verified| is_twin(&event, verified));
+pub fn settle_duplicate(
+    event: Event,
+    verified: &[Event],
+    terms: SdkEventRules<'_>,
+) -> Option<EventReplacement> {
+    let twins = verified
+        .iter()
+        .filter(|verified| reports_same_event(&event, verified));
     let twins: BTreeSet<EventId> = twins.map(|verified| verified.id).collect();
     let named = event.duplicate_of.filter(|named| twins.contains(named));
     let duplicate_of = named.or_else(|| twins.first().copied());
@@ -145,9 +153,9 @@ pub fn settle(event: Event, verified: &[Event], terms: SdkTerms<'_>) -> Option<R
     after.duplicate_of = None;
     let kind = money_kind(event.source, &event.name, terms.revenue_events);
     let revenue = after.revenue.take();
-    after.revenue = revenue.map(|revenue| revenue.judged_again(terms.policy, kind));
+    after.revenue = revenue.map(|revenue| revenue.reassessed(terms.policy, kind));
     let before = event;
-    Some(Replacement { before, after })
+    Some(EventReplacement { before, after })
 }
 
 #[cfg(test)]
@@ -199,7 +207,7 @@ mod tests {
                 assert!(Figures::of_event(&event).is_zero());
                 assert_eq!(event.dedup_root, None, "what was sent keeps its id");
                 let reason = event.revenue.and_then(|revenue| revenue.uncounted);
-                assert_eq!(reason, Some(Uncounted::DuplicateOfVerified));
+                assert_eq!(reason, Some(UncountedReason::DuplicateOfVerified));
             }
         }
     }
@@ -229,10 +237,10 @@ mod tests {
         let mut sdk = of(EventSource::Sdk, "purchase", 2);
         let mut billing = of(EventSource::Billing, "purchase", 1);
         mark_duplicate(&mut sdk, std::slice::from_ref(&billing));
-        join_root(&mut billing, &sdk);
+        adopt_dedup_root(&mut billing, &sdk);
         assert_eq!(billing.dedup_root, None);
         billing.dedup_root = Some(EventId::from_bytes([9; 16]));
-        join_root(&mut billing, &of(EventSource::Sdk, "purchase", 2));
+        adopt_dedup_root(&mut billing, &of(EventSource::Sdk, "purchase", 2));
         assert_eq!(billing.dedup_root, Some(EventId::from_bytes([9; 16])));
     }
 
@@ -262,22 +270,22 @@ mod tests {
             .collect();
         for policy in [
             MoneyPolicy::Count,
-            MoneyPolicy::Ignore(Uncounted::BillingSource),
+            MoneyPolicy::Ignore(UncountedReason::BillingSource),
         ] {
-            let terms = SdkTerms {
+            let terms = SdkEventRules {
                 policy,
                 revenue_events: &[],
                 integrations: &[],
             };
-            let settled = settle(event.clone(), &stored, terms);
+            let settled = settle_duplicate(event.clone(), &stored, terms);
             assert_eq!(settled.is_some(), before != expected);
-            let Some(Replacement { after, .. }) = settled else {
+            let Some(EventReplacement { after, .. }) = settled else {
                 continue;
             };
             assert_eq!(after.duplicate_of, expected.map(id));
             let reason = after.revenue.and_then(|revenue| revenue.uncounted);
             let expected = match (expected, policy) {
-                (Some(_), _) => Some(Uncounted::DuplicateOfVerified),
+                (Some(_), _) => Some(UncountedReason::DuplicateOfVerified),
                 (None, MoneyPolicy::Ignore(reason)) => Some(reason),
                 (None, MoneyPolicy::Count) => None,
             };

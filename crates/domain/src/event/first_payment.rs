@@ -1,13 +1,13 @@
 //! A device's first payment: its earliest payment that counts, by its own time.
 
 use super::Event;
-use super::duplicate::Replacement;
+use super::duplicate::EventReplacement;
 
 /// How the flag of a device's first payment moves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FirstPayment {
     /// Events whose flag changes.
-    pub moved: Vec<Replacement>,
+    pub moved: Vec<EventReplacement>,
     /// The first payment; nothing when the device has none.
     pub first: Option<Event>,
 }
@@ -23,7 +23,7 @@ pub fn settle_first_payment(flagged: Vec<Event>, earliest: Option<Event>) -> Fir
     let moved = loses.chain(gains).map(|before| {
         let mut after = before.clone();
         after.first_payment = !before.first_payment;
-        Replacement { before, after }
+        EventReplacement { before, after }
     });
     FirstPayment {
         moved: moved.collect(),

@@ -1,16 +1,18 @@
 //! A store in memory: writes changes, checks what they expect, and gathers facts. With it a batch can be compared with
 //! its items one after the other.
 
-use super::duplicate::Replacement;
-use super::sdk::{self, Acceptance, SdkChanges, SdkFacts, SdkRequest, wanted_click};
+use super::duplicate::EventReplacement;
+use super::sdk::{self, Acceptance, SdkChanges, SdkFacts, SdkRequest, planning_click};
 use super::web::samples::{CLICK, web_click};
-use super::web::{self, Before, Posted, Refunds, Reservation, StoredClick, WebChanges, WebFacts};
+use super::web::{
+    self, ExistingEvent, RefundTotals, Reservation, StoredWebClick, WebChanges, WebEvent, WebFacts,
+};
 use super::{Event, EventSource};
 use crate::access::Environment;
 use crate::device::DeviceKey;
-use crate::forwarding::plan::Planned;
+use crate::forwarding::plan::PlannedDelivery;
 use crate::forwarding::plan::samples::{APP, active, click};
-use crate::install::Known;
+use crate::install::DeviceState;
 use crate::integration::{Integration, Network};
 use crate::refusal::Refusal;
 use crate::report::{Figures, Increments};
@@ -26,11 +28,11 @@ pub(super) struct Memory {
     /// Ids of web events. One without a fingerprint is reserved.
     pub(super) web_keys: BTreeMap<String, (EventId, Option<Digest>)>,
     pub(super) sdk_keys: BTreeSet<String>,
-    pub(super) devices: BTreeMap<DeviceKey, Known>,
-    pub(super) refunds: BTreeMap<String, Refunds>,
+    pub(super) devices: BTreeMap<DeviceKey, DeviceState>,
+    pub(super) refunds: BTreeMap<String, RefundTotals>,
     pub(super) first_payments: BTreeMap<DeviceKey, EventId>,
     pub(super) kept: BTreeSet<ClickId>,
-    pub(super) planned: Vec<(EventId, Planned)>,
+    pub(super) planned: Vec<(EventId, PlannedDelivery)>,
     pub(super) increments: Increments,
 }
 
@@ -72,7 +74,7 @@ impl Memory {
             self.first_payments.insert(device, event.id);
         }
         let key = (event.id, None);
-        self.web_keys.insert(event.given_id.clone(), key);
+        self.web_keys.insert(event.external_id.clone(), key);
         self.increments.add_event(&event);
         self.events.insert(event.id, event);
     }
@@ -86,13 +88,13 @@ impl Memory {
             let device = request.sender();
             let mut known = self.devices.get(device.key).cloned().unwrap_or_default();
             known.first_payment = self.first_payments.get(device.key).copied();
-            if let Some(wanted) = wanted_click(&known, &integrations()) {
+            if let Some(wanted) = planning_click(&known, &integrations()) {
                 facts.clicks.insert((APP, wanted), click());
             }
             facts.devices.insert(device, known);
             for key in request.keys() {
-                if self.sdk_keys.insert(key.given_id.to_owned()) {
-                    let id = (key.app, key.environment, key.given_id);
+                if self.sdk_keys.insert(key.external_id.to_owned()) {
+                    let id = (key.app, key.environment, key.external_id);
                     facts.new_ids.insert(id);
                 }
             }
@@ -140,35 +142,40 @@ impl Memory {
         }
     }
 
-    fn web_facts<'a>(&self, posts: &'a [Posted]) -> WebFacts<'a> {
+    fn web_facts<'a>(&self, posts: &'a [WebEvent]) -> WebFacts<'a> {
         let mut facts = WebFacts {
             integrations: BTreeMap::from([(APP, integrations())]),
             ..WebFacts::default()
         };
-        let stored = StoredClick {
-            found: Arc::new(web_click()),
-            kept: self.kept.contains(&CLICK),
+        let stored = StoredWebClick {
+            click: Arc::new(web_click()),
+            is_referenced: self.kept.contains(&CLICK),
         };
         facts.clicks.insert((APP, CLICK), stored);
-        let parents = posts.iter().filter_map(Posted::parent_key);
-        for key in posts.iter().map(Posted::key).chain(parents) {
+        let parents = posts.iter().filter_map(WebEvent::parent_key);
+        for key in posts.iter().map(WebEvent::key).chain(parents) {
             let Some((id, fingerprint)) = self.web_keys.get(key.1) else {
                 continue;
             };
             let event = self.events.get(id).cloned().map(Box::new);
             if let Some(fingerprint) = *fingerprint {
-                facts.events.insert(key, Before { fingerprint, event });
+                facts
+                    .events
+                    .insert(key, ExistingEvent { fingerprint, event });
             } else {
                 let reported = event.filter(|event| event.source == EventSource::Sdk);
                 let by = *id;
-                let reservation = Reservation { by, reported };
+                let reservation = Reservation {
+                    event_id: by,
+                    sdk_event: reported,
+                };
                 facts.reservations.insert(key, reservation);
             }
             if let Some(refunds) = self.refunds.get(key.1) {
                 facts.refunds.insert(key, *refunds);
             }
         }
-        for device in posts.iter().map(Posted::visitor) {
+        for device in posts.iter().map(WebEvent::device_ref) {
             if let Some(first) = self.first_payments.get(device.key) {
                 facts.first_payments.insert(device, *first);
             }
@@ -177,13 +184,13 @@ impl Memory {
     }
 
     /// Decides a batch of posts, and writes it.
-    pub(super) fn post(&mut self, posts: &[Posted]) -> Vec<Result<bool, Refusal>> {
+    pub(super) fn post(&mut self, posts: &[WebEvent]) -> Vec<Result<bool, Refusal>> {
         let facts = self.web_facts(posts);
         let decisions = web::decide(posts, &facts);
         self.write_web(&decisions.changes);
         let answers = decisions.answers.into_iter();
         answers
-            .map(|answer| answer.map(|accepted| accepted.duplicate))
+            .map(|answer| answer.map(|accepted| accepted.is_duplicate))
             .collect()
     }
 
@@ -195,7 +202,7 @@ impl Memory {
         for recorded in &changes.recorded {
             let event = &recorded.event;
             let key = (event.id, Some(recorded.fingerprint));
-            let before = self.web_keys.insert(event.given_id.clone(), key);
+            let before = self.web_keys.insert(event.external_id.clone(), key);
             let expected = recorded.reserved_by.map(|by| (by, None));
             assert_eq!(before, expected, "the id is as it was read");
             self.events.insert(event.id, event.clone());
@@ -210,8 +217,8 @@ impl Memory {
         }
         for (device, payer) in &changes.payers {
             let first = self.first_payments.get(device.key).copied();
-            assert_eq!(first, payer.before, "as it was read");
-            if let Some(claimed) = payer.claims {
+            assert_eq!(first, payer.stored_first_payment, "as it was read");
+            if let Some(claimed) = payer.new_first_payment {
                 assert_eq!(first, None, "a first payment is claimed once");
                 self.first_payments.insert(device.key.clone(), claimed);
             }
@@ -223,7 +230,7 @@ impl Memory {
         }
     }
 
-    fn demote(&mut self, demotion: &Replacement) {
+    fn demote(&mut self, demotion: &EventReplacement) {
         let (before, after) = (&demotion.before, &demotion.after);
         let replaced = self.events.insert(after.id, after.clone());
         assert_eq!(replaced.as_ref(), Some(before), "as it was read");

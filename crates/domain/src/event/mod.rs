@@ -11,7 +11,7 @@ pub mod web;
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::device::{DeviceKey, Platform, UserKey};
-use crate::forwarding::Skip;
+use crate::forwarding::SkipReason;
 use crate::integration::Network;
 use crate::ledger::Revenue;
 use crate::link::Campaign;
@@ -22,7 +22,7 @@ use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
 /// How far ahead of its arrival an event's time may be. Clocks differ; later ones are clamped.
-pub const AHEAD_MAX: Duration = Duration::from_mins(10);
+pub const FUTURE_SKEW_MAX: Duration = Duration::from_mins(10);
 /// Bytes of an event's parameters, as JSON.
 pub const PARAMS_BYTES_MAX: usize = 16 * 1_024;
 
@@ -47,7 +47,7 @@ crate::keywords! {
 
 /// The source whose events are credited to the click that they name themselves. Whatever is decided about the
 /// device that they happened on, they stay where they are.
-pub const CREDITED_TO_ITS_OWN_CLICK: EventSource = EventSource::Web;
+pub const SELF_CREDITED_SOURCE: EventSource = EventSource::Web;
 
 /// What an event is credited to: the attribution of its device at the time, as far as events need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct Credit {
 
 /// What only website events have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Website {
+pub struct WebEventDetails {
     /// The page.
     pub source_url: String,
     /// The sender's id of the payment that it belongs to.
@@ -84,7 +84,7 @@ pub struct Event {
     /// Our id. Its time is the event's own, so that the log is read in the order of ids.
     pub id: EventId,
     /// The id that its sender gave. Unique per app, environment and source.
-    pub given_id: String,
+    pub external_id: String,
     /// Of which app.
     pub app: AppId,
     /// Live or test.
@@ -116,27 +116,27 @@ pub struct Event {
     /// Whether it is the device's first counted payment.
     pub first_payment: bool,
     /// Whether the service recorded it itself: the one `install` of a device.
-    pub own: bool,
+    pub is_service_install: bool,
     /// The verified event that reports the same. Such an event does not count and is not forwarded.
     pub duplicate_of: Option<EventId>,
     /// The earlier event that reports the same. Deduplication ids are derived from its id.
     pub dedup_root: Option<EventId>,
     /// The networks that do not hear of it, and why.
-    pub skipped: Vec<(Network, Skip)>,
+    pub skipped: Vec<(Network, SkipReason)>,
     /// Where on a website it happened. Boxed: most events are of apps.
-    pub website: Option<Box<Website>>,
+    pub website: Option<Box<WebEventDetails>>,
 }
 
 impl Event {
     /// Applies today's rule of income to the amount of a stored SDK event. Returns whether that changed it.
-    pub fn rejudge(&mut self, revenue_events: &[String]) -> bool {
+    pub fn reassess_revenue(&mut self, revenue_events: &[String]) -> bool {
         let Some(revenue) = self.revenue.take() else {
             return false;
         };
         let before = revenue.uncounted;
         let after = match self.source {
             EventSource::Sdk => {
-                revenue.rejudged(name::money_kind(self.source, &self.name, revenue_events))
+                revenue.reclassified(name::money_kind(self.source, &self.name, revenue_events))
             }
             EventSource::Billing | EventSource::Web => revenue,
         };
@@ -148,7 +148,7 @@ impl Event {
 
     /// Whether it is the install of its device. An `install` that a client sent is an event like any other.
     pub fn is_install(&self) -> bool {
-        self.own && self.name == name::INSTALL
+        self.is_service_install && self.name == name::INSTALL
     }
 
     /// Whether it is a payment that counts. A device's earliest one by id, so by its own time, is its first payment.
@@ -168,7 +168,7 @@ impl Event {
     }
 
     /// Whether it is a payment that is earlier than what was the device's first one so far. The flag has to move then.
-    pub fn displaces(&self, first: Option<EventId>) -> bool {
+    pub fn displaces_first_payment(&self, first: Option<EventId>) -> bool {
         self.payer().is_some() && first.is_some_and(|first| self.id < first)
     }
 
@@ -178,7 +178,7 @@ impl Event {
     }
 
     /// When networks are told that it happened. Stores charge ahead of a period; nobody hears of the future.
-    pub fn told_at(&self) -> Timestamp {
+    pub fn conversion_time(&self) -> Timestamp {
         match self.source {
             EventSource::Billing => self.occurred_at.min(self.received_at),
             EventSource::Sdk | EventSource::Web => self.occurred_at,
@@ -199,7 +199,7 @@ pub struct EventKey<'a> {
     /// Whose id it is.
     pub source: EventSource,
     /// The id.
-    pub given_id: &'a str,
+    pub external_id: &'a str,
     /// Our id of the event.
     pub event: EventId,
     /// Fingerprint of the payload, for senders who must not use an id for two payloads.
@@ -213,7 +213,7 @@ impl<'a> EventKey<'a> {
             app: event.app,
             environment: event.environment,
             source: event.source,
-            given_id: &event.given_id,
+            external_id: &event.external_id,
             event: event.id,
             fingerprint,
         }
@@ -226,7 +226,7 @@ pub struct EventFilter {
     /// Of this name.
     pub name: Option<String>,
     /// Of this id, given by the sender.
-    pub given_id: Option<String>,
+    pub external_id: Option<String>,
     /// Of this device.
     pub device: Option<DeviceKey>,
     /// Of this person, in the app's own words.
@@ -250,7 +250,7 @@ impl EventFilter {
     /// Whether an index leads to every event that fits. Otherwise a page looks through at most
     /// [`EVENTS_SCANNED_MAX`].
     pub const fn is_indexed(&self) -> bool {
-        self.given_id.is_some()
+        self.external_id.is_some()
             || (self.source.is_none() && self.network.is_none() && self.link.is_none())
     }
 }

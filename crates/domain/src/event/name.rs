@@ -4,7 +4,7 @@ use super::EventSource;
 use crate::integration::REPORTING_ONLY;
 use crate::ledger::MoneyKind;
 use crate::vocabulary::fault::{FaultCode, Problem};
-use crate::vocabulary::text::event_name;
+use crate::vocabulary::text::parse_event_name;
 
 /// The names of the specification, and those that the ledger adds.
 pub const STANDARD_NAMES: &[&str] = &[
@@ -50,7 +50,7 @@ pub fn money_kind(source: EventSource, name: &str, revenue_events: &[String]) ->
 
 /// Reads a name of an app's `revenueEvents`. Rejects names whose amounts the service already knows to be no income.
 pub fn revenue_event(text: &str) -> Result<String, Problem> {
-    let name = event_name(text)?;
+    let name = parse_event_name(text)?;
     let lower = name.to_ascii_lowercase();
     let known = [STANDARD_NAMES, PREDICTED, REPORTING_ONLY].concat();
     if known.contains(&lower.as_str()) && !matches!(lower.as_str(), "purchase" | "subscribe") {

@@ -1,6 +1,6 @@
 //! What a unit of every currency is worth in one of them, for devices that convert by themselves.
 
-use crate::exchange::convert::Price;
+use crate::exchange::convert::DollarPrice;
 use crate::exchange::rate::NANOS_PER_UNIT;
 use crate::exchange::{ImportedRates, RateValue};
 use crate::vocabulary::currency::Currency;
@@ -17,7 +17,7 @@ pub fn cross_rates(
     day: Day,
     imported: &ImportedRates,
 ) -> Vec<(Currency, RateValue)> {
-    let price = |currency| Price::of(currency, day, imported)?.times(FRACTIONS_PER_DOLLAR);
+    let price = |currency| DollarPrice::of(currency, day, imported)?.convert(FRACTIONS_PER_DOLLAR);
     let Some(one) = price(into).filter(|price| *price > 0) else {
         return Vec::new();
     };
@@ -38,7 +38,7 @@ mod tests {
     use crate::exchange::{Rate, RateBase};
 
     fn currency(code: &str) -> Currency {
-        Currency::stored(code).unwrap()
+        Currency::from_stored(code).unwrap()
     }
 
     /// Rates that are imported for the day, each with units per base.
@@ -46,7 +46,7 @@ mod tests {
         let day = Day::parse("2030-01-02").unwrap();
         let mut known = ImportedRates::default();
         for wanted in Currency::all() {
-            while let Some(question) = known.next_question(wanted, day) {
+            while let Some(question) = known.next_query(wanted, day) {
                 let found = imported
                     .iter()
                     .find(|(code, _, _)| *code == question.currency.as_str());
@@ -57,7 +57,7 @@ mod tests {
                     units: RateValue::parse(units).unwrap(),
                     source: "file".to_owned(),
                 });
-                known.answer(question, rate);
+                known.record_result(question, rate);
             }
         }
         cross_rates(currency(into), day, &known)

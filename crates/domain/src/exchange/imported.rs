@@ -19,7 +19,7 @@
 //! There are at most three questions, and none for US dollars. About a currency that the euro has replaced
 //! nothing is asked but what a euro was worth on the event's day.
 
-use crate::exchange::{Rate, RateBase, adopted, snapshot};
+use crate::exchange::{Rate, RateBase, legacy_currencies, snapshot};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 
@@ -28,15 +28,15 @@ pub(super) const EUR: &str = RateBase::Eur.as_str();
 
 /// The currencies whose rates tell what a euro is worth in dollars: dollars per euro or, from a source that
 /// counts against the dollar, euros per dollar.
-pub fn euro_in_dollars() -> impl Iterator<Item = Currency> {
-    [Some(Currency::USD), Currency::stored(EUR)]
+pub fn euro_rate_currencies() -> impl Iterator<Item = Currency> {
+    [Some(Currency::USD), Currency::from_stored(EUR)]
         .into_iter()
         .flatten()
 }
 
 /// What a store is asked for: the latest imported rate of the currency at or before the day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Question {
+pub struct RateQuery {
     /// Of which currency.
     pub currency: Currency,
     /// At or before which day.
@@ -45,24 +45,24 @@ pub struct Question {
 
 /// What a store answered.
 #[derive(Debug, Clone, Default)]
-pub struct ImportedRates(Vec<(Question, Option<Rate>)>);
+pub struct ImportedRates(Vec<(RateQuery, Option<Rate>)>);
 
 impl ImportedRates {
     /// What else must be known to convert an amount of the currency on the day; `None` when all is.
-    pub fn next_question(&self, currency: Currency, day: Day) -> Option<Question> {
+    pub fn next_query(&self, currency: Currency, day: Day) -> Option<RateQuery> {
         let mut questions = Vec::new();
         let mut against_euro = None;
-        if currency.as_str() == EUR || adopted::fixed_units(currency, day).is_some() {
+        if currency.as_str() == EUR || legacy_currencies::fixed_units(currency, day).is_some() {
             against_euro = Some(day);
         } else if currency != Currency::USD {
-            questions.push(Question { currency, day });
+            questions.push(RateQuery { currency, day });
             against_euro = self
                 .latest(currency, day)
                 .filter(|rate| rate.base == RateBase::Eur)
                 .map(|rate| rate.day);
         }
         if let Some(day) = against_euro {
-            questions.extend(euro_in_dollars().map(|currency| Question { currency, day }));
+            questions.extend(euro_rate_currencies().map(|currency| RateQuery { currency, day }));
         }
         questions
             .into_iter()
@@ -70,20 +70,20 @@ impl ImportedRates {
     }
 
     /// Notes what the store has: a rate, or none.
-    pub fn answer(&mut self, question: Question, rate: Option<Rate>) {
+    pub fn record_result(&mut self, question: RateQuery, rate: Option<Rate>) {
         self.0.push((question, rate));
     }
 
     /// Asks for everything that is needed to convert amounts of these currencies on these days.
     pub fn gather<E>(
         wanted: impl IntoIterator<Item = (Currency, Day)>,
-        mut store: impl FnMut(Question) -> Result<Option<Rate>, E>,
+        mut store: impl FnMut(RateQuery) -> Result<Option<Rate>, E>,
     ) -> Result<Self, E> {
         let mut rates = Self::default();
         for (currency, day) in wanted {
-            while let Some(question) = rates.next_question(currency, day) {
+            while let Some(question) = rates.next_query(currency, day) {
                 let rate = store(question)?;
-                rates.answer(question, rate);
+                rates.record_result(question, rate);
             }
         }
         Ok(rates)
@@ -92,7 +92,7 @@ impl ImportedRates {
     /// The latest rate of the currency at or before the day, be it imported or of the snapshot. What the
     /// snapshot has for the same day gives way.
     pub(super) fn latest(&self, currency: Currency, day: Day) -> Option<Rate> {
-        let asked = Question { currency, day };
+        let asked = RateQuery { currency, day };
         let imported = self
             .0
             .iter()
@@ -121,7 +121,7 @@ mod tests {
 
     fn rate(currency: &str, base: RateBase, day: &str) -> Rate {
         Rate {
-            currency: Currency::stored(currency).unwrap(),
+            currency: Currency::from_stored(currency).unwrap(),
             day: Day::parse(day).unwrap(),
             base,
             units: RateValue::ONE,
@@ -131,9 +131,9 @@ mod tests {
 
     /// Which questions are asked about an amount on 2024-03-20, when the store has this.
     fn asked(currency: &str, stored: Option<Rate>) -> Vec<String> {
-        let currency = Currency::stored(currency).unwrap();
+        let currency = Currency::from_stored(currency).unwrap();
         let mut asked = Vec::new();
-        let store = |question: Question| {
+        let store = |question: RateQuery| {
             asked.push(format!("{} {}", question.currency.as_str(), question.day));
             let fits = |rate: &Rate| rate.currency == question.currency && rate.day <= question.day;
             Ok::<_, ()>(stored.clone().filter(fits))
@@ -182,7 +182,7 @@ mod tests {
     fn a_failing_store_is_not_asked_again() {
         let mut times = 0;
         let found = ImportedRates::gather(
-            [(Currency::stored(EUR).unwrap(), Day::from_days(0))],
+            [(Currency::from_stored(EUR).unwrap(), Day::from_days(0))],
             |_| {
                 times += 1;
                 Err("unavailable")

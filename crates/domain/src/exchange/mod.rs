@@ -12,23 +12,23 @@
 //! question, and hands the facts to [`exchange`]. It keeps one rate per currency and day; the later import
 //! replaces the earlier.
 
-mod adopted;
 mod convert;
 mod cross;
 mod imported;
+mod legacy_currencies;
 mod rate;
-mod second;
+mod second_source;
 mod snapshot;
 
-pub use adopted::FIXED_SOURCE;
-pub use convert::{EXCHANGED_RATE_DECIMALS, Exchanged, IDENTITY_SOURCE, exchange};
+pub use convert::{ConvertedAmount, EXCHANGED_RATE_DECIMALS, IDENTITY_SOURCE, exchange};
 pub use cross::cross_rates;
+pub use legacy_currencies::FIXED_SOURCE;
 
-pub use imported::{ImportedRates, Question, euro_in_dollars};
+pub use imported::{ImportedRates, RateQuery, euro_rate_currencies};
 pub use rate::{RATE_DECIMALS_MAX, RATE_UNITS_MAX, Rate, RateBase, RateValue};
-pub use second::{
-    JUMP_FACTOR_MAX, JUMP_FACTOR_PER_DAY, Review, SECOND_SOURCE, latest_second_day, review,
-    review_question, second_currencies,
+pub use second_source::{
+    JUMP_FACTOR_MAX, JUMP_FACTOR_PER_DAY, RateReview, SECOND_SOURCE, latest_second_day, review,
+    review_query, second_source_currencies,
 };
 pub use snapshot::{SECOND_SNAPSHOT_DAY, SECOND_SNAPSHOT_SOURCE, SNAPSHOT_DAY, SNAPSHOT_SOURCE};
 

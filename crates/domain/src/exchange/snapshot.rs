@@ -90,7 +90,7 @@ pub(super) fn is_published_by_bank(currency: Currency) -> bool {
 fn read(text: &str) -> Option<Figures> {
     let mut lines = text.lines();
     let header = lines.next()?.strip_prefix("day,")?.split(',');
-    let currencies: Vec<Currency> = header.map(Currency::stored).collect::<Option<_>>()?;
+    let currencies: Vec<Currency> = header.map(Currency::from_stored).collect::<Option<_>>()?;
     let mut figures = Figures::new();
     for line in lines {
         let (day, cells) = line.split_once(',')?;
@@ -203,7 +203,7 @@ mod tests {
         #[case] expected: Option<(&str, &str)>,
     ) {
         let found = latest(
-            Currency::stored(currency).unwrap(),
+            Currency::from_stored(currency).unwrap(),
             Day::parse(day).unwrap(),
         );
         let found = found.map(|rate| (rate.day.to_string(), rate.units.to_string()));

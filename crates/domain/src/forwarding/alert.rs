@@ -44,7 +44,7 @@ pub struct Alert {
 }
 
 /// Whether the failures of an hour just became many. It is said once an hour, when the number is passed.
-pub const fn fails_in_bulk(before: u64, now: u64) -> bool {
+pub const fn crosses_failure_threshold(before: u64, now: u64) -> bool {
     before < BULK_FAILURES && now >= BULK_FAILURES
 }
 
@@ -59,6 +59,6 @@ mod tests {
     #[case::in_one_leap(0, 500, true)]
     #[case::told_before(100, 101, false)]
     fn many_failures_are_told_once(#[case] before: u64, #[case] now: u64, #[case] told: bool) {
-        assert_eq!(fails_in_bulk(before, now), told);
+        assert_eq!(crosses_failure_threshold(before, now), told);
     }
 }

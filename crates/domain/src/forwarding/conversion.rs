@@ -2,10 +2,10 @@
 
 use super::delivery::PendingDelivery;
 use crate::click::Click;
-use crate::device::{Consent, Device, DeviceKey, Matching, Tracking, UserKey};
+use crate::device::{Consent, ContactHashes, Device, DeviceKey, Tracking, UserKey};
 use crate::event::{Event, EventSource};
-use crate::install::Known;
-use crate::ledger::{COUNTABLE_USD_MAX, Uncounted};
+use crate::install::DeviceState;
+use crate::ledger::{COUNTABLE_USD_MAX, UncountedReason};
 use crate::vocabulary::digest::{Digest, hex};
 use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::money::Amount;
@@ -37,7 +37,7 @@ pub struct Conversion {
     /// The device, where it was configured.
     pub device: Option<Device>,
     /// Hashes of the person's address and number.
-    pub matching: Matching,
+    pub matching: ContactHashes,
     /// The app's id of the person: the event's own, or for events of an app the one that the device was identified
     /// with.
     pub user: Option<UserKey>,
@@ -74,7 +74,7 @@ impl Sharing {
 
 /// Whether an event is a payment whose amount may not be forwarded. The SDK need not name an amount: its payment is
 /// forwarded without one. `network_a` requires the amount of whatever is called `Purchase` there.
-pub fn lacks_money(event: &Event, network_event: &str) -> bool {
+pub fn lacks_forwardable_amount(event: &Event, network_event: &str) -> bool {
     let is_payment = event.name == PURCHASE
         || network_event == "Purchase"
         || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
@@ -88,7 +88,9 @@ pub fn forwardable_usd(event: &Event) -> Option<Amount> {
     let revenue = event.revenue.as_ref()?;
     let told = matches!(
         revenue.uncounted,
-        None | Some(Uncounted::Zero | Uncounted::Predicted | Uncounted::NotIncome)
+        None | Some(
+            UncountedReason::Zero | UncountedReason::Predicted | UncountedReason::NotIncome
+        )
     );
     revenue
         .usd
@@ -102,7 +104,7 @@ impl Conversion {
         pending: &PendingDelivery,
         event: Event,
         click: Option<Click>,
-        known: Known,
+        known: DeviceState,
     ) -> Self {
         let is_web = event.source == EventSource::Web;
         let mut conversion = Self {
@@ -113,7 +115,7 @@ impl Conversion {
             click,
             network_click_id: None,
             device: known.device,
-            matching: Matching::default(),
+            matching: ContactHashes::default(),
             user: event.user.clone(),
             event,
         };
@@ -125,7 +127,7 @@ impl Conversion {
         } else {
             let decision = known.attribution.map(|attribution| attribution.decision);
             conversion.network_click_id = decision.and_then(|decision| decision.network_click_id);
-            conversion.matching = known.identity.matching;
+            conversion.matching = known.identity.contact_hashes;
             conversion.user = conversion.user.or(known.identity.user);
         }
         conversion
@@ -141,7 +143,7 @@ impl Conversion {
     }
 
     /// Whether somebody said yes to the networks hearing of it. Not asked is no yes.
-    pub fn is_granted(&self) -> bool {
+    pub fn has_explicit_consent(&self) -> bool {
         let by_device = self
             .device
             .as_ref()
@@ -235,7 +237,7 @@ impl Conversion {
 mod tests {
     use super::*;
     use crate::device::{Platform, Traits};
-    use crate::event::Website;
+    use crate::event::WebEventDetails;
     use crate::forwarding::plan::samples::event;
     use crate::forwarding::samples::pending;
     use rstest::rstest;
@@ -291,14 +293,14 @@ mod tests {
     ) {
         let mut event = event("purchase");
         event.source = source;
-        event.website = Some(Box::new(Website {
+        event.website = Some(Box::new(WebEventDetails {
             source_url: "https://shop.example/".to_owned(),
             parent: None,
             email_sha256: Some("page".to_owned()),
         }));
-        let mut known = Known::default();
+        let mut known = DeviceState::default();
         known.identity.user = UserKey::parse("person").ok();
-        known.identity.matching.email = Some("app".to_owned());
+        known.identity.contact_hashes.email = Some("app".to_owned());
         let conversion = Conversion::new(&pending(1), event, None, known);
         assert_eq!(conversion.page_url.as_deref(), page_url);
         assert_eq!(conversion.matching.email.as_deref(), email);
@@ -319,7 +321,7 @@ mod tests {
             click: None,
             network_click_id: None,
             device: None,
-            matching: Matching::default(),
+            matching: ContactHashes::default(),
             user: None,
         }
     }

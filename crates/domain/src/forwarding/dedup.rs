@@ -13,7 +13,7 @@ const OWN_ID_CHARS_MAX: usize = 64;
 /// own id on, so that a pixel on the page can use the same; ids that look like an address, or are long, stay derived.
 /// So does the id of an event that another source reported earlier: the network may know it by that one's id.
 pub fn dedup_id(event: &Event, network: Network, network_event: &str, own: bool) -> String {
-    let given = &event.given_id;
+    let given = &event.external_id;
     let can_be_own = event.dedup_root.is_none()
         && event.source == EventSource::Web
         && !given.contains('@')
@@ -88,7 +88,7 @@ mod tests {
     ) {
         let mut event = event("purchase");
         event.source = source;
-        given.clone_into(&mut event.given_id);
+        given.clone_into(&mut event.external_id);
         let id = dedup_id(&event, Network::A, "Purchase", own);
         assert_eq!(id == given, handed_on);
     }

@@ -1,6 +1,6 @@
 //! A delivery: one event's way to one network.
 
-use super::course::INTERRUPTED;
+use super::lifecycle::INTERRUPTED;
 use super::queue::QueueState;
 use crate::integration::Network;
 use crate::vocabulary::digest::Digest;
@@ -14,7 +14,7 @@ pub const ANSWER_CHARS_MAX: usize = 512;
 
 /// What one attempt came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptVerdict {
     /// The network has it.
     Delivered,
     /// Certainly not taken; it may be later.
@@ -28,7 +28,7 @@ pub enum Verdict {
 }
 
 crate::keywords! {
-    Verdict {
+    AttemptVerdict {
         Delivered => "delivered",
         Retry => "retry",
         Terminal => "terminal_event",
@@ -84,7 +84,7 @@ impl DeliveryStatus {
 
 /// One attempt, as it is kept: no secret, no personal data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct DeliveryAttempt {
     /// When the request left.
     pub at: Timestamp,
     /// The status of the answer, if there was one.
@@ -92,7 +92,7 @@ pub struct Attempt {
     /// How long it took.
     pub duration_ms: u32,
     /// What it came to for this delivery.
-    pub verdict: Verdict,
+    pub verdict: AttemptVerdict,
     /// The network's own words, cut and cleaned of secrets.
     pub answer: Option<String>,
     /// The network's code, where it refused the request without naming an event.
@@ -127,7 +127,7 @@ pub struct Delivery {
     /// How many attempts there were.
     pub attempts_made: u32,
     /// The attempts that are kept, in order.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<DeliveryAttempt>,
 }
 
 /// A delivery that is to be made.
@@ -146,7 +146,7 @@ pub struct PendingDelivery {
     /// Attempts so far.
     pub attempts_made: u32,
     /// Those that are kept.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<DeliveryAttempt>,
     /// Time of the first attempt whose outcome is unknown.
     pub ambiguous_since: Option<Timestamp>,
     /// When an earlier lease took it and ended without an outcome.
@@ -163,15 +163,15 @@ impl PendingDelivery {
             self.ambiguous_since = self.ambiguous_since.or(Some(at));
         }
         self.attempts_made = self.attempts_made.saturating_add(1);
-        let attempt = Attempt {
+        let attempt = DeliveryAttempt {
             at,
             status: None,
             duration_ms: 0,
-            verdict: Verdict::Unknown,
+            verdict: AttemptVerdict::Unknown,
             answer: Some(INTERRUPTED.to_owned()),
             refusal: None,
         };
-        self.attempts = kept(std::mem::take(&mut self.attempts), [attempt]);
+        self.attempts = append_attempts(std::mem::take(&mut self.attempts), [attempt]);
     }
 }
 
@@ -193,7 +193,7 @@ pub fn delivery_ids(event: EventId) -> [DeliveryId; 4] {
 
 impl Delivery {
     /// Moves the next attempt to when its queue allows one.
-    pub fn wait_for(&mut self, queue: &QueueState) {
+    pub fn apply_queue_delay(&mut self, queue: &QueueState) {
         let due_at = self.next_attempt_at;
         self.next_attempt_at = due_at.and_then(|due_at| queue.next_attempt(due_at));
     }
@@ -201,7 +201,10 @@ impl Delivery {
 
 /// The attempts that are kept after one more: the first one says how it began, the latest how it stands.
 #[must_use]
-pub fn kept(mut attempts: Vec<Attempt>, more: impl IntoIterator<Item = Attempt>) -> Vec<Attempt> {
+pub fn append_attempts(
+    mut attempts: Vec<DeliveryAttempt>,
+    more: impl IntoIterator<Item = DeliveryAttempt>,
+) -> Vec<DeliveryAttempt> {
     for attempt in more {
         if attempts.len() >= ATTEMPTS_KEPT_MAX {
             attempts.remove(1);
@@ -219,7 +222,7 @@ pub struct DeliveryFilter {
     /// To this network.
     pub network: Option<Network>,
     /// Of the events that senders gave this id.
-    pub given_id: Option<String>,
+    pub external_id: Option<String>,
     /// Of events not before.
     pub from: Option<Timestamp>,
     /// Of events before.
@@ -296,22 +299,22 @@ mod tests {
         for status in DeliveryStatus::ALL {
             assert_eq!(DeliveryStatus::parse(status.as_str()), Some(*status));
         }
-        for verdict in Verdict::ALL {
-            assert_eq!(Verdict::parse(verdict.as_str()), Some(*verdict));
+        for verdict in AttemptVerdict::ALL {
+            assert_eq!(AttemptVerdict::parse(verdict.as_str()), Some(*verdict));
         }
     }
 
     #[test]
     fn the_first_attempt_and_the_latest_are_kept() {
-        let attempt = |at| Attempt {
+        let attempt = |at| DeliveryAttempt {
             at: Timestamp::from_millis(at),
             status: None,
             duration_ms: 0,
-            verdict: Verdict::Retry,
+            verdict: AttemptVerdict::Retry,
             answer: None,
             refusal: None,
         };
-        let attempts = kept(Vec::new(), (0..100).map(attempt));
+        let attempts = append_attempts(Vec::new(), (0..100).map(attempt));
         assert_eq!(attempts.len(), ATTEMPTS_KEPT_MAX);
         let times: Vec<i64> = attempts.iter().map(|one| one.at.as_millis()).collect();
         assert_eq!((times[0], times[1], times[19]), (0, 81, 99));
@@ -327,7 +330,10 @@ mod tests {
             pending.interrupted_at = Some(at);
             pending.note_interruption(network);
             let last = pending.attempts.last().map(|one| one.verdict);
-            assert_eq!((pending.attempts_made, last), (1, Some(Verdict::Unknown)));
+            assert_eq!(
+                (pending.attempts_made, last),
+                (1, Some(AttemptVerdict::Unknown))
+            );
             let knows_for_ever = network == Network::B;
             assert_eq!(pending.ambiguous_since.is_none(), knows_for_ever);
         }

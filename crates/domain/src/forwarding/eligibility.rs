@@ -1,40 +1,40 @@
 //! Whether a delivery may be sent, right before it is.
 
 use super::conversion::Conversion;
-use super::course::{
-    ATTRIBUTION_CHANGED, CONSENT_WITHDRAWN, DeliveryProgress, ERASED, EVENT_GONE, Next, before,
-    ends,
-};
 use super::delivery::{DeliveryStatus, PendingDelivery};
+use super::lifecycle::{
+    ATTRIBUTION_CHANGED, CONSENT_WITHDRAWN, DeliveryProgress, ERASED, EVENT_GONE, NextStep,
+    before_attempt, end_with,
+};
 use super::limits::expires_at;
-use super::plan::Skip;
+use super::plan::SkipReason;
 use crate::attribution::CreditedNetwork;
 use crate::erasure::is_pseudonym;
 use crate::integration::{EventScope, Integration};
 use crate::vocabulary::time::Timestamp;
 
 /// Decides what becomes of a delivery whose event was deleted.
-pub fn without_event() -> Next {
-    ends(DeliveryStatus::Cancelled, EVENT_GONE)
+pub fn end_without_event() -> NextStep {
+    end_with(DeliveryStatus::Cancelled, EVENT_GONE)
 }
 
 /// Decides whether a delivery may be sent now: how far it is if it may, what becomes of it otherwise. `unsendable` is the
 /// code of the reason why its network could not use it.
-pub fn eligible(
+pub fn check_eligibility(
     integration: &Integration,
     pending: &PendingDelivery,
     conversion: &Conversion,
     unsendable: Option<&str>,
     now: Timestamp,
-) -> Result<DeliveryProgress, Next> {
+) -> Result<DeliveryProgress, NextStep> {
     // It was on its way when its device was erased, or an operator retried it since.
     if conversion.event.device.as_ref().is_some_and(is_pseudonym) {
-        return Err(ends(DeliveryStatus::Cancelled, ERASED));
+        return Err(end_with(DeliveryStatus::Cancelled, ERASED));
     }
-    if !belongs(integration, conversion) {
-        return Err(ends(DeliveryStatus::Cancelled, ATTRIBUTION_CHANGED));
+    if !is_still_credited(integration, conversion) {
+        return Err(end_with(DeliveryStatus::Cancelled, ATTRIBUTION_CHANGED));
     }
-    let occurred_at = conversion.event.told_at();
+    let occurred_at = conversion.event.conversion_time();
     let progress = DeliveryProgress {
         network: integration.network,
         occurred_at,
@@ -42,20 +42,20 @@ pub fn eligible(
         attempts_made: pending.attempts_made,
         ambiguous_since: pending.ambiguous_since,
     };
-    if let Some(next) = before(&progress, now) {
+    if let Some(next) = before_attempt(&progress, now) {
         return Err(next);
     }
     match unsendable {
         None => Ok(progress),
-        Some(code) if code == Skip::Consent.as_str() => {
-            Err(ends(DeliveryStatus::Cancelled, CONSENT_WITHDRAWN))
+        Some(code) if code == SkipReason::Consent.as_str() => {
+            Err(end_with(DeliveryStatus::Cancelled, CONSENT_WITHDRAWN))
         }
-        Some(code) => Err(ends(DeliveryStatus::Failed, code)),
+        Some(code) => Err(end_with(DeliveryStatus::Failed, code)),
     }
 }
 
 /// Whether the event is still this network's. Its credit may have moved while it was on its way.
-fn belongs(integration: &Integration, conversion: &Conversion) -> bool {
+fn is_still_credited(integration: &Integration, conversion: &Conversion) -> bool {
     let credit = conversion.event.credit.as_ref();
     integration.scope == EventScope::All
         || credit.map(|credit| credit.network) == Some(CreditedNetwork::Ad(integration.network))
@@ -65,7 +65,7 @@ fn belongs(integration: &Integration, conversion: &Conversion) -> bool {
 mod tests {
     use super::*;
     use crate::erasure::pseudonym;
-    use crate::forwarding::course::EXPIRED;
+    use crate::forwarding::lifecycle::EXPIRED;
     use crate::forwarding::plan::samples::{NOW, active, credit};
     use crate::forwarding::samples::{conversion, pending};
     use crate::integration::Network;
@@ -109,8 +109,8 @@ mod tests {
         integration.scope = scope;
         let mut conversion = conversion(1);
         change(&mut conversion);
-        let found = eligible(&integration, &pending(1), &conversion, unsendable, NOW);
-        let expected = expected.map(|(status, reason)| ends(status, reason));
+        let found = check_eligibility(&integration, &pending(1), &conversion, unsendable, NOW);
+        let expected = expected.map(|(status, reason)| end_with(status, reason));
         assert_eq!(found.err(), expected);
     }
 
@@ -118,13 +118,13 @@ mod tests {
     fn an_event_that_is_too_old_expires_whatever_its_network_says() {
         let late = NOW.plus(Duration::from_hours(8 * 24));
         let integration = active(Network::A);
-        let found = eligible(
+        let found = check_eligibility(
             &integration,
             &pending(1),
             &conversion(1),
             Some("consent"),
             late,
         );
-        assert_eq!(found, Err(ends(DeliveryStatus::Expired, EXPIRED)));
+        assert_eq!(found, Err(end_with(DeliveryStatus::Expired, EXPIRED)));
     }
 }

@@ -5,12 +5,12 @@
 //! them. An event therefore fails only on evidence: the network's code is about an event, or the network accepts other
 //! events while it refuses this one. Without evidence the events are held, and the queue backs off.
 
-use super::delivery::Attempt;
+use super::delivery::DeliveryAttempt;
 use super::queue::{QueueState, SYSTEMATIC_REJECTIONS};
 
 /// A refused request whose answer names no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal<'a> {
+pub struct RefusedRequest<'a> {
     /// Events of the request.
     pub events: usize,
     /// The network's code.
@@ -18,16 +18,16 @@ pub struct Refusal<'a> {
     /// Whether this code is always about an event, never about the account.
     pub blames_event: bool,
     /// Code that the request was refused with of which this one is a half.
-    pub whole: Option<&'a str>,
+    pub whole_code: Option<&'a str>,
     /// Code that the other half was refused with, if it was sent before this one.
-    pub other_half: Option<&'a str>,
+    pub other_half_code: Option<&'a str>,
     /// What is known about the batch that all of these requests are parts of.
-    pub batch: Batch,
+    pub batch: BatchEvidence,
 }
 
 /// What is known about a batch that is being taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batch {
+pub struct BatchEvidence {
     /// Events it began with.
     pub events: usize,
     /// Whether the network accepted any of them.
@@ -41,7 +41,7 @@ pub struct Batch {
 
 /// What to do about a refused request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum IsolationStep {
     /// Send both halves.
     Split,
     /// Keep the events and let the queue back off.
@@ -52,32 +52,32 @@ pub enum Step {
 
 /// Decides what to do about a refused request that names no event. A single event is decided last, after the rest of
 /// its batch was sent.
-pub fn step(refusal: &Refusal<'_>) -> Step {
+pub fn next_isolation_step(refusal: &RefusedRequest<'_>) -> IsolationStep {
     let batch = refusal.batch;
     let is_of_event = refusal.blames_event || batch.accepted_some;
     if refusal.events == 1 {
         return if is_of_event || (batch.events == 1 && batch.accepted_since) {
-            Step::Fail
+            IsolationStep::Fail
         } else {
-            Step::Hold
+            IsolationStep::Hold
         };
     }
     let refused_everywhere = if batch.accepted_since {
         batch.refused_alone >= SYSTEMATIC_REJECTIONS
     } else {
-        [refusal.whole, refusal.other_half] == [Some(refusal.code); 2]
+        [refusal.whole_code, refusal.other_half_code] == [Some(refusal.code); 2]
     };
     if refused_everywhere && !is_of_event {
-        Step::Hold
+        IsolationStep::Hold
     } else {
-        Step::Split
+        IsolationStep::Split
     }
 }
 
 /// Whether the network accepted something after it had refused a delivery with this code, and has not refused
 /// anything without naming an event since. `attempts` are the delivery's earlier ones.
-pub fn accepted_since(queue: &QueueState, code: &str, attempts: &[Attempt]) -> bool {
-    let refused_before = |attempt: &Attempt| {
+pub fn accepted_since(queue: &QueueState, code: &str, attempts: &[DeliveryAttempt]) -> bool {
+    let refused_before = |attempt: &DeliveryAttempt| {
         attempt.refusal.as_deref() == Some(code) && queue.last_delivered_at > Some(attempt.at)
     };
     queue.rejections.is_none() && attempts.iter().any(refused_before)
@@ -86,68 +86,72 @@ pub fn accepted_since(queue: &QueueState, code: &str, attempts: &[Attempt]) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forwarding::Verdict;
+    use crate::forwarding::AttemptVerdict;
     use crate::vocabulary::time::Timestamp;
     use rstest::rstest;
 
-    const BATCH: Batch = Batch {
+    const BATCH: BatchEvidence = BatchEvidence {
         events: 100,
         accepted_some: false,
         refused_alone: 0,
         accepted_since: false,
     };
-    const HALF: Refusal<'_> = Refusal {
+    const HALF: RefusedRequest<'_> = RefusedRequest {
         events: 50,
         code: "100",
         blames_event: false,
-        whole: Some("100"),
-        other_half: Some("100"),
+        whole_code: Some("100"),
+        other_half_code: Some("100"),
         batch: BATCH,
     };
-    const SUCCESS_SINCE: Batch = Batch {
+    const SUCCESS_SINCE: BatchEvidence = BatchEvidence {
         accepted_since: true,
         ..BATCH
     };
 
     #[rstest]
-    #[case::whole_batch(Refusal { whole: None, other_half: None, events: 100, ..HALF }, Step::Split)]
-    #[case::first_half(Refusal { other_half: None, ..HALF }, Step::Split)]
-    #[case::batch_and_both_halves(HALF, Step::Hold)]
-    #[case::other_half_has_another_code(Refusal { other_half: Some("101"), ..HALF }, Step::Split)]
-    #[case::batch_had_another_code(Refusal { whole: Some("101"), ..HALF }, Step::Split)]
-    #[case::code_is_about_an_event(Refusal { blames_event: true, ..HALF }, Step::Split)]
-    #[case::others_were_accepted(Refusal { batch: Batch { accepted_some: true, ..BATCH }, ..HALF }, Step::Split)]
-    #[case::accepted_since_the_last_refusal(Refusal { batch: SUCCESS_SINCE, ..HALF }, Step::Split)]
+    #[case::whole_batch(RefusedRequest { whole_code: None, other_half_code: None, events: 100, ..HALF }, IsolationStep::Split)]
+    #[case::first_half(RefusedRequest { other_half_code: None, ..HALF }, IsolationStep::Split)]
+    #[case::batch_and_both_halves(HALF, IsolationStep::Hold)]
+    #[case::other_half_has_another_code(RefusedRequest { other_half_code: Some("101"), ..HALF }, IsolationStep::Split)]
+    #[case::batch_had_another_code(RefusedRequest { whole_code: Some("101"), ..HALF }, IsolationStep::Split)]
+    #[case::code_is_about_an_event(RefusedRequest { blames_event: true, ..HALF }, IsolationStep::Split)]
+    #[case::others_were_accepted(RefusedRequest { batch: BatchEvidence { accepted_some: true, ..BATCH }, ..HALF }, IsolationStep::Split)]
+    #[case::accepted_since_the_last_refusal(RefusedRequest { batch: SUCCESS_SINCE, ..HALF }, IsolationStep::Split)]
     #[case::nine_refused_alone(
-        Refusal { batch: Batch { refused_alone: 9, ..SUCCESS_SINCE }, ..HALF }, Step::Split
+        RefusedRequest { batch: BatchEvidence { refused_alone: 9, ..SUCCESS_SINCE }, ..HALF }, IsolationStep::Split
     )]
     #[case::ten_refused_alone(
-        Refusal { batch: Batch { refused_alone: 10, ..SUCCESS_SINCE }, ..HALF }, Step::Hold
+        RefusedRequest { batch: BatchEvidence { refused_alone: 10, ..SUCCESS_SINCE }, ..HALF }, IsolationStep::Hold
     )]
     #[case::ten_refused_alone_and_some_accepted(
-        Refusal { batch: Batch { refused_alone: 10, accepted_some: true, ..SUCCESS_SINCE }, ..HALF }, Step::Split
+        RefusedRequest { batch: BatchEvidence { refused_alone: 10, accepted_some: true, ..SUCCESS_SINCE }, ..HALF }, IsolationStep::Split
     )]
-    fn several_events(#[case] refusal: Refusal<'_>, #[case] expected: Step) {
-        assert_eq!(step(&refusal), expected);
+    fn several_events(#[case] refusal: RefusedRequest<'_>, #[case] expected: IsolationStep) {
+        assert_eq!(next_isolation_step(&refusal), expected);
     }
 
     #[rstest]
-    #[case::all_its_batch_was_refused(BATCH, false, Step::Hold)]
-    #[case::the_rest_was_accepted(Batch { accepted_some: true, ..BATCH }, false, Step::Fail)]
-    #[case::code_is_about_an_event(BATCH, true, Step::Fail)]
-    #[case::sent_alone(Batch { events: 1, ..BATCH }, false, Step::Hold)]
+    #[case::all_its_batch_was_refused(BATCH, false, IsolationStep::Hold)]
+    #[case::the_rest_was_accepted(BatchEvidence { accepted_some: true, ..BATCH }, false, IsolationStep::Fail)]
+    #[case::code_is_about_an_event(BATCH, true, IsolationStep::Fail)]
+    #[case::sent_alone(BatchEvidence { events: 1, ..BATCH }, false, IsolationStep::Hold)]
     #[case::sent_alone_again_after_others_were_accepted(
-        Batch { events: 1, ..SUCCESS_SINCE }, false, Step::Fail
+        BatchEvidence { events: 1, ..SUCCESS_SINCE }, false, IsolationStep::Fail
     )]
-    #[case::all_its_batch_was_refused_again(SUCCESS_SINCE, false, Step::Hold)]
-    fn one_event(#[case] batch: Batch, #[case] blames_event: bool, #[case] expected: Step) {
-        let refusal = Refusal {
+    #[case::all_its_batch_was_refused_again(SUCCESS_SINCE, false, IsolationStep::Hold)]
+    fn one_event(
+        #[case] batch: BatchEvidence,
+        #[case] blames_event: bool,
+        #[case] expected: IsolationStep,
+    ) {
+        let refusal = RefusedRequest {
             events: 1,
             blames_event,
             batch,
             ..HALF
         };
-        assert_eq!(step(&refusal), expected);
+        assert_eq!(next_isolation_step(&refusal), expected);
     }
 
     #[rstest]
@@ -168,11 +172,11 @@ mod tests {
             rejections: rejections.map(|count| ("100".to_owned(), count)),
             ..QueueState::default()
         };
-        let attempt = Attempt {
+        let attempt = DeliveryAttempt {
             at: Timestamp::from_millis(5),
             status: Some(400),
             duration_ms: 1,
-            verdict: Verdict::Retry,
+            verdict: AttemptVerdict::Retry,
             answer: None,
             refusal: refusal.map(str::to_owned),
         };

@@ -9,7 +9,7 @@ pub const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 /// The oldest click that `network_b` takes.
 const CLICK_AGE_MAX: Duration = Duration::from_hours(90 * 24);
 /// By how much clocks differ. An event that is still earlier than a click was not led to by it.
-const CLOCKS_DIFFER_MAX: Duration = Duration::from_mins(10);
+const CLOCK_SKEW_MAX: Duration = Duration::from_mins(10);
 /// What is left of an event's time must be enough for the request to arrive.
 pub const AGE_MARGIN: Duration = Duration::from_mins(10);
 /// An event this far ahead of its time is never sent.
@@ -68,8 +68,8 @@ pub fn age_max(integration: &Integration) -> Duration {
 
 /// The time of an event that `network_b` hears of with its click, which it must not precede; nothing where the click
 /// cannot have led to it.
-pub fn told_with_click(told_at: Timestamp, clicked_at: Timestamp) -> Option<Timestamp> {
-    let may_have_led = clicked_at <= told_at.plus(CLOCKS_DIFFER_MAX);
+pub fn conversion_time_with_click(told_at: Timestamp, clicked_at: Timestamp) -> Option<Timestamp> {
+    let may_have_led = clicked_at <= told_at.plus(CLOCK_SKEW_MAX);
     may_have_led.then(|| told_at.max(clicked_at))
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use rstest::rstest;
 
     fn with_age(network: Network, hours: Option<i64>) -> Integration {
-        let mut integration = Integration::untouched(AppId::from_bytes([1; 16]), network);
+        let mut integration = Integration::new(AppId::from_bytes([1; 16]), network);
         if let Some(hours) = hours {
             let value = SettingValue::Number(hours);
             integration.settings.insert("maxEventAge".to_owned(), value);
@@ -128,7 +128,7 @@ mod tests {
     #[case::further_behind(1_600_001, None)]
     fn an_event_is_not_told_before_its_click(#[case] clicked: i64, #[case] expected: Option<i64>) {
         let told = Timestamp::from_millis(1_000_000);
-        let with_click = told_with_click(told, Timestamp::from_millis(clicked));
+        let with_click = conversion_time_with_click(told, Timestamp::from_millis(clicked));
         assert_eq!(with_click, expected.map(Timestamp::from_millis));
     }
 

@@ -7,12 +7,12 @@
 
 pub mod alert;
 pub mod conversion;
-pub mod course;
 pub mod dedup;
 pub mod delivery;
 pub mod eligibility;
 pub mod isolation;
 pub mod judge;
+pub mod lifecycle;
 pub mod limits;
 pub mod plan;
 pub mod queue;
@@ -25,6 +25,6 @@ pub mod settlement;
 pub mod skipped;
 pub mod status_check;
 
-pub use conversion::{Conversion, Sharing, lacks_money};
-pub use delivery::{Attempt, Delivery, DeliveryStatus, Verdict};
-pub use plan::{Planned, Skip};
+pub use conversion::{Conversion, Sharing, lacks_forwardable_amount};
+pub use delivery::{AttemptVerdict, Delivery, DeliveryAttempt, DeliveryStatus};
+pub use plan::{PlannedDelivery, SkipReason};

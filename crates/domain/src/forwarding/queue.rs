@@ -1,6 +1,6 @@
 //! The queue of an integration: whether it runs, how fast, and why not.
 
-use super::retry::{asked, backoff};
+use super::retry::{backoff, clamp_requested_wait};
 use super::round::BATCHES_IN_FLIGHT;
 use crate::integration::Integration;
 use crate::vocabulary::time::Timestamp;
@@ -25,16 +25,18 @@ pub enum LeaseDecision {
     /// Take it, unless it is paused or another process holds it.
     Take,
     /// Leave it alone until then: its integration is on and lacks something.
-    Rest(Timestamp),
+    Postpone(Timestamp),
     /// Its integration is off, or gone.
     Refuse,
 }
 
 /// Decides whether a process may hold the queue of an integration.
-pub fn lease(integration: Option<&Integration>, now: Timestamp) -> LeaseDecision {
+pub fn decide_lease(integration: Option<&Integration>, now: Timestamp) -> LeaseDecision {
     match integration {
         Some(integration) if integration.is_active() => LeaseDecision::Take,
-        Some(integration) if integration.enabled => LeaseDecision::Rest(now.plus(INCOMPLETE_WAIT)),
+        Some(integration) if integration.enabled => {
+            LeaseDecision::Postpone(now.plus(INCOMPLETE_WAIT))
+        }
         _ => LeaseDecision::Refuse,
     }
 }
@@ -47,7 +49,7 @@ pub struct Pause {
     /// The network's code, or ours.
     pub code: String,
     /// The network's words, cleaned.
-    pub words: Option<String>,
+    pub message: Option<String>,
 }
 
 /// How a queue stands.
@@ -60,7 +62,7 @@ pub struct QueueState {
     /// Nothing is sent before.
     pub not_before: Option<Timestamp>,
     /// Whether the next request carries one event only, to see whether things are well again.
-    pub probing: bool,
+    pub is_probing: bool,
     /// Refusals since the network last accepted something, and their code: requests that were held, and single events
     /// that failed.
     pub rejections: Option<(String, u32)>,
@@ -70,19 +72,19 @@ pub struct QueueState {
 
 impl QueueState {
     /// The network took something. What it asked to wait for, it may have asked of another request at the same time.
-    pub fn delivered(&mut self, at: Timestamp) {
+    pub fn record_success(&mut self, at: Timestamp) {
         self.failures = 0;
-        self.probing = false;
+        self.is_probing = false;
         self.rejections = None;
         self.last_delivered_at = Some(at);
     }
 
     /// A request failed as a whole. The whole queue waits: the longer, the more failed before it.
-    pub fn failed(&mut self, now: Timestamp, wait: Option<Duration>, random: u64) {
+    pub fn record_failure(&mut self, now: Timestamp, wait: Option<Duration>, random: u64) {
         let backoff = backoff(self.failures, random);
         self.failures = self.failures.saturating_add(1);
-        self.probing = true;
-        let wait = wait.map_or(backoff, |wait| asked(wait).max(backoff));
+        self.is_probing = true;
+        let wait = wait.map_or(backoff, |wait| clamp_requested_wait(wait).max(backoff));
         self.not_before = self.not_before.max(Some(now.plus(wait)));
     }
 
@@ -90,7 +92,7 @@ impl QueueState {
     /// has to be paused. Requests that are sent at the same time count once. `own_refusals` is how often a single event
     /// was refused before, if the request had one event only: one that is refused over and over says nothing about
     /// the others, so it does not pause them.
-    pub fn held(
+    pub fn record_held(
         &mut self,
         now: Timestamp,
         code: &str,
@@ -100,15 +102,15 @@ impl QueueState {
         if self.not_before.is_some() {
             return false;
         }
-        self.failed(now, None, random);
-        let is_systematic = self.rejected(code);
+        self.record_failure(now, None, random);
+        let is_systematic = self.record_rejection(code);
         let count = self.rejections.as_ref().map_or(0, |(_, count)| *count);
         let is_own = own_refusals.is_some_and(|refusals| refusals.saturating_add(1) >= count);
         is_systematic && !is_own
     }
 
     /// A request was refused. Returns whether it is one too many in a row.
-    pub fn rejected(&mut self, code: &str) -> bool {
+    pub fn record_rejection(&mut self, code: &str) -> bool {
         let before = match self.rejections.take() {
             Some((same, count)) if same == code => count,
             _ => 0,
@@ -123,14 +125,14 @@ impl QueueState {
         self.pause = Some(Pause {
             at,
             code: code.to_owned(),
-            words,
+            message: words,
         });
     }
 
     /// It goes on, carefully: somebody mended something, or asked for it.
     pub fn resume(&mut self) {
         *self = Self {
-            probing: true,
+            is_probing: true,
             last_delivered_at: self.last_delivered_at,
             ..Self::default()
         };
@@ -138,7 +140,7 @@ impl QueueState {
 
     /// Somebody changed the integration, or asks that it goes on: what stopped it may be mended by that. What the
     /// network asked to wait for is not up to them.
-    pub fn changed(&mut self) {
+    pub fn resume_if_paused(&mut self) {
         if self.pause.is_some() {
             self.resume();
         }
@@ -163,13 +165,13 @@ impl QueueState {
     }
 
     /// Events of the next request.
-    pub const fn batch(&self, most: usize) -> usize {
-        if self.probing { 1 } else { most }
+    pub const fn batch_size(&self, most: usize) -> usize {
+        if self.is_probing { 1 } else { most }
     }
 
     /// Deliveries that a round takes: enough for all the batches that go out at the same time.
     pub const fn deliveries_per_round(&self, most: usize) -> usize {
-        if self.probing {
+        if self.is_probing {
             1
         } else {
             most * BATCHES_IN_FLIGHT
@@ -197,30 +199,30 @@ mod tests {
 
     #[rstest]
     #[case::complete(|_: &mut Integration| (), LeaseDecision::Take)]
-    #[case::incomplete(incomplete, LeaseDecision::Rest(Timestamp::from_millis(61_000)))]
+    #[case::incomplete(incomplete, LeaseDecision::Postpone(Timestamp::from_millis(61_000)))]
     #[case::off(off, LeaseDecision::Refuse)]
     fn leases(#[case] change: impl Fn(&mut Integration), #[case] expected: LeaseDecision) {
         let mut integration = active(Network::A);
         change(&mut integration);
-        assert_eq!(lease(Some(&integration), NOW), expected);
-        assert_eq!(lease(None, NOW), LeaseDecision::Refuse);
+        assert_eq!(decide_lease(Some(&integration), NOW), expected);
+        assert_eq!(decide_lease(None, NOW), LeaseDecision::Refuse);
     }
 
     #[test]
     fn a_failing_network_is_asked_less_and_less_and_then_carefully() {
         let mut queue = QueueState::default();
-        queue.failed(NOW, None, 4_000);
+        queue.record_failure(NOW, None, 4_000);
         assert_eq!(queue.not_before, Some(Timestamp::from_millis(5_000)));
-        assert_eq!((queue.batch(100), queue.is_failing()), (1, false));
-        queue.failed(NOW, Some(Duration::from_secs(99_999)), 0);
+        assert_eq!((queue.batch_size(100), queue.is_failing()), (1, false));
+        queue.record_failure(NOW, Some(Duration::from_secs(99_999)), 0);
         let hour = Timestamp::from_millis(1_000 + 3_600_000);
         assert_eq!(queue.not_before, Some(hour), "what is asked has bounds");
         for _ in 0..3 {
-            queue.failed(NOW, None, 0);
+            queue.record_failure(NOW, None, 0);
         }
         assert!(queue.is_failing());
-        queue.delivered(NOW);
-        assert_eq!((queue.batch(100), queue.failures), (100, 0));
+        queue.record_success(NOW);
+        assert_eq!((queue.batch_size(100), queue.failures), (100, 0));
         assert_eq!(queue.deliveries_per_round(100), 400);
         assert_eq!(
             queue.not_before,
@@ -233,30 +235,36 @@ mod tests {
     fn ten_refusals_of_one_kind_are_nobodys_event() {
         let mut queue = QueueState::default();
         for _ in 0..9 {
-            assert!(!queue.rejected("100/1"));
+            assert!(!queue.record_rejection("100/1"));
         }
-        assert!(!queue.rejected("100/2"), "another reason begins anew");
+        assert!(
+            !queue.record_rejection("100/2"),
+            "another reason begins anew"
+        );
         for _ in 0..8 {
-            assert!(!queue.rejected("100/2"));
+            assert!(!queue.record_rejection("100/2"));
         }
-        assert!(queue.rejected("100/2"));
-        queue.delivered(NOW);
-        assert!(!queue.rejected("100/2"), "a success begins anew");
+        assert!(queue.record_rejection("100/2"));
+        queue.record_success(NOW);
+        assert!(!queue.record_rejection("100/2"), "a success begins anew");
     }
 
     #[test]
     fn held_requests_back_off_and_pause_after_ten() {
         let mut queue = QueueState::default();
         for refusals in 1..10 {
-            assert!(!queue.held(NOW, "100", None, 0));
-            assert!(!queue.held(NOW, "100", None, 0), "sent at the same time");
-            assert_eq!((queue.failures, queue.batch(100)), (refusals, 1));
+            assert!(!queue.record_held(NOW, "100", None, 0));
+            assert!(
+                !queue.record_held(NOW, "100", None, 0),
+                "sent at the same time"
+            );
+            assert_eq!((queue.failures, queue.batch_size(100)), (refusals, 1));
             queue.not_before = None;
         }
-        assert!(queue.held(NOW, "100", None, 0));
+        assert!(queue.record_held(NOW, "100", None, 0));
         queue.not_before = None;
         assert!(
-            !queue.held(NOW, "101", None, 0),
+            !queue.record_held(NOW, "101", None, 0),
             "another code starts again"
         );
     }
@@ -265,11 +273,11 @@ mod tests {
     fn one_event_that_is_refused_over_and_over_does_not_pause_the_others() {
         let mut queue = QueueState::default();
         for refusals in 0..20 {
-            assert!(!queue.held(NOW, "100", Some(refusals), 0));
+            assert!(!queue.record_held(NOW, "100", Some(refusals), 0));
             queue.not_before = None;
         }
         assert!(
-            queue.held(NOW, "100", Some(0), 0),
+            queue.record_held(NOW, "100", Some(0), 0),
             "another event is refused, too"
         );
     }
@@ -277,15 +285,15 @@ mod tests {
     #[test]
     fn a_change_mends_a_pause_and_no_throttle() {
         let mut queue = QueueState::default();
-        queue.failed(NOW, Some(Duration::from_mins(5)), 0);
+        queue.record_failure(NOW, Some(Duration::from_mins(5)), 0);
         let waiting = queue.clone();
-        queue.changed();
+        queue.resume_if_paused();
         assert_eq!(queue, waiting);
         let due = Timestamp::from_millis(2_000);
         assert_eq!(queue.next_attempt(due), waiting.not_before);
         queue.pause(NOW, "190", None);
         assert_eq!(queue.next_attempt(due), None);
-        queue.changed();
+        queue.resume_if_paused();
         assert_eq!(
             (queue.pause.is_none(), queue.next_attempt(due)),
             (true, Some(due))
@@ -295,10 +303,10 @@ mod tests {
     #[test]
     fn after_a_pause_it_begins_with_one() {
         let mut queue = QueueState::default();
-        queue.delivered(NOW);
+        queue.record_success(NOW);
         queue.pause(NOW, "190", None);
         queue.resume();
-        assert_eq!((queue.pause.is_none(), queue.batch(50)), (true, 1));
+        assert_eq!((queue.pause.is_none(), queue.batch_size(50)), (true, 1));
         assert_eq!(queue.deliveries_per_round(50), 1);
         assert_eq!(queue.last_delivered_at, Some(NOW));
     }

@@ -11,7 +11,7 @@ const DELAY_BASE: Duration = Duration::from_secs(5);
 /// Beyond this the wait is the longest anyway.
 const DOUBLINGS_MAX: u32 = 16;
 /// What a network asks for is honoured within these bounds.
-pub const ASKED_MAX: Duration = Duration::from_hours(1);
+pub const REQUESTED_WAIT_MAX: Duration = Duration::from_hours(1);
 
 /// How long to wait after this many failures before: anything up to the exponential bound, so that those who failed
 /// together do not come back together. `random` is any number.
@@ -24,8 +24,8 @@ pub fn backoff(failures: u32, random: u64) -> Duration {
 }
 
 /// What a network asked to wait, within bounds.
-pub fn asked(wait: Duration) -> Duration {
-    wait.clamp(DELAY_MIN, ASKED_MAX)
+pub fn clamp_requested_wait(wait: Duration) -> Duration {
+    wait.clamp(DELAY_MIN, REQUESTED_WAIT_MAX)
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
     #[case::within(60, 60)]
     fn what_a_network_asks_for(#[case] seconds: u64, #[case] expected: u64) {
         assert_eq!(
-            asked(Duration::from_secs(seconds)),
+            clamp_requested_wait(Duration::from_secs(seconds)),
             Duration::from_secs(expected)
         );
     }

@@ -4,10 +4,10 @@
 //! travels with it, so that [`Round::judge`] sees everything that is known about the batch.
 
 use super::conversion::Conversion;
-use super::course::{AttemptResult, DeliveryProgress};
-use super::delivery::Attempt;
-use super::isolation::{self, Refusal, accepted_since};
-use super::judge::Answer;
+use super::delivery::DeliveryAttempt;
+use super::isolation::{self, RefusedRequest, accepted_since};
+use super::judge::AttemptResponse;
+use super::lifecycle::{AttemptResult, DeliveryProgress};
 use super::queue::QueueState;
 use super::ruling::Ruling;
 use super::status_check::StatusCheck;
@@ -21,38 +21,38 @@ pub const BATCHES_IN_FLIGHT: usize = 4;
 
 /// An event on its way to a network.
 #[derive(Debug, Clone)]
-pub struct Outgoing {
+pub struct OutgoingEvent {
     /// What the network may know.
     pub conversion: Conversion,
     /// How far its delivery is.
     pub progress: DeliveryProgress,
     /// Attempts of earlier rounds that are kept.
-    pub before: Vec<Attempt>,
+    pub earlier_attempts: Vec<DeliveryAttempt>,
     /// Attempts of this round.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<DeliveryAttempt>,
 }
 
 /// An event of a round that is over.
 #[derive(Debug, Clone)]
-pub struct Tried {
+pub struct RoundResult {
     /// The event.
-    pub event: Outgoing,
+    pub event: OutgoingEvent,
     /// Result of the last request that it was in; nothing: something stopped the queue before it had one.
     pub result: Option<AttemptResult>,
 }
 
 /// A request to be sent: a batch, or a part of one.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct BatchPart {
     /// Its events.
-    pub events: Vec<Outgoing>,
+    pub events: Vec<OutgoingEvent>,
     /// The refused request that it is a half of, by its place in [`Batch::splits`].
     half_of: Option<usize>,
 }
 
-impl Part {
+impl BatchPart {
     /// Events of one request that is not half of a refused one.
-    pub(super) const fn new(events: Vec<Outgoing>) -> Self {
+    pub(super) const fn new(events: Vec<OutgoingEvent>) -> Self {
         Self {
             events,
             half_of: None,
@@ -61,7 +61,7 @@ impl Part {
 
     /// Returns what the network may know about its events.
     pub fn conversions(&self) -> Vec<Conversion> {
-        let conversion = |event: &Outgoing| event.conversion.clone();
+        let conversion = |event: &OutgoingEvent| event.conversion.clone();
         self.events.iter().map(conversion).collect()
     }
 }
@@ -76,19 +76,19 @@ struct Split {
 
 /// Events that are sent together, with what is known about the parts that were sent.
 #[derive(Debug, Clone)]
-pub struct Batch {
+pub struct DeliveryBatch {
     size: usize,
-    pub(super) waiting: VecDeque<Part>,
+    pub(super) waiting: VecDeque<BatchPart>,
     splits: Vec<Split>,
     /// Whether the network accepted any of its events.
     pub(super) accepted_some: bool,
     /// Events that were refused alone; they are decided after the rest was sent.
-    pub(super) refused_alone: Vec<(Part, Answer)>,
+    pub(super) refused_alone: Vec<(BatchPart, AttemptResponse)>,
 }
 
-impl Batch {
+impl DeliveryBatch {
     /// A batch that was not sent yet. Halves it until no part is too long for a request.
-    pub fn new(events: Vec<Outgoing>, is_too_long: impl Fn(&[Conversion]) -> bool) -> Self {
+    pub fn new(events: Vec<OutgoingEvent>, is_too_long: impl Fn(&[Conversion]) -> bool) -> Self {
         let mut batch = Self {
             size: events.len(),
             waiting: VecDeque::new(),
@@ -96,7 +96,7 @@ impl Batch {
             accepted_some: false,
             refused_alone: Vec::new(),
         };
-        let mut parts = VecDeque::from([Part::new(events)]);
+        let mut parts = VecDeque::from([BatchPart::new(events)]);
         while let Some(part) = parts.pop_front() {
             if part.events.len() > 1 && is_too_long(&part.conversions()) {
                 parts.extend(halves(part.events, None));
@@ -108,13 +108,13 @@ impl Batch {
     }
 
     /// Sends both halves of a request that was too large, after the parts that wait already.
-    pub(super) fn split(&mut self, part: Part) {
+    pub(super) fn split(&mut self, part: BatchPart) {
         self.waiting.extend(halves(part.events, part.half_of));
     }
 
     /// The same for a request that was refused without naming an event. Whether both halves fail is known before
     /// either is taken apart.
-    pub(super) fn split_refused(&mut self, part: Part, code: &str) {
+    pub(super) fn split_refused(&mut self, part: BatchPart, code: &str) {
         self.splits.push(Split {
             code: code.to_owned(),
             first_half: None,
@@ -124,7 +124,7 @@ impl Batch {
     }
 
     /// Notes the code that a half was refused with.
-    pub(super) fn note_refused(&mut self, part: &Part, code: &str) {
+    pub(super) fn note_refused(&mut self, part: &BatchPart, code: &str) {
         if let Some(split) = part.half_of.and_then(|place| self.splits.get_mut(place)) {
             split.first_half = Some(code.to_owned());
         }
@@ -134,18 +134,19 @@ impl Batch {
     pub(super) fn refusal<'a>(
         &'a self,
         queue: &QueueState,
-        part: &Part,
-        answer: &'a Answer,
-    ) -> Refusal<'a> {
+        part: &BatchPart,
+        answer: &'a AttemptResponse,
+    ) -> RefusedRequest<'a> {
         let split = part.half_of.and_then(|place| self.splits.get(place));
-        let since = |event: &Outgoing| accepted_since(queue, &answer.code, &event.before);
-        Refusal {
+        let since =
+            |event: &OutgoingEvent| accepted_since(queue, &answer.code, &event.earlier_attempts);
+        RefusedRequest {
             events: part.events.len(),
             code: &answer.code,
             blames_event: answer.ruling == Ruling::InvalidEvent,
-            whole: split.map(|split| split.code.as_str()),
-            other_half: split.and_then(|split| split.first_half.as_deref()),
-            batch: isolation::Batch {
+            whole_code: split.map(|split| split.code.as_str()),
+            other_half_code: split.and_then(|split| split.first_half.as_deref()),
+            batch: isolation::BatchEvidence {
                 events: self.size,
                 accepted_some: self.accepted_some,
                 refused_alone: u32::try_from(self.refused_alone.len()).unwrap_or(u32::MAX),
@@ -155,22 +156,22 @@ impl Batch {
     }
 }
 
-fn halves(mut events: Vec<Outgoing>, half_of: Option<usize>) -> [Part; 2] {
+fn halves(mut events: Vec<OutgoingEvent>, half_of: Option<usize>) -> [BatchPart; 2] {
     let second = events.split_off(events.len() / 2);
-    [events, second].map(|events| Part { events, half_of })
+    [events, second].map(|events| BatchPart { events, half_of })
 }
 
 /// A request that is under way, with the batch that it is a part of.
 #[derive(Debug)]
-pub struct Request {
-    pub(super) batch: Batch,
+pub struct RoundRequest {
+    pub(super) batch: DeliveryBatch,
     /// The events that it carries.
-    pub part: Part,
+    pub part: BatchPart,
 }
 
 /// What holds for every request of a round.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
+pub struct RoundTerms {
     /// To which network.
     pub network: Network,
     /// Whether the network looks at the events and keeps nothing.
@@ -179,7 +180,7 @@ pub struct Terms {
 
 /// When something is decided, and a random number for the waits that follow from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct DecisionContext {
     /// The time.
     pub now: Timestamp,
     /// Any number.
@@ -191,11 +192,11 @@ pub struct Moment {
 pub struct Round {
     /// State of the queue.
     pub queue: QueueState,
-    pub(super) terms: Terms,
-    ready: VecDeque<Batch>,
+    pub(super) terms: RoundTerms,
+    ready: VecDeque<DeliveryBatch>,
     in_flight: usize,
     /// Events that are over for this round.
-    pub tried: Vec<Tried>,
+    pub results: Vec<RoundResult>,
     /// Requests to be asked about later.
     pub checks: Vec<StatusCheck>,
     /// The network asked for a slower pace: so long was the longest of its requests.
@@ -204,13 +205,13 @@ pub struct Round {
 
 impl Round {
     /// A round of batches that were not sent yet.
-    pub fn new(queue: QueueState, terms: Terms, batches: Vec<Batch>) -> Self {
+    pub fn new(queue: QueueState, terms: RoundTerms, batches: Vec<DeliveryBatch>) -> Self {
         Self {
             queue,
             terms,
             ready: batches.into(),
             in_flight: 0,
-            tried: Vec::new(),
+            results: Vec::new(),
             checks: Vec::new(),
             slow_down: None,
         }
@@ -218,7 +219,11 @@ impl Round {
 
     /// Returns the next request to send, unless enough are under way. Once the server stops, or something concerns
     /// the whole queue, the events that were not sent yet are left as they are.
-    pub fn next_request(&mut self, is_stopping: bool, moment: Moment) -> Option<Request> {
+    pub fn next_request(
+        &mut self,
+        is_stopping: bool,
+        moment: DecisionContext,
+    ) -> Option<RoundRequest> {
         if is_stopping || self.queue.has_to_wait() {
             while let Some(batch) = self.ready.pop_front() {
                 self.end(batch, moment);
@@ -230,11 +235,11 @@ impl Round {
         let mut batch = self.ready.pop_front()?;
         let part = batch.waiting.pop_front()?;
         self.in_flight += 1;
-        Some(Request { batch, part })
+        Some(RoundRequest { batch, part })
     }
 
     /// Takes a batch back after one of its requests was answered.
-    pub(super) fn take_back(&mut self, batch: Batch, moment: Moment) {
+    pub(super) fn take_back(&mut self, batch: DeliveryBatch, moment: DecisionContext) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if batch.waiting.is_empty() {
             self.end(batch, moment);
@@ -244,13 +249,13 @@ impl Round {
     }
 
     /// Ends a batch: leaves what was not sent, and decides about the events that were refused alone.
-    fn end(&mut self, mut batch: Batch, moment: Moment) {
+    fn end(&mut self, mut batch: DeliveryBatch, moment: DecisionContext) {
         let unsent = batch.waiting.drain(..).flat_map(|part| part.events);
-        let unsent = unsent.map(|event| Tried {
+        let unsent = unsent.map(|event| RoundResult {
             event,
             result: None,
         });
-        self.tried.extend(unsent);
+        self.results.extend(unsent);
         for (part, answer) in std::mem::take(&mut batch.refused_alone) {
             self.decide_alone(&batch, part, &answer, moment);
         }

@@ -13,7 +13,7 @@ pub enum Ruling {
         failed: Vec<usize>,
     },
     /// The network took none of it, and may later.
-    Retry(Retry),
+    Retry(RetryAdvice),
     /// The network refused all of it because of these events, by their place in the batch. None named: an event may be
     /// the cause, or the account.
     Rejected {
@@ -34,7 +34,7 @@ pub enum Ruling {
 
 /// How to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retry {
+pub struct RetryAdvice {
     /// Too many requests: the whole queue waits, not this batch.
     pub throttled: bool,
     /// The shortest wait.
@@ -42,28 +42,28 @@ pub struct Retry {
     /// A gateway answered in the network's place, which may have taken it all the same.
     pub may_be_processed: bool,
     /// Wait as long as one ever waits, and tell the operator.
-    pub longest: bool,
+    pub needs_longest_wait: bool,
 }
 
 impl Ruling {
     /// Try again, with nothing special about it.
     pub fn retry() -> Self {
-        Self::Retry(Retry::default())
+        Self::Retry(RetryAdvice::default())
     }
 
     /// Too many requests.
     pub fn throttled() -> Self {
-        Self::Retry(Retry {
+        Self::Retry(RetryAdvice {
             throttled: true,
-            ..Retry::default()
+            ..RetryAdvice::default()
         })
     }
 
     /// Try again, but not before this wait is over.
     pub fn after(at_least: Duration) -> Self {
-        Self::Retry(Retry {
+        Self::Retry(RetryAdvice {
             at_least: Some(at_least),
-            ..Retry::default()
+            ..RetryAdvice::default()
         })
     }
 
@@ -89,7 +89,7 @@ impl Ruling {
 
 /// How fast the next requests may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pace {
+pub enum NetworkPace {
     /// Half as fast, until an answer says nothing of it any more.
     Slow,
     /// Not at all for so long. The engine bounds it.

@@ -3,7 +3,7 @@
 use super::conversion::Conversion;
 use super::delivery::PendingDelivery;
 use super::plan::samples::{NOW, click, event};
-use crate::device::Matching;
+use crate::device::ContactHashes;
 use crate::vocabulary::id::{DeliveryId, EventId};
 
 /// A conversion that may be sent, by the number of its delivery.
@@ -17,7 +17,7 @@ pub(crate) fn conversion(number: u8) -> Conversion {
         click: Some(click()),
         network_click_id: None,
         device: None,
-        matching: Matching::default(),
+        matching: ContactHashes::default(),
         user: None,
     }
 }

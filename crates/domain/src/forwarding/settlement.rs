@@ -1,15 +1,15 @@
 //! What is written when a process that holds a queue settles deliveries.
 
-use super::alert::{Alert, fails_in_bulk};
-use super::course::{Next, Settled};
+use super::alert::{Alert, crosses_failure_threshold};
 use super::delivery::DeliveryStatus;
+use super::lifecycle::{NextStep, SettledDelivery};
 use super::queue::QueueState;
 use super::status_check::StatusCheck;
 use crate::vocabulary::time::Timestamp;
 
 /// What came of some deliveries of a queue, written at once.
 #[derive(Debug, Clone)]
-pub struct Settlement {
+pub struct DeliverySettlement {
     /// When.
     pub at: Timestamp,
     /// State of the queue now.
@@ -17,15 +17,15 @@ pub struct Settlement {
     /// The revision of the integration that was used.
     pub revision: i64,
     /// The deliveries.
-    pub settled: Vec<Settled>,
+    pub settled: Vec<SettledDelivery>,
     /// Whether they were tests, which count nowhere.
     pub is_test: bool,
     /// Requests to be asked about later.
     pub checks: Vec<StatusCheck>,
     /// Told if the queue stops with this.
-    pub paused: Option<Alert>,
+    pub pause_alert: Option<Alert>,
     /// Told if this makes the failures of the hour many.
-    pub failing: Option<Alert>,
+    pub failure_alert: Option<Alert>,
 }
 
 /// An integration as it is stored now.
@@ -38,7 +38,7 @@ pub struct IntegrationVersion {
 }
 
 /// Whether a process that leased a queue with this revision may go on sending: the integration is the same, and on.
-pub fn may_go_on(leased: i64, now: Option<IntegrationVersion>) -> bool {
+pub fn may_continue(leased: i64, now: Option<IntegrationVersion>) -> bool {
     now.is_some_and(|version| version.revision == leased && version.enabled)
 }
 
@@ -51,18 +51,18 @@ pub struct SettlementFacts {
     pub failures: (u64, u64),
 }
 
-impl Settlement {
+impl DeliverySettlement {
     /// Returns how deliveries ended.
-    pub fn ends(&self) -> impl Iterator<Item = DeliveryStatus> + '_ {
+    pub fn final_statuses(&self) -> impl Iterator<Item = DeliveryStatus> + '_ {
         self.settled.iter().filter_map(|one| match one.next {
-            Next::Ends { status, .. } => Some(status),
-            Next::Waits { .. } => None,
+            NextStep::End { status, .. } => Some(status),
+            NextStep::Wait { .. } => None,
         })
     }
 
     /// Returns how the deliveries ended that are counted: tests are not.
-    pub fn counted_ends(&self) -> impl Iterator<Item = DeliveryStatus> + '_ {
-        self.ends().filter(|_| !self.is_test)
+    pub fn counted_final_statuses(&self) -> impl Iterator<Item = DeliveryStatus> + '_ {
+        self.final_statuses().filter(|_| !self.is_test)
     }
 
     /// Whether the settlement stops the queue, so that [`SettlementFacts::version`] has to be known.
@@ -76,13 +76,13 @@ impl Settlement {
         let mut state = self.state.clone();
         let mut alerts = Vec::new();
         let (before, now) = facts.failures;
-        if fails_in_bulk(before, now) {
-            alerts.extend(&self.failing);
+        if crosses_failure_threshold(before, now) {
+            alerts.extend(&self.failure_alert);
         }
         if state.pause.is_some() {
             let revision = facts.version.map(|version| version.revision);
             if revision == Some(self.revision) {
-                alerts.extend(&self.paused);
+                alerts.extend(&self.pause_alert);
             } else {
                 state.resume();
             }
@@ -111,21 +111,21 @@ mod tests {
         }
     }
 
-    fn settlement(pauses: bool) -> Settlement {
+    fn settlement(pauses: bool) -> DeliverySettlement {
         let mut state = QueueState::default();
         if pauses {
             state.pause(NOW, "190", None);
         }
-        let ended = |status| Settled {
+        let ended = |status| SettledDelivery {
             id: DeliveryId::from_bytes([3; 16]),
             attempts_made: 1,
             attempts: Vec::new(),
-            next: Next::Ends {
+            next: NextStep::End {
                 status,
                 reason: None,
             },
         };
-        Settlement {
+        DeliverySettlement {
             at: NOW,
             state,
             revision: 7,
@@ -135,8 +135,8 @@ mod tests {
             ],
             is_test: false,
             checks: Vec::new(),
-            paused: pauses.then(|| alert(AlertKind::IntegrationPaused)),
-            failing: Some(alert(AlertKind::DeliveriesFailing)),
+            pause_alert: pauses.then(|| alert(AlertKind::IntegrationPaused)),
+            failure_alert: Some(alert(AlertKind::DeliveriesFailing)),
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let settlement = settlement(pauses);
         let (state, alerts) = settlement.decide(SettlementFacts { version, failures });
         assert_eq!(state.pause.is_some(), is_paused);
-        assert_eq!(state.batch(50) == 1, pauses && !is_paused, "carefully");
+        assert_eq!(state.batch_size(50) == 1, pauses && !is_paused, "carefully");
         let kinds: Vec<AlertKind> = alerts.into_iter().map(|alert| alert.kind).collect();
         assert_eq!(kinds, expected);
     }
@@ -174,10 +174,13 @@ mod tests {
     #[test]
     fn tests_are_not_counted() {
         let mut settlement = settlement(false);
-        assert_eq!(settlement.counted_ends().count(), 2);
+        assert_eq!(settlement.counted_final_statuses().count(), 2);
         settlement.is_test = true;
         assert_eq!(
-            (settlement.counted_ends().count(), settlement.ends().count()),
+            (
+                settlement.counted_final_statuses().count(),
+                settlement.final_statuses().count()
+            ),
             (0, 2)
         );
     }
@@ -188,6 +191,6 @@ mod tests {
     #[case::changed(Some(version(8, true)), false)]
     #[case::gone(None, false)]
     fn going_on(#[case] now: Option<IntegrationVersion>, #[case] expected: bool) {
-        assert_eq!(may_go_on(7, now), expected);
+        assert_eq!(may_continue(7, now), expected);
     }
 }

@@ -1,23 +1,23 @@
 //! Conversions that a network did not get, counted by the reason.
 
-use super::plan::Skip;
+use super::plan::SkipReason;
 use crate::integration::Network;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How far back skipped conversions are counted, by the events' own time.
-pub const SKIPPED_WITHIN: Duration = Duration::from_hours(7 * 24);
+pub const SKIPPED_WINDOW: Duration = Duration::from_hours(7 * 24);
 /// Rows that one count reads at most, newest first: events for what was skipped, deliveries for what could not be sent.
 pub const SKIPPED_SCANNED_MAX: u32 = 20_000;
 
 /// Since when skipped conversions are counted.
 pub fn skipped_since(now: Timestamp) -> Timestamp {
-    let millis = i64::try_from(SKIPPED_WITHIN.as_millis()).unwrap_or(i64::MAX);
+    let millis = i64::try_from(SKIPPED_WINDOW.as_millis()).unwrap_or(i64::MAX);
     Timestamp::from_millis(now.as_millis().saturating_sub(millis).max(0))
 }
 
-impl Skip {
+impl SkipReason {
     /// Whether the network would have got a conversion. The others are by design: they concern another network, repeat an
     /// event, or were never meant to be forwarded.
     pub const fn loses_conversion(self) -> bool {
@@ -45,7 +45,7 @@ impl Skip {
 
 /// Skipped conversions of one network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Skipped {
+pub struct SkippedConversions {
     /// How many for each reason, the most frequent first.
     pub by_reason: Vec<(String, u64)>,
     /// Whether the count stopped at [`SKIPPED_SCANNED_MAX`] rows, so that older conversions are missing.
@@ -61,7 +61,7 @@ pub struct SkippedCounts {
 
 impl SkippedCounts {
     /// Adds events that were skipped when they were planned.
-    pub fn add_planned(&mut self, skipped: &[(Network, Skip)], count: u64) {
+    pub fn add_planned(&mut self, skipped: &[(Network, SkipReason)], count: u64) {
         for (network, skip) in skipped {
             if skip.loses_conversion() {
                 self.add(*network, skip.as_str(), count);
@@ -81,14 +81,14 @@ impl SkippedCounts {
     }
 
     /// Returns those of one network.
-    pub fn of(&self, network: Network) -> Skipped {
+    pub fn of(&self, network: Network) -> SkippedConversions {
         let of_network = self.counts.iter().filter(|((of, _), _)| *of == network);
         let mut by_reason: Vec<(String, u64)> = of_network
             .map(|((_, reason), count)| (reason.clone(), *count))
             .collect();
         // Stable, so that equal counts stay in the order of their reasons.
         by_reason.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        Skipped {
+        SkippedConversions {
             by_reason,
             stopped_early: self.stopped_early,
         }
@@ -101,16 +101,16 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::no_user_agent(Skip::InsufficientIdentity, true)]
-    #[case::no_click_id(Skip::NoClickId, true)]
-    #[case::switched_off(Skip::IntegrationDisabled, true)]
-    #[case::refused(Skip::Consent, true)]
-    #[case::of_another_network(Skip::NotAttributed, false)]
-    #[case::not_mapped(Skip::NotMapped, false)]
-    #[case::test_data(Skip::Sandbox, false)]
-    #[case::before_the_switch(Skip::EnabledLater, false)]
-    #[case::reported_twice(Skip::DuplicateOfVerified, false)]
-    fn what_a_network_misses(#[case] skip: Skip, #[case] expected: bool) {
+    #[case::no_user_agent(SkipReason::InsufficientIdentity, true)]
+    #[case::no_click_id(SkipReason::NoClickId, true)]
+    #[case::switched_off(SkipReason::IntegrationDisabled, true)]
+    #[case::refused(SkipReason::Consent, true)]
+    #[case::of_another_network(SkipReason::NotAttributed, false)]
+    #[case::not_mapped(SkipReason::NotMapped, false)]
+    #[case::test_data(SkipReason::Sandbox, false)]
+    #[case::before_the_switch(SkipReason::EnabledLater, false)]
+    #[case::reported_twice(SkipReason::DuplicateOfVerified, false)]
+    fn what_a_network_misses(#[case] skip: SkipReason, #[case] expected: bool) {
         assert_eq!(skip.loses_conversion(), expected);
         let mut counts = SkippedCounts::default();
         counts.add_planned(&[(Network::A, skip)], 2);
@@ -129,10 +129,13 @@ mod tests {
     fn the_most_frequent_reason_comes_first() {
         let mut counts = SkippedCounts::default();
         counts.add_planned(
-            &[(Network::A, Skip::Consent), (Network::C, Skip::TooOld)],
+            &[
+                (Network::A, SkipReason::Consent),
+                (Network::C, SkipReason::TooOld),
+            ],
             1,
         );
-        counts.add_planned(&[(Network::A, Skip::InsufficientIdentity)], 2);
+        counts.add_planned(&[(Network::A, SkipReason::InsufficientIdentity)], 2);
         counts.add(Network::A, "insufficient_identity", 3);
         counts.add(Network::A, "no_source_url", 1);
         let expected = [
@@ -143,7 +146,7 @@ mod tests {
         let expected = expected.map(|(reason, count)| (reason.to_owned(), count));
         assert_eq!(counts.of(Network::A).by_reason, expected);
         assert_eq!(counts.of(Network::C).by_reason, [("too_old".to_owned(), 1)]);
-        assert_eq!(counts.of(Network::D), Skipped::default());
+        assert_eq!(counts.of(Network::D), SkippedConversions::default());
     }
 
     #[rstest]

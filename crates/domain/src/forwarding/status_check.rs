@@ -13,7 +13,7 @@ const SCHEDULE: [Duration; 5] = [
     Duration::from_hours(24),
 ];
 /// When it could not be asked.
-const AGAIN: Duration = Duration::from_mins(5);
+const RETRY_WAIT: Duration = Duration::from_mins(5);
 /// The network never said.
 const OUTCOME_UNCONFIRMED: &str = "outcome_unconfirmed";
 
@@ -56,7 +56,7 @@ pub enum CheckOutcome {
         due_at: Timestamp,
     },
     /// It is over; what the network said about it, if that was not simply yes.
-    Over {
+    Done {
         /// A note that its deliveries keep as their reason.
         note: Option<String>,
     },
@@ -66,7 +66,7 @@ pub enum CheckOutcome {
         reason: String,
     },
     /// All of it is to be sent again, with the same ids.
-    Again {
+    Resend {
         /// When.
         due_at: Timestamp,
         /// The network's reason.
@@ -87,9 +87,9 @@ impl CheckOutcome {
     /// Decides what to recount after this outcome changed so many deliveries.
     pub const fn recount(&self, changed: u64) -> Recount {
         let (failed, undelivered) = match self {
-            Self::Later { .. } | Self::Over { .. } => (0, 0),
+            Self::Later { .. } | Self::Done { .. } => (0, 0),
             Self::Failed { .. } => (changed, changed),
-            Self::Again { .. } => (0, changed),
+            Self::Resend { .. } => (0, changed),
         };
         Recount {
             failed,
@@ -106,7 +106,7 @@ pub enum StatusRuling {
     /// The network took all of it.
     Success,
     /// Something is wrong with some of it.
-    Problems(Problems),
+    Problems(StatusProblems),
     /// The network will not tell: it does not know the request, or refuses to speak of it.
     Unavailable,
     /// It could not be asked: ask again.
@@ -117,11 +117,11 @@ pub enum StatusRuling {
 
 /// What is wrong with a request's events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Problems {
+pub struct StatusProblems {
     /// All events of the request are to be sent again, under the same ids, after so long.
     pub requeue_after: Option<Duration>,
     /// Whether that is all right: the network only says that it had them before.
-    pub delivered: bool,
+    pub already_delivered: bool,
     /// What was not taken: reasons without their prefix, and how many events of each; 0 where it does not say.
     pub failed: Vec<(String, u64)>,
     /// Those of the reasons that only the operator can do something about.
@@ -131,19 +131,19 @@ pub struct Problems {
 /// Decides what becomes of a request after the network was asked about it.
 pub fn outcome(check: &StatusCheck, ruling: StatusRuling, now: Timestamp) -> CheckOutcome {
     match ruling {
-        StatusRuling::Success => CheckOutcome::Over { note: None },
+        StatusRuling::Success => CheckOutcome::Done { note: None },
         StatusRuling::Unavailable => unconfirmed(),
         StatusRuling::Processing => later(check),
         StatusRuling::Retry | StatusRuling::TokenRefused => CheckOutcome::Later {
             step: check.step,
-            due_at: now.plus(AGAIN),
+            due_at: now.plus(RETRY_WAIT),
         },
         StatusRuling::Problems(problems) => with_problems(check, &problems, now),
     }
 }
 
 fn unconfirmed() -> CheckOutcome {
-    CheckOutcome::Over {
+    CheckOutcome::Done {
         note: Some(OUTCOME_UNCONFIRMED.to_owned()),
     }
 }
@@ -162,7 +162,7 @@ fn later(check: &StatusCheck) -> CheckOutcome {
     }
 }
 
-fn with_problems(check: &StatusCheck, problems: &Problems, now: Timestamp) -> CheckOutcome {
+fn with_problems(check: &StatusCheck, problems: &StatusProblems, now: Timestamp) -> CheckOutcome {
     let reasons: Vec<String> = problems
         .failed
         .iter()
@@ -170,16 +170,16 @@ fn with_problems(check: &StatusCheck, problems: &Problems, now: Timestamp) -> Ch
         .collect();
     let reasons = reasons.join(", ");
     if let Some(wait) = problems.requeue_after {
-        return CheckOutcome::Again {
+        return CheckOutcome::Resend {
             due_at: now.plus(wait),
             reason: reasons,
         };
     }
-    match (problems.delivered, check.deliveries.len()) {
-        (true, _) => CheckOutcome::Over { note: None },
+    match (problems.already_delivered, check.deliveries.len()) {
+        (true, _) => CheckOutcome::Done { note: None },
         (false, 1) => CheckOutcome::Failed { reason: reasons },
         // The network does not say which of them: the operator sees how many, and why.
-        (false, _) => CheckOutcome::Over {
+        (false, _) => CheckOutcome::Done {
             note: Some(reasons),
         },
     }
@@ -229,14 +229,14 @@ mod tests {
         let (due_at, reason) = (NOW, String::new());
         let outcomes = [
             (CheckOutcome::Later { step: 1, due_at }, (0, 0)),
-            (CheckOutcome::Over { note: None }, (0, 0)),
+            (CheckOutcome::Done { note: None }, (0, 0)),
             (
                 CheckOutcome::Failed {
                     reason: reason.clone(),
                 },
                 (3, 3),
             ),
-            (CheckOutcome::Again { due_at, reason }, (0, 3)),
+            (CheckOutcome::Resend { due_at, reason }, (0, 3)),
         ];
         for (outcome, expected) in outcomes {
             let Recount {
@@ -250,16 +250,16 @@ mod tests {
     #[test]
     fn a_question_that_failed_is_asked_again_without_losing_a_turn() {
         let again = outcome(&check(2, 1), StatusRuling::Retry, NOW);
-        let due_at = NOW.plus(AGAIN);
+        let due_at = NOW.plus(RETRY_WAIT);
         assert_eq!(again, CheckOutcome::Later { step: 2, due_at });
     }
 
     #[test]
     fn problems_concern_one_event_or_the_operator() {
         let failed = |requeue_after| {
-            StatusRuling::Problems(Problems {
+            StatusRuling::Problems(StatusProblems {
                 requeue_after,
-                delivered: false,
+                already_delivered: false,
                 failed: vec![("INVALID_GCLID".to_owned(), 1)],
                 alert: Vec::new(),
             })
@@ -275,12 +275,12 @@ mod tests {
         let several = outcome(&check(0, 2), failed(None), NOW);
         assert_eq!(
             several,
-            CheckOutcome::Over {
+            CheckOutcome::Done {
                 note: Some(reason.clone())
             }
         );
         let again = outcome(&check(0, 2), failed(Some(Duration::from_hours(6))), NOW);
         let due_at = NOW.plus(Duration::from_hours(6));
-        assert_eq!(again, CheckOutcome::Again { due_at, reason });
+        assert_eq!(again, CheckOutcome::Resend { due_at, reason });
     }
 }

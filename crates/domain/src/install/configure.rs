@@ -1,15 +1,16 @@
 //! `configure`: a device says what it is and what brought it here.
 
-use super::standing::{Attribution, Known};
+use super::device_state::{Attribution, DeviceState};
 use crate::access::Environment;
 use crate::app::AttributionRules;
 use crate::attribution::ad_services::AdServices;
-use crate::attribution::evidence::{Circumstances, Delivery, ReferrerTimes};
+use crate::attribution::evidence::{ClickIdSource, DeviceFingerprint, ReferrerTimes};
 use crate::attribution::referrer::Referrer;
 use crate::attribution::{
-    Candidate, Evidence, Facts, MatchState, Method, Named, NamedClick, Rejection, decide, improves,
+    AttributionCandidates, Candidate, ClickLookup, DeliveredClick, Evidence, MatchMethod,
+    MatchState, Rejection, decide, improves,
 };
-use crate::billing::Shown;
+use crate::billing::DeviceUpdate;
 use crate::click::Click;
 use crate::click::address::AddressClass;
 use crate::device::{AdvertisingId, Consent, Device, DeviceKey, Identity, Platform, Traits};
@@ -33,16 +34,16 @@ pub enum ClaimedClick {
 
 /// A click id, and how it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
+pub struct ClickClaim {
     /// The click.
     pub click: ClaimedClick,
     /// How it reached the device.
-    pub delivery: Delivery,
+    pub source: ClickIdSource,
 }
 
 /// A call of `configure`, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configure {
+pub struct ConfigureCommand {
     /// For which app.
     pub app: AppId,
     /// Live or test.
@@ -68,7 +69,7 @@ pub struct Configure {
     /// Where the call came from, as two letters.
     pub country: Option<String>,
     /// The click ids that it delivered, at most one each way.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<ClickClaim>,
     /// What the Play Store handed over; nothing when the SDK sent none.
     pub referrer: Option<Referrer>,
     /// When, by the store's account.
@@ -84,7 +85,7 @@ pub struct Configure {
     /// The advertising id as clicks have it; nothing where it must not be compared.
     pub advertising_hash: Option<Digest>,
     /// The tap on an app link that opened the app without passing our doors. It is recorded with the call.
-    pub opened: Option<Click>,
+    pub app_link_click: Option<Click>,
     /// For the decision.
     pub attribution_id: AttributionId,
     /// For the install.
@@ -93,7 +94,7 @@ pub struct Configure {
 
 /// What the store has to find for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookFor {
+pub struct CandidateQuery {
     /// These clicks of the app.
     pub clicks: Vec<ClickId>,
     /// Clicks with this advertising id.
@@ -106,11 +107,11 @@ pub struct LookFor {
 
 /// The longest window of likeness. What the app asks for is judged later, so that a click that is too old by
 /// the app's rule can be shown with that reason.
-const LIKENESS_WINDOW_MAX: Duration = Duration::from_hours(24);
+const PROBABILISTIC_WINDOW_MAX: Duration = Duration::from_hours(24);
 
 /// What the store has to find before [`configure`] can decide. Likeness is looked for at the first call only.
-pub fn looks_for(command: &Configure, known: &Known) -> LookFor {
-    let clicks: Vec<ClickId> = shown(command, known)
+pub fn candidate_query(command: &ConfigureCommand, known: &DeviceState) -> CandidateQuery {
+    let clicks: Vec<ClickId> = claimed_clicks(command, known)
         .into_iter()
         .filter_map(|claim| match claim.click {
             ClaimedClick::Authentic(click) => Some(click),
@@ -119,8 +120,8 @@ pub fn looks_for(command: &Configure, known: &Known) -> LookFor {
         .collect();
     let is_web = command.traits.platform == Platform::Web;
     let first = known.attribution.is_none();
-    let begin = command.at.as_millis() - millis(LIKENESS_WINDOW_MAX);
-    LookFor {
+    let begin = command.at.as_millis() - millis(PROBABILISTIC_WINDOW_MAX);
+    CandidateQuery {
         clicks,
         advertising_hash: command.advertising_hash.filter(|_| !is_web),
         address_hashes: if first && !is_web {
@@ -134,10 +135,10 @@ pub fn looks_for(command: &Configure, known: &Known) -> LookFor {
 
 /// Every click that the device shows: what it delivers now, the link that opened it, and what a standing
 /// decision still waits for.
-fn shown(command: &Configure, known: &Known) -> Vec<Claim> {
-    let opened = command.opened.as_ref().map(|click| Claim {
+fn claimed_clicks(command: &ConfigureCommand, known: &DeviceState) -> Vec<ClickClaim> {
+    let opened = command.app_link_click.as_ref().map(|click| ClickClaim {
         click: ClaimedClick::Authentic(click.id),
-        delivery: Delivery::AppLink,
+        source: ClickIdSource::AppLink,
     });
     let pending = known.attribution.as_ref().and_then(pending_click);
     let mut shown = command.claims.clone();
@@ -151,7 +152,7 @@ fn millis(duration: Duration) -> i64 {
 }
 
 /// The click that a decision still waits for, and how it came.
-fn pending_click(attribution: &Attribution) -> Option<Claim> {
+fn pending_click(attribution: &Attribution) -> Option<ClickClaim> {
     let decision = &attribution.decision;
     if decision.state != MatchState::PendingClick {
         return None;
@@ -159,19 +160,19 @@ fn pending_click(attribution: &Attribution) -> Option<Claim> {
     let waiting = decision
         .candidates
         .iter()
-        .find(|candidate| candidate.rejected == Some(Rejection::PendingClick))?;
-    Some(Claim {
+        .find(|candidate| candidate.rejection == Some(Rejection::PendingClick))?;
+    Some(ClickClaim {
         click: ClaimedClick::Authentic(waiting.click?),
-        delivery: match waiting.method {
-            Method::Referrer => Delivery::Referrer,
-            _ => Delivery::Client,
+        source: match waiting.method {
+            MatchMethod::Referrer => ClickIdSource::Referrer,
+            _ => ClickIdSource::Client,
         },
     })
 }
 
 /// What the store found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct CandidateClicks {
     /// The clicks that were looked for, as far as they are stored.
     pub clicks: Vec<Candidate>,
     /// Clicks with the advertising id, newest first, at most [`ADVERTISING_CANDIDATES_MAX`].
@@ -186,41 +187,48 @@ pub struct Found {
 /// Clicks with one advertising id that are looked at.
 pub const ADVERTISING_CANDIDATES_MAX: usize = 20;
 
-impl Found {
+impl CandidateClicks {
     /// Leaves out clicks of the other environment.
-    fn open_to(mut self, environment: Environment) -> Self {
+    fn in_environment(mut self, environment: Environment) -> Self {
         let candidates = [
             &mut self.clicks,
             &mut self.same_advertising_id,
             &mut self.same_address,
         ];
         for clicks in candidates {
-            clicks.retain(|one| one.click.is_open_to(environment));
+            clicks.retain(|one| one.click.is_visible_to(environment));
         }
         self
     }
 }
 
-fn facts(command: &Configure, known: &Known, found: Found) -> Facts {
-    let found = found.open_to(command.environment);
-    let named = |claim: Claim| {
+fn facts(
+    command: &ConfigureCommand,
+    known: &DeviceState,
+    found: CandidateClicks,
+) -> AttributionCandidates {
+    let found = found.in_environment(command.environment);
+    let named = |claim: ClickClaim| {
         let named = match claim.click {
-            ClaimedClick::BadToken => Named::BadToken,
-            ClaimedClick::Foreign(click) => Named::Foreign(click),
+            ClaimedClick::BadToken => ClickLookup::BadToken,
+            ClaimedClick::Foreign(click) => ClickLookup::Foreign(click),
             ClaimedClick::Authentic(id) => {
                 let stored = found.clicks.iter().find(|one| one.click.id == id);
-                stored.map_or(Named::Unknown(id), |one| {
-                    Named::Found(Box::new(one.clone()))
+                stored.map_or(ClickLookup::Unknown(id), |one| {
+                    ClickLookup::Found(Box::new(one.clone()))
                 })
             }
         };
-        NamedClick {
-            by: claim.delivery,
-            named,
+        DeliveredClick {
+            source: claim.source,
+            lookup: named,
         }
     };
-    Facts {
-        named: shown(command, known).into_iter().map(named).collect(),
+    AttributionCandidates {
+        delivered: claimed_clicks(command, known)
+            .into_iter()
+            .map(named)
+            .collect(),
         same_advertising_id: found.same_advertising_id,
         same_address: found.same_address,
         installs_from_address: found.installs_from_address,
@@ -229,39 +237,39 @@ fn facts(command: &Configure, known: &Known, found: Found) -> Facts {
 
 /// What a call changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
+pub struct ConfigureDecision {
     /// The device, as it is now.
     pub device: Device,
     /// The person, as far as known now.
     pub identity: Identity,
     /// Whether this was the first call of the device.
-    pub first_open: bool,
+    pub is_first_open: bool,
     /// The decision that stands now.
     pub attribution: Attribution,
     /// Whether it was made or replaced by this call: then the device's events so far are credited anew. It is
     /// written in any case, since its story may have grown.
-    pub decided: bool,
+    pub is_new_decision: bool,
     /// The install to record.
     pub install: Option<Event>,
     /// The click that this install now has to itself.
-    pub take: Option<ClickId>,
+    pub taken_click: Option<ClickId>,
     /// The click that the decision names without having it to itself.
-    pub keep: Option<ClickId>,
+    pub referenced_click: Option<ClickId>,
     /// The click that it had before, free again.
-    pub release: Option<ClickId>,
+    pub released_click: Option<ClickId>,
     /// Whether the token is to be redeemed.
-    pub redeem: bool,
+    pub redeems_token: bool,
 }
 
-impl Opening {
+impl ConfigureDecision {
     /// What the device shows to those who look for it. Events take their platform and country from the device, so they
     /// are described again when those change.
-    pub fn shown(&self, known: &Known) -> Shown {
+    pub fn changed_identifiers(&self, known: &DeviceState) -> DeviceUpdate {
         let described = |device: &Device| (device.traits.platform, device.country.clone());
         let before = known.device.as_ref();
         let advertising = before.and_then(|device| device.advertising_id.as_ref());
         let now = self.device.advertising_id.clone();
-        Shown {
+        DeviceUpdate {
             user: self.identity.new_user(&known.identity),
             advertising: now.filter(|id| advertising != Some(id)),
             is_changed: before.map(described) != Some(described(&self.device)),
@@ -269,8 +277,8 @@ impl Opening {
     }
 
     /// What is known of the device from now on.
-    pub fn known(&self, before: &Known) -> Known {
-        Known {
+    pub fn device_state(&self, before: &DeviceState) -> DeviceState {
+        DeviceState {
             device: Some(self.device.clone()),
             identity: self.identity.clone(),
             attribution: Some(self.attribution.clone()),
@@ -279,10 +287,10 @@ impl Opening {
     }
 }
 
-impl Configure {
+impl ConfigureCommand {
     /// What it may show, before it is known what the device went by.
-    pub fn may_show(&self) -> Shown {
-        Shown {
+    pub fn possible_identifiers(&self) -> DeviceUpdate {
+        DeviceUpdate {
             user: self.identity.user.clone(),
             advertising: self.advertising_id.clone(),
             is_changed: true,
@@ -290,14 +298,18 @@ impl Configure {
     }
 
     /// Whether a click is another install's. A test device may match any click, and uses none up.
-    pub fn finds_taken(&self, taken_by: Option<&str>) -> bool {
+    pub fn is_taken_by_other(&self, taken_by: Option<&str>) -> bool {
         self.environment == Environment::Live
             && taken_by.is_some_and(|device| device != self.device.as_str())
     }
 }
 
 /// What a call of `configure` comes to.
-pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
+pub fn configure(
+    command: &ConfigureCommand,
+    known: &DeviceState,
+    found: CandidateClicks,
+) -> ConfigureDecision {
     let facts = facts(command, known, found);
     let first_open = known.device.is_none();
     let first_open_at = known
@@ -316,7 +328,7 @@ pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
         }
         Some(standing) => {
             let better = improves(
-                &standing.standing(first_open_at),
+                &standing.summary(first_open_at),
                 &fresh,
                 command.rules.click_window_hours,
                 command.at,
@@ -324,7 +336,7 @@ pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
             if better {
                 (standing.replaced_by(fresh, command.at), true)
             } else {
-                (standing.having_seen(&fresh), false)
+                (standing.with_late_evidence(&fresh), false)
             }
         }
     };
@@ -346,26 +358,26 @@ pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
     let apple_was_asked = known
         .attribution
         .as_ref()
-        .is_some_and(Attribution::has_apples_word);
-    Opening {
-        redeem: has_token(command) && !apple_was_asked,
+        .is_some_and(Attribution::has_ad_services_result);
+    ConfigureDecision {
+        redeems_token: has_token(command) && !apple_was_asked,
         identity: known.identity.clone().updated(command.identity.clone()),
         device,
-        first_open,
+        is_first_open: first_open,
         attribution,
-        decided,
+        is_new_decision: decided,
         install,
-        take,
-        keep,
-        release,
+        taken_click: take,
+        referenced_click: keep,
+        released_click: release,
     }
 }
 
-fn has_token(command: &Configure) -> bool {
+fn has_token(command: &ConfigureCommand) -> bool {
     command.ad_services_token.is_some() && command.traits.platform == Platform::Ios
 }
 
-fn evidence(command: &Configure, known: &Known, first_open_at: Timestamp) -> Evidence {
+fn evidence(command: &ConfigureCommand, known: &DeviceState, first_open_at: Timestamp) -> Evidence {
     // A device shows the store's times once; what it left out now was said before.
     let before = known
         .attribution
@@ -387,7 +399,7 @@ fn evidence(command: &Configure, known: &Known, first_open_at: Timestamp) -> Evi
         } else {
             AdServices::NoToken
         },
-        circumstances: Circumstances {
+        fingerprint: DeviceFingerprint {
             address_class: Some(command.address_class),
             os_version: command.traits.os_version.clone(),
             model: command.traits.model.clone(),
@@ -401,7 +413,7 @@ fn evidence(command: &Configure, known: &Known, first_open_at: Timestamp) -> Evi
 }
 
 /// What is known of the device now. What a call leaves out stays as it was.
-fn device(command: &Configure, before: Option<&Device>) -> Device {
+fn device(command: &ConfigureCommand, before: Option<&Device>) -> Device {
     let Some(before) = before else {
         return Device {
             key: command.device.clone(),
@@ -428,15 +440,15 @@ fn device(command: &Configure, before: Option<&Device>) -> Device {
 }
 
 fn install(
-    command: &Configure,
+    command: &ConfigureCommand,
     device: &Device,
-    known: &Known,
+    known: &DeviceState,
     attribution: &Attribution,
 ) -> Event {
     let identity = known.identity.clone().updated(command.identity.clone());
     Event {
         id: command.install_id,
-        given_id: command.install_id.to_string(),
+        external_id: command.install_id.to_string(),
         app: command.app,
         environment: command.environment,
         source: EventSource::Sdk,
@@ -452,7 +464,7 @@ fn install(
         credit: Some(attribution.credit()),
         params: None,
         first_payment: false,
-        own: true,
+        is_service_install: true,
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),

@@ -1,7 +1,7 @@
 //! Changing an integration.
 
 use super::{Credential, EventScope, Integration, MappingRow, SettingValue};
-use crate::app::Changed;
+use crate::app::AuditedChange;
 use crate::audit::{Changes, FieldChange};
 use crate::refusal::Refusal;
 use crate::vocabulary::change::Change;
@@ -43,7 +43,7 @@ impl Integration {
         change: IntegrationChange,
         precondition: &Precondition,
         now: Timestamp,
-    ) -> Result<Changed<Self>, Refusal> {
+    ) -> Result<AuditedChange<Self>, Refusal> {
         self.admit(precondition)?;
         let mut after = self.clone();
         let mut changes = Changes::new();
@@ -53,9 +53,9 @@ impl Integration {
         change.scope.apply(&mut after.scope, EventScope::Attributed);
         changes.compare_values("scope", self.scope.as_str(), after.scope.as_str());
         for (name, change) in change.settings {
-            let before = after.settings.get(name).map(shown);
+            let before = after.settings.get(name).map(display_value);
             apply(&mut after.settings, name, change);
-            changes.compare(name, before, after.settings.get(name).map(shown));
+            changes.compare(name, before, after.settings.get(name).map(display_value));
         }
         for (name, change) in change.credentials {
             let before = after
@@ -76,7 +76,7 @@ impl Integration {
             let mapping = &mut after.event_mapping;
             change.event_mapping.apply_optional(mapping);
         }
-        let rows = |integration: &Self| shown_rows(&integration.mapping());
+        let rows = |integration: &Self| display_rows(&integration.mapping());
         changes.compare("eventMapping", Some(rows(self)), Some(rows(&after)));
         let changes: Vec<FieldChange> = changes.into_vec();
         let maps_anew = self.mapping() != after.mapping()
@@ -92,7 +92,7 @@ impl Integration {
             after.revision = self.revision.next();
             after.updated_at = Some(now);
         }
-        Ok(Changed { after, changes })
+        Ok(AuditedChange { after, changes })
     }
 }
 
@@ -108,7 +108,7 @@ fn apply<T>(map: &mut BTreeMap<String, T>, name: &str, change: Change<T>) {
     }
 }
 
-fn shown(value: &SettingValue) -> String {
+fn display_value(value: &SettingValue) -> String {
     match value {
         SettingValue::Text(text) => text.clone(),
         SettingValue::Flag(flag) => flag.to_string(),
@@ -120,7 +120,7 @@ fn shown(value: &SettingValue) -> String {
     }
 }
 
-fn shown_rows(rows: &[MappingRow]) -> String {
+fn display_rows(rows: &[MappingRow]) -> String {
     let shown = |row: &MappingRow| {
         let off = if row.enabled { "" } else { " (off)" };
         format!("{} → {}{off}", row.event, row.network_event)
@@ -132,18 +132,18 @@ fn shown_rows(rows: &[MappingRow]) -> String {
 mod tests {
     use super::*;
     use crate::integration::Network;
-    use crate::keyring::seal::Sealed;
+    use crate::keyring::seal::SealedSecret;
     use crate::vocabulary::id::AppId;
 
     const NOW: Timestamp = Timestamp::from_millis(5);
 
     fn untouched() -> Integration {
-        Integration::untouched(AppId::from_bytes([1; 16]), Network::A)
+        Integration::new(AppId::from_bytes([1; 16]), Network::A)
     }
 
     fn set_token() -> IntegrationChange {
         let credential = Credential {
-            sealed: Sealed::from_bytes(b"hush".to_vec()),
+            sealed: SealedSecret::from_bytes(b"hush".to_vec()),
             hint: None,
         };
         IntegrationChange {

@@ -4,7 +4,7 @@ use super::Network;
 use super::custom_name::sent_name;
 use crate::event::name::canonical;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
-use crate::vocabulary::text::within;
+use crate::vocabulary::text::check_length;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of a mapping, at most.
@@ -69,7 +69,7 @@ pub fn default_mapping(network: Network) -> Vec<MappingRow> {
 
 /// Checks a name that a network will see.
 pub fn network_event_name(text: &str) -> Result<String, Problem> {
-    within(text, 1, NETWORK_EVENT_CHARS_MAX)?;
+    check_length(text, 1, NETWORK_EVENT_CHARS_MAX)?;
     if text.chars().any(char::is_control) {
         return Err(Problem::new(
             FaultCode::InvalidCharacter,

@@ -12,11 +12,11 @@ pub use mapping::{
 };
 pub use settings::{
     CONVERSION_ACTIONS_MAX, CREDENTIAL_CHARS_MAX, CredentialSpec, SettingDefault, SettingKind,
-    SettingSpec, SettingValue, credential, credentials_of, settings_of,
+    SettingSpec, SettingValue, check_credential, credentials_of, settings_of,
 };
 
 use crate::forwarding::queue::{NOT_USABLE, QueueState};
-use crate::keyring::seal::Sealed;
+use crate::keyring::seal::SealedSecret;
 use crate::vocabulary::id::AppId;
 use crate::vocabulary::revision::Revision;
 use crate::vocabulary::time::Timestamp;
@@ -76,7 +76,7 @@ crate::keywords! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     /// The encrypted value.
-    pub sealed: Sealed,
+    pub sealed: SealedSecret,
     /// Its last characters, where it is long enough to show them.
     pub hint: Option<String>,
 }
@@ -110,7 +110,7 @@ pub struct Integration {
 
 /// What a network made of a test event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probed {
+pub struct TestEventResult {
     /// Whether it took it.
     pub accepted: bool,
     /// The status of its answer; nothing when none came.
@@ -125,7 +125,7 @@ pub struct Probed {
 
 /// How an integration does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum IntegrationStatus {
     /// Something that it cannot do without is missing.
     NotConfigured,
     /// Complete and switched on.
@@ -137,7 +137,7 @@ pub enum Status {
 }
 
 crate::keywords! {
-    Status {
+    IntegrationStatus {
         NotConfigured => "not_configured",
         Active => "active",
         Paused => "paused",
@@ -147,7 +147,7 @@ crate::keywords! {
 
 impl Integration {
     /// As it is before anybody touched it.
-    pub const fn untouched(app: AppId, network: Network) -> Self {
+    pub const fn new(app: AppId, network: Network) -> Self {
         Self {
             app,
             network,
@@ -176,7 +176,7 @@ impl Integration {
     }
 
     /// The row in force for an event.
-    pub fn row(&self, event: &str) -> Option<MappingRow> {
+    pub fn enabled_row(&self, event: &str) -> Option<MappingRow> {
         let rows = self.mapping();
         rows.into_iter()
             .find(|row| row.event == event && row.enabled)
@@ -206,7 +206,7 @@ impl Integration {
     }
 
     /// How it does, and why.
-    pub fn status(&self, queue: &QueueState) -> (Status, Option<String>) {
+    pub fn status(&self, queue: &QueueState) -> (IntegrationStatus, Option<String>) {
         let missing = settings::missing(self);
         if !missing.is_empty() {
             let missing = missing.join(", ");
@@ -217,14 +217,14 @@ impl Integration {
                 Network::A | Network::C | Network::D => "",
             };
             let reason = format!("Missing: {missing}.{instead}");
-            return (Status::NotConfigured, Some(reason));
+            return (IntegrationStatus::NotConfigured, Some(reason));
         }
         if !self.enabled {
             let reason = "Switched off; set enabled to true to forward events.";
-            return (Status::Paused, Some(reason.to_owned()));
+            return (IntegrationStatus::Paused, Some(reason.to_owned()));
         }
         if let Some(pause) = &queue.pause {
-            let words = pause.words.as_deref().unwrap_or("no words");
+            let words = pause.message.as_deref().unwrap_or("no words");
             let who = match pause.code.as_str() {
                 NOT_USABLE => "It cannot be used as it is".to_owned(),
                 code => format!("The network refused to go on (code {code})"),
@@ -233,15 +233,15 @@ impl Integration {
                 "{who}: {words} Deliveries are kept: mend the credential or setting, or ask for it \
                  to be resumed."
             );
-            return (Status::Paused, Some(reason));
+            return (IntegrationStatus::Paused, Some(reason));
         }
         if queue.is_failing() {
             let reason = format!(
                 "The last {} requests failed. Deliveries are kept and tried again.",
                 queue.failures
             );
-            return (Status::Error, Some(reason));
+            return (IntegrationStatus::Error, Some(reason));
         }
-        (Status::Active, None)
+        (IntegrationStatus::Active, None)
     }
 }

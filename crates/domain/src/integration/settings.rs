@@ -2,7 +2,7 @@
 
 use super::{Integration, Network};
 use crate::vocabulary::fault::{FaultCode, Problem};
-use crate::vocabulary::text::{within, without_nul};
+use crate::vocabulary::text::{check_length, reject_nul};
 use std::collections::BTreeMap;
 
 /// Characters of a plain setting.
@@ -251,7 +251,7 @@ impl SettingKind {
             Self::Choice(choices) => choices.contains(&text),
             Self::Flag | Self::Number(..) | Self::DigitsMap => false,
         };
-        within(text, 1, SETTING_CHARS_MAX)?;
+        check_length(text, 1, SETTING_CHARS_MAX)?;
         if fits {
             Ok(SettingValue::Text(text.to_owned()))
         } else {
@@ -276,7 +276,7 @@ impl SettingKind {
             return Err(Problem::new(FaultCode::TooLong, message));
         }
         for (name, number) in &map {
-            crate::vocabulary::text::event_name(name)?;
+            crate::vocabulary::text::parse_event_name(name)?;
             Self::Digits.text(number)?;
         }
         Ok(SettingValue::Map(map))
@@ -306,9 +306,9 @@ fn is_api_version(text: &str) -> bool {
 }
 
 /// Checks a credential and says what people may see of it.
-pub fn credential(text: &str) -> Result<Option<String>, Problem> {
-    without_nul(text)?;
-    within(text, 1, CREDENTIAL_CHARS_MAX)?;
+pub fn check_credential(text: &str) -> Result<Option<String>, Problem> {
+    reject_nul(text)?;
+    check_length(text, 1, CREDENTIAL_CHARS_MAX)?;
     let chars: Vec<char> = text.trim_end().chars().collect();
     // A service account's key ends in a brace and a line break: no hint worth having.
     let showable = |tail: &[char]| tail.iter().all(char::is_ascii_alphanumeric);
@@ -322,8 +322,8 @@ pub fn credential(text: &str) -> Result<Option<String>, Problem> {
 mod tests {
     use super::*;
     use crate::forwarding::queue::QueueState;
-    use crate::integration::{Credential, Status};
-    use crate::keyring::seal::Sealed;
+    use crate::integration::{Credential, IntegrationStatus};
+    use crate::keyring::seal::SealedSecret;
     use crate::vocabulary::id::AppId;
     use rstest::rstest;
 
@@ -353,18 +353,18 @@ mod tests {
     #[case::too_short_to_show("secret9f2c", None)]
     #[case::key_file("{\"private_key\": \"…\"}\n", None)]
     fn hints(#[case] text: &str, #[case] expected: Option<&str>) {
-        assert_eq!(credential(text).unwrap().as_deref(), expected);
+        assert_eq!(check_credential(text).unwrap().as_deref(), expected);
     }
 
     fn with(network: Network, settings: &[&str], credentials: &[&str]) -> Integration {
-        let mut integration = Integration::untouched(AppId::from_bytes([1; 16]), network);
+        let mut integration = Integration::new(AppId::from_bytes([1; 16]), network);
         for name in settings {
             let value = SettingValue::Text("1".to_owned());
             integration.settings.insert((*name).to_owned(), value);
         }
         for name in credentials {
             let credential = Credential {
-                sealed: Sealed::from_bytes(vec![1]),
+                sealed: SealedSecret::from_bytes(vec![1]),
                 hint: None,
             };
             integration
@@ -381,33 +381,39 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing_of_a(with(Network::A, &[], &[]), Status::NotConfigured)]
-    #[case::a(with(Network::A, &["pixelId"], &["accessToken"]), Status::Paused)]
-    #[case::b_needs_a_way_in(with(Network::B, &["operatingAccountId"], &[]), Status::NotConfigured)]
+    #[case::nothing_of_a(with(Network::A, &[], &[]), IntegrationStatus::NotConfigured)]
+    #[case::a(with(Network::A, &["pixelId"], &["accessToken"]), IntegrationStatus::Paused)]
+    #[case::b_needs_a_way_in(with(Network::B, &["operatingAccountId"], &[]), IntegrationStatus::NotConfigured)]
     #[case::b_by_refresh_token(
         with(Network::B, &["operatingAccountId", "clientId"], &["clientSecret", "refreshToken"]),
-        Status::Paused
+        IntegrationStatus::Paused
     )]
     #[case::b_by_service_account(
         with(Network::B, &["operatingAccountId"], &["serviceAccountKey"]),
-        Status::Paused
+        IntegrationStatus::Paused
     )]
     #[case::tests_of_a_need_a_code(
         with_test_mode(with(Network::A, &["pixelId"], &["accessToken"])),
-        Status::NotConfigured
+        IntegrationStatus::NotConfigured
     )]
-    #[case::tests_of_d_need_none(with_test_mode(with(Network::D, &["pixelId"], &["apiKey"])), Status::Paused)]
-    #[case::c(with(Network::C, &["pixelCode"], &["accessToken"]), Status::Paused)]
-    #[case::d(with(Network::D, &["pixelId"], &["apiKey"]), Status::Paused)]
-    fn what_a_network_cannot_do_without(#[case] integration: Integration, #[case] status: Status) {
+    #[case::tests_of_d_need_none(with_test_mode(with(Network::D, &["pixelId"], &["apiKey"])), IntegrationStatus::Paused)]
+    #[case::c(with(Network::C, &["pixelCode"], &["accessToken"]), IntegrationStatus::Paused)]
+    #[case::d(with(Network::D, &["pixelId"], &["apiKey"]), IntegrationStatus::Paused)]
+    fn what_a_network_cannot_do_without(
+        #[case] integration: Integration,
+        #[case] status: IntegrationStatus,
+    ) {
         let queue = QueueState::default();
         assert_eq!(integration.status(&queue).0, status);
         let enabled = Integration {
             enabled: true,
             ..integration
         };
-        let complete = status != Status::NotConfigured;
-        assert_eq!(enabled.status(&queue).0 == Status::Active, complete);
+        let complete = status != IntegrationStatus::NotConfigured;
+        assert_eq!(
+            enabled.status(&queue).0 == IntegrationStatus::Active,
+            complete
+        );
         assert_eq!(enabled.is_active(), complete);
     }
 }

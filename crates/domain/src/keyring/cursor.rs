@@ -1,6 +1,6 @@
 //! Cursors of lists: the last id of a page, with a tag that binds it to its list.
 
-use super::{Keyring, same};
+use super::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::page::ListScope;
 
@@ -11,7 +11,7 @@ const CURSOR_TAG_BYTES: usize = 16;
 
 impl Keyring {
     fn cursor_tag(&self, scope: &ListScope, last: &[u8; 16]) -> [u8; 32] {
-        let narrowed = Digest::of(scope.narrowed_by.as_bytes());
+        let narrowed = Digest::of(scope.filters.as_bytes());
         let (list, organization) = (scope.list.as_bytes(), scope.organization.as_bytes());
         self.tag("cursor/1", &[list, organization, narrowed.as_bytes(), last])
     }
@@ -33,7 +33,7 @@ impl Keyring {
             return None;
         }
         let expected = self.cursor_tag(scope, last);
-        same(tag, &expected[..CURSOR_TAG_BYTES]).then_some(*last)
+        constant_time_eq(tag, &expected[..CURSOR_TAG_BYTES]).then_some(*last)
     }
 }
 
@@ -46,7 +46,7 @@ mod tests {
         ListScope {
             list: "links",
             organization: OrganizationId::from_bytes([1; 16]),
-            narrowed_by: "app".to_owned(),
+            filters: "app".to_owned(),
         }
     }
 
@@ -66,7 +66,7 @@ mod tests {
                 ..scope()
             },
             ListScope {
-                narrowed_by: "another app".to_owned(),
+                filters: "another app".to_owned(),
                 ..scope()
             },
         ];

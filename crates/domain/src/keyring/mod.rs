@@ -3,8 +3,8 @@
 
 mod alert;
 mod cursor;
-pub mod place;
 pub mod seal;
+pub mod secret_scope;
 mod session;
 
 use hkdf::Hkdf;
@@ -57,7 +57,7 @@ impl Keyring {
 }
 
 /// Compares in constant time.
-pub fn same(one: &[u8], other: &[u8]) -> bool {
+pub fn constant_time_eq(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
 }
 

@@ -12,9 +12,9 @@ const SEAL_VERSION: u8 = 1;
 
 /// An encrypted secret: version, nonce, ciphertext with its tag.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed(Vec<u8>);
+pub struct SealedSecret(Vec<u8>);
 
-impl Sealed {
+impl SealedSecret {
     /// As stored.
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -26,7 +26,7 @@ impl Sealed {
     }
 }
 
-impl std::fmt::Debug for Sealed {
+impl std::fmt::Debug for SealedSecret {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Sealed(***)")
     }
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Sealed {
 /// The value does not open: another key, another place, or damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a stored secret does not open with this secret_key in this place")]
-pub struct DoesNotOpen;
+pub struct UnsealError;
 
 fn associated_data(place: &[&str]) -> Vec<u8> {
     let mut bytes = vec![SEAL_VERSION];
@@ -48,7 +48,7 @@ fn associated_data(place: &[&str]) -> Vec<u8> {
 
 impl Keyring {
     /// Encrypts a secret for one place: organization, app, what it belongs to, field.
-    pub fn seal(&self, place: &[&str], nonce: [u8; NONCE_BYTES], secret: &[u8]) -> Sealed {
+    pub fn seal(&self, place: &[&str], nonce: [u8; NONCE_BYTES], secret: &[u8]) -> SealedSecret {
         let cipher = XChaCha20Poly1305::new(&self.derive("credential/1").into());
         let payload = Payload {
             msg: secret,
@@ -60,15 +60,15 @@ impl Keyring {
         let mut bytes = vec![SEAL_VERSION];
         bytes.extend_from_slice(&nonce);
         bytes.extend_from_slice(&ciphertext);
-        Sealed(bytes)
+        SealedSecret(bytes)
     }
 
     /// Decrypts a secret of that place.
-    pub fn open(&self, place: &[&str], sealed: &Sealed) -> Result<Vec<u8>, DoesNotOpen> {
-        let (version, rest) = sealed.0.split_first().ok_or(DoesNotOpen)?;
-        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(DoesNotOpen)?;
+    pub fn open(&self, place: &[&str], sealed: &SealedSecret) -> Result<Vec<u8>, UnsealError> {
+        let (version, rest) = sealed.0.split_first().ok_or(UnsealError)?;
+        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(UnsealError)?;
         if *version != SEAL_VERSION {
-            return Err(DoesNotOpen);
+            return Err(UnsealError);
         }
         let cipher = XChaCha20Poly1305::new(&self.derive("credential/1").into());
         let payload = Payload {
@@ -77,7 +77,7 @@ impl Keyring {
         };
         cipher
             .decrypt(&XNonce::from(*nonce), payload)
-            .map_err(|_| DoesNotOpen)
+            .map_err(|_| UnsealError)
     }
 }
 
@@ -102,9 +102,9 @@ mod tests {
             &["org_1", "app_1", "network_a", "appSecret"][..],
             &["org_1", "app_1", "network_aaccessToken", ""][..],
         ] {
-            assert_eq!(keyring.open(place, &sealed), Err(DoesNotOpen), "{place:?}");
+            assert_eq!(keyring.open(place, &sealed), Err(UnsealError), "{place:?}");
         }
-        assert_eq!(Keyring::new([4; 32]).open(PLACE, &sealed), Err(DoesNotOpen));
+        assert_eq!(Keyring::new([4; 32]).open(PLACE, &sealed), Err(UnsealError));
     }
 
     #[test]
@@ -115,13 +115,13 @@ mod tests {
             let mut bytes = sealed.as_bytes().to_vec();
             bytes[position] ^= 1;
             assert_eq!(
-                keyring.open(PLACE, &Sealed::from_bytes(bytes)),
-                Err(DoesNotOpen)
+                keyring.open(PLACE, &SealedSecret::from_bytes(bytes)),
+                Err(UnsealError)
             );
         }
         assert_eq!(
-            keyring.open(PLACE, &Sealed::from_bytes(Vec::new())),
-            Err(DoesNotOpen)
+            keyring.open(PLACE, &SealedSecret::from_bytes(Vec::new())),
+            Err(UnsealError)
         );
     }
 

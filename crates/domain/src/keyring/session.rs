@@ -1,6 +1,6 @@
 //! The token that a form of a signed-in person carries, so that no other site can send it.
 
-use super::{Keyring, same};
+use super::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::{Digest, from_hex, hex};
 
 impl Keyring {
@@ -13,7 +13,7 @@ impl Keyring {
     /// Whether a form was made for this session.
     pub fn is_form_token(&self, session: Digest, token: &str) -> bool {
         let expected = self.tag("form-token/1", &[session.as_bytes()]);
-        from_hex(token).is_some_and(|bytes| same(&bytes, &expected))
+        from_hex(token).is_some_and(|bytes| constant_time_eq(&bytes, &expected))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::app::{App, BillingProvider, SdkRevenue};
 use crate::event::name;
-use crate::exchange::Exchanged;
+use crate::exchange::ConvertedAmount;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
@@ -12,7 +12,7 @@ pub const COUNTABLE_USD_MAX: Amount = Amount::from_micros(2_000 * MICROS_PER_UNI
 
 /// Why an amount does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Uncounted {
+pub enum UncountedReason {
     /// There is no rate for its currency, or no currency.
     Unconvertible,
     /// Less than nothing.
@@ -36,7 +36,7 @@ pub enum Uncounted {
 }
 
 crate::keywords! {
-    Uncounted {
+    UncountedReason {
         Unconvertible => "unconvertible",
         Negative => "negative",
         OverLimit => "over_limit",
@@ -50,7 +50,7 @@ crate::keywords! {
     }
 }
 
-impl Uncounted {
+impl UncountedReason {
     /// Reads the reason stored with an amount on an event of this name. Older versions stored `zero` for predicted
     /// amounts.
     pub fn parse_stored(text: &str, name: &str, amount: Amount) -> Option<Self> {
@@ -91,17 +91,21 @@ pub struct Revenue {
     /// Whose rate it is.
     pub rate_source: Option<String>,
     /// Why it does not count; nothing when it does.
-    pub uncounted: Option<Uncounted>,
+    pub uncounted: Option<UncountedReason>,
 }
 
 impl Revenue {
     /// Decides again whether a stored amount counts, now that it is known to be of this kind. Reasons that do not
     /// depend on the kind stay: those of the app's settings at the time, and those that other events gave it.
     #[must_use]
-    pub fn rejudged(self, kind: MoneyKind) -> Self {
+    pub fn reclassified(self, kind: MoneyKind) -> Self {
         let depends_on_kind = matches!(
             self.uncounted,
-            None | Some(Uncounted::Predicted | Uncounted::NotIncome | Uncounted::OverLimit)
+            None | Some(
+                UncountedReason::Predicted
+                    | UncountedReason::NotIncome
+                    | UncountedReason::OverLimit
+            )
         );
         if !depends_on_kind {
             return self;
@@ -114,7 +118,7 @@ impl Revenue {
 
     /// Decides whether a stored amount counts, whatever was decided about it before.
     #[must_use]
-    pub fn judged_again(self, policy: MoneyPolicy, kind: MoneyKind) -> Self {
+    pub fn reassessed(self, policy: MoneyPolicy, kind: MoneyKind) -> Self {
         let uncounted = match policy {
             MoneyPolicy::Ignore(reason) => Some(reason),
             MoneyPolicy::Count => reason(self.amount, self.usd, kind),
@@ -137,7 +141,7 @@ pub enum MoneyPolicy {
     /// It counts.
     Count,
     /// It does not, for this reason.
-    Ignore(Uncounted),
+    Ignore(UncountedReason),
 }
 
 /// What the app says about its SDK's money. `auto` listens to the SDK until a billing provider is set up,
@@ -147,30 +151,32 @@ pub fn sdk_policy(app: &App) -> MoneyPolicy {
         .iter()
         .any(|provider| app.has_provider(*provider));
     match app.sdk.revenue {
-        SdkRevenue::Ignore => MoneyPolicy::Ignore(Uncounted::SdkIgnored),
-        SdkRevenue::Auto if has_provider => MoneyPolicy::Ignore(Uncounted::BillingSource),
+        SdkRevenue::Ignore => MoneyPolicy::Ignore(UncountedReason::SdkIgnored),
+        SdkRevenue::Auto if has_provider => MoneyPolicy::Ignore(UncountedReason::BillingSource),
         SdkRevenue::Auto | SdkRevenue::Count => MoneyPolicy::Count,
     }
 }
 
 /// Why an amount does not count, as far as the amount itself decides that.
-fn reason(amount: Amount, usd: Option<Amount>, kind: MoneyKind) -> Option<Uncounted> {
+fn reason(amount: Amount, usd: Option<Amount>, kind: MoneyKind) -> Option<UncountedReason> {
     match (usd, kind) {
-        (None, _) => Some(Uncounted::Unconvertible),
-        _ if amount < Amount::ZERO => Some(Uncounted::Negative),
-        _ if amount == Amount::ZERO => Some(Uncounted::Zero),
-        (_, MoneyKind::Predicted) => Some(Uncounted::Predicted),
-        (_, MoneyKind::NotIncome) => Some(Uncounted::NotIncome),
-        (Some(usd), MoneyKind::Income) if usd > COUNTABLE_USD_MAX => Some(Uncounted::OverLimit),
+        (None, _) => Some(UncountedReason::Unconvertible),
+        _ if amount < Amount::ZERO => Some(UncountedReason::Negative),
+        _ if amount == Amount::ZERO => Some(UncountedReason::Zero),
+        (_, MoneyKind::Predicted) => Some(UncountedReason::Predicted),
+        (_, MoneyKind::NotIncome) => Some(UncountedReason::NotIncome),
+        (Some(usd), MoneyKind::Income) if usd > COUNTABLE_USD_MAX => {
+            Some(UncountedReason::OverLimit)
+        }
         (Some(_), MoneyKind::Income) => None,
     }
 }
 
 /// Decides whether an amount counts.
-pub fn judge(
+pub fn assess_revenue(
     amount: Amount,
     currency: Option<Currency>,
-    exchanged: Option<Exchanged>,
+    exchanged: Option<ConvertedAmount>,
     policy: MoneyPolicy,
     kind: MoneyKind,
 ) -> Revenue {
@@ -204,8 +210,8 @@ mod tests {
     use crate::app::AppSecret;
     use rstest::rstest;
 
-    fn usd(text: &str) -> Exchanged {
-        Exchanged {
+    fn usd(text: &str) -> ConvertedAmount {
+        ConvertedAmount {
             usd: Amount::parse(text).unwrap(),
             rate_day: Day::parse("2024-03-18").unwrap(),
             rate: "1".to_owned(),
@@ -214,7 +220,7 @@ mod tests {
     }
 
     const COUNT: MoneyPolicy = MoneyPolicy::Count;
-    const IGNORE: MoneyPolicy = MoneyPolicy::Ignore(Uncounted::SdkIgnored);
+    const IGNORE: MoneyPolicy = MoneyPolicy::Ignore(UncountedReason::SdkIgnored);
 
     const INCOME: MoneyKind = MoneyKind::Income;
     const PREDICTED: MoneyKind = MoneyKind::Predicted;
@@ -223,28 +229,70 @@ mod tests {
     #[rstest]
     #[case::a_payment("9.99", Some("9.99"), COUNT, INCOME, None)]
     #[case::exactly_the_limit("2000", Some("2000"), COUNT, INCOME, None)]
-    #[case::a_cent_more("2000.01", Some("2000.01"), COUNT, INCOME, Some(Uncounted::OverLimit))]
+    #[case::a_cent_more(
+        "2000.01",
+        Some("2000.01"),
+        COUNT,
+        INCOME,
+        Some(UncountedReason::OverLimit)
+    )]
     #[case::the_limit_is_in_usd("200000", Some("1300"), COUNT, INCOME, None)]
-    #[case::no_rate("9.99", None, COUNT, INCOME, Some(Uncounted::Unconvertible))]
-    #[case::less_than_nothing("-1", Some("-1"), COUNT, INCOME, Some(Uncounted::Negative))]
-    #[case::far_less_than_nothing("-5000", Some("-5000"), COUNT, INCOME, Some(Uncounted::Negative))]
-    #[case::nothing("0", Some("0"), COUNT, INCOME, Some(Uncounted::Zero))]
-    #[case::a_prediction("9.99", Some("9.99"), COUNT, PREDICTED, Some(Uncounted::Predicted))]
-    #[case::a_prediction_of_nothing("0", Some("0"), COUNT, PREDICTED, Some(Uncounted::Zero))]
-    #[case::a_value("500", Some("500"), COUNT, NOT_INCOME, Some(Uncounted::NotIncome))]
-    #[case::a_value_of_nothing("0", Some("0"), COUNT, NOT_INCOME, Some(Uncounted::Zero))]
-    #[case::a_large_value("5000", Some("5000"), COUNT, NOT_INCOME, Some(Uncounted::NotIncome))]
-    #[case::the_app_wants_none("9.99", Some("9.99"), IGNORE, INCOME, Some(Uncounted::SdkIgnored))]
-    #[case::the_app_wants_none_of_it("9.99", None, IGNORE, INCOME, Some(Uncounted::SdkIgnored))]
+    #[case::no_rate("9.99", None, COUNT, INCOME, Some(UncountedReason::Unconvertible))]
+    #[case::less_than_nothing("-1", Some("-1"), COUNT, INCOME, Some(UncountedReason::Negative))]
+    #[case::far_less_than_nothing(
+        "-5000",
+        Some("-5000"),
+        COUNT,
+        INCOME,
+        Some(UncountedReason::Negative)
+    )]
+    #[case::nothing("0", Some("0"), COUNT, INCOME, Some(UncountedReason::Zero))]
+    #[case::a_prediction(
+        "9.99",
+        Some("9.99"),
+        COUNT,
+        PREDICTED,
+        Some(UncountedReason::Predicted)
+    )]
+    #[case::a_prediction_of_nothing("0", Some("0"), COUNT, PREDICTED, Some(UncountedReason::Zero))]
+    #[case::a_value(
+        "500",
+        Some("500"),
+        COUNT,
+        NOT_INCOME,
+        Some(UncountedReason::NotIncome)
+    )]
+    #[case::a_value_of_nothing("0", Some("0"), COUNT, NOT_INCOME, Some(UncountedReason::Zero))]
+    #[case::a_large_value(
+        "5000",
+        Some("5000"),
+        COUNT,
+        NOT_INCOME,
+        Some(UncountedReason::NotIncome)
+    )]
+    #[case::the_app_wants_none(
+        "9.99",
+        Some("9.99"),
+        IGNORE,
+        INCOME,
+        Some(UncountedReason::SdkIgnored)
+    )]
+    #[case::the_app_wants_none_of_it(
+        "9.99",
+        None,
+        IGNORE,
+        INCOME,
+        Some(UncountedReason::SdkIgnored)
+    )]
     fn amounts(
         #[case] amount: &str,
         #[case] exchanged: Option<&str>,
         #[case] policy: MoneyPolicy,
         #[case] kind: MoneyKind,
-        #[case] expected: Option<Uncounted>,
+        #[case] expected: Option<UncountedReason>,
     ) {
         let amount = Amount::parse(amount).unwrap();
-        let revenue = judge(
+        let revenue = assess_revenue(
             amount,
             Some(Currency::USD),
             exchanged.map(usd),
@@ -257,22 +305,22 @@ mod tests {
         let counted = counted.map_or(Amount::ZERO, |text| Amount::parse(text).unwrap());
         assert_eq!(revenue.counted_usd(), counted);
         assert_eq!(
-            revenue.clone().rejudged(kind),
+            revenue.clone().reclassified(kind),
             revenue,
             "judged alike from what is stored"
         );
     }
 
     #[rstest]
-    #[case::counted_once(INCOME, NOT_INCOME, Some(Uncounted::NotIncome))]
+    #[case::counted_once(INCOME, NOT_INCOME, Some(UncountedReason::NotIncome))]
     #[case::listed_since(NOT_INCOME, INCOME, None)]
     fn a_stored_amount_is_judged_again(
         #[case] before: MoneyKind,
         #[case] now: MoneyKind,
-        #[case] expected: Option<Uncounted>,
+        #[case] expected: Option<UncountedReason>,
     ) {
         let stored = |policy| {
-            judge(
+            assess_revenue(
                 Amount::parse("5").unwrap(),
                 Some(Currency::USD),
                 Some(usd("5")),
@@ -280,24 +328,27 @@ mod tests {
                 before,
             )
         };
-        assert_eq!(stored(COUNT).rejudged(now).uncounted, expected);
-        let ignored = stored(IGNORE).rejudged(now).uncounted;
-        assert_eq!(ignored, Some(Uncounted::SdkIgnored));
+        assert_eq!(stored(COUNT).reclassified(now).uncounted, expected);
+        let ignored = stored(IGNORE).reclassified(now).uncounted;
+        assert_eq!(ignored, Some(UncountedReason::SdkIgnored));
     }
 
     #[rstest]
-    #[case::of_an_older_version("zero", "start_trial", "9.99", Uncounted::Predicted)]
-    #[case::nothing("zero", "start_trial", "0", Uncounted::Zero)]
-    #[case::less_than_a_millionth_in_dollars("zero", "purchase", "0.000001", Uncounted::Zero)]
-    #[case::as_it_is("over_limit", "start_trial", "9.99", Uncounted::OverLimit)]
+    #[case::of_an_older_version("zero", "start_trial", "9.99", UncountedReason::Predicted)]
+    #[case::nothing("zero", "start_trial", "0", UncountedReason::Zero)]
+    #[case::less_than_a_millionth_in_dollars("zero", "purchase", "0.000001", UncountedReason::Zero)]
+    #[case::as_it_is("over_limit", "start_trial", "9.99", UncountedReason::OverLimit)]
     fn stored_reasons(
         #[case] text: &str,
         #[case] name: &str,
         #[case] amount: &str,
-        #[case] expected: Uncounted,
+        #[case] expected: UncountedReason,
     ) {
         let amount = Amount::parse(amount).unwrap();
-        assert_eq!(Uncounted::parse_stored(text, name, amount), Some(expected));
+        assert_eq!(
+            UncountedReason::parse_stored(text, name, amount),
+            Some(expected)
+        );
     }
 
     #[rstest]
@@ -305,10 +356,14 @@ mod tests {
     #[case::auto_beside_a_provider(
         SdkRevenue::Auto,
         true,
-        MoneyPolicy::Ignore(Uncounted::BillingSource)
+        MoneyPolicy::Ignore(UncountedReason::BillingSource)
     )]
     #[case::always(SdkRevenue::Count, true, MoneyPolicy::Count)]
-    #[case::never(SdkRevenue::Ignore, true, MoneyPolicy::Ignore(Uncounted::SdkIgnored))]
+    #[case::never(
+        SdkRevenue::Ignore,
+        true,
+        MoneyPolicy::Ignore(UncountedReason::SdkIgnored)
+    )]
     fn policies(
         #[case] setting: SdkRevenue,
         #[case] has_provider: bool,

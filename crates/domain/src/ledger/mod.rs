@@ -4,6 +4,6 @@ mod countable;
 mod receipt;
 
 pub use countable::{
-    COUNTABLE_USD_MAX, MoneyKind, MoneyPolicy, Revenue, Uncounted, judge, sdk_policy,
+    COUNTABLE_USD_MAX, MoneyKind, MoneyPolicy, Revenue, UncountedReason, assess_revenue, sdk_policy,
 };
-pub use receipt::{Parent, PaymentKind, Receipt, refund, renewed};
+pub use receipt::{ParentEvent, PaymentKind, Receipt, refund, renewed_payment};

@@ -4,7 +4,7 @@
 //! moment. It counts exactly when its payment did and at its payment's rate, so that a full refund nets to
 //! zero, to the last millionth.
 
-use super::{Revenue, Uncounted};
+use super::{Revenue, UncountedReason};
 use crate::event::{Credit, Event};
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
@@ -53,32 +53,34 @@ impl Receipt {
 
 /// What an event's parent is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parent {
+pub enum ParentEvent {
     /// A payment.
     Payment(Box<Receipt>),
     /// An event that is none.
-    NoPayment,
+    NotAPayment,
 }
 
 /// The payment that a renewal continues: the initial one, and no other.
-pub fn renewed(parent: Option<Parent>) -> Result<Receipt, Refusal> {
+pub fn renewed_payment(parent: Option<ParentEvent>) -> Result<Receipt, Refusal> {
     match parent {
         None => Err(Refusal::OriginalTransactionUnavailable),
-        Some(Parent::Payment(receipt)) if receipt.kind == PaymentKind::Purchase => Ok(*receipt),
+        Some(ParentEvent::Payment(receipt)) if receipt.kind == PaymentKind::Purchase => {
+            Ok(*receipt)
+        }
         Some(_) => Err(Refusal::OriginalTransactionInvalid),
     }
 }
 
 /// A refund of so much against its payment: the refund's money, and the payment as it is afterwards.
 pub fn refund(
-    parent: Option<Parent>,
+    parent: Option<ParentEvent>,
     amount: Amount,
     currency: Option<Currency>,
 ) -> Result<(Revenue, Receipt), Refusal> {
     let mut receipt = match parent {
         None => return Err(Refusal::OriginalTransactionUnavailable),
-        Some(Parent::Payment(receipt)) => *receipt,
-        Some(Parent::NoPayment) => return Err(Refusal::OriginalTransactionInvalid),
+        Some(ParentEvent::Payment(receipt)) => *receipt,
+        Some(ParentEvent::NotAPayment) => return Err(Refusal::OriginalTransactionInvalid),
     };
     if currency != receipt.revenue.currency {
         return Err(Refusal::CurrencyMismatch);
@@ -100,7 +102,7 @@ pub fn refund(
         uncounted: receipt
             .revenue
             .uncounted
-            .map(|_| Uncounted::PaymentNotCounted),
+            .map(|_| UncountedReason::PaymentNotCounted),
         ..receipt.revenue.clone()
     };
     receipt.refunded = Amount::from_micros(after);
@@ -139,7 +141,7 @@ mod tests {
             kind,
             revenue: Revenue {
                 amount: Amount::parse(amount).unwrap(),
-                currency: Currency::stored("EUR"),
+                currency: Currency::from_stored("EUR"),
                 usd: Some(Amount::parse(usd).unwrap()),
                 rate_day: None,
                 rate: None,
@@ -157,15 +159,15 @@ mod tests {
         }
     }
 
-    fn payment(kind: PaymentKind) -> Parent {
-        Parent::Payment(Box::new(paid("100", "108.72", kind)))
+    fn payment(kind: PaymentKind) -> ParentEvent {
+        ParentEvent::Payment(Box::new(paid("100", "108.72", kind)))
     }
 
-    fn purchase() -> Parent {
+    fn purchase() -> ParentEvent {
         payment(PaymentKind::Purchase)
     }
 
-    fn renewal() -> Parent {
+    fn renewal() -> ParentEvent {
         payment(PaymentKind::Renewal)
     }
 
@@ -173,9 +175,12 @@ mod tests {
     #[case::of_the_initial_purchase(Some(purchase()), None)]
     #[case::of_nothing(None, Some(Refusal::OriginalTransactionUnavailable))]
     #[case::of_a_renewal(Some(renewal()), Some(Refusal::OriginalTransactionInvalid))]
-    #[case::of_no_payment(Some(Parent::NoPayment), Some(Refusal::OriginalTransactionInvalid))]
-    fn renewals(#[case] parent: Option<Parent>, #[case] expected: Option<Refusal>) {
-        assert_eq!(renewed(parent).err(), expected);
+    #[case::of_no_payment(
+        Some(ParentEvent::NotAPayment),
+        Some(Refusal::OriginalTransactionInvalid)
+    )]
+    fn renewals(#[case] parent: Option<ParentEvent>, #[case] expected: Option<Refusal>) {
+        assert_eq!(renewed_payment(parent).err(), expected);
     }
 
     #[rstest]
@@ -191,34 +196,34 @@ mod tests {
     #[case::another_currency(Some(purchase()), "-1", "USD", Some(Refusal::CurrencyMismatch))]
     #[case::of_nothing(None, "-1", "EUR", Some(Refusal::OriginalTransactionUnavailable))]
     #[case::of_no_payment(
-        Some(Parent::NoPayment),
+        Some(ParentEvent::NotAPayment),
         "-1",
         "EUR",
         Some(Refusal::OriginalTransactionInvalid)
     )]
     fn refunds(
-        #[case] parent: Option<Parent>,
+        #[case] parent: Option<ParentEvent>,
         #[case] amount: &str,
         #[case] currency: &str,
         #[case] expected: Option<Refusal>,
     ) {
         let amount = Amount::parse(amount).unwrap();
-        let outcome = refund(parent, amount, Currency::stored(currency));
+        let outcome = refund(parent, amount, Currency::from_stored(currency));
         assert_eq!(outcome.err(), expected);
     }
 
     #[test]
     fn a_refund_of_what_did_not_count_does_not_count() {
         let mut receipt = paid("3000", "3261.6", PaymentKind::Purchase);
-        receipt.revenue.uncounted = Some(Uncounted::OverLimit);
-        let parent = Some(Parent::Payment(Box::new(receipt)));
+        receipt.revenue.uncounted = Some(UncountedReason::OverLimit);
+        let parent = Some(ParentEvent::Payment(Box::new(receipt)));
         let (revenue, _) = refund(
             parent,
             Amount::parse("-3000").unwrap(),
-            Currency::stored("EUR"),
+            Currency::from_stored("EUR"),
         )
         .unwrap();
-        assert_eq!(revenue.uncounted, Some(Uncounted::PaymentNotCounted));
+        assert_eq!(revenue.uncounted, Some(UncountedReason::PaymentNotCounted));
         assert_eq!(revenue.counted_usd(), Amount::ZERO);
     }
 
@@ -234,8 +239,8 @@ mod tests {
             receipt.revenue.usd = Some(Amount::from_micros(usd_micros));
             let (mut sum, mut given_back) = (0, 0);
             let take = |receipt: &Receipt, part: i64| {
-                let parent = Some(Parent::Payment(Box::new(receipt.clone())));
-                refund(parent, Amount::from_micros(-part), Currency::stored("EUR"))
+                let parent = Some(ParentEvent::Payment(Box::new(receipt.clone())));
+                refund(parent, Amount::from_micros(-part), Currency::from_stored("EUR"))
             };
             for part in parts {
                 match take(&receipt, part) {

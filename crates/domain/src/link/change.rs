@@ -1,7 +1,7 @@
 //! Changing a link.
 
 use super::{Campaign, Link, LinkKind, Slug, fields};
-use crate::app::Changed;
+use crate::app::AuditedChange;
 use crate::audit::{Changes, FieldChange};
 use crate::integration::Network;
 use crate::refusal::Refusal;
@@ -55,9 +55,9 @@ impl Link {
     }
 
     /// What the audit log says of a new one.
-    pub fn described(&self) -> Vec<FieldChange> {
+    pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
-        for (field, value) in shown(self) {
+        for (field, value) in audit_values(self) {
             changes.initial(field, value);
         }
         changes.into_vec()
@@ -69,7 +69,7 @@ impl Link {
         change: LinkChange,
         precondition: &Precondition,
         now: Timestamp,
-    ) -> Result<Changed<Self>, Refusal> {
+    ) -> Result<AuditedChange<Self>, Refusal> {
         self.admit(precondition)?;
         let mut after = self.clone();
         after.apply(change);
@@ -79,7 +79,7 @@ impl Link {
             after.revision = self.revision.next();
             after.updated_at = now;
         }
-        Ok(Changed { after, changes })
+        Ok(AuditedChange { after, changes })
     }
 
     /// Carries a change out.
@@ -118,7 +118,7 @@ impl Link {
 }
 
 /// The fields as the audit log names and shows them.
-fn shown(link: &Link) -> Vec<(&'static str, Option<String>)> {
+fn audit_values(link: &Link) -> Vec<(&'static str, Option<String>)> {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
     let Campaign {
         id,
@@ -163,7 +163,7 @@ fn shown(link: &Link) -> Vec<(&'static str, Option<String>)> {
 
 fn differences(before: &Link, after: &Link) -> Vec<FieldChange> {
     let mut changes = Changes::new();
-    for ((field, before), (_, after)) in shown(before).into_iter().zip(shown(after)) {
+    for ((field, before), (_, after)) in audit_values(before).into_iter().zip(audit_values(after)) {
         changes.compare(field, before, after);
     }
     changes.into_vec()

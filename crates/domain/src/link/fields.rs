@@ -1,7 +1,7 @@
 //! The fields of a link that have a form of their own.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
-use crate::vocabulary::text::{NAME_CHARS_MAX, within, without_nul};
+use crate::vocabulary::text::{NAME_CHARS_MAX, check_length, reject_nul};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -41,7 +41,7 @@ pub struct Slug(String);
 impl Slug {
     /// Reads a slug.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        without_nul(text)?;
+        reject_nul(text)?;
         let fits = SLUG_CHARS.contains(&text.len())
             && text
                 .bytes()
@@ -79,7 +79,7 @@ impl Slug {
 
 /// The name of a query parameter that a link hands on; `utm_*` stands for every name that begins so.
 pub fn pass_param(text: &str) -> Result<String, Problem> {
-    without_nul(text)?;
+    reject_nul(text)?;
     let name = text.strip_suffix('*').unwrap_or(text);
     let fits = text.len() <= PASS_PARAM_CHARS_MAX
         && !name.is_empty()
@@ -113,21 +113,21 @@ pub fn pass_param(text: &str) -> Result<String, Problem> {
 
 /// The id of a campaign, ad set or ad, as its network gave it.
 pub fn campaign_id(text: &str) -> Result<String, Problem> {
-    within(text, 1, CAMPAIGN_ID_CHARS_MAX)?;
+    check_length(text, 1, CAMPAIGN_ID_CHARS_MAX)?;
     Ok(text.to_owned())
 }
 
 /// The name of a campaign, ad set or ad.
 pub fn campaign_name(text: &str) -> Result<String, Problem> {
-    within(text, 1, NAME_CHARS_MAX)?;
+    check_length(text, 1, NAME_CHARS_MAX)?;
     Ok(text.to_owned())
 }
 
 /// Checks what the installed app will be told.
 pub fn custom_data(data: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Problem> {
     for (key, value) in &data {
-        without_nul(key)?;
-        without_nul(value)?;
+        reject_nul(key)?;
+        reject_nul(value)?;
     }
     if data.len() > CUSTOM_DATA_KEYS_MAX {
         let message = format!("Must have at most {CUSTOM_DATA_KEYS_MAX} keys.");

@@ -94,7 +94,7 @@ pub struct Campaign {
 
 /// What a new link is given by the service, beside what its maker asked for.
 #[derive(Debug, Clone)]
-pub struct Birth {
+pub struct LinkCreation {
     /// Its id.
     pub id: LinkId,
     /// Of which app.
@@ -105,7 +105,7 @@ pub struct Birth {
 
 impl Link {
     /// A new link: a name and a slug, and defaults for the rest.
-    pub fn new(birth: &Birth, name: Name, slug: Slug) -> Self {
+    pub fn new(birth: &LinkCreation, name: Name, slug: Slug) -> Self {
         Self {
             id: birth.id,
             app: birth.app,
@@ -190,7 +190,7 @@ pub(crate) mod tests {
     use rstest::rstest;
 
     pub(crate) fn any_link() -> Link {
-        let birth = Birth {
+        let birth = LinkCreation {
             id: LinkId::from_bytes([1; 16]),
             app: AppId::from_bytes([2; 16]),
             at: Timestamp::from_millis(1),

@@ -1,7 +1,7 @@
 //! What ads cost: told by people, by day, network and campaign.
 
 use crate::attribution::CreditedNetwork;
-use crate::exchange::{Exchanged, ImportedRates, exchange};
+use crate::exchange::{ConvertedAmount, ImportedRates, exchange};
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
@@ -61,7 +61,7 @@ impl Cost {
 }
 
 /// Reads the network that ads were paid at. Nobody pays for organic installs.
-pub fn paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
+pub fn parse_paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
     let found = CreditedNetwork::parse(text).filter(|one| *one != CreditedNetwork::Organic);
     found.ok_or_else(|| {
         let message =
@@ -71,7 +71,7 @@ pub fn paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
 }
 
 /// Reads an amount that was paid.
-pub fn paid_amount(text: &str) -> Result<Amount, Problem> {
+pub fn parse_paid_amount(text: &str) -> Result<Amount, Problem> {
     let amount = Amount::parse_text(text)?;
     if amount < Amount::ZERO {
         return Err(Problem::new(FaultCode::OutOfRange, "Must not be negative."));
@@ -92,7 +92,7 @@ pub struct StoredCost {
 
 impl StoredCost {
     /// A cost with what its day's rate made of it.
-    pub fn of(cost: Cost, exchanged: &Exchanged) -> Self {
+    pub fn of(cost: Cost, exchanged: &ConvertedAmount) -> Self {
         Self {
             cost,
             usd: exchanged.usd,
@@ -172,7 +172,7 @@ mod tests {
             network: CreditedNetwork::AppleAds,
             campaign: campaign.to_owned(),
             amount: Amount::from_micros(1),
-            currency: Currency::stored("USD").unwrap(),
+            currency: Currency::from_stored("USD").unwrap(),
         }
     }
 
@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn nobody_pays_for_nothing_or_gets_money_back() {
-        assert!(paid_network("network_a").is_ok() && paid_network("apple_ads").is_ok());
-        assert!(paid_network("organic").is_err() && paid_network("").is_err());
-        assert!(paid_amount("0").is_ok() && paid_amount("-0.01").is_err());
+        assert!(parse_paid_network("network_a").is_ok() && parse_paid_network("apple_ads").is_ok());
+        assert!(parse_paid_network("organic").is_err() && parse_paid_network("").is_err());
+        assert!(parse_paid_amount("0").is_ok() && parse_paid_amount("-0.01").is_err());
     }
 }

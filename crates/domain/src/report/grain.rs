@@ -38,14 +38,14 @@ impl Grain {
     }
 
     /// Where the stretch begins that a moment falls into.
-    pub const fn begin(self, moment: Timestamp) -> Timestamp {
+    pub const fn bucket_start(self, moment: Timestamp) -> Timestamp {
         let millis = self.minutes() * MILLIS_PER_MINUTE;
         Timestamp::from_millis(moment.as_millis().div_euclid(millis).saturating_mul(millis))
     }
 
     /// Where the first stretch begins that does not begin before a moment.
     fn begin_from(self, moment: Timestamp) -> Timestamp {
-        let begun = self.begin(moment);
+        let begun = self.bucket_start(moment);
         if begun == moment {
             return begun;
         }
@@ -61,13 +61,13 @@ pub struct Bucket(Timestamp);
 impl Bucket {
     /// The one that a moment falls into.
     pub const fn of(moment: Timestamp) -> Self {
-        Self(Grain::Quarter.begin(moment))
+        Self(Grain::Quarter.bucket_start(moment))
     }
 
     /// The longer stretch that it is a part of.
     #[must_use]
     pub const fn within(self, grain: Grain) -> Self {
-        Self(grain.begin(self.0))
+        Self(grain.bucket_start(self.0))
     }
 
     /// When it begins, as stored.
@@ -81,7 +81,7 @@ pub type Period = (Timestamp, Timestamp);
 
 /// Stretches of one grain, one after the other, that make up a part of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct GrainSpan {
     /// Which of the periods that were asked for.
     pub period: usize,
     /// How long each is.
@@ -93,20 +93,29 @@ pub struct Piece {
 }
 
 /// The fewest stretches that make up these periods. A moment within a quarter of an hour stands for its begin.
-pub fn pieces(periods: &[Period]) -> Vec<Piece> {
+pub fn split_by_grain(periods: &[Period]) -> Vec<GrainSpan> {
     let mut found = Vec::new();
     for (number, (from, until)) in periods.iter().enumerate() {
-        let (from, until) = (Grain::Quarter.begin(*from), Grain::Quarter.begin(*until));
+        let (from, until) = (
+            Grain::Quarter.bucket_start(*from),
+            Grain::Quarter.bucket_start(*until),
+        );
         split(number, Grain::Day, from, until, &mut found);
     }
     found
 }
 
-fn split(period: usize, grain: Grain, from: Timestamp, until: Timestamp, found: &mut Vec<Piece>) {
+fn split(
+    period: usize,
+    grain: Grain,
+    from: Timestamp,
+    until: Timestamp,
+    found: &mut Vec<GrainSpan>,
+) {
     if from >= until {
         return;
     }
-    let (first, last) = (grain.begin_from(from), grain.begin(until));
+    let (first, last) = (grain.begin_from(from), grain.bucket_start(until));
     let finer = match grain {
         Grain::Day => Grain::Hour,
         Grain::Hour | Grain::Quarter => Grain::Quarter,
@@ -120,7 +129,7 @@ fn split(period: usize, grain: Grain, from: Timestamp, until: Timestamp, found: 
     if grain != Grain::Quarter {
         split(period, finer, from, first, found);
     }
-    found.push(Piece {
+    found.push(GrainSpan {
         period,
         grain,
         from: first,
@@ -154,9 +163,9 @@ mod tests {
 
     fn told(from: i64, until: i64) -> Vec<(Grain, i64, i64)> {
         let period = (Timestamp::from_millis(from), Timestamp::from_millis(until));
-        let all = pieces(&[period]).into_iter();
+        let all = split_by_grain(&[period]).into_iter();
         all.map(|piece| {
-            let Piece {
+            let GrainSpan {
                 grain, from, until, ..
             } = piece;
             (grain, from.as_millis(), until.as_millis())

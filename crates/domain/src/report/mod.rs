@@ -1,6 +1,6 @@
 //! Reports: what is counted when something is recorded, and what can be asked of it.
 
-pub mod cap;
+pub mod cardinality_cap;
 pub mod cohort;
 pub mod cost;
 pub mod postback;
@@ -9,22 +9,22 @@ pub mod tally;
 
 mod figures;
 mod grain;
-mod measured;
-mod question;
+mod query;
+mod report_figures;
 mod rollup;
 mod spend;
 mod spreadsheet;
 mod unmerged;
 
 pub use figures::Figures;
-pub use grain::{Bucket, Grain, Period, Piece, pieces};
-pub use measured::{Measured, quotient, ratio, share};
-pub use question::{
-    DIMENSIONS_MAX, Dimension, GroupBy, OTHER, Rollup, StatsQuestion, StatsRow, TimeUnit,
+pub use grain::{Bucket, Grain, GrainSpan, Period, split_by_grain};
+pub use query::{
+    DIMENSIONS_MAX, Dimension, GroupBy, OTHER, ReportQuery, Rollup, StatsRow, TimeUnit,
 };
+pub use report_figures::{ReportFigures, quotient, ratio, share};
 pub use rollup::{
-    CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
+    BucketKey, CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows,
 };
-pub use spend::{CostSum, Place, Spend, measured_rows};
+pub use spend::{CostSum, ReportRowKey, Spend, report_rows};
 pub use spreadsheet::spreadsheet_field;
-pub use unmerged::Merge;
+pub use unmerged::RollupMerge;

@@ -13,13 +13,13 @@ pub const REPORT_DAYS_DEFAULT: i32 = 30;
 pub const REPORT_DAYS_MAX: i32 = 400;
 
 /// The day so many days before another.
-pub fn before(day: Day, days: i32) -> Day {
+pub fn days_before(day: Day, days: i32) -> Day {
     Day::from_days(day.as_days().saturating_sub(days))
 }
 
 /// Days, both inclusive, of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Range {
+pub struct DayRange {
     /// The first.
     pub from: Day,
     /// The last.
@@ -41,10 +41,10 @@ pub struct Span {
     pub to: Day,
 }
 
-impl Range {
+impl DayRange {
     /// The days that were asked for. Without a last day the range ends today, or on its first day if that is later;
     /// without a first day it has [`REPORT_DAYS_DEFAULT`] days. Rejects a first day more than [`REPORT_DAYS_MAX`] days back.
-    pub fn asked(
+    pub fn resolve(
         from: Option<Day>,
         to: Option<Day>,
         zone: Timezone,
@@ -54,7 +54,7 @@ impl Range {
             let today = calendar::today(now, &zone);
             from.map_or(today, |from| from.max(today))
         });
-        let from = from.unwrap_or_else(|| before(to, REPORT_DAYS_DEFAULT - 1));
+        let from = from.unwrap_or_else(|| days_before(to, REPORT_DAYS_DEFAULT - 1));
         if to.days_since(from) >= i64::from(REPORT_DAYS_MAX) {
             let message = format!("Must be at most {REPORT_DAYS_MAX} days before the last one.");
             return Err(Problem::new(FaultCode::OutOfRange, message));
@@ -65,17 +65,17 @@ impl Range {
     /// As many days right before these.
     #[must_use]
     pub fn preceding(&self) -> Self {
-        let to = before(self.from, 1);
+        let to = days_before(self.from, 1);
         let days = self.to.as_days().saturating_sub(self.from.as_days());
         Self {
-            from: before(to, days),
+            from: days_before(to, days),
             to,
             zone: self.zone.clone(),
         }
     }
 
     /// All of it.
-    pub fn whole(&self) -> Period {
+    pub fn period(&self) -> Period {
         let days = calendar::each_day(self.from, self.to, &self.zone);
         let begin = days.first().map_or(Timestamp::from_millis(0), |day| day.0);
         (begin, days.last().map_or(begin, |day| day.1))
@@ -87,7 +87,7 @@ impl Range {
         let Some(unit) = unit else {
             return vec![Span {
                 label: String::new(),
-                period: self.whole(),
+                period: self.period(),
                 from: self.from,
                 to: self.to,
             }];
@@ -121,7 +121,7 @@ impl Range {
         while from < end {
             let until = from.plus(std::time::Duration::from_hours(1)).min(end);
             hours.push(Span {
-                label: calendar::local_text(from, &self.zone),
+                label: calendar::format_local(from, &self.zone),
                 period: (from, until),
                 from: day,
                 to: day,
@@ -137,7 +137,7 @@ fn label(day: Day, unit: TimeUnit) -> String {
     match unit {
         TimeUnit::Hour | TimeUnit::Day => day.to_string(),
         // The first day there is was a Thursday.
-        TimeUnit::Week => before(day, (day.as_days() + 3).rem_euclid(7)).to_string(),
+        TimeUnit::Week => days_before(day, (day.as_days() + 3).rem_euclid(7)).to_string(),
         TimeUnit::Month => day.to_string().chars().take(7).collect(),
     }
 }
@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn range(from: &str, to: &str, zone: &str) -> Range {
-        Range {
+    fn range(from: &str, to: &str, zone: &str) -> DayRange {
+        DayRange {
             from: Day::parse(from).unwrap(),
             to: Day::parse(to).unwrap(),
             zone: Timezone::parse(zone).unwrap(),
@@ -172,7 +172,7 @@ mod tests {
         #[case] expected: Option<(&str, &str)>,
     ) {
         let day = |text: &str| Day::parse(text).unwrap();
-        let found = Range::asked(
+        let found = DayRange::resolve(
             from.map(day),
             to.map(day),
             Timezone::parse("UTC").unwrap(),
@@ -184,7 +184,7 @@ mod tests {
         );
     }
 
-    fn labels(range: &Range, unit: TimeUnit) -> Vec<String> {
+    fn labels(range: &DayRange, unit: TimeUnit) -> Vec<String> {
         let all = range.split(Some(unit)).into_iter();
         all.map(|span| span.label).collect()
     }
@@ -215,7 +215,7 @@ mod tests {
         let range = range(day, day, zone);
         let all = range.split(Some(TimeUnit::Hour));
         assert_eq!(all.len(), hours);
-        let (begin, end) = range.whole();
+        let (begin, end) = range.period();
         assert_eq!((all[0].period.0, all[hours - 1].period.1), (begin, end));
         let mut names = labels(&range, TimeUnit::Hour);
         names.dedup();

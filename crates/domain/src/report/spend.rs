@@ -2,7 +2,7 @@
 //! nobody knows the cost of.
 
 use super::range::Span;
-use super::{Dimension, Measured, StatsQuestion, StatsRow, TimeUnit};
+use super::{Dimension, ReportFigures, ReportQuery, StatsRow, TimeUnit};
 use crate::access::Environment;
 use crate::vocabulary::day::Day;
 use std::collections::BTreeMap;
@@ -32,10 +32,10 @@ impl FromIterator<CostSum> for Spend {
 
 impl Spend {
     /// Whether the rows of a question have a cost each.
-    pub fn are_told_by(
+    pub fn is_available_for(
         environment: Environment,
         unit: Option<TimeUnit>,
-        question: &StatsQuestion,
+        question: &ReportQuery,
     ) -> bool {
         let told = [Dimension::Network, Dimension::Campaign];
         let named = question.dimensions();
@@ -50,7 +50,7 @@ impl Spend {
     }
 
     /// Those that fit a question: in which span, under which values, how much.
-    pub fn rows(&self, spans: &[Span], question: &StatsQuestion) -> Vec<(usize, Vec<String>, i64)> {
+    pub fn rows(&self, spans: &[Span], question: &ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
         let fits = |cost: &&CostSum| {
             let filters = question.filters.iter();
             filters
@@ -58,7 +58,10 @@ impl Spend {
                 .all(|(dimension, wanted)| value(cost, *dimension) == wanted)
         };
         let row = |cost: &CostSum| {
-            let values = question.by.iter().map(|one| value(cost, *one).to_owned());
+            let values = question
+                .group_by
+                .iter()
+                .map(|one| value(cost, *one).to_owned());
             let span = span_of(spans, cost.day)?;
             Some((span, values.collect(), cost.usd_micros))
         };
@@ -67,19 +70,19 @@ impl Spend {
 }
 
 /// Which span, and the values of a row.
-pub type Place = (usize, Vec<String>);
+pub type ReportRowKey = (usize, Vec<String>);
 
 /// The figures and costs of each row. Money that was spent is a row of its own where nothing came of it; a span
 /// that is told apart by nothing else is a row even where nothing was.
-pub fn measured_rows(
+pub fn report_rows(
     found: Vec<StatsRow>,
-    question: &StatsQuestion,
+    question: &ReportQuery,
     spans: &[Span],
     spend: Option<&Spend>,
-) -> BTreeMap<Place, Measured> {
-    let nothing = spend.map_or_else(Measured::default, |_| Measured::zero());
-    let mut rows: BTreeMap<Place, Measured> = BTreeMap::new();
-    if question.by.is_empty() {
+) -> BTreeMap<ReportRowKey, ReportFigures> {
+    let nothing = spend.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
+    let mut rows: BTreeMap<ReportRowKey, ReportFigures> = BTreeMap::new();
+    if question.group_by.is_empty() {
         rows.extend((0..spans.len()).map(|span| ((span, Vec::new()), nothing)));
     }
     for row in found {
@@ -110,11 +113,11 @@ fn span_of(spans: &[Span], day: Day) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::report::Figures;
-    use crate::report::range::Range;
+    use crate::report::range::DayRange;
     use crate::vocabulary::timezone::Timezone;
 
     fn days() -> Vec<Span> {
-        let range = Range {
+        let range = DayRange {
             from: Day::from_days(0),
             to: Day::from_days(1),
             zone: Timezone::UTC,
@@ -122,10 +125,10 @@ mod tests {
         range.split(Some(TimeUnit::Day))
     }
 
-    fn question(by: &[Dimension]) -> StatsQuestion {
-        StatsQuestion {
+    fn question(by: &[Dimension]) -> ReportQuery {
+        ReportQuery {
             periods: Vec::new(),
-            by: by.to_vec(),
+            group_by: by.to_vec(),
             filters: Vec::new(),
             rows_max: 10,
         }
@@ -162,7 +165,7 @@ mod tests {
     fn money_that_brought_nothing_is_a_row_and_other_days_are_none() {
         let found = vec![installs(0, "network_a", 3)];
         let by_network = question(&[Dimension::Network]);
-        let rows = measured_rows(found, &by_network, &days(), Some(&spend()));
+        let rows = report_rows(found, &by_network, &days(), Some(&spend()));
         let read: Vec<(usize, &str, i64, Option<i64>)> = rows
             .iter()
             .map(|((span, values), row)| (*span, &*values[0], row.figures.installs, row.cost))
@@ -173,7 +176,7 @@ mod tests {
 
     #[test]
     fn days_without_anything_are_rows_and_without_spend_nobody_knows_a_cost() {
-        let rows = measured_rows(Vec::new(), &question(&[]), &days(), None);
+        let rows = report_rows(Vec::new(), &question(&[]), &days(), None);
         assert_eq!(rows.len(), 2);
         assert!(rows.values().all(|row| row.cost.is_none()));
     }
@@ -181,7 +184,7 @@ mod tests {
     #[test]
     fn costs_are_told_by_day_network_and_campaign_alone() {
         let told = |environment, unit, by: &[Dimension]| {
-            Spend::are_told_by(environment, unit, &question(by))
+            Spend::is_available_for(environment, unit, &question(by))
         };
         assert!(told(
             Environment::Live,

@@ -1,6 +1,6 @@
 //! Figures counted from the log itself, for questions that no roll-up answers.
 
-use super::{Dimension, Figures, Period, StatsQuestion, StatsRow};
+use super::{Dimension, Figures, Period, ReportQuery, StatsRow};
 use crate::click::Click;
 use crate::event::Event;
 use crate::vocabulary::time::Timestamp;
@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 
 /// Clicks and events of one question, at most. More would keep somebody waiting for seconds; whoever asks is told
 /// to ask for fewer days.
-pub const TALLIED_MAX: i64 = 500_000;
+pub const TALLY_ROWS_MAX: i64 = 500_000;
 
 /// What was counted so far.
 #[derive(Debug)]
-pub struct Tally<'a> {
-    question: &'a StatsQuestion,
+pub struct EventLogTally<'a> {
+    question: &'a ReportQuery,
     rows: BTreeMap<(usize, Vec<String>), Figures>,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> EventLogTally<'a> {
     /// Nothing yet.
-    pub const fn new(question: &'a StatsQuestion) -> Self {
+    pub const fn new(question: &'a ReportQuery) -> Self {
         Self {
             question,
             rows: BTreeMap::new(),
@@ -62,7 +62,7 @@ impl<'a> Tally<'a> {
         {
             return;
         }
-        let values = self.question.by.iter().copied().map(value).collect();
+        let values = self.question.group_by.iter().copied().map(value).collect();
         let row = self.rows.entry((period, values)).or_default();
         row.add(figures, 1);
     }

@@ -5,7 +5,7 @@
 //! value at the same time do not overwrite each other unseen.
 
 use crate::skan::document::Document;
-use crate::skan::meaning::Meaning;
+use crate::skan::meaning::DocumentMeaning;
 use crate::vocabulary::change::Change;
 use crate::vocabulary::revision::Precondition;
 use crate::vocabulary::time::Timestamp;
@@ -52,7 +52,7 @@ impl Configuration {
     ///
     /// Beside the tag, the bare version (`7`) is accepted, because that is the number a client sees
     /// in the document. It does not notice a renaming in between; the tag does.
-    pub fn admitted_by(&self, precondition: &Precondition) -> bool {
+    pub fn satisfies(&self, precondition: &Precondition) -> bool {
         let exists = self.version > 0 || self.revision > 0;
         let (tag, version) = (self.tag(), self.version.to_string());
         match precondition {
@@ -78,7 +78,7 @@ pub enum ReplaceOutcome {
 
 /// A configuration after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ConfigurationUpdate {
     /// As it is to be stored, or as it was when nothing changed.
     pub configuration: Configuration,
     /// What to do about it.
@@ -87,12 +87,12 @@ pub struct Replaced {
 
 /// Puts a document in the place of the present one. The first one makes version 1 whatever it says,
 /// so that version 0 always means "never".
-pub fn replace(current: &Configuration, document: Document, now: Timestamp) -> Replaced {
+pub fn replace(current: &Configuration, document: Document, now: Timestamp) -> ConfigurationUpdate {
     let outcome = if current.version == 0 {
         ReplaceOutcome::NewVersion
     } else if document == current.document {
         ReplaceOutcome::Unchanged
-    } else if Meaning::of(&document) == Meaning::of(&current.document) {
+    } else if DocumentMeaning::of(&document) == DocumentMeaning::of(&current.document) {
         ReplaceOutcome::SameMeaning
     } else {
         ReplaceOutcome::NewVersion
@@ -107,7 +107,7 @@ pub fn patch(
     enabled: Change<bool>,
     accept_test_signals: Change<bool>,
     now: Timestamp,
-) -> Replaced {
+) -> ConfigurationUpdate {
     let mut document = current.document.clone();
     enabled.apply(&mut document.enabled, false);
     accept_test_signals.apply(&mut document.accept_test_signals, false);
@@ -124,9 +124,9 @@ fn stored(
     document: Document,
     outcome: ReplaceOutcome,
     now: Timestamp,
-) -> Replaced {
+) -> ConfigurationUpdate {
     if outcome == ReplaceOutcome::Unchanged {
-        return Replaced {
+        return ConfigurationUpdate {
             configuration: current.clone(),
             outcome,
         };
@@ -138,7 +138,7 @@ fn stored(
         revision: current.revision.saturating_add(1),
         updated_at: Some(now),
     };
-    Replaced {
+    ConfigurationUpdate {
         configuration,
         outcome,
     }
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    fn numbers(replaced: &Replaced) -> (ReplaceOutcome, i64, i64, Option<Timestamp>) {
+    fn numbers(replaced: &ConfigurationUpdate) -> (ReplaceOutcome, i64, i64, Option<Timestamp>) {
         let Configuration {
             version,
             revision,
@@ -291,7 +291,7 @@ mod tests {
             Precondition::AnyOf(tags.iter().map(|tag| (*tag).to_owned()).collect())
         });
         assert_eq!(
-            configured(version, revision).admitted_by(&precondition),
+            configured(version, revision).satisfies(&precondition),
             expected
         );
     }

@@ -47,7 +47,7 @@ impl Trust {
 
 /// Which of the postbacks with one key counts, given in the order they were received: the first that
 /// may. One that may not never takes the place of one that arrives later.
-pub fn counted(received: &[Trust], accept_test_signals: bool) -> Option<usize> {
+pub fn first_countable(received: &[Trust], accept_test_signals: bool) -> Option<usize> {
     received
         .iter()
         .position(|trust| trust.may_count(accept_test_signals))
@@ -81,7 +81,7 @@ crate::keywords! {
 impl Figure {
     /// The figure of a postback.
     pub const fn of(postback: &Postback) -> Self {
-        Self::for_parts(
+        Self::from_parts(
             postback.did_win,
             postback.sequence_index,
             postback.conversion_type,
@@ -89,7 +89,7 @@ impl Figure {
     }
 
     /// The figure, from what decides it.
-    pub const fn for_parts(did_win: bool, sequence_index: u8, conversion: ConversionType) -> Self {
+    pub const fn from_parts(did_win: bool, sequence_index: u8, conversion: ConversionType) -> Self {
         match (did_win, sequence_index, conversion) {
             (false, _, _) => Self::Loss,
             (true, 0, ConversionType::Download) => Self::Install,
@@ -171,8 +171,8 @@ mod tests {
         #[case] without_test_signals: Option<usize>,
         #[case] with_test_signals: Option<usize>,
     ) {
-        assert_eq!(counted(received, false), without_test_signals);
-        assert_eq!(counted(received, true), with_test_signals);
+        assert_eq!(first_countable(received, false), without_test_signals);
+        assert_eq!(first_countable(received, true), with_test_signals);
     }
 
     #[rstest]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::event::EventSource;
 use crate::exchange::{ImportedRates, RateValue, cross_rates};
 use crate::skan::configuration::Configuration;
-use crate::skan::document::{Condition, Document, INSTALL_EVENT, LockOn, Value, Window};
-use crate::skan::evaluate::{ServerEvents, WINDOW_ENDS, converted};
+use crate::skan::document::{Condition, ConversionValue, Document, INSTALL_EVENT, LockOn, Window};
+use crate::skan::evaluate::{ServerEvents, WINDOW_ENDS, convert};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
@@ -43,21 +43,21 @@ pub struct DeviceDocument {
 
 /// What must be looked up before a document can be given away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequiredData {
     /// Rates: where an amount decides anything.
-    pub rates: bool,
+    pub needs_rates: bool,
     /// Events of a device: where there is a window in which anything is decided.
-    pub events: bool,
+    pub needs_events: bool,
 }
 
-impl Wanted {
+impl RequiredData {
     /// What a document asks for.
     pub fn of(document: &Document) -> Self {
         let events = document.enabled && windows(document).next().is_some();
         let amounts = |one: &Condition| one.min_revenue.is_some() || one.max_revenue.is_some();
         Self {
-            rates: events && conditions(document).any(amounts),
-            events,
+            needs_rates: events && conditions(document).any(amounts),
+            needs_events: events,
         }
     }
 }
@@ -68,7 +68,7 @@ pub fn window_ends(first_seen_at: Timestamp) -> [Timestamp; 3] {
 }
 
 /// Puts together what a device is given.
-pub fn device_document(
+pub fn build_device_document(
     mut configuration: Configuration,
     day: Day,
     imported: &ImportedRates,
@@ -79,13 +79,13 @@ pub fn device_document(
         .windows
         .retain(|window| window.enabled);
     let document = &configuration.document;
-    let wanted = Wanted::of(document);
-    let rates = if wanted.rates {
+    let wanted = RequiredData::of(document);
+    let rates = if wanted.needs_rates {
         cross_rates(document.currency, day, imported)
     } else {
         Vec::new()
     };
-    let server = if wanted.events {
+    let server = if wanted.needs_events {
         server_events(document, &rates, sums)
     } else {
         Vec::new()
@@ -116,7 +116,7 @@ fn server_events(
         if sum.source == EventSource::Sdk || sent.contains(&key) || !asked.contains(key.0) {
             continue;
         }
-        let revenue = converted(sum.usd, Currency::USD, document.currency, rates);
+        let revenue = convert(sum.usd, Currency::USD, document.currency, rates);
         let (count, micros) = found.entry(key).or_default();
         *count = count.saturating_add(sum.count);
         *micros = micros.saturating_add(revenue.map_or(0, Amount::micros));
@@ -136,7 +136,7 @@ fn windows(document: &Document) -> impl Iterator<Item = &Window> {
 
 fn conditions(document: &Document) -> impl Iterator<Item = &Condition> {
     let values = windows(document).flat_map(|window: &Window| &window.values);
-    values.flat_map(|value: &Value| &value.conditions)
+    values.flat_map(|value: &ConversionValue| &value.conditions)
 }
 
 /// The events that decide anything, but for the install, which the device counts by itself.
@@ -180,7 +180,7 @@ mod tests {
 
     fn given(document: Document, sums: &[EventSum]) -> DeviceDocument {
         let imported = ImportedRates::default();
-        device_document(configuration(document), DAY, &imported, sums)
+        build_device_document(configuration(document), DAY, &imported, sums)
     }
 
     fn paid() -> Document {

@@ -60,7 +60,7 @@ pub struct Window {
     /// What ends the window early, beside a value with `lock`.
     pub lock_on: Option<LockOn>,
     /// In order of priority: the first whose conditions all hold wins.
-    pub values: Vec<Value>,
+    pub values: Vec<ConversionValue>,
 }
 
 /// What ends a window before its time.
@@ -76,7 +76,7 @@ pub enum LockOn {
 
 /// One number, and what a device must have done for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
+pub struct ConversionValue {
     /// What people call it; unique in its window.
     pub name: String,
     /// 0–63: always there in window 0, never in the others. Two values may share it.

@@ -1,72 +1,72 @@
 //! The document as the edge read it: of the right types, and otherwise as it came.
 
 use crate::vocabulary::currency::Currency;
-use crate::vocabulary::given::Given;
+use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::money::Amount;
 
 /// A document not yet validated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Draft {
     /// `enabled`, false by default.
-    pub enabled: Given<bool>,
+    pub enabled: FieldInput<bool>,
     /// `currency`, USD by default.
-    pub currency: Given<Currency>,
+    pub currency: FieldInput<Currency>,
     /// `acceptTestSignals`, false by default.
-    pub accept_test_signals: Given<bool>,
+    pub accept_test_signals: FieldInput<bool>,
     /// `windows`, none by default.
-    pub windows: Given<Vec<Given<DraftWindow>>>,
+    pub windows: FieldInput<Vec<FieldInput<DraftWindow>>>,
 }
 
 /// A window not yet validated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftWindow {
     /// `index`, required.
-    pub index: Given<i64>,
+    pub index: FieldInput<i64>,
     /// `enabled`, true by default.
-    pub enabled: Given<bool>,
+    pub enabled: FieldInput<bool>,
     /// `lockOn`, optional.
-    pub lock_on: Given<DraftLockOn>,
+    pub lock_on: FieldInput<DraftLockOn>,
     /// `values`, none by default.
-    pub values: Given<Vec<Given<DraftValue>>>,
+    pub values: FieldInput<Vec<FieldInput<DraftValue>>>,
 }
 
 /// A lock not yet validated; exactly one of its fields belongs there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLockOn {
     /// `fineValue`.
-    pub fine_value: Given<i64>,
+    pub fine_value: FieldInput<i64>,
     /// `coarseValue`.
-    pub coarse_value: Given<String>,
+    pub coarse_value: FieldInput<String>,
     /// `event`.
-    pub event: Given<String>,
+    pub event: FieldInput<String>,
 }
 
 /// A value not yet validated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftValue {
     /// `name`, required.
-    pub name: Given<String>,
+    pub name: FieldInput<String>,
     /// `fineValue`, required or forbidden by the window.
-    pub fine_value: Given<i64>,
+    pub fine_value: FieldInput<i64>,
     /// `coarseValue`, required.
-    pub coarse_value: Given<String>,
+    pub coarse_value: FieldInput<String>,
     /// `lock`, false by default.
-    pub lock: Given<bool>,
+    pub lock: FieldInput<bool>,
     /// `conditions`, required.
-    pub conditions: Given<Vec<Given<DraftCondition>>>,
+    pub conditions: FieldInput<Vec<FieldInput<DraftCondition>>>,
 }
 
 /// A condition not yet validated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftCondition {
     /// `event`, required.
-    pub event: Given<String>,
+    pub event: FieldInput<String>,
     /// `minCount`, optional.
-    pub min_count: Given<i64>,
+    pub min_count: FieldInput<i64>,
     /// `maxCount`, optional.
-    pub max_count: Given<i64>,
+    pub max_count: FieldInput<i64>,
     /// `minRevenue`, optional.
-    pub min_revenue: Given<Amount>,
+    pub min_revenue: FieldInput<Amount>,
     /// `maxRevenue`, optional.
-    pub max_revenue: Given<Amount>,
+    pub max_revenue: FieldInput<Amount>,
 }

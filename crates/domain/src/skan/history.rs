@@ -2,7 +2,7 @@
 
 use crate::audit::{Changes, FieldChange};
 use crate::skan::configuration::Configuration;
-use crate::skan::document::{Document, Value, Window};
+use crate::skan::document::{ConversionValue, Document, Window};
 
 /// Characters of a document that the log shows; the versions themselves are kept whole.
 const SHOWN_CHARS_MAX: usize = 2_000;
@@ -24,7 +24,7 @@ pub fn differences(before: &Configuration, after: &Configuration) -> Vec<FieldCh
 }
 
 fn shown(document: &Document) -> String {
-    let value = |value: &Value| {
+    let value = |value: &ConversionValue| {
         let fine = value
             .fine_value
             .map(|fine| format!("{fine}/"))

@@ -9,12 +9,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::skan::document::{CoarseValue, Condition, Document, LockOn, Value, Window};
+use crate::skan::document::{CoarseValue, Condition, ConversionValue, Document, LockOn, Window};
 use crate::vocabulary::currency::Currency;
 
 /// Equal for two documents whose numbers mean the same.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Meaning<'a> {
+pub(super) struct DocumentMeaning<'a> {
     currency: Currency,
     windows: Vec<WindowMeaning<'a>>,
 }
@@ -34,7 +34,7 @@ struct ValueMeaning<'a> {
     conditions: BTreeSet<&'a Condition>,
 }
 
-impl<'a> Meaning<'a> {
+impl<'a> DocumentMeaning<'a> {
     /// The meaning of a document.
     pub(super) fn of(document: &'a Document) -> Self {
         let enabled = document.windows.iter().filter(|window| window.enabled);
@@ -58,13 +58,13 @@ impl<'a> WindowMeaning<'a> {
 impl<'a> ValueMeaning<'a> {
     // Field by field, so that a new field does not compile before someone decided what it means.
     fn of(
-        Value {
+        ConversionValue {
             name: _,
             fine_value,
             coarse_value,
             lock,
             conditions,
-        }: &'a Value,
+        }: &'a ConversionValue,
     ) -> Self {
         Self {
             fine_value: *fine_value,
@@ -118,7 +118,7 @@ mod tests {
         d.windows.push(Window { enabled: false, ..window(2, &[]) });
     }))]
     fn the_same_meaning(#[case] document: Document) {
-        assert_eq!(Meaning::of(&document), Meaning::of(&base()));
+        assert_eq!(DocumentMeaning::of(&document), DocumentMeaning::of(&base()));
     }
 
     #[rstest]
@@ -135,6 +135,6 @@ mod tests {
     #[case::a_window_disabled(changed(|d| d.windows[0].enabled = false))]
     #[case::an_empty_window_enabled(changed(|d| d.windows.push(window(2, &[]))))]
     fn another_meaning(#[case] document: Document) {
-        assert_ne!(Meaning::of(&document), Meaning::of(&base()));
+        assert_ne!(DocumentMeaning::of(&document), DocumentMeaning::of(&base()));
     }
 }

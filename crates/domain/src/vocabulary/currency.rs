@@ -182,7 +182,9 @@ impl Currency {
 
     /// Every currency of the current list.
     pub fn all() -> impl Iterator<Item = Self> {
-        DECIMALS.iter().filter_map(|(code, _)| Self::stored(code))
+        DECIMALS
+            .iter()
+            .filter_map(|(code, _)| Self::from_stored(code))
     }
 
     /// Reads a code of the current list, in any case.
@@ -191,7 +193,7 @@ impl Currency {
         DECIMALS
             .binary_search_by_key(&code.as_str(), |(code, _)| code)
             .ok()
-            .and_then(|_| Self::stored(&code))
+            .and_then(|_| Self::from_stored(&code))
             .ok_or_else(|| {
                 Problem::new(
                     FaultCode::UnknownValue,
@@ -202,7 +204,7 @@ impl Currency {
 
     /// Reads a code that was accepted once. The list may have lost it since; what is stored must stay
     /// readable all the same, so three capital letters are all that counts.
-    pub fn stored(text: &str) -> Option<Self> {
+    pub fn from_stored(text: &str) -> Option<Self> {
         let code: [u8; 3] = text.as_bytes().try_into().ok()?;
         code.iter()
             .all(u8::is_ascii_uppercase)
@@ -252,12 +254,12 @@ mod tests {
 
     #[test]
     fn a_stored_code_needs_no_list() {
-        let former = Currency::stored("BGN").unwrap();
+        let former = Currency::from_stored("BGN").unwrap();
         assert_eq!((former.as_str(), former.decimals()), ("BGN", 2));
-        assert_eq!(Currency::stored("JPY"), Currency::parse("JPY").ok());
+        assert_eq!(Currency::from_stored("JPY"), Currency::parse("JPY").ok());
         assert_eq!(format!("{former:?}"), "Currency(\"BGN\")");
         for malformed in ["", "bgn", "BG", "BGNN", "B1N", "Bä"] {
-            assert_eq!(Currency::stored(malformed), None, "{malformed}");
+            assert_eq!(Currency::from_stored(malformed), None, "{malformed}");
         }
     }
 }

@@ -6,7 +6,7 @@ pub mod currency;
 pub mod day;
 pub mod digest;
 pub mod fault;
-pub mod given;
+pub mod field_input;
 pub mod id;
 pub mod jws;
 pub mod keyword;

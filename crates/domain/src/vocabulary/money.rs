@@ -1,7 +1,7 @@
 //! Amounts, as whole millionths of the major unit. No float ever holds money.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
-use crate::vocabulary::number::rounded;
+use crate::vocabulary::number::parse_rounded;
 
 /// Millionths in one major unit.
 pub const MICROS_PER_UNIT: i64 = 1_000_000;
@@ -65,7 +65,7 @@ impl Amount {
     /// than [`AMOUNT_DECIMALS_MAX`] are rounded, half to even.
     pub fn parse_number(digits: &str) -> Result<Self, Problem> {
         Self::parse(digits).or_else(|problem| {
-            let micros = rounded(digits, AMOUNT_DECIMALS_MAX).ok_or(problem)?;
+            let micros = parse_rounded(digits, AMOUNT_DECIMALS_MAX).ok_or(problem)?;
             // Rounding may have added a digit.
             Self::parse(&Self(micros).to_string())
         })

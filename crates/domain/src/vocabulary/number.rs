@@ -9,7 +9,7 @@ const WHOLE_DIGITS_MAX: usize = 19;
 
 /// A JSON number in units of its `decimals`-th decimal, rounded half to even. Nothing when it has more than
 /// `DIGITS_MAX` digits.
-pub fn rounded(digits: &str, decimals: usize) -> Option<i64> {
+pub fn parse_rounded(digits: &str, decimals: usize) -> Option<i64> {
     let number = Number::of(digits)?;
     let significant = number.significant.as_str();
     if significant.is_empty() {
@@ -35,7 +35,7 @@ pub fn rounded(digits: &str, decimals: usize) -> Option<i64> {
 /// A JSON number that is whole, however it is written: languages without integers send `1.0` and
 /// `1.794727e12`. One that does not fit 64 bits is the last that does: nobody means it exactly. Nothing when
 /// it has a fraction.
-pub fn whole(digits: &str) -> Option<i64> {
+pub fn parse_whole(digits: &str) -> Option<i64> {
     let number = Number::of(digits)?;
     let significant = number.significant.as_str();
     let (sign, end) = if number.is_negative {
@@ -129,7 +129,7 @@ mod tests {
     #[case::negative("-1", 0, Some(-1))]
     #[case::too_many("1e30", 0, None)]
     fn roundings(#[case] digits: &str, #[case] decimals: usize, #[case] expected: Option<i64>) {
-        assert_eq!(rounded(digits, decimals), expected);
+        assert_eq!(parse_rounded(digits, decimals), expected);
     }
 
     #[rstest]
@@ -153,25 +153,25 @@ mod tests {
     #[case::tiny("1e-300", None)]
     #[case::absurdly_tiny("1e-99999999999999999999", None)]
     fn wholes(#[case] digits: &str, #[case] expected: Option<i64>) {
-        assert_eq!(whole(digits), expected);
+        assert_eq!(parse_whole(digits), expected);
     }
 
     proptest! {
         #[test]
         fn a_whole_number_is_read_as_it_is(number: i64) {
-            prop_assert_eq!(whole(&number.to_string()), Some(number));
-            prop_assert_eq!(whole(&format!("{number}.0")), Some(number));
+            prop_assert_eq!(parse_whole(&number.to_string()), Some(number));
+            prop_assert_eq!(parse_whole(&format!("{number}.0")), Some(number));
         }
 
         #[test]
         fn what_fits_is_not_changed(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
             let digits = crate::vocabulary::money::Amount::from_micros(micros).to_string();
-            prop_assert_eq!(rounded(&digits, AMOUNT_DECIMALS_MAX), Some(micros));
+            prop_assert_eq!(parse_rounded(&digits, AMOUNT_DECIMALS_MAX), Some(micros));
         }
 
         #[test]
         fn nothing_panics(digits in "-?[0-9]{1,30}(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,25})?", decimals in 0..7_usize) {
-            let _any = (rounded(&digits, decimals), whole(&digits));
+            let _any = (parse_rounded(&digits, decimals), parse_whole(&digits));
         }
     }
 }

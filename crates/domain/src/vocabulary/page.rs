@@ -20,7 +20,7 @@ impl Limit {
     /// When nothing is asked for.
     pub const DEFAULT: Self = Self(PAGE_ITEMS_DEFAULT);
     /// As many as there can be.
-    pub const MOST: Self = Self(PAGE_ITEMS_MAX);
+    pub const MAX: Self = Self(PAGE_ITEMS_MAX);
 
     /// Reads a limit.
     pub fn parse(text: &str) -> Result<Self, Problem> {
@@ -86,7 +86,7 @@ pub struct ListScope {
     /// Whose list.
     pub organization: OrganizationId,
     /// Whatever else narrows it: the app, filters.
-    pub narrowed_by: String,
+    pub filters: String,
 }
 
 #[cfg(test)]

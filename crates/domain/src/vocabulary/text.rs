@@ -6,12 +6,12 @@ use crate::vocabulary::fault::{FaultCode, Problem};
 /// What people call things.
 pub const NAME_CHARS_MAX: usize = 200;
 /// Ids that other systems gave.
-pub const FOREIGN_ID_BYTES_MAX: usize = 255;
+pub const EXTERNAL_ID_BYTES_MAX: usize = 255;
 /// Names of events, standard or not.
 pub const EVENT_NAME_CHARS_MAX: usize = 255;
 
 /// NUL is refused in every text: PostgreSQL cannot store it, and nobody means it.
-pub fn without_nul(text: &str) -> Result<(), Problem> {
+pub fn reject_nul(text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
         return Err(Problem::new(
             FaultCode::InvalidCharacter,
@@ -22,8 +22,8 @@ pub fn without_nul(text: &str) -> Result<(), Problem> {
 }
 
 /// Checks a length in characters.
-pub fn within(text: &str, min: usize, max: usize) -> Result<(), Problem> {
-    without_nul(text)?;
+pub fn check_length(text: &str, min: usize, max: usize) -> Result<(), Problem> {
+    reject_nul(text)?;
     let chars = text.chars().count();
     if chars < min {
         let message = if min == 1 {
@@ -41,13 +41,13 @@ pub fn within(text: &str, min: usize, max: usize) -> Result<(), Problem> {
 }
 
 /// An id that another system gave: 1–255 bytes of any kind.
-pub fn foreign_id(text: &str) -> Result<&str, Problem> {
-    without_nul(text)?;
+pub fn check_external_id(text: &str) -> Result<&str, Problem> {
+    reject_nul(text)?;
     if text.is_empty() {
         return Err(Problem::new(FaultCode::TooShort, "Must not be empty."));
     }
-    if text.len() > FOREIGN_ID_BYTES_MAX {
-        let message = format!("Must have at most {FOREIGN_ID_BYTES_MAX} bytes.");
+    if text.len() > EXTERNAL_ID_BYTES_MAX {
+        let message = format!("Must have at most {EXTERNAL_ID_BYTES_MAX} bytes.");
         return Err(Problem::new(FaultCode::TooLong, message));
     }
     Ok(text)
@@ -61,7 +61,7 @@ impl Name {
     /// Reads a name; surrounding white space is dropped.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
-        within(text, 1, NAME_CHARS_MAX)?;
+        check_length(text, 1, NAME_CHARS_MAX)?;
         if text.chars().any(char::is_control) {
             return Err(Problem::new(
                 FaultCode::InvalidCharacter,
@@ -78,8 +78,8 @@ impl Name {
 }
 
 /// The name of an event: 1–255 characters of any kind.
-pub fn event_name(text: &str) -> Result<String, Problem> {
-    within(text, 1, EVENT_NAME_CHARS_MAX)?;
+pub fn parse_event_name(text: &str) -> Result<String, Problem> {
+    check_length(text, 1, EVENT_NAME_CHARS_MAX)?;
     Ok(text.to_owned())
 }
 

@@ -29,7 +29,7 @@ impl Timezone {
 
     /// Reads a name that was accepted once. The database may have lost the zone since; what is stored must
     /// stay readable all the same, so the form is all that counts.
-    pub fn stored(text: &str) -> Option<Self> {
+    pub fn from_stored(text: &str) -> Option<Self> {
         let known = Self::parse(text).ok();
         known.or_else(|| well_formed(text).then(|| Self(Cow::Owned(text.to_owned()))))
     }
@@ -75,9 +75,9 @@ mod tests {
             "Etc/GMT+12",
             "America/Port-au-Prince",
         ] {
-            assert_eq!(Timezone::stored(known).unwrap().as_str(), known);
+            assert_eq!(Timezone::from_stored(known).unwrap().as_str(), known);
         }
-        assert_eq!(Timezone::stored("UTC"), Some(Timezone::UTC));
+        assert_eq!(Timezone::from_stored("UTC"), Some(Timezone::UTC));
         let long = "a".repeat(NAME_CHARS_MAX + 1);
         for malformed in [
             "",
@@ -87,7 +87,7 @@ mod tests {
             "Zürich",
             &long,
         ] {
-            assert_eq!(Timezone::stored(malformed), None, "{malformed:?}");
+            assert_eq!(Timezone::from_stored(malformed), None, "{malformed:?}");
         }
     }
 }

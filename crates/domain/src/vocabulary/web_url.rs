@@ -1,7 +1,7 @@
 //! URLs and hosts that operators configure. Destinations are only ever taken from here.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
-use crate::vocabulary::text::without_nul;
+use crate::vocabulary::text::reject_nul;
 use url::{Host, Url};
 
 /// The longest URL that is kept.
@@ -34,7 +34,7 @@ const DANGEROUS_SCHEMES: &[&str] = &[
 ];
 
 fn parse(text: &str) -> Result<Url, Problem> {
-    without_nul(text)?;
+    reject_nul(text)?;
     if text.chars().count() > URL_CHARS_MAX {
         let message = format!("Must have at most {URL_CHARS_MAX} characters.");
         return Err(Problem::new(FaultCode::TooLong, message));
@@ -116,18 +116,18 @@ impl HttpsUrl {
     }
 
     /// Scheme, host and port.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> WebOrigin {
         // Canonical, without a user: what stands before the path is the origin.
         let host = "https://".len();
         let end = self.0[host..]
             .find('/')
             .map_or(self.0.len(), |at| host + at);
-        Origin(self.0[..end].to_owned())
+        WebOrigin(self.0[..end].to_owned())
     }
 
     /// Reads the URL of a page as a verified website names it: nothing but scheme, host, port and path. What
     /// follows in an address bar may be a person's.
-    pub fn parse_clean(text: &str) -> Result<Self, Problem> {
+    pub fn parse_without_query(text: &str) -> Result<Self, Problem> {
         let this = Self::parse(text)?;
         // In canonical text these two stand nowhere else.
         if this.0.contains(['?', '#']) {
@@ -142,11 +142,11 @@ impl HttpsUrl {
 
 /// Scheme, host and port of an https URL, in their canonical form: what browsers compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(String);
+pub struct WebOrigin(String);
 
-impl Origin {
+impl WebOrigin {
     /// Reads an origin that was kept.
-    pub fn stored(text: &str) -> Option<Self> {
+    pub fn from_stored(text: &str) -> Option<Self> {
         let origin = HttpsUrl::parse(text).ok()?.origin();
         (origin.0 == text).then_some(origin)
     }
@@ -199,7 +199,7 @@ impl HostName {
                 "Must be a host name without scheme, port or path, for example go.example.com.",
             )
         };
-        without_nul(text)?;
+        reject_nul(text)?;
         let Ok(Host::Domain(name)) = Host::parse(text) else {
             return Err(invalid());
         };
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(origin.as_str(), expected);
         let defined = Url::parse(url).unwrap().origin().ascii_serialization();
         assert_eq!(defined, expected);
-        assert_eq!(Origin::stored(expected), Some(origin));
+        assert_eq!(WebOrigin::from_stored(expected), Some(origin));
     }
 
     #[rstest]
@@ -250,7 +250,7 @@ mod tests {
     #[case::a_whole_url("https://example.com/")]
     #[case::plain_http("http://example.com")]
     fn what_was_never_kept_as_an_origin(#[case] text: &str) {
-        assert_eq!(Origin::stored(text), None);
+        assert_eq!(WebOrigin::from_stored(text), None);
     }
 
     #[rstest]
@@ -264,7 +264,7 @@ mod tests {
     #[case::three_slashes("https:///example.com/x", false)]
     #[case::capitals("HTTPS://example.com/x", true)]
     fn clean_urls(#[case] text: &str, #[case] taken: bool) {
-        assert_eq!(HttpsUrl::parse_clean(text).is_ok(), taken);
+        assert_eq!(HttpsUrl::parse_without_query(text).is_ok(), taken);
     }
 
     #[rstest]

@@ -1,8 +1,8 @@
 //! A submitted form (`application/x-www-form-urlencoded`): flat names, and text for every value.
 
 use crate::kind::{Shape, Type};
-use crate::value::Value;
-use crate::{Fields, Found};
+use crate::value::InputValue;
+use crate::{Fields, Lookup};
 use tributary_domain::vocabulary::fault::Faults;
 use url::form_urlencoded;
 
@@ -45,7 +45,7 @@ impl Form {
     }
 
     /// Returns whether a box is ticked.
-    pub fn is_ticked(&self, name: &str) -> bool {
+    pub fn is_checked(&self, name: &str) -> bool {
         self.first(name).is_some_and(|value| !value.is_empty())
     }
 
@@ -61,14 +61,16 @@ impl Form {
     }
 
     /// Finds the field of a path, as its declaration says that it is sent.
-    pub(crate) fn find(&self, path: &str, shape: &Shape) -> Found<'_> {
+    pub(crate) fn find(&self, path: &str, shape: &Shape) -> Lookup<'_> {
         let text = self.first(path).map(str::trim);
         match text {
-            _ if shape.of == Type::Flag => Found::Value(Value::Form(text.unwrap_or_default())),
-            Some(text) if !text.is_empty() => Found::Value(Value::Form(text)),
-            _ if shape.write_only && self.is_ticked(&format!("{path}.remove")) => Found::Null,
-            Some(_) if !shape.write_only && !shape.may_be_blank => Found::Null,
-            Some(_) | None => Found::Absent,
+            _ if shape.of == Type::Flag => {
+                Lookup::Value(InputValue::Form(text.unwrap_or_default()))
+            }
+            Some(text) if !text.is_empty() => Lookup::Value(InputValue::Form(text)),
+            _ if shape.write_only && self.is_checked(&format!("{path}.remove")) => Lookup::Null,
+            Some(_) if !shape.write_only && !shape.may_be_blank => Lookup::Null,
+            Some(_) | None => Lookup::Absent,
         }
     }
 }

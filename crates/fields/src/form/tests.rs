@@ -1,5 +1,5 @@
 use super::*;
-use crate::kind::{Kind, amount, choice, flag, integer_in, text, text_map, texts};
+use crate::kind::{FieldKind, amount, choice, flag, integer_in, text, text_list, text_map};
 use crate::{app, integration, link};
 use rstest::rstest;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ fn bodies(#[case] body: &str, #[case] email: &str) {
 /// Reads the field `a.x`.
 fn change<T>(
     body: &str,
-    kind: Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>>,
+    kind: FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>>,
 ) -> (Change<T>, Vec<String>) {
     let form = Form::parse(body.as_bytes()).unwrap();
     let (value, faults) = form.read(|fields| {
@@ -107,7 +107,10 @@ fn amounts_are_exact(#[case] body: &str, #[case] expected: Change<String>) {
 #[case::empty("a.x=", (Change::Reset, Vec::new()))]
 #[case::too_many("a.x=1,2,3", fault("Must have at most 2 items."))]
 fn lists(#[case] body: &str, #[case] expected: (Change<Vec<String>>, Vec<String>)) {
-    assert_read(change(body, texts(2, |text| Ok(text.to_owned()))), expected);
+    assert_read(
+        change(body, text_list(2, |text| Ok(text.to_owned()))),
+        expected,
+    );
 }
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {

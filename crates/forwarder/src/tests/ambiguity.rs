@@ -1,12 +1,12 @@
 //! Attempts whose outcome is unknown.
 
-use super::scene::{BEGIN, SECRET, Scene, answer, taken, with_headers};
+use super::scene::{BEGIN, SECRET, Scene, accepted, answer, with_headers};
 use rstest::rstest;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::integration::Network;
-use tributary_domain::outside::Clock as _;
-use tributary_networks::Outcome;
+use tributary_domain::runtime::Clock as _;
+use tributary_networks::SendOutcome;
 use tributary_store::LeaseId;
 use tributary_store::contract::fixtures::at;
 
@@ -15,32 +15,38 @@ async fn an_unknown_attempt_is_repeated_with_the_same_id() {
     let mut first = true;
     let scene = Scene::new(Network::D, move |_| {
         if std::mem::take(&mut first) {
-            Outcome::Broken
+            SendOutcome::Interrupted
         } else {
-            taken()
+            accepted()
         }
     })
     .await;
     scene.events(1).await;
     scene.work().await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("pending", 1)]));
-    scene.after(Duration::from_mins(1)).await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 1)]));
-    let asked = scene.network.asked.lock().unwrap();
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("pending", 1)])
+    );
+    scene.advance(Duration::from_mins(1)).await;
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("delivered", 1)])
+    );
+    let asked = scene.network.requests.lock().unwrap();
     assert_eq!(asked[0]["events"][0]["id"], asked[1]["events"][0]["id"]);
     assert_eq!(asked[0], asked[1], "and the same words");
 }
 
 /// After 48 hours a repeat might count twice, except where ids are known for ever.
 #[rstest]
-#[case::d(Network::D, Outcome::Broken, "unconfirmed")]
+#[case::d(Network::D, SendOutcome::Interrupted, "unconfirmed")]
 #[case::gateway(Network::D, answer(504, ""), "unconfirmed")]
-#[case::refused_connections(Network::D, Outcome::NotSent, "expired")]
+#[case::refused_connections(Network::D, SendOutcome::NotSent, "expired")]
 #[case::plain_failure(Network::D, answer(500, ""), "expired")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_never_clears_up_ends(
     #[case] network: Network,
-    #[case] outcome: Outcome,
+    #[case] outcome: SendOutcome,
     #[case] expected: &'static str,
 ) {
     let scene = Scene::new(network, move |_| outcome.clone()).await;
@@ -48,17 +54,17 @@ async fn what_never_clears_up_ends(
     scene.work().await;
     // Once an hour, for as long as it is wanted.
     for _ in 0..47 {
-        scene.after(Duration::from_hours(1)).await;
+        scene.advance(Duration::from_hours(1)).await;
     }
     assert_eq!(
-        scene.standing().await,
+        scene.status_counts().await,
         BTreeMap::from([("pending", 1)]),
         "within the window it is tried"
     );
     for _ in 0..6 * 24 {
-        scene.after(Duration::from_hours(1)).await;
+        scene.advance(Duration::from_hours(1)).await;
     }
-    assert_eq!(scene.standing().await, BTreeMap::from([(expected, 1)]));
+    assert_eq!(scene.status_counts().await, BTreeMap::from([(expected, 1)]));
     let delivery = scene.deliveries().await.remove(0).delivery;
     assert_eq!(
         delivery.attempts.len(),
@@ -70,7 +76,7 @@ async fn what_never_clears_up_ends(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_that_never_came_back_left_an_unknown_attempt() {
-    let scene = Scene::new(Network::D, |_| taken()).await;
+    let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(1).await;
     let lease = LeaseId([77; 16]);
     let now = scene.clock.now();
@@ -80,13 +86,13 @@ async fn a_holder_that_never_came_back_left_an_unknown_attempt() {
             .lease_queue(scene.queue, lease, now, now.plus(Duration::from_secs(20)));
     assert!(leased.await.unwrap().is_some());
     let taken = scene
-        .one
-        .takes_through(&*scene.store, Network::D, lease, BEGIN)
+        .fixture
+        .take_due_via(&*scene.store, Network::D, lease, BEGIN)
         .await;
     assert_eq!(taken.unwrap().len(), 1);
-    scene.after(Duration::from_secs(19)).await;
+    scene.advance(Duration::from_secs(19)).await;
     assert!(scene.batches().is_empty(), "it is somebody else's");
-    scene.after(Duration::from_secs(2)).await;
+    scene.advance(Duration::from_secs(2)).await;
     let delivery = scene.deliveries().await.remove(0).delivery;
     let attempts: Vec<_> = delivery
         .attempts
@@ -110,18 +116,21 @@ async fn retry_after(#[case] header: &'static str, #[case] not_yet: u64, #[case]
         if std::mem::take(&mut first) {
             with_headers(429, "", &[("retry-after", header)])
         } else {
-            taken()
+            accepted()
         }
     })
     .await;
     scene.events(1).await;
     scene.work().await;
     if not_yet > 0 {
-        scene.after(Duration::from_secs(not_yet)).await;
+        scene.advance(Duration::from_secs(not_yet)).await;
         assert_eq!(scene.batches().len(), 1, "not before it was asked for");
     }
-    scene.after(Duration::from_secs(by_then - not_yet)).await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 1)]));
+    scene.advance(Duration::from_secs(by_then - not_yet)).await;
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("delivered", 1)])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,20 +138,26 @@ async fn an_event_that_grows_too_old_between_two_attempts_expires() {
     let scene = Scene::new(Network::D, |_| answer(503, "")).await;
     scene.events(1).await;
     scene.work().await;
-    scene.rewrite(|_| taken());
-    scene.after(Duration::from_hours(7 * 24)).await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("expired", 1)]));
+    scene.set_script(|_| accepted());
+    scene.advance(Duration::from_hours(7 * 24)).await;
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("expired", 1)])
+    );
     assert_eq!(scene.batches().len(), 1, "it was not sent again");
     // An operator may ask; the network would refuse it, so it is not sent.
     let id = scene.deliveries().await[0].delivery.id;
     let origin = tributary_store::contract::fixtures::origin(BEGIN);
     scene
         .store
-        .retry_delivery(&scene.one.tenant.writer, scene.queue.app, id, origin)
+        .retry_delivery(&scene.fixture.tenant.writer, scene.queue.app, id, origin)
         .await
         .unwrap();
-    scene.after(Duration::from_mins(1)).await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("expired", 1)]));
+    scene.advance(Duration::from_mins(1)).await;
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("expired", 1)])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,7 +174,7 @@ async fn no_secret_is_kept_though_the_network_repeats_it() {
     );
     let health = scene
         .store
-        .integration_health(&scene.one.reader(), scene.queue.app, at(BEGIN))
+        .integration_health(&scene.fixture.reader(), scene.queue.app, at(BEGIN))
         .await
         .unwrap();
     let pause = health[3].1.state.pause.clone().unwrap();

@@ -1,13 +1,13 @@
 //! One bad event does not take its batch with it.
 
-use super::scene::{Scene, answer, taken};
+use super::scene::{Scene, accepted, answer};
 use rstest::rstest;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_networks::Outcome;
+use tributary_networks::SendOutcome;
 use tributary_store::contract::fixtures::{at, origin};
 
 /// The ids of a request's events.
@@ -19,11 +19,14 @@ fn ids(body: &Value) -> Vec<String> {
 }
 
 /// Refuses whatever has one of these events in it, and says which, or not.
-fn refusing(bad: Vec<String>, names_it: bool) -> impl FnMut(&Value) -> Outcome + Send + 'static {
+fn refusing(
+    bad: Vec<String>,
+    names_it: bool,
+) -> impl FnMut(&Value) -> SendOutcome + Send + 'static {
     move |body| {
         let found = ids(body).iter().position(|id| bad.contains(id));
         match found {
-            None => taken(),
+            None => accepted(),
             Some(place) if names_it => answer(
                 422,
                 &format!(
@@ -44,14 +47,14 @@ fn refusing(bad: Vec<String>, names_it: bool) -> impl FnMut(&Value) -> Outcome +
 #[case::of_a_hundred(100)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_bad_one_fails_alone(#[case] count: usize, #[values(true, false)] names_it: bool) {
-    let scene = Scene::new(Network::D, |_| taken()).await;
+    let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(count).await;
     let deliveries = scene.deliveries().await;
     let bad = deliveries[count / 2].delivery.dedup_id.clone();
-    scene.rewrite(refusing(vec![bad.clone()], names_it));
+    scene.set_script(refusing(vec![bad.clone()], names_it));
     scene.work().await;
     let expected = BTreeMap::from([("delivered", count - 1), ("failed", 1)]);
-    assert_eq!(scene.standing().await, expected);
+    assert_eq!(scene.status_counts().await, expected);
     let failed = scene
         .deliveries()
         .await
@@ -70,12 +73,12 @@ async fn the_bad_one_fails_alone(#[case] count: usize, #[values(true, false)] na
 }
 
 /// Refuses everything, and names no event.
-fn refusing_all(_: &Value) -> Outcome {
+fn refusing_all(_: &Value) -> SendOutcome {
     answer(422, r#"{"error": {"code": "schema_changed"}}"#)
 }
 
 async fn pause_code(scene: &Scene) -> Option<String> {
-    let reader = scene.one.reader();
+    let reader = scene.fixture.reader();
     let health = scene
         .store
         .integration_health(&reader, scene.queue.app, at(5_000));
@@ -94,17 +97,17 @@ async fn an_error_of_the_whole_account_loses_no_delivery(#[case] count: usize) {
     scene.events(count).await;
     scene.work().await;
     let all = BTreeMap::from([("pending", count)]);
-    assert_eq!(scene.standing().await, all);
+    assert_eq!(scene.status_counts().await, all);
     let requests = scene.batches().len();
     assert!(requests <= 12, "a few requests show it: {requests}");
     for resumes in 0..3 {
         for _ in 0..40 {
-            scene.after(Duration::from_mins(15)).await;
+            scene.advance(Duration::from_mins(15)).await;
         }
-        assert_eq!(scene.standing().await, all, "after {resumes} resumes");
+        assert_eq!(scene.status_counts().await, all, "after {resumes} resumes");
         let expected = (count > 1).then_some("systematic_rejection");
         assert_eq!(pause_code(&scene).await.as_deref(), expected);
-        let (writer, app) = (&scene.one.tenant.writer, scene.queue.app);
+        let (writer, app) = (&scene.fixture.tenant.writer, scene.queue.app);
         let resumed = scene.store.resume_integration(
             writer,
             app,
@@ -114,10 +117,10 @@ async fn an_error_of_the_whole_account_loses_no_delivery(#[case] count: usize) {
         );
         resumed.await.unwrap();
     }
-    scene.rewrite(|_| taken());
+    scene.set_script(|_| accepted());
     scene.finish().await;
     assert_eq!(
-        scene.standing().await,
+        scene.status_counts().await,
         BTreeMap::from([("delivered", count)])
     );
 }
@@ -125,16 +128,19 @@ async fn an_error_of_the_whole_account_loses_no_delivery(#[case] count: usize) {
 /// Two bad events, one in each half of the batch: at first that looks like an error of the account.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_events_in_both_halves_are_found_once_something_is_accepted() {
-    let scene = Scene::new(Network::D, |_| taken()).await;
+    let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(40).await;
     let deliveries = scene.deliveries().await;
     let bad = [3, 7, 33].map(|place: usize| deliveries[place].delivery.dedup_id.clone());
-    scene.rewrite(refusing(bad.to_vec(), false));
+    scene.set_script(refusing(bad.to_vec(), false));
     scene.work().await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("pending", 40)]));
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("pending", 40)])
+    );
     scene.finish().await;
     let expected = BTreeMap::from([("delivered", 37), ("failed", 3)]);
-    assert_eq!(scene.standing().await, expected);
+    assert_eq!(scene.status_counts().await, expected);
     let failed = scene.deliveries().await.into_iter();
     let failed = failed.filter(|one| one.delivery.status.as_str() == "failed");
     for one in failed {
@@ -148,20 +154,23 @@ async fn bad_events_in_both_halves_are_found_once_something_is_accepted() {
 #[case::it_is_not(false)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_event_without_others_fails_when_others_are_accepted(#[case] names_it: bool) {
-    let scene = Scene::new(Network::D, |_| taken()).await;
+    let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(1).await;
     let bad = scene.deliveries().await[0].delivery.dedup_id.clone();
-    scene.rewrite(refusing(vec![bad], names_it));
+    scene.set_script(refusing(vec![bad], names_it));
     for _ in 0..30 {
-        scene.after(Duration::from_mins(15)).await;
+        scene.advance(Duration::from_mins(15)).await;
     }
     let at_first = if names_it { "failed" } else { "pending" };
-    assert_eq!(scene.standing().await, BTreeMap::from([(at_first, 1)]));
+    assert_eq!(scene.status_counts().await, BTreeMap::from([(at_first, 1)]));
     assert_eq!(pause_code(&scene).await, None, "others may be sent");
-    scene.one.sends("phone", &["later"], "sign_up", 1_001).await;
+    scene
+        .fixture
+        .send_events("phone", &["later"], "sign_up", 1_001)
+        .await;
     scene.finish().await;
     let expected = BTreeMap::from([("delivered", 1), ("failed", 1)]);
-    assert_eq!(scene.standing().await, expected);
+    assert_eq!(scene.status_counts().await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -170,12 +179,15 @@ async fn what_is_too_large_is_halved() {
         if ids(body).len() > 10 {
             answer(413, "")
         } else {
-            taken()
+            accepted()
         }
     })
     .await;
     scene.events(50).await;
     scene.work().await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 50)]));
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("delivered", 50)])
+    );
     assert!(scene.batches().iter().filter(|size| **size <= 10).count() >= 5);
 }

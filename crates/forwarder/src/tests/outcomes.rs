@@ -1,25 +1,25 @@
 //! Tokens, delayed outcomes, batches and pauses.
 
-use super::scene::{Scene, answer, taken};
+use super::scene::{Scene, accepted, answer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tributary_domain::access::Authorized;
-use tributary_domain::device::{DeviceKey, Identity, Matching};
+use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_networks::Outcome;
+use tributary_networks::SendOutcome;
 use tributary_store::contract::fixtures::{at, origin};
 
 /// A person whom `network_b` can be told of without a click.
-async fn known(scene: &Scene) {
+async fn identify_person(scene: &Scene) {
     let identity = Identity {
         user: None,
-        matching: Matching {
+        contact_hashes: ContactHashes {
             email: Some("ab".repeat(32)),
-            ..Matching::default()
+            ..ContactHashes::default()
         },
     };
     let device = DeviceKey::parse("phone").unwrap();
@@ -31,7 +31,7 @@ async fn known(scene: &Scene) {
 }
 
 /// Takes everything, and says this about requests when it is asked.
-fn network_b(status: &'static str) -> impl FnMut(&Value) -> Outcome + Send + 'static {
+fn network_b(status: &'static str) -> impl FnMut(&Value) -> SendOutcome + Send + 'static {
     let mut number = 0;
     move |body| {
         if body.is_string() {
@@ -61,19 +61,25 @@ async fn a_token_is_fetched_once_and_replaced_when_it_is_refused() {
         }
     })
     .await;
-    known(&scene).await;
+    identify_person(&scene).await;
     scene.events(3).await;
     scene.work().await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 3)]));
     assert_eq!(
-        scene.network.tokens_asked.load(Ordering::SeqCst),
+        scene.status_counts().await,
+        BTreeMap::from([("delivered", 3)])
+    );
+    assert_eq!(
+        scene.network.token_requests.load(Ordering::SeqCst),
         2,
         "one, and one in its place"
     );
-    scene.one.sends("phone", &["later"], "sign_up", 1_001).await;
-    scene.after(Duration::from_secs(2)).await;
+    scene
+        .fixture
+        .send_events("phone", &["later"], "sign_up", 1_001)
+        .await;
+    scene.advance(Duration::from_secs(2)).await;
     assert_eq!(
-        scene.network.tokens_asked.load(Ordering::SeqCst),
+        scene.network.token_requests.load(Ordering::SeqCst),
         2,
         "it is used again"
     );
@@ -82,7 +88,7 @@ async fn a_token_is_fetched_once_and_replaced_when_it_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_that_give_no_token_pause_and_keep_everything() {
     let scene = Scene::new(Network::B, network_b(SUCCESS)).await;
-    known(&scene).await;
+    identify_person(&scene).await;
     let gone = answer(
         400,
         r#"{"error": "invalid_grant", "error_description": "Token has been expired or revoked."}"#,
@@ -90,24 +96,30 @@ async fn credentials_that_give_no_token_pause_and_keep_everything() {
     scene.network.tokens.lock().unwrap().push_back(gone);
     scene.events(2).await;
     scene.work().await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("pending", 2)]));
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("pending", 2)])
+    );
     let health = scene
         .store
-        .integration_health(&scene.one.reader(), scene.queue.app, at(1_001))
+        .integration_health(&scene.fixture.reader(), scene.queue.app, at(1_001))
         .await
         .unwrap();
     assert_eq!(
         health[1].1.state.pause.as_ref().unwrap().code,
         "invalid_grant"
     );
-    let (writer, app) = (&scene.one.tenant.writer, scene.queue.app);
+    let (writer, app) = (&scene.fixture.tenant.writer, scene.queue.app);
     scene
         .store
         .resume_integration(writer, app, Network::B, Precondition::None, origin(1_002))
         .await
         .unwrap();
-    scene.after(Duration::from_secs(2)).await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 2)]));
+    scene.advance(Duration::from_secs(2)).await;
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("delivered", 2)])
+    );
     assert_eq!(scene.batches(), [1, 1], "first with a single event");
 }
 
@@ -119,19 +131,19 @@ async fn network_b_is_asked_later_and_its_word_counts() {
         (INVALID, "failed", Some("INVALID_GCLID ×1")),
     ] {
         let scene = Scene::new(Network::B, network_b(status)).await;
-        known(&scene).await;
+        identify_person(&scene).await;
         scene.events(1).await;
         scene.work().await;
-        assert_eq!(scene.network.asked.lock().unwrap().len(), 1);
+        assert_eq!(scene.network.requests.lock().unwrap().len(), 1);
         for _ in 0..26 * 12 {
-            scene.after(Duration::from_mins(5)).await;
+            scene.advance(Duration::from_mins(5)).await;
         }
         let delivery = scene.deliveries().await.remove(0).delivery;
         assert_eq!(
             (delivery.status.as_str(), delivery.reason.as_deref()),
             (expected, reason)
         );
-        let questions = scene.network.asked.lock().unwrap().len() - 1;
+        let questions = scene.network.requests.lock().unwrap().len() - 1;
         assert_eq!(questions, if status == PROCESSING { 5 } else { 1 });
     }
 }
@@ -139,21 +151,27 @@ async fn network_b_is_asked_later_and_its_word_counts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clicks_too_recent_for_network_b_are_sent_again_with_the_same_id() {
     let scene = Scene::new(Network::B, network_b(TOO_RECENT)).await;
-    known(&scene).await;
+    identify_person(&scene).await;
     scene.events(1).await;
     scene.work().await;
-    scene.after(Duration::from_mins(5)).await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("pending", 1)]));
-    scene.rewrite(network_b(SUCCESS));
-    scene.after(Duration::from_hours(5)).await;
+    scene.advance(Duration::from_mins(5)).await;
     assert_eq!(
-        scene.standing().await,
+        scene.status_counts().await,
+        BTreeMap::from([("pending", 1)])
+    );
+    scene.set_script(network_b(SUCCESS));
+    scene.advance(Duration::from_hours(5)).await;
+    assert_eq!(
+        scene.status_counts().await,
         BTreeMap::from([("pending", 1)]),
         "not before six hours"
     );
-    scene.after(Duration::from_hours(2)).await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 1)]));
-    let asked = scene.network.asked.lock().unwrap();
+    scene.advance(Duration::from_hours(2)).await;
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("delivered", 1)])
+    );
+    let asked = scene.network.requests.lock().unwrap();
     let events: Vec<&Value> = asked.iter().filter(|body| body.is_object()).collect();
     assert_eq!(events[0]["events"], events[1]["events"]);
 }
@@ -165,7 +183,7 @@ async fn events_go_out_in_batches_and_after_a_failure_carefully() {
         if std::mem::take(&mut first) {
             answer(503, "")
         } else {
-            taken()
+            accepted()
         }
     })
     .await;
@@ -173,7 +191,10 @@ async fn events_go_out_in_batches_and_after_a_failure_carefully() {
     scene.work().await;
     assert_eq!(scene.batches(), [50], "a failure concerns the whole queue");
     scene.finish().await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 120)]));
+    assert_eq!(
+        scene.status_counts().await,
+        BTreeMap::from([("delivered", 120)])
+    );
     assert_eq!(scene.batches(), [50, 1, 50, 50, 19]);
 }
 
@@ -183,8 +204,8 @@ async fn nobody_hears_of_an_erased_device_though_somebody_tries_again() {
     let scene = Scene::new(Network::D, move |_| answer(422, refused)).await;
     scene.events(1).await;
     scene.work().await;
-    assert_eq!(scene.standing().await, BTreeMap::from([("failed", 1)]));
-    let (app, tenant) = (scene.queue.app, &scene.one.tenant);
+    assert_eq!(scene.status_counts().await, BTreeMap::from([("failed", 1)]));
+    let (app, tenant) = (scene.queue.app, &scene.fixture.tenant);
     let eraser = Authorized::operator(tenant.writer.organization());
     let (device, name) = (DeviceKey::parse("phone").unwrap(), pseudonym([1; 16]));
     let erased = scene
@@ -196,8 +217,8 @@ async fn nobody_hears_of_an_erased_device_though_somebody_tries_again() {
         .store
         .retry_delivery(&tenant.writer, app, id, origin(1_002));
     again.await.unwrap();
-    scene.rewrite(|_| taken());
-    scene.after(Duration::from_mins(1)).await;
+    scene.set_script(|_| accepted());
+    scene.advance(Duration::from_mins(1)).await;
     let over = scene.deliveries().await.remove(0).delivery;
     assert_eq!(
         (over.status.as_str(), over.reason.as_deref()),

@@ -1,10 +1,10 @@
 //! An app, a network that answers by a script, and a clock that is told the time.
 
-use crate::pacing::Projects;
-use crate::queue::work;
-use crate::tokens::Tokens;
-use crate::transport::{Sent, Service, Transport};
-use crate::{Parts, Shared};
+use crate::pacing::ProjectPacer;
+use crate::queue::process_queue;
+use crate::tokens::TokenCache;
+use crate::transport::{RequestTarget, Transport, TransportOutcome};
+use crate::{ForwarderParts, ForwarderState};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,13 +18,13 @@ use tributary_domain::integration::{
     Credential, EventScope, IntegrationChange, Network, SettingValue,
 };
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::{Clock, Random, Source};
+use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_networks::{Answer, Outcome, Request};
+use tributary_networks::{NetworkRequest, NetworkResponse, SendOutcome};
 use tributary_store::contract::fixtures::at;
-use tributary_store::contract::outbox_fixtures::{Forwarding, forwarding};
-use tributary_store::{DeliveryOf, QueueRef, Store};
+use tributary_store::contract::outbox_fixtures::{ForwardingApp, forwarding_app};
+use tributary_store::{DeliveryWithEvent, QueueRef, Store};
 use tributary_store_sqlite::SqliteStore;
 
 /// When every scene begins, in seconds of the fixtures.
@@ -33,18 +33,18 @@ pub(super) const BEGIN: i64 = 1_000;
 pub(super) const SECRET: &str = "canary-token-0123456789";
 
 /// A clock that is told the time.
-pub(super) struct Told(AtomicI64);
+pub(super) struct SceneClock(AtomicI64);
 
-impl Clock for Told {
+impl Clock for SceneClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
     }
 }
 
 /// Counts up: no two leases are the same, and waits are as short as they may be.
-struct Counting(AtomicU64);
+struct CountingRandom(AtomicU64);
 
-impl Random for Counting {
+impl Random for CountingRandom {
     fn fill(&self, bytes: &mut [u8]) {
         let number = self.0.fetch_add(1, Ordering::SeqCst).to_be_bytes();
         for (place, byte) in bytes.iter_mut().rev().enumerate() {
@@ -57,63 +57,68 @@ impl Random for Counting {
 }
 
 /// How a network answers a request.
-pub(super) type Script = Box<dyn FnMut(&Value) -> Outcome + Send>;
+pub(super) type Script = Box<dyn FnMut(&Value) -> SendOutcome + Send>;
 
 /// A network that answers by a script, and remembers what it was asked.
-pub(super) struct Scripted {
+pub(super) struct ScriptedNetwork {
     pub(super) script: Mutex<Script>,
-    pub(super) asked: Mutex<Vec<Value>>,
-    pub(super) tokens: Mutex<VecDeque<Outcome>>,
-    pub(super) tokens_asked: AtomicU64,
+    pub(super) requests: Mutex<Vec<Value>>,
+    pub(super) tokens: Mutex<VecDeque<SendOutcome>>,
+    pub(super) token_requests: AtomicU64,
 }
 
 #[async_trait]
-impl Transport for Scripted {
-    async fn send(&self, service: Service, request: Request, _timeout: Duration) -> Sent {
-        let outcome = if service == Service::Tokens {
-            self.tokens_asked.fetch_add(1, Ordering::SeqCst);
+impl Transport for ScriptedNetwork {
+    async fn send(
+        &self,
+        service: RequestTarget,
+        request: NetworkRequest,
+        _timeout: Duration,
+    ) -> TransportOutcome {
+        let outcome = if service == RequestTarget::TokenEndpoint {
+            self.token_requests.fetch_add(1, Ordering::SeqCst);
             let next = self.tokens.lock().unwrap().pop_front();
             next.unwrap_or_else(|| answer(200, r#"{"access_token": "at-1", "expires_in": 3600}"#))
         } else {
             let path = Value::String(request.path_and_query.clone());
             let body = serde_json::from_slice(&request.body).unwrap_or(path);
-            self.asked.lock().unwrap().push(body.clone());
+            self.requests.lock().unwrap().push(body.clone());
             (self.script.lock().unwrap())(&body)
         };
-        Sent {
+        TransportOutcome {
             outcome,
-            took: Duration::from_millis(5),
+            duration: Duration::from_millis(5),
         }
     }
 }
 
-pub(super) fn answer(status: u16, body: &str) -> Outcome {
+pub(super) fn answer(status: u16, body: &str) -> SendOutcome {
     with_headers(status, body, &[])
 }
 
-pub(super) fn with_headers(status: u16, body: &str, headers: &[(&str, &str)]) -> Outcome {
+pub(super) fn with_headers(status: u16, body: &str, headers: &[(&str, &str)]) -> SendOutcome {
     let header = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    Outcome::Answered(Answer {
+    SendOutcome::Response(NetworkResponse {
         status,
         headers: headers.iter().map(header).collect(),
         body: body.as_bytes().to_vec(),
-        cut: false,
+        truncated: false,
     })
 }
 
 /// What `network_d` takes anything with.
-pub(super) fn taken() -> Outcome {
+pub(super) fn accepted() -> SendOutcome {
     answer(200, "")
 }
 
 /// A scene.
 pub(super) struct Scene {
     pub(super) store: Arc<dyn Store>,
-    pub(super) one: Forwarding,
+    pub(super) fixture: ForwardingApp,
     pub(super) queue: QueueRef,
-    pub(super) network: Arc<Scripted>,
-    pub(super) clock: Arc<Told>,
-    shared: Arc<Shared>,
+    pub(super) network: Arc<ScriptedNetwork>,
+    pub(super) clock: Arc<SceneClock>,
+    shared: Arc<ForwarderState>,
     _folder: TempDir,
 }
 
@@ -121,26 +126,26 @@ impl Scene {
     /// An app that is connected to a network, which answers like this.
     pub(super) async fn new(
         network: Network,
-        script: impl FnMut(&Value) -> Outcome + Send + 'static,
+        script: impl FnMut(&Value) -> SendOutcome + Send + 'static,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tributary.db");
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
         let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
-        let one = forwarding(&store).await;
+        let one = forwarding_app(&store).await;
         let keyring = Keyring::new([5; 32]);
         connect(&one, &keyring, network).await;
-        let scripted = Arc::new(Scripted {
+        let scripted = Arc::new(ScriptedNetwork {
             script: Mutex::new(Box::new(script)),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
             tokens: Mutex::default(),
-            tokens_asked: AtomicU64::new(0),
+            token_requests: AtomicU64::new(0),
         });
-        let clock = Arc::new(Told(AtomicI64::new(at(BEGIN).as_millis())));
-        let source = Source::new(clock.clone(), Arc::new(Counting(AtomicU64::new(1))));
-        let parts = Parts {
+        let clock = Arc::new(SceneClock(AtomicI64::new(at(BEGIN).as_millis())));
+        let source = Runtime::new(clock.clone(), Arc::new(CountingRandom(AtomicU64::new(1))));
+        let parts = ForwarderParts {
             store: store.clone(),
-            source,
+            runtime: source,
             keyring,
             transport: scripted.clone(),
             base_url: "https://t.example".into(),
@@ -151,14 +156,14 @@ impl Scene {
         };
         Self {
             store,
-            one,
+            fixture: one,
             queue,
             network: scripted,
             clock,
-            shared: Arc::new(Shared {
+            shared: Arc::new(ForwarderState {
                 parts,
-                tokens: Tokens::default(),
-                projects: Projects::default(),
+                tokens: TokenCache::default(),
+                pacer: ProjectPacer::default(),
             }),
             _folder: folder,
         }
@@ -169,7 +174,9 @@ impl Scene {
         let ids: Vec<String> = (0..count).map(|number| format!("e{number}")).collect();
         for ids in ids.chunks(100) {
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            self.one.sends("phone", &ids, "sign_up", BEGIN).await;
+            self.fixture
+                .send_events("phone", &ids, "sign_up", BEGIN)
+                .await;
         }
     }
 
@@ -180,12 +187,12 @@ impl Scene {
         let due = self.store.due_queues(network, now, 10).await.unwrap();
         if due.contains(&self.queue) {
             let stopping = CancellationToken::new();
-            work(self.shared.clone(), self.queue, stopping).await;
+            process_queue(self.shared.clone(), self.queue, stopping).await;
         }
     }
 
     /// Lets time pass, and works.
-    pub(super) async fn after(&self, wait: Duration) {
+    pub(super) async fn advance(&self, wait: Duration) {
         let millis = i64::try_from(wait.as_millis()).unwrap();
         self.clock.0.fetch_add(millis, Ordering::SeqCst);
         self.work().await;
@@ -194,23 +201,23 @@ impl Scene {
     /// Works until nothing is pending, a quarter of an hour at a time, for at most a day.
     pub(super) async fn finish(&self) {
         for _ in 0..96 {
-            if !self.standing().await.contains_key("pending") {
+            if !self.status_counts().await.contains_key("pending") {
                 return;
             }
-            self.after(Duration::from_mins(15)).await;
+            self.advance(Duration::from_mins(15)).await;
         }
     }
 
-    pub(super) async fn deliveries(&self) -> Vec<DeliveryOf> {
+    pub(super) async fn deliveries(&self) -> Vec<DeliveryWithEvent> {
         let filter = DeliveryFilter {
             network: Some(self.queue.network),
             ..DeliveryFilter::default()
         };
-        self.one.deliveries(filter).await
+        self.fixture.deliveries(filter).await
     }
 
     /// How the deliveries stand.
-    pub(super) async fn standing(&self) -> BTreeMap<&'static str, usize> {
+    pub(super) async fn status_counts(&self) -> BTreeMap<&'static str, usize> {
         let mut standing = BTreeMap::new();
         for one in self.deliveries().await {
             *standing.entry(one.delivery.status.as_str()).or_default() += 1;
@@ -220,7 +227,7 @@ impl Scene {
 
     /// How many requests there were, and how many events each had.
     pub(super) fn batches(&self) -> Vec<usize> {
-        let asked = self.network.asked.lock().unwrap();
+        let asked = self.network.requests.lock().unwrap();
         let events = |body: &Value| {
             let list = body["events"].as_array().or(body["data"].as_array());
             list.map_or(0, Vec::len)
@@ -229,13 +236,13 @@ impl Scene {
     }
 
     /// Answers differently from now on.
-    pub(super) fn rewrite(&self, script: impl FnMut(&Value) -> Outcome + Send + 'static) {
+    pub(super) fn set_script(&self, script: impl FnMut(&Value) -> SendOutcome + Send + 'static) {
         *self.network.script.lock().unwrap() = Box::new(script);
     }
 }
 
 /// Connects every mapped event of the app, with credentials that open.
-async fn connect(one: &Forwarding, keyring: &Keyring, network: Network) {
+async fn connect(one: &ForwardingApp, keyring: &Keyring, network: Network) {
     let text = |text: &str| Change::Set(SettingValue::Text(text.to_owned()));
     let organization = one.tenant.writer.organization().to_string();
     let app = one.queue.app.to_string();

@@ -1,6 +1,6 @@
 //! What a request is made with.
 
-use crate::account::{NotUsable, Settings};
+use crate::account::{AccountSettings, UnusableIntegration};
 use crate::secret::Secret;
 
 /// Which kind of event an app's events are sent as.
@@ -14,7 +14,7 @@ pub(crate) enum SdkEventMode {
 
 /// An account of `network_a`.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct MetaAccount {
     pub(super) pixel_id: String,
     pub(super) api_version: String,
     pub(super) mode: SdkEventMode,
@@ -24,8 +24,8 @@ pub struct Account {
     pub(crate) test_code: Option<String>,
 }
 
-impl Account {
-    pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, NotUsable> {
+impl MetaAccount {
+    pub(crate) fn read(settings: &AccountSettings<'_>) -> Result<Self, UnusableIntegration> {
         let mode = match settings.text("sdkEventMode").as_deref() {
             Some("app") => SdkEventMode::App,
             _ => SdkEventMode::Website,

@@ -1,6 +1,6 @@
 //! What an app's event says about the device.
 
-use crate::facts::Facts;
+use crate::facts::ConversionFacts;
 use serde::Serialize;
 use tributary_domain::device::{Device, Platform, Screen, Tracking};
 
@@ -18,7 +18,7 @@ pub(super) struct AppData<'a> {
 
 impl<'a> AppData<'a> {
     /// Nothing where the device did not say what the network cannot do without.
-    pub(super) fn of(facts: Facts<'a>) -> Option<Self> {
+    pub(super) fn of(facts: ConversionFacts<'a>) -> Option<Self> {
         let device = facts.device()?;
         let extinfo = extinfo(device)?;
         let is_android = device.traits.platform == Platform::Android;
@@ -119,7 +119,7 @@ mod tests {
             ..Consent::default()
         };
         conversion.device = Some(device);
-        let data = AppData::of(Facts(&conversion)).unwrap();
+        let data = AppData::of(ConversionFacts(&conversion)).unwrap();
         assert_eq!(data.advertiser_tracking_enabled, expected);
         assert_eq!(data.application_tracking_enabled, 1);
     }
@@ -128,6 +128,6 @@ mod tests {
     fn without_a_version_of_the_system_there_is_no_app_data() {
         let mut conversion = sdk_event("install", "Lead");
         conversion.device.as_mut().unwrap().traits.os_version = None;
-        assert!(AppData::of(Facts(&conversion)).is_none());
+        assert!(AppData::of(ConversionFacts(&conversion)).is_none());
     }
 }

@@ -1,12 +1,12 @@
 //! The request.
 
-use super::account::{Account, SdkEventMode};
+use super::account::{MetaAccount, SdkEventMode};
 use super::app_data::AppData;
 use super::fbc::fbc;
-use crate::facts::Facts;
+use crate::facts::ConversionFacts;
 use crate::json::{self, Decimal, USD};
-use crate::request::Request;
-use crate::text::form;
+use crate::request::NetworkRequest;
+use crate::text::form_encode;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use sha2::Sha256;
@@ -68,7 +68,7 @@ pub(super) struct UserData<'a> {
 }
 
 impl<'a> UserData<'a> {
-    fn common(facts: Facts<'a>) -> Self {
+    fn common(facts: ConversionFacts<'a>) -> Self {
         Self {
             em: facts.email().map(|hash| [hash]),
             ph: facts.phone().map(|hash| [hash]),
@@ -80,7 +80,7 @@ impl<'a> UserData<'a> {
         }
     }
 
-    pub(super) fn of_website(facts: Facts<'a>) -> Self {
+    pub(super) fn for_website(facts: ConversionFacts<'a>) -> Self {
         let cookie = facts
             .click()
             .and_then(|click| click.captured.browser_ids.fbp.as_deref());
@@ -91,7 +91,7 @@ impl<'a> UserData<'a> {
         }
     }
 
-    pub(super) fn of_app(facts: Facts<'a>) -> Self {
+    pub(super) fn for_app(facts: ConversionFacts<'a>) -> Self {
         let of = |platform| facts.advertising_id(platform);
         Self {
             madid: of(Platform::Ios).or_else(|| of(Platform::Android)),
@@ -100,19 +100,19 @@ impl<'a> UserData<'a> {
         }
     }
 
-    fn is_known(&self) -> bool {
+    fn has_identifier(&self) -> bool {
         let hashed = self.em.is_some() || self.ph.is_some() || self.external_id.is_some();
         hashed || self.fbc.is_some()
     }
 
     /// A user agent alone is nobody.
     pub(super) fn is_enough_on_website(&self) -> bool {
-        let known = self.is_known() || self.fbp.is_some() || self.client_ip_address.is_some();
+        let known = self.has_identifier() || self.fbp.is_some() || self.client_ip_address.is_some();
         self.client_user_agent.is_some() && known
     }
 
     pub(super) fn is_enough_in_app(&self) -> bool {
-        self.is_known() || self.madid.is_some() || self.anon_id.is_some()
+        self.has_identifier() || self.madid.is_some() || self.anon_id.is_some()
     }
 }
 
@@ -140,7 +140,7 @@ struct CustomData<'a> {
 }
 
 impl<'a> CustomData<'a> {
-    fn of(facts: Facts<'a>) -> Self {
+    fn of(facts: ConversionFacts<'a>) -> Self {
         // The network refuses a `Purchase` without a value.
         let is_without_amount = facts.0.event.revenue.is_none();
         let demanded =
@@ -184,13 +184,13 @@ const LIMITED: LimitedDataUse = LimitedDataUse {
 };
 
 /// Whether it goes as an app's event. The SDK on a web page is a website whatever the setting says.
-pub(super) fn is_app(account: &Account, facts: Facts<'_>) -> bool {
+pub(super) fn is_app(account: &MetaAccount, facts: ConversionFacts<'_>) -> bool {
     let on_web_page = facts.0.event.platform == Some(Platform::Web);
     account.mode == SdkEventMode::App && !facts.is_web() && !on_web_page
 }
 
-fn event<'a>(account: &Account, conversion: &'a Conversion) -> Event<'a> {
-    let facts = Facts(conversion);
+fn event<'a>(account: &MetaAccount, conversion: &'a Conversion) -> Event<'a> {
+    let facts = ConversionFacts(conversion);
     let is_app = is_app(account, facts);
     Event {
         event_name: &conversion.network_event,
@@ -199,9 +199,9 @@ fn event<'a>(account: &Account, conversion: &'a Conversion) -> Event<'a> {
         action_source: if is_app { "app" } else { "website" },
         event_source_url: facts.page_url().filter(|_| !is_app),
         user_data: if is_app {
-            UserData::of_app(facts)
+            UserData::for_app(facts)
         } else {
-            UserData::of_website(facts)
+            UserData::for_website(facts)
         },
         custom_data: CustomData::of(facts),
         app_data: if is_app { AppData::of(facts) } else { None },
@@ -210,7 +210,7 @@ fn event<'a>(account: &Account, conversion: &'a Conversion) -> Event<'a> {
     }
 }
 
-pub(crate) fn encode(account: &Account, batch: &[Conversion]) -> Request {
+pub(crate) fn encode(account: &MetaAccount, batch: &[Conversion]) -> NetworkRequest {
     let body = Body {
         data: batch.iter().map(|one| event(account, one)).collect(),
         test_event_code: account.test_code.as_deref(),
@@ -224,8 +224,8 @@ pub(crate) fn encode(account: &Account, batch: &[Conversion]) -> Request {
     let mut query = vec![("access_token", token)];
     query.extend(proof.as_deref().map(|proof| ("appsecret_proof", proof)));
     let (version, pixel) = (&account.api_version, &account.pixel_id);
-    let path = format!("/{version}/{pixel}/events?{}", form(&query));
-    Request::json(path, None, json::bytes(&body))
+    let path = format!("/{version}/{pixel}/events?{}", form_encode(&query));
+    NetworkRequest::json(path, None, json::bytes(&body))
 }
 
 /// Proves that whoever holds the token also knows the app's secret.

@@ -1,6 +1,6 @@
 //! The click as the network's own pixel would write it down.
 
-use crate::facts::Facts;
+use crate::facts::ConversionFacts;
 use std::time::Duration;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -15,14 +15,14 @@ const APPENDIX_CHARS: [usize; 2] = [8, 2];
 
 /// The `fbc` of a conversion: the landing page's own where it is sound and of the same click, else one made of the
 /// click id. Never one of nothing.
-pub(super) fn fbc(facts: Facts<'_>) -> Option<String> {
+pub(super) fn fbc(facts: ConversionFacts<'_>) -> Option<String> {
     let fbclid = facts.click_id("fbclid");
-    let occurred_at = facts.0.event.told_at();
+    let occurred_at = facts.0.event.conversion_time();
     let fresh = |made_at: Timestamp| occurred_at.since(made_at) <= AGE_MAX;
     let handed_over = facts
         .click()
         .and_then(|click| click.captured.browser_ids.fbc.as_deref())
-        .and_then(HandedOver::read);
+        .and_then(LandingPageFbc::read);
     if let Some(own) = handed_over
         && fbclid.is_none_or(|fbclid| own.is_of(fbclid))
     {
@@ -35,7 +35,7 @@ pub(super) fn fbc(facts: Facts<'_>) -> Option<String> {
 }
 
 /// When the click id was first seen: at the click, or with the first call of the device that brought it.
-fn first_seen(facts: Facts<'_>) -> Option<Timestamp> {
+fn first_seen(facts: ConversionFacts<'_>) -> Option<Timestamp> {
     let of_click = facts
         .click()
         .filter(|click| click.captured.click_ids.fbclid.is_some())
@@ -45,13 +45,13 @@ fn first_seen(facts: Facts<'_>) -> Option<Timestamp> {
 }
 
 /// An `fbc` that a landing page handed over.
-struct HandedOver<'a> {
+struct LandingPageFbc<'a> {
     text: &'a str,
     made_at: Timestamp,
     id: &'a str,
 }
 
-impl<'a> HandedOver<'a> {
+impl<'a> LandingPageFbc<'a> {
     /// Reads `fb.<index>.<milliseconds>.<click id>`, and nothing that merely resembles it.
     fn read(text: &'a str) -> Option<Self> {
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -137,7 +137,7 @@ mod tests {
         let captured = &mut conversion.click.as_mut().unwrap().captured;
         captured.click_ids.fbclid = fbclid.map(str::to_owned);
         captured.browser_ids.fbc = handed_over.map(str::to_owned);
-        assert_eq!(fbc(Facts(&conversion)).as_deref(), expected);
+        assert_eq!(fbc(ConversionFacts(&conversion)).as_deref(), expected);
     }
 
     #[test]
@@ -145,9 +145,9 @@ mod tests {
         let mut conversion = web_event("purchase", "Purchase");
         let last = CLICKED_AT.plus(AGE_MAX);
         conversion.event.occurred_at = last;
-        assert!(fbc(Facts(&conversion)).is_some());
+        assert!(fbc(ConversionFacts(&conversion)).is_some());
         conversion.event.occurred_at = last.plus(Duration::from_millis(1));
-        assert_eq!(fbc(Facts(&conversion)), None);
+        assert_eq!(fbc(ConversionFacts(&conversion)), None);
     }
 
     #[test]
@@ -155,9 +155,9 @@ mod tests {
         let mut conversion = web_event("purchase", "Purchase");
         conversion.click = None;
         conversion.network_click_id = Some(("fbclid".to_owned(), "Iw".to_owned()));
-        assert_eq!(fbc(Facts(&conversion)), None, "nobody knows when");
+        assert_eq!(fbc(ConversionFacts(&conversion)), None, "nobody knows when");
         conversion.device = Some(device());
         let expected = format!("fb.1.{}.Iw", device().first_seen_at.as_millis());
-        assert_eq!(fbc(Facts(&conversion)), Some(expected));
+        assert_eq!(fbc(ConversionFacts(&conversion)), Some(expected));
     }
 }

@@ -2,9 +2,9 @@
 //! where there is no code.
 
 use super::usage::pace;
-use crate::answer::Answer;
 use crate::json::{integer, text};
-use crate::ruling::{Judgement, Retry, Ruling};
+use crate::response::NetworkResponse;
+use crate::ruling::{Judgement, RetryAdvice, Ruling};
 use serde_json::Value;
 
 /// The token, a permission, the app, the data set's name, a version of the API that has ended.
@@ -14,13 +14,13 @@ const THROTTLING: [i64; 5] = [4, 17, 32, 341, 613];
 /// Too many calls, by the use case that they are counted under.
 const THROTTLING_OF_USE_CASES: std::ops::RangeInclusive<i64> = 80_000..=80_099;
 /// It will pass. 21009: the data set is not ready yet.
-const PASSING: [i64; 4] = [1, 2, 5_000, 21_009];
+const TRANSIENT: [i64; 4] = [1, 2, 5_000, 21_009];
 /// A parameter is wrong; which one, the subcode says.
 const INVALID_PARAMETER: i64 = 100;
 /// Subcodes of [`INVALID_PARAMETER`]: the pixel does not exist, or not for this token.
 const NO_SUCH_OBJECT: [i64; 2] = [33, 34];
 /// Subcodes of [`INVALID_PARAMETER`] that are about one event: too old, too little identity.
-const OF_AN_EVENT: [i64; 2] = [2_804_003, 2_804_050];
+const EVENT_SUBCODES: [i64; 2] = [2_804_003, 2_804_050];
 /// The message of [`INVALID_PARAMETER`] names it when the app secret does not fit the token. No subcode says so.
 const PROOF: &str = "appsecret_proof";
 /// Blocked for a while for policy.
@@ -28,11 +28,11 @@ const BLOCKED: i64 = 368;
 /// What a success sometimes holds instead of JSON.
 const UNAVAILABLE: &str = "Service Unavailable";
 
-pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
+pub(crate) fn judge(sent: usize, answer: &NetworkResponse) -> Judgement {
     let body = answer.object();
     let error = body.as_ref().and_then(|body| body.get("error"));
     let judgement = match (error, &body) {
-        (Some(error), _) => of_error(error, answer.status),
+        (Some(error), _) => judge_error(error, answer.status),
         (None, Some(body)) if answer.is_success() => {
             let received = integer(body, "events_received").and_then(|n| usize::try_from(n).ok());
             let all = received == Some(sent);
@@ -42,20 +42,20 @@ pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
                 Ruling::Unknown
             })
         }
-        _ => Judgement::of(without_code(answer)),
+        _ => Judgement::of(judge_without_code(answer)),
     };
     let outdated = answer.header("x-ad-api-version-warning");
     let trace = error.and_then(|error| text(error, "fbtrace_id"));
     let trace = trace.or_else(|| text(body.as_ref()?, "fbtrace_id"));
     Judgement {
-        trace: trace.map(str::to_owned),
+        trace_id: trace.map(str::to_owned),
         pace: pace(answer),
         warning: judgement.warning.clone().or(outdated.map(str::to_owned)),
         ..judgement
     }
 }
 
-fn without_code(answer: &Answer) -> Ruling {
+fn judge_without_code(answer: &NetworkResponse) -> Ruling {
     let says_unavailable = String::from_utf8_lossy(&answer.body).contains(UNAVAILABLE);
     if answer.is_success() && says_unavailable {
         return Ruling::retry();
@@ -63,14 +63,14 @@ fn without_code(answer: &Answer) -> Ruling {
     Ruling::by_status(answer.status)
 }
 
-fn of_error(error: &Value, status: u16) -> Judgement {
+fn judge_error(error: &Value, status: u16) -> Judgement {
     let code = integer(error, "code");
     let subcode = integer(error, "error_subcode");
     let passing = error.get("is_transient") == Some(&Value::Bool(true)) || status >= 500;
     let blames_proof = text(error, "message").is_some_and(|message| message.contains(PROOF));
     let known = code.and_then(|code| match code {
         INVALID_PARAMETER if blames_proof => Some(Ruling::Pause),
-        code => of_code(code, subcode, status),
+        code => judge_code(code, subcode, status),
     });
     let unknown = if passing {
         Ruling::retry()
@@ -92,7 +92,7 @@ fn of_error(error: &Value, status: u16) -> Judgement {
         .collect();
     Judgement {
         code: written,
-        words: (!words.is_empty()).then(|| words.join(" – ")),
+        message: (!words.is_empty()).then(|| words.join(" – ")),
         warning: warning.map(str::to_owned),
         ..Judgement::of(known.unwrap_or(unknown))
     }
@@ -100,21 +100,23 @@ fn of_error(error: &Value, status: u16) -> Judgement {
 
 /// By a code that is known. It comes before the flag that says that the error will pass: a token that was taken back
 /// does not come back. A server in trouble, though, blames the parameters without reason.
-fn of_code(code: i64, subcode: Option<i64>, status: u16) -> Option<Ruling> {
+fn judge_code(code: i64, subcode: Option<i64>, status: u16) -> Option<Ruling> {
     let is_one_of = |codes: [i64; 2]| subcode.is_some_and(|subcode| codes.contains(&subcode));
     match code {
         _ if PAUSING.contains(&code) => Some(Ruling::Pause),
         INVALID_PARAMETER if is_one_of(NO_SUCH_OBJECT) => Some(Ruling::Pause),
-        INVALID_PARAMETER if status < 500 && is_one_of(OF_AN_EVENT) => Some(Ruling::InvalidEvent),
+        INVALID_PARAMETER if status < 500 && is_one_of(EVENT_SUBCODES) => {
+            Some(Ruling::InvalidEvent)
+        }
         INVALID_PARAMETER if status < 500 => Some(Ruling::unnamed()),
         _ if THROTTLING.contains(&code) || THROTTLING_OF_USE_CASES.contains(&code) => {
             Some(Ruling::throttled())
         }
-        BLOCKED => Some(Ruling::Retry(Retry {
-            longest: true,
-            ..Retry::default()
+        BLOCKED => Some(Ruling::Retry(RetryAdvice {
+            needs_longest_wait: true,
+            ..RetryAdvice::default()
         })),
-        _ if PASSING.contains(&code) || code < 0 => Some(Ruling::retry()),
+        _ if TRANSIENT.contains(&code) || code < 0 => Some(Ruling::retry()),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-pub use account::Account;
+pub use account::MetaAccount;
 pub(crate) use check::check;
 pub(crate) use encode::encode;
 pub(crate) use judge::judge;

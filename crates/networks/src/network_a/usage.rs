@@ -1,8 +1,8 @@
 //! How much of its share a caller has used, as the headers of any answer say.
 
-use crate::answer::Answer;
 use crate::json::integer;
-use crate::ruling::Pace;
+use crate::response::NetworkResponse;
+use crate::ruling::NetworkPace;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ const PERCENTAGES: [&str; 4] = [
 /// In minutes.
 const REGAIN: &str = "estimated_time_to_regain_access";
 
-pub(super) fn pace(answer: &Answer) -> Option<Pace> {
+pub(super) fn pace(answer: &NetworkResponse) -> Option<NetworkPace> {
     let headers = HEADERS.into_iter().filter_map(|name| answer.header(name));
     headers
         .filter_map(|text| serde_json::from_str::<Value>(text).ok())
-        .filter_map(|usage| worst(&usage))
+        .filter_map(|usage| worst_pace(&usage))
         .max()
 }
 
 /// The worst that is said anywhere in a header, however deep it is.
-fn worst(usage: &Value) -> Option<Pace> {
+fn worst_pace(usage: &Value) -> Option<NetworkPace> {
     match usage {
-        Value::Array(members) => members.iter().filter_map(worst).max(),
+        Value::Array(members) => members.iter().filter_map(worst_pace).max(),
         Value::Object(fields) => {
             let used = |name: &&str| usage.get(*name).and_then(Value::as_f64);
             let much = PERCENTAGES
@@ -44,9 +44,9 @@ fn worst(usage: &Value) -> Option<Pace> {
             let regain = integer(usage, REGAIN)
                 .and_then(|minutes| u64::try_from(minutes).ok())
                 .filter(|minutes| *minutes > 0)
-                .map(|minutes| Pace::Wait(Duration::from_secs(minutes.saturating_mul(60))));
-            let here = regain.max(much.then_some(Pace::Slow));
-            fields.values().filter_map(worst).max().max(here)
+                .map(|minutes| NetworkPace::Wait(Duration::from_secs(minutes.saturating_mul(60))));
+            let here = regain.max(much.then_some(NetworkPace::Slow));
+            fields.values().filter_map(worst_pace).max().max(here)
         }
         _ => None,
     }
@@ -62,32 +62,32 @@ mod tests {
 
     #[rstest]
     #[case::little(BUSINESS, r#"{"1":[{"type":"x","call_count":28,"total_cputime":25,"total_time":25,"estimated_time_to_regain_access":0}]}"#, None)]
-    #[case::much(BUSINESS, r#"{"1":[{"call_count":80}]}"#, Some(Pace::Slow))]
+    #[case::much(BUSINESS, r#"{"1":[{"call_count":80}]}"#, Some(NetworkPace::Slow))]
     #[case::much_of_another(
         BUSINESS,
         r#"{"1":[{"call_count":8}],"2":[{"total_time":99}]}"#,
-        Some(Pace::Slow)
+        Some(NetworkPace::Slow)
     )]
     #[case::too_much(
         BUSINESS,
         r#"{"1":[{"call_count":100,"estimated_time_to_regain_access":5}]}"#,
-        Some(Pace::Wait(Duration::from_mins(5)))
+        Some(NetworkPace::Wait(Duration::from_mins(5)))
     )]
     #[case::the_app(
         "x-app-usage",
         r#"{"call_count":28,"total_time":25,"total_cputime":85}"#,
-        Some(Pace::Slow)
+        Some(NetworkPace::Slow)
     )]
     #[case::the_account("x-ad-account-usage", r#"{"acc_id_util_pct":9.67}"#, None)]
     #[case::the_account_almost("x-ad-account-usage", r#"{"acc_id_util_pct":79.99}"#, None)]
     #[case::the_account_full(
         "x-ad-account-usage",
         r#"{"acc_id_util_pct":80.01}"#,
-        Some(Pace::Slow)
+        Some(NetworkPace::Slow)
     )]
     #[case::nonsense("x-app-usage", "<html>", None)]
     #[case::negative(BUSINESS, r#"{"1":[{"estimated_time_to_regain_access":-5}]}"#, None)]
-    fn headers(#[case] name: &str, #[case] value: &str, #[case] expected: Option<Pace>) {
+    fn headers(#[case] name: &str, #[case] value: &str, #[case] expected: Option<NetworkPace>) {
         assert_eq!(pace(&with_header(answer(200, "{}"), name, value)), expected);
     }
 
@@ -96,6 +96,6 @@ mod tests {
         let one = with_header(answer(200, "{}"), "x-app-usage", r#"{"call_count":99}"#);
         let wait = r#"{"1":[{"estimated_time_to_regain_access":1},{"estimated_time_to_regain_access":3}]}"#;
         let both = with_header(one, BUSINESS, wait);
-        assert_eq!(pace(&both), Some(Pace::Wait(Duration::from_mins(3))));
+        assert_eq!(pace(&both), Some(NetworkPace::Wait(Duration::from_mins(3))));
     }
 }

@@ -1,27 +1,27 @@
 //! What a request is made with.
 
 use super::service_account::ServiceAccount;
-use crate::account::{NotUsable, Settings};
+use crate::account::{AccountSettings, UnusableIntegration};
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use tributary_domain::forwarding::Conversion;
 
 /// An account of `network_b`.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct GoogleAdsAccount {
     pub(super) operating_account_id: String,
     pub(super) login_account_id: Option<String>,
     pub(super) conversion_actions: BTreeMap<String, String>,
     pub(super) user_data_enabled: bool,
     pub(super) landing_page_device_info: bool,
     pub(super) sdk_event_source: String,
-    pub(super) way_in: WayIn,
+    pub(super) grant: TokenGrant,
     pub(crate) validate_only: bool,
 }
 
 /// How access tokens are come by.
 #[derive(Debug, Clone)]
-pub(super) enum WayIn {
+pub(super) enum TokenGrant {
     /// With a token that a person agreed to.
     RefreshToken {
         client_id: String,
@@ -32,11 +32,11 @@ pub(super) enum WayIn {
     ServiceAccount(ServiceAccount),
 }
 
-impl Account {
-    pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, NotUsable> {
+impl GoogleAdsAccount {
+    pub(crate) fn read(settings: &AccountSettings<'_>) -> Result<Self, UnusableIntegration> {
         let way_in = match settings.secret("serviceAccountKey") {
-            Some(file) => WayIn::ServiceAccount(ServiceAccount::read(file)?),
-            None => WayIn::RefreshToken {
+            Some(file) => TokenGrant::ServiceAccount(ServiceAccount::read(file)?),
+            None => TokenGrant::RefreshToken {
                 client_id: settings.required("clientId")?,
                 client_secret: settings.required_secret("clientSecret")?,
                 refresh_token: settings.required_secret("refreshToken")?,
@@ -49,7 +49,7 @@ impl Account {
             user_data_enabled: settings.flag("userDataEnabled"),
             landing_page_device_info: settings.flag("landingPageDeviceInfo"),
             sdk_event_source: settings.required("sdkEventSource")?,
-            way_in,
+            grant: way_in,
             validate_only: settings.flag("testMode"),
         })
     }
@@ -61,29 +61,29 @@ impl Account {
     }
 
     /// Any key that a conversion action is known by, for tests.
-    pub(crate) fn any_key(&self) -> Option<&str> {
+    pub(crate) fn any_event_key(&self) -> Option<&str> {
         self.conversion_actions.keys().next().map(String::as_str)
     }
 
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        let secrets = match &self.way_in {
-            WayIn::RefreshToken {
+        let secrets = match &self.grant {
+            TokenGrant::RefreshToken {
                 client_secret,
                 refresh_token,
                 ..
             } => [client_secret, refresh_token],
-            WayIn::ServiceAccount(account) => account.secrets(),
+            TokenGrant::ServiceAccount(account) => account.secrets(),
         };
         secrets.into_iter()
     }
 
     /// The cloud project whose quota is used. An OAuth client's id begins with its project's number.
     pub(crate) fn project(&self) -> &str {
-        match &self.way_in {
-            WayIn::RefreshToken { client_id, .. } => {
+        match &self.grant {
+            TokenGrant::RefreshToken { client_id, .. } => {
                 client_id.split('-').next().unwrap_or(client_id)
             }
-            WayIn::ServiceAccount(account) => account.project(),
+            TokenGrant::ServiceAccount(account) => account.project(),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The request.
 
-use super::account::Account;
+use super::account::GoogleAdsAccount;
 use crate::check::{NO_CLICK_ID, NO_CONVERSION_ACTION, Unsendable, ensure};
-use crate::facts::Facts;
+use crate::facts::ConversionFacts;
 use crate::json::{self, Decimal, USD};
-use crate::request::Request;
+use crate::request::NetworkRequest;
 use crate::text::rfc3339;
 use serde::Serialize;
 use tributary_domain::event::name::INSTALL;
-use tributary_domain::forwarding::limits::told_with_click;
+use tributary_domain::forwarding::limits::conversion_time_with_click;
 use tributary_domain::forwarding::{Conversion, Sharing};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -76,7 +76,7 @@ struct DeviceInfo<'a> {
 
 impl<'a> DeviceInfo<'a> {
     /// Only where the operator asked for it.
-    fn of(account: &Account, facts: Facts<'a>) -> Option<Self> {
+    fn of(account: &GoogleAdsAccount, facts: ConversionFacts<'a>) -> Option<Self> {
         let info = Self {
             ip_address: facts.address(),
             user_agent: facts.user_agent(),
@@ -97,8 +97,8 @@ enum AdIdentifier<'a> {
 
 impl<'a> AdIdentifier<'a> {
     /// The two braids come from the same clicks on iOS; one measures websites, the other apps.
-    fn of(facts: Facts<'a>) -> Option<Self> {
-        told_at(facts)?;
+    fn of(facts: ConversionFacts<'a>) -> Option<Self> {
+        event_time(facts)?;
         let gclid = facts.click_id("gclid").map(Self::Gclid);
         let gbraid = facts.click_id("gbraid").map(Self::Gbraid);
         let wbraid = facts.click_id("wbraid").map(Self::Wbraid);
@@ -111,9 +111,9 @@ impl<'a> AdIdentifier<'a> {
 }
 
 /// When it happened, as it is told with the click; nothing where the click cannot have led to it.
-fn told_at(facts: Facts<'_>) -> Option<Timestamp> {
-    let told_at = facts.0.event.told_at();
-    let with_click = |clicked_at| told_with_click(told_at, clicked_at);
+fn event_time(facts: ConversionFacts<'_>) -> Option<Timestamp> {
+    let told_at = facts.0.event.conversion_time();
+    let with_click = |clicked_at| conversion_time_with_click(told_at, clicked_at);
     facts.0.clicked_at().map_or(Some(told_at), with_click)
 }
 
@@ -132,7 +132,7 @@ enum UserIdentifier<'a> {
 
 impl<'a> UserData<'a> {
     /// Only for accounts that agreed to it with the network: the others' requests would be refused whole.
-    fn of(account: &Account, facts: Facts<'a>) -> Option<Self> {
+    fn of(account: &GoogleAdsAccount, facts: ConversionFacts<'a>) -> Option<Self> {
         let email = facts.email_google().map(UserIdentifier::EmailAddress);
         let phone = facts.phone_e164().map(UserIdentifier::PhoneNumber);
         let user_identifiers: Vec<UserIdentifier<'a>> = email.into_iter().chain(phone).collect();
@@ -157,7 +157,9 @@ impl Consent {
             Sharing::Unknown => return None,
             Sharing::Allowed => (Some(GRANTED), GRANTED),
             // A no to personal ads is no yes to anything else.
-            Sharing::NotPersonalized => (conversion.is_granted().then_some(GRANTED), DENIED),
+            Sharing::NotPersonalized => {
+                (conversion.has_explicit_consent().then_some(GRANTED), DENIED)
+            }
             // Never sent; should it be, the network is to discard it.
             Sharing::Refused => (Some(DENIED), DENIED),
         };
@@ -169,19 +171,21 @@ impl Consent {
 }
 
 /// Whether a conversion can be sent: it needs a click id, or where that is agreed on a hash; an install the click id.
-pub(crate) fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendable> {
-    let facts = Facts(conversion);
+pub(crate) fn check(account: &GoogleAdsAccount, conversion: &Conversion) -> Result<(), Unsendable> {
+    let facts = ConversionFacts(conversion);
     ensure(account.action(conversion).is_some(), NO_CONVERSION_ACTION)?;
     let by_hash = conversion.event.name != INSTALL && UserData::of(account, facts).is_some();
     ensure(AdIdentifier::of(facts).is_some() || by_hash, NO_CLICK_ID)
 }
 
-fn event<'a>(account: &'a Account, conversion: &'a Conversion) -> Event<'a> {
-    let facts = Facts(conversion);
+fn event<'a>(account: &'a GoogleAdsAccount, conversion: &'a Conversion) -> Event<'a> {
+    let facts = ConversionFacts(conversion);
     let value = conversion.usd().map(Decimal);
     Event {
         transaction_id: &conversion.dedup_id,
-        event_timestamp: rfc3339(told_at(facts).unwrap_or_else(|| conversion.event.told_at())),
+        event_timestamp: rfc3339(
+            event_time(facts).unwrap_or_else(|| conversion.event.conversion_time()),
+        ),
         event_source: if facts.is_web() {
             "WEB"
         } else {
@@ -199,10 +203,10 @@ fn event<'a>(account: &'a Account, conversion: &'a Conversion) -> Event<'a> {
 }
 
 pub(crate) fn encode(
-    account: &Account,
+    account: &GoogleAdsAccount,
     batch: &[Conversion],
     access_token: Option<&str>,
-) -> Request {
+) -> NetworkRequest {
     let of_google_ads = |account_id| AdsAccount {
         account_type: "GOOGLE_ADS",
         account_id,
@@ -220,7 +224,7 @@ pub(crate) fn encode(
         validate_only: account.validate_only,
     };
     let path = "/v1/events:ingest".to_owned();
-    Request::json(path, access_token.map(bearer), json::bytes(&body))
+    NetworkRequest::json(path, access_token.map(bearer), json::bytes(&body))
 }
 
 pub(super) fn bearer(token: &str) -> (&'static str, String) {

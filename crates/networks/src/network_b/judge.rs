@@ -1,10 +1,10 @@
 //! The immediate answers.
 
-use super::account::Account;
-use crate::answer::Answer;
+use super::account::GoogleAdsAccount;
 use crate::json::{list, text};
-use crate::ruling::{Judgement, Retry, Ruling};
-use crate::text::{numbers_between, places};
+use crate::response::NetworkResponse;
+use crate::ruling::{Judgement, RetryAdvice, Ruling};
+use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -19,19 +19,23 @@ const PAUSING: [&str; 7] = [
     "OPERATING_ACCOUNT_LOGIN_ACCOUNT_MISMATCH",
     "TERMS_AND_CONDITIONS_NOT_SIGNED",
 ];
-const OF_ACCOUNT: &str = "DESTINATION_ACCOUNT_";
+const ACCOUNT_PREFIX: &str = "DESTINATION_ACCOUNT_";
 /// What the advertiser has to declare or sign first, such as `EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED`.
-const AGREEMENTS: [&str; 2] = ["_DECLARATION_REQUIRED", "_NOT_SIGNED"];
+const AGREEMENT_SUFFIXES: [&str; 2] = ["_DECLARATION_REQUIRED", "_NOT_SIGNED"];
 const TOO_MANY: [&str; 2] = ["TOO_MANY_EVENTS", "TOO_MANY_DESTINATIONS"];
-const PASSING: [&str; 2] = ["INTERNAL_ERROR", "DEADLINE_EXCEEDED"];
+const TRANSIENT: [&str; 2] = ["INTERNAL_ERROR", "DEADLINE_EXCEEDED"];
 const TOO_NEW: &str = "CONVERSION_ACTION_TOO_RECENTLY_CREATED";
 /// A conversion action takes this long to be known everywhere.
-const UNTIL_KNOWN: Duration = Duration::from_hours(6);
+const ACTION_PROPAGATION: Duration = Duration::from_hours(6);
 
-pub(crate) fn judge(account: &Account, sent: usize, answer: &Answer) -> Judgement {
+pub(crate) fn judge(
+    account: &GoogleAdsAccount,
+    sent: usize,
+    answer: &NetworkResponse,
+) -> Judgement {
     let body = answer.object();
     if answer.is_success() {
-        return taken(account, body.as_ref());
+        return judge_success(account, body.as_ref());
     }
     let Some(error) = body.as_ref().and_then(|body| body.get("error")) else {
         return Judgement::of(match answer.status {
@@ -39,20 +43,20 @@ pub(crate) fn judge(account: &Account, sent: usize, answer: &Answer) -> Judgemen
             status => by_status(status),
         });
     };
-    let refusal = Refusal::read(error);
+    let refusal = GoogleError::read(error);
     let too_many = refusal.has(|reason| TOO_MANY.contains(&reason));
     let warning = "A request was larger than the network takes, which it should not have been.";
     Judgement {
         code: refusal.code().map(str::to_owned),
-        words: refusal.words(),
-        trace: refusal.trace.map(str::to_owned),
+        message: refusal.words(),
+        trace_id: refusal.trace.map(str::to_owned),
         warning: too_many.then(|| warning.to_owned()),
         ..Judgement::of(ruling(&refusal, answer.status, sent))
     }
 }
 
 /// What a request is known by is all that a success says; one that was only to be validated has none.
-fn taken(account: &Account, body: Option<&Value>) -> Judgement {
+fn judge_success(account: &GoogleAdsAccount, body: Option<&Value>) -> Judgement {
     let request_id = body.and_then(|body| text(body, "requestId"));
     let ruling = if request_id.is_some() || account.validate_only {
         Ruling::Delivered
@@ -73,24 +77,24 @@ fn taken(account: &Account, body: Option<&Value>) -> Judgement {
         })
         .collect();
     Judgement {
-        trace: request_id.map(str::to_owned),
+        trace_id: request_id.map(str::to_owned),
         warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
         ..Judgement::of(ruling)
     }
 }
 
 /// By the reasons first, as far as they are known; the list of them grows. Then by the status.
-fn ruling(refusal: &Refusal<'_>, status: u16, sent: usize) -> Ruling {
+fn ruling(refusal: &GoogleError<'_>, status: u16, sent: usize) -> Ruling {
     if refusal.has(|reason| reason == TOO_NEW) {
-        return Ruling::after(UNTIL_KNOWN);
+        return Ruling::after(ACTION_PROPAGATION);
     }
-    if refusal.has(|reason| PASSING.contains(&reason)) {
+    if refusal.has(|reason| TRANSIENT.contains(&reason)) {
         return Ruling::retry();
     }
     match status {
         401 => Ruling::TokenRefused,
         429 => over_quota(refusal.quota_limit),
-        400 | 422 => of_request(refusal, sent),
+        400 | 422 => judge_rejection(refusal, sent),
         status => by_status(status),
     }
 }
@@ -103,8 +107,8 @@ fn by_status(status: u16) -> Ruling {
     }
 }
 
-fn of_request(refusal: &Refusal<'_>, sent: usize) -> Ruling {
-    if refusal.has(is_of_account) {
+fn judge_rejection(refusal: &GoogleError<'_>, sent: usize) -> Ruling {
+    if refusal.has(is_account_reason) {
         return Ruling::Pause;
     }
     if refusal.has(|reason| TOO_MANY.contains(&reason)) {
@@ -122,14 +126,16 @@ fn of_request(refusal: &Refusal<'_>, sent: usize) -> Ruling {
     }
     let named = fields().flat_map(|field| numbers_between(field, "events[", ']').take(1));
     Ruling::Rejected {
-        named: places(named, sent),
+        named: valid_indexes(named, sent),
     }
 }
 
-fn is_of_account(reason: &str) -> bool {
+fn is_account_reason(reason: &str) -> bool {
     PAUSING.contains(&reason)
-        || reason.starts_with(OF_ACCOUNT)
-        || AGREEMENTS.iter().any(|ending| reason.ends_with(ending))
+        || reason.starts_with(ACCOUNT_PREFIX)
+        || AGREEMENT_SUFFIXES
+            .iter()
+            .any(|ending| reason.ends_with(ending))
 }
 
 fn over_quota(limit: Option<&str>) -> Ruling {
@@ -139,16 +145,16 @@ fn over_quota(limit: Option<&str>) -> Ruling {
     } else {
         Duration::from_mins(1)
     };
-    Ruling::Retry(Retry {
+    Ruling::Retry(RetryAdvice {
         throttled: true,
         at_least: Some(wait),
-        ..Retry::default()
+        ..RetryAdvice::default()
     })
 }
 
 /// An error, its list of details sorted out.
 #[derive(Default)]
-struct Refusal<'a> {
+struct GoogleError<'a> {
     status: Option<&'a str>,
     message: Option<&'a str>,
     reason: Option<&'a str>,
@@ -157,7 +163,7 @@ struct Refusal<'a> {
     violations: Vec<&'a Value>,
 }
 
-impl<'a> Refusal<'a> {
+impl<'a> GoogleError<'a> {
     /// Details come in any order, and some are of types that nobody has heard of.
     fn read(error: &'a Value) -> Self {
         let mut refusal = Self {

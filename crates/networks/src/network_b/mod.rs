@@ -13,8 +13,8 @@ mod token;
 #[cfg(test)]
 mod tests;
 
-pub use account::Account;
-pub use status::{Problems, StatusRuling, judge_status, status_request};
+pub use account::GoogleAdsAccount;
+pub use status::{StatusProblems, StatusRuling, judge_status, status_request};
 pub use token::{TokenRuling, judge_token, token_request};
 
 pub(crate) use encode::{check, encode};

@@ -1,6 +1,6 @@
 //! A service account: its key file, and the assertions signed with it.
 
-use crate::account::NotUsable;
+use crate::account::UnusableIntegration;
 use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -14,7 +14,7 @@ const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
 /// Whom an assertion is for, unless the key file says otherwise; also where the base URL is overridden.
 const AUDIENCE: &str = "https://oauth2.googleapis.com/token";
 /// How long an assertion is good; longer ones are refused.
-const GOOD_SECONDS: i64 = 3_600;
+const ASSERTION_LIFETIME_SECONDS: i64 = 3_600;
 
 /// The fields of a key file that are used.
 #[derive(Deserialize)]
@@ -56,14 +56,14 @@ struct Claims<'a> {
 
 impl ServiceAccount {
     /// Reads the key file as it was downloaded.
-    pub(super) fn read(file: Secret) -> Result<Self, NotUsable> {
+    pub(super) fn read(file: Secret) -> Result<Self, UnusableIntegration> {
         let no_file = "credentials.serviceAccountKey must be the whole JSON key file of a service \
                        account, with client_email, private_key and private_key_id.";
         let read: KeyFile =
-            serde_json::from_str(file.expose()).map_err(|_| NotUsable::new(no_file))?;
+            serde_json::from_str(file.expose()).map_err(|_| UnusableIntegration::new(no_file))?;
         let no_key = "The private_key in credentials.serviceAccountKey must be an RSA key as the \
                       network issues them (PEM, PKCS #8).";
-        let key = key(&read.private_key).ok_or_else(|| NotUsable::new(no_key))?;
+        let key = key(&read.private_key).ok_or_else(|| UnusableIntegration::new(no_key))?;
         Ok(Self {
             email: read.client_email,
             key_id: read.private_key_id,
@@ -96,7 +96,7 @@ impl ServiceAccount {
             scope: SCOPE,
             aud: &self.audience,
             iat: now,
-            exp: now.saturating_add(GOOD_SECONDS),
+            exp: now.saturating_add(ASSERTION_LIFETIME_SECONDS),
         };
         let part = |bytes: Vec<u8>| URL_SAFE_NO_PAD.encode(bytes);
         let header = part(crate::json::bytes(&header));
@@ -191,6 +191,6 @@ mod tests {
     #[case::no_email(r#"{"private_key":"x","private_key_id":"k"}"#)]
     fn what_is_no_key_file_is_refused_without_repeating_it(#[case] file: &str) {
         let refused = ServiceAccount::read(Secret::new(file)).err().unwrap();
-        assert!(!refused.words.contains("AAAA") && refused.words.contains("serviceAccountKey"));
+        assert!(!refused.message.contains("AAAA") && refused.message.contains("serviceAccountKey"));
     }
 }

@@ -1,22 +1,22 @@
 //! What became of a request's events in the end. Reasons are counted per request, not named per event.
 
 use super::encode::bearer;
-use crate::answer::{Answer, Outcome};
 use crate::json::{integer, list, text};
-use crate::request::{Method, Request};
-use crate::text::form;
+use crate::request::{NetworkRequest, RequestMethod};
+use crate::response::{NetworkResponse, SendOutcome};
+use crate::text::form_encode;
 use serde_json::Value;
 use std::time::Duration;
-pub use tributary_domain::forwarding::status_check::{Problems, StatusRuling};
+pub use tributary_domain::forwarding::status_check::{StatusProblems, StatusRuling};
 
 /// What every reason but one begins with; the one has only the second.
 const PREFIXES: [&str; 2] = ["PROCESSING_ERROR_REASON_", "PROCESSING_ERROR_"];
 const TOO_RECENT_CLICK: &str = "TOO_RECENT_CLICK";
 /// A click takes this long to be known everywhere.
-const UNTIL_CLICK_IS_KNOWN: Duration = Duration::from_hours(6);
+const CLICK_PROPAGATION: Duration = Duration::from_hours(6);
 const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
 /// The network has it already.
-const HAD_BEFORE: [&str; 2] = ["DUPLICATE_TRANSACTION_ID", "DUPLICATE_GCLID"];
+const DUPLICATE_REASONS: [&str; 2] = ["DUPLICATE_TRANSACTION_ID", "DUPLICATE_GCLID"];
 /// Only the operator can do something about it.
 const ALERTING: [&str; 3] = [
     "ONE_PER_CLICK_CONVERSION_ACTION_NOT_PERMITTED_WITH_BRAID",
@@ -25,10 +25,10 @@ const ALERTING: [&str; 3] = [
 ];
 
 /// Asks what became of a request, by the id that its answer gave. Requests that were only validated have none.
-pub fn status_request(request_id: &str, access_token: &str) -> Request {
-    let query = form(&[("requestId", request_id)]);
-    Request {
-        method: Method::Get,
+pub fn status_request(request_id: &str, access_token: &str) -> NetworkRequest {
+    let query = form_encode(&[("requestId", request_id)]);
+    NetworkRequest {
+        method: RequestMethod::Get,
         path_and_query: format!("/v1/requestStatus:retrieve?{query}"),
         headers: vec![bearer(access_token)],
         body: Vec::new(),
@@ -36,10 +36,10 @@ pub fn status_request(request_id: &str, access_token: &str) -> Request {
 }
 
 /// What came of it.
-pub fn judge_status(outcome: &Outcome) -> StatusRuling {
+pub fn judge_status(outcome: &SendOutcome) -> StatusRuling {
     let answer = match outcome {
-        Outcome::Answered(answer) => answer,
-        Outcome::NotSent | Outcome::Broken => return StatusRuling::Retry,
+        SendOutcome::Response(answer) => answer,
+        SendOutcome::NotSent | SendOutcome::Interrupted => return StatusRuling::Retry,
     };
     match answer.status {
         200..=299 => read(answer).unwrap_or(StatusRuling::Retry),
@@ -50,7 +50,7 @@ pub fn judge_status(outcome: &Outcome) -> StatusRuling {
     }
 }
 
-fn read(answer: &Answer) -> Option<StatusRuling> {
+fn read(answer: &NetworkResponse) -> Option<StatusRuling> {
     let body = answer.object()?;
     let destinations: Vec<&Value> = list(&body, "requestStatusPerDestination").collect();
     let stands = |one: &&Value| text(one, "requestStatus").unwrap_or_default().to_owned();
@@ -72,8 +72,8 @@ fn read(answer: &Answer) -> Option<StatusRuling> {
     )))
 }
 
-fn problems(destination: &Value, stands: &str) -> Problems {
-    let mut problems = Problems::default();
+fn problems(destination: &Value, stands: &str) -> StatusProblems {
+    let mut problems = StatusProblems::default();
     let counts = destination
         .get("errorInfo")
         .map(|info| list(info, "errorCounts").collect::<Vec<_>>())
@@ -85,9 +85,9 @@ fn problems(destination: &Value, stands: &str) -> Problems {
             problems.requeue_after = problems.requeue_after.max(Some(after));
         };
         match reason {
-            TOO_RECENT_CLICK => again(UNTIL_CLICK_IS_KNOWN),
+            TOO_RECENT_CLICK => again(CLICK_PROPAGATION),
             INTERNAL_ERROR => again(Duration::ZERO),
-            _ if HAD_BEFORE.contains(&reason) => continue,
+            _ if DUPLICATE_REASONS.contains(&reason) => continue,
             _ => {}
         }
         if ALERTING.contains(&reason) {
@@ -100,7 +100,7 @@ fn problems(destination: &Value, stands: &str) -> Problems {
     if counts.is_empty() {
         problems.failed.push((stands.to_owned(), 0));
     }
-    problems.delivered = problems.failed.is_empty();
+    problems.already_delivered = problems.failed.is_empty();
     problems
 }
 

@@ -1,15 +1,15 @@
 //! Access tokens. No event is sent while one is asked for, so every failure may be tried again.
 
-use super::account::{Account, WayIn};
-use crate::answer::{Answer, Outcome};
+use super::account::{GoogleAdsAccount, TokenGrant};
 use crate::json::{integer, text};
-use crate::request::{Method, Request};
+use crate::request::{NetworkRequest, RequestMethod};
+use crate::response::{NetworkResponse, SendOutcome};
 use crate::secret::Secret;
-use crate::text::form;
+use crate::text::form_encode;
 use std::time::Duration;
 
 /// What a token is good for where the answer does not say.
-const GOOD_UNLESS_SAID: Duration = Duration::from_hours(1);
+const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
 
 /// What came of asking for a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,31 +28,31 @@ pub enum TokenRuling {
         /// The network's code.
         code: String,
         /// The network's words.
-        words: Option<String>,
+        message: Option<String>,
     },
 }
 
 /// Asks for an access token, at the base URL of tokens. `now` is in seconds since 1970.
-pub fn token_request(account: &Account, now: i64) -> Request {
-    let body = match &account.way_in {
-        WayIn::RefreshToken {
+pub fn token_request(account: &GoogleAdsAccount, now: i64) -> NetworkRequest {
+    let body = match &account.grant {
+        TokenGrant::RefreshToken {
             client_id,
             client_secret,
             refresh_token,
-        } => form(&[
+        } => form_encode(&[
             ("client_id", client_id),
             ("client_secret", client_secret.expose()),
             ("refresh_token", refresh_token.expose()),
             ("grant_type", "refresh_token"),
         ]),
-        WayIn::ServiceAccount(account) => form(&[
+        TokenGrant::ServiceAccount(account) => form_encode(&[
             ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
             ("assertion", &account.assertion(now).unwrap_or_default()),
         ]),
     };
     let content_type = "application/x-www-form-urlencoded".to_owned();
-    Request {
-        method: Method::Post,
+    NetworkRequest {
+        method: RequestMethod::Post,
         path_and_query: "/token".to_owned(),
         headers: vec![("content-type", content_type)],
         body: body.into_bytes(),
@@ -60,10 +60,10 @@ pub fn token_request(account: &Account, now: i64) -> Request {
 }
 
 /// What came of it.
-pub fn judge_token(outcome: &Outcome) -> TokenRuling {
+pub fn judge_token(outcome: &SendOutcome) -> TokenRuling {
     let answer = match outcome {
-        Outcome::Answered(answer) => answer,
-        Outcome::NotSent | Outcome::Broken => return TokenRuling::Retry,
+        SendOutcome::Response(answer) => answer,
+        SendOutcome::NotSent | SendOutcome::Interrupted => return TokenRuling::Retry,
     };
     match answer.status {
         200..=299 => token(answer).unwrap_or(TokenRuling::Retry),
@@ -73,20 +73,20 @@ pub fn judge_token(outcome: &Outcome) -> TokenRuling {
     }
 }
 
-fn token(answer: &Answer) -> Option<TokenRuling> {
+fn token(answer: &NetworkResponse) -> Option<TokenRuling> {
     let body = answer.object()?;
     let seconds = integer(&body, "expires_in").and_then(|seconds| u64::try_from(seconds).ok());
     Some(TokenRuling::Token {
         access_token: Secret::new(text(&body, "access_token")?),
-        expires_in: seconds.map_or(GOOD_UNLESS_SAID, Duration::from_secs),
+        expires_in: seconds.map_or(DEFAULT_LIFETIME, Duration::from_secs),
     })
 }
 
-fn refused(answer: &Answer) -> TokenRuling {
+fn refused(answer: &NetworkResponse) -> TokenRuling {
     let body = answer.object().unwrap_or_default();
     let code = text(&body, "error").map_or_else(|| answer.status.to_string(), str::to_owned);
     TokenRuling::Pause {
         code,
-        words: text(&body, "error_description").map(str::to_owned),
+        message: text(&body, "error_description").map(str::to_owned),
     }
 }

@@ -1,10 +1,10 @@
 //! The request.
 
-use super::Account;
+use super::TikTokAccount;
 use crate::check::{INSUFFICIENT_IDENTITY, NO_SOURCE_URL, Unsendable, ensure};
-use crate::facts::Facts;
+use crate::facts::ConversionFacts;
 use crate::json::{self, Decimal, USD};
-use crate::request::Request;
+use crate::request::NetworkRequest;
 use serde::Serialize;
 use tributary_domain::device::{Device, Platform, Tracking};
 use tributary_domain::forwarding::{Conversion, Sharing};
@@ -49,7 +49,7 @@ enum ExternalId {
 }
 
 impl ExternalId {
-    fn of(facts: Facts<'_>) -> Option<Self> {
+    fn of(facts: ConversionFacts<'_>) -> Option<Self> {
         let mut ids = facts.0.external_ids();
         if ids.len() > 1 {
             return Some(Self::Several(ids));
@@ -87,7 +87,7 @@ struct User<'a> {
 }
 
 impl<'a> User<'a> {
-    fn of(facts: Facts<'a>) -> Self {
+    fn of(facts: ConversionFacts<'a>) -> Self {
         let cookie = facts
             .click()
             .and_then(|click| click.captured.browser_ids.ttp.as_deref());
@@ -165,7 +165,7 @@ struct Content {
 }
 
 impl<'a> Properties<'a> {
-    fn of(facts: Facts<'a>) -> Self {
+    fn of(facts: ConversionFacts<'a>) -> Self {
         let value = facts.0.usd().map(Decimal);
         Self {
             value,
@@ -188,13 +188,13 @@ impl<'a> Properties<'a> {
 
 /// Whether a conversion can be sent. What identifies a person enough is not documented; this is our reading.
 pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
-    let facts = Facts(conversion);
+    let facts = ConversionFacts(conversion);
     ensure(User::of(facts).is_enough(), INSUFFICIENT_IDENTITY)?;
     ensure(facts.page_url().is_some(), NO_SOURCE_URL)
 }
 
 fn event(conversion: &Conversion) -> Event<'_> {
-    let facts = Facts(conversion);
+    let facts = ConversionFacts(conversion);
     Event {
         event: &conversion.network_event,
         event_time: facts.seconds(),
@@ -208,7 +208,7 @@ fn event(conversion: &Conversion) -> Event<'_> {
     }
 }
 
-pub(crate) fn encode(account: &Account, batch: &[Conversion]) -> Request {
+pub(crate) fn encode(account: &TikTokAccount, batch: &[Conversion]) -> NetworkRequest {
     let body = Body {
         event_source: "web",
         event_source_id: &account.pixel_code,
@@ -217,7 +217,7 @@ pub(crate) fn encode(account: &Account, batch: &[Conversion]) -> Request {
     };
     // No `Bearer` in front of it here.
     let token = ("access-token", account.access_token.expose().to_owned());
-    Request::json(PATH.to_owned(), Some(token), json::bytes(&body))
+    NetworkRequest::json(PATH.to_owned(), Some(token), json::bytes(&body))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The answers. Errors mostly come with the status of a success; the code tells.
 
-use crate::answer::Answer;
 use crate::json::{integer, list, text};
+use crate::response::NetworkResponse;
 use crate::ruling::{Judgement, Ruling};
-use crate::text::{numbers_between, places};
+use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 
 const OK: i64 = 0;
@@ -14,12 +14,12 @@ const INVALID_PARAMETER: i64 = 40_002;
 /// The pixel does not exist, or not for this token.
 const NO_SUCH_PIXEL: i64 = 40_007;
 /// What a message about [`INVALID_PARAMETER`] names when the pixel is wrong and no event.
-const OF_THE_PIXEL: [&str; 2] = ["pixel", "event_source_id"];
+const PIXEL_WORDS: [&str; 2] = ["pixel", "event_source_id"];
 const TOO_MANY_REQUESTS: i64 = 40_100;
 /// What it means is not documented; it is reported to pass.
-const PASSING: i64 = 40_700;
+const TRANSIENT: i64 = 40_700;
 
-pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
+pub(crate) fn judge(sent: usize, answer: &NetworkResponse) -> Judgement {
     let body = answer.object();
     let code = body.as_ref().and_then(|body| integer(body, "code"));
     let message = body.as_ref().and_then(|body| text(body, "message"));
@@ -28,8 +28,8 @@ pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
     let ruling = match (answer.status, code) {
         (429, _) => Ruling::throttled(),
         (500.., _) | (_, None) => Ruling::by_status(answer.status),
-        (_, Some(PARTIAL)) if !failed_events.is_empty() => all_but(&failed_events, sent),
-        (_, Some(code)) => of_code(code, answer, message.unwrap_or_default(), sent),
+        (_, Some(PARTIAL)) if !failed_events.is_empty() => partial_success(&failed_events, sent),
+        (_, Some(code)) => judge_code(code, answer, message.unwrap_or_default(), sent),
     };
     let is_explained = matches!(ruling, Ruling::DeliveredExcept { .. });
     let is_odd = |code: &i64| !is_known(*code) && !is_explained;
@@ -44,8 +44,8 @@ pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
     let words: Vec<&str> = message.into_iter().chain(of_events).collect();
     Judgement {
         code: code.filter(|_| failed).map(|code| code.to_string()),
-        words: (failed && !words.is_empty()).then(|| words.join(" ")),
-        trace: trace.map(str::to_owned),
+        message: (failed && !words.is_empty()).then(|| words.join(" ")),
+        trace_id: trace.map(str::to_owned),
         warning,
         ..Judgement::of(ruling)
     }
@@ -59,7 +59,7 @@ fn failed_events(body: &Value) -> Vec<&Value> {
 }
 
 /// A list that cannot be read, or names events that were not sent, says nothing about the events.
-fn all_but(failed_events: &[&Value], sent: usize) -> Ruling {
+fn partial_success(failed_events: &[&Value], sent: usize) -> Ruling {
     let place = |event: &&Value| usize::try_from(integer(event, "order_in_batch")?).ok();
     let failed: Option<Vec<usize>> = failed_events
         .iter()
@@ -67,16 +67,16 @@ fn all_but(failed_events: &[&Value], sent: usize) -> Ruling {
         .collect();
     match failed {
         Some(failed) => Ruling::DeliveredExcept {
-            failed: places(failed.into_iter(), sent),
+            failed: valid_indexes(failed.into_iter(), sent),
         },
         None => Ruling::Delivered,
     }
 }
 
 fn invalid_parameter(message: &str, sent: usize) -> Ruling {
-    let named = places(numbers_between(message, "Batch.", '.'), sent);
+    let named = valid_indexes(numbers_between(message, "Batch.", '.'), sent);
     let lower = message.to_ascii_lowercase();
-    let is_of_pixel = OF_THE_PIXEL.iter().any(|name| lower.contains(name));
+    let is_of_pixel = PIXEL_WORDS.iter().any(|name| lower.contains(name));
     if named.is_empty() && is_of_pixel && !lower.contains("batch.") {
         Ruling::Pause
     } else {
@@ -84,7 +84,7 @@ fn invalid_parameter(message: &str, sent: usize) -> Ruling {
     }
 }
 
-fn of_code(code: i64, answer: &Answer, message: &str, sent: usize) -> Ruling {
+fn judge_code(code: i64, answer: &NetworkResponse, message: &str, sent: usize) -> Ruling {
     match code {
         OK if answer.is_success() => Ruling::Delivered,
         OK => Ruling::by_status(answer.status),
@@ -92,7 +92,7 @@ fn of_code(code: i64, answer: &Answer, message: &str, sent: usize) -> Ruling {
         INVALID_PARAMETER => invalid_parameter(message, sent),
         TOO_MANY_REQUESTS => Ruling::throttled(),
         NO_PERMISSION | NO_SUCH_PIXEL | 40_101..=40_199 => Ruling::Pause,
-        PASSING | 50_000..=59_999 => Ruling::retry(),
+        TRANSIENT | 50_000..=59_999 => Ruling::retry(),
         40_000..=49_999 => Ruling::unnamed(),
         // Nobody knows what it says about the events.
         _ => Ruling::Unknown,
@@ -106,7 +106,7 @@ const fn is_known(code: i64) -> bool {
             | INVALID_PARAMETER
             | NO_SUCH_PIXEL
             | TOO_MANY_REQUESTS..=40_199
-            | PASSING
+            | TRANSIENT
             | 50_000..=59_999
     )
 }

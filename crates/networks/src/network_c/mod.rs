@@ -9,19 +9,19 @@ mod tests;
 pub(crate) use encode::{check, encode};
 pub(crate) use judge::judge;
 
-use crate::account::{NotUsable, Settings};
+use crate::account::{AccountSettings, UnusableIntegration};
 use crate::secret::Secret;
 
 /// An account of `network_c`.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct TikTokAccount {
     pixel_code: String,
     pub(crate) access_token: Secret,
     pub(crate) test_code: Option<String>,
 }
 
-impl Account {
-    pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, NotUsable> {
+impl TikTokAccount {
+    pub(crate) fn read(settings: &AccountSettings<'_>) -> Result<Self, UnusableIntegration> {
         Ok(Self {
             pixel_code: settings.required("pixelCode")?,
             access_token: settings.required_secret("accessToken")?,

@@ -1,9 +1,9 @@
 //! Whole requests of the reference, and every row of its table of answers.
 
-use crate::ruling::{Retry, Ruling};
+use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::{
-    EMAIL, EXTERNAL_ID, USER_HASH, account, body, encoded, header, identified, judged, sdk_event,
-    test_mode, web_event, web_purchase, web_trial, with_advertising_id, with_consent,
+    EMAIL, EXTERNAL_ID, USER_HASH, account, body, encoded, header, identified_event, judged,
+    sdk_event, test_mode, web_event, web_purchase, web_trial, with_advertising_id, with_consent,
 };
 use crate::{GroupKey, check, encode, group_key};
 use rstest::rstest;
@@ -67,7 +67,11 @@ fn what_a_device_tells(
 
 #[test]
 fn match_quality_fields() {
-    let event = encoded(&account(C, &[]), identified("purchase", "Purchase"), "data");
+    let event = encoded(
+        &account(C, &[]),
+        identified_event("purchase", "Purchase"),
+        "data",
+    );
     assert_eq!(
         event["user"]["external_id"],
         json!([EXTERNAL_ID, USER_HASH])
@@ -172,9 +176,9 @@ fn code(code: i64) -> String {
 }
 
 fn maybe() -> Ruling {
-    Ruling::Retry(Retry {
+    Ruling::Retry(RetryAdvice {
         may_be_processed: true,
-        ..Retry::default()
+        ..RetryAdvice::default()
     })
 }
 
@@ -198,7 +202,7 @@ fn all_but(failed: &[usize]) -> Ruling {
 fn a_partial_success_tells_why_events_failed() {
     let body = partial(r#"{"order_in_batch":0,"error_message":"bad time"}"#);
     let judgement = judged(C, 5, 200, &body);
-    assert_eq!(judgement.words.as_deref(), Some("Partial bad time"));
+    assert_eq!(judgement.message.as_deref(), Some("Partial bad time"));
     assert_eq!(judgement.warning, None);
     let unreadable = judged(C, 5, 200, &partial("{}"));
     assert!(unreadable.warning.is_some());
@@ -261,8 +265,8 @@ fn codes_are_told_and_odd_ones_warned_of(
 ) {
     let judgement = judged(C, 1, 200, &code(answered));
     assert_eq!(judgement.code.as_deref(), told);
-    assert_eq!(judgement.trace.as_deref(), Some("2026"));
-    assert_eq!(judgement.words.is_some(), told.is_some());
+    assert_eq!(judgement.trace_id.as_deref(), Some("2026"));
+    assert_eq!(judgement.message.is_some(), told.is_some());
     let names_trace = |warning: &String| warning.contains("2026");
     assert_eq!(judgement.warning.as_ref().is_some_and(names_trace), warned);
 }

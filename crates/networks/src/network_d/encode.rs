@@ -1,12 +1,12 @@
 //! The request.
 
-use super::Account;
-use super::kind::Kind;
+use super::OpenAiAccount;
+use super::event_type::OpenAiEventType;
 use crate::check::{INSUFFICIENT_IDENTITY, INVALID_EVENT_NAME, NO_SOURCE_URL, Unsendable, ensure};
-use crate::facts::Facts;
+use crate::facts::ConversionFacts;
 use crate::json::{self, USD};
-use crate::request::Request;
-use crate::text::form;
+use crate::request::NetworkRequest;
+use crate::text::form_encode;
 use serde::Serialize;
 use tributary_domain::device::Platform;
 use tributary_domain::forwarding::{Conversion, Sharing};
@@ -61,7 +61,7 @@ struct User<'a> {
 }
 
 impl<'a> User<'a> {
-    fn of(facts: Facts<'a>) -> Self {
+    fn of(facts: ConversionFacts<'a>) -> Self {
         let cookie = facts
             .click()
             .and_then(|click| click.captured.browser_ids.obref.as_deref());
@@ -108,29 +108,29 @@ pub(super) fn minor_units(amount: Amount, currency: Currency) -> i64 {
 }
 
 /// Whether it goes as a website's. The SDK on a web page is a website, but an app is installed on a device.
-fn is_of_website(facts: Facts<'_>, kind: &Kind) -> bool {
+fn is_website_event(facts: ConversionFacts<'_>, kind: &OpenAiEventType) -> bool {
     let on_web_page = facts.0.event.platform == Some(Platform::Web);
-    (facts.is_web() || on_web_page) && !kind.is_of_apps()
+    (facts.is_web() || on_web_page) && !kind.is_app_only()
 }
 
 /// Whether a conversion can be sent. What identifies a person enough is not documented; this is our reading.
 pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
-    let facts = Facts(conversion);
-    let kind = Kind::of(conversion).ok_or(INVALID_EVENT_NAME)?;
+    let facts = ConversionFacts(conversion);
+    let kind = OpenAiEventType::of(conversion).ok_or(INVALID_EVENT_NAME)?;
     let user = User::of(facts);
     let known = facts.click_id("oppref").is_some()
         || user.obref.is_some()
         || user.emails_sha256.is_some()
         || user.external_ids_sha256.is_some();
     ensure(known, INSUFFICIENT_IDENTITY)?;
-    let needs_page = is_of_website(facts, &kind);
+    let needs_page = is_website_event(facts, &kind);
     ensure(!needs_page || facts.page_url().is_some(), NO_SOURCE_URL)
 }
 
 fn event(conversion: &Conversion) -> Option<Event<'_>> {
-    let facts = Facts(conversion);
-    let kind = Kind::of(conversion)?;
-    let is_web = is_of_website(facts, &kind);
+    let facts = ConversionFacts(conversion);
+    let kind = OpenAiEventType::of(conversion)?;
+    let is_web = is_website_event(facts, &kind);
     // A product is a plan where the event is about a plan, and is not told with what a customer does.
     let product = |data: &str| facts.product_id().filter(|_| kind.data == data);
     let contents = product("contents").or_else(|| product("custom"));
@@ -140,7 +140,7 @@ fn event(conversion: &Conversion) -> Option<Event<'_>> {
         id: &conversion.dedup_id,
         kind: kind.name,
         custom_event_name: kind.custom_name,
-        timestamp_ms: conversion.event.told_at().as_millis(),
+        timestamp_ms: conversion.event.conversion_time().as_millis(),
         action_source: if is_web { "web" } else { "mobile_app" },
         source_url: facts.page_url().filter(|_| is_web),
         oppref: facts.click_id("oppref"),
@@ -156,14 +156,14 @@ fn event(conversion: &Conversion) -> Option<Event<'_>> {
     })
 }
 
-pub(crate) fn encode(account: &Account, batch: &[Conversion]) -> Request {
+pub(crate) fn encode(account: &OpenAiAccount, batch: &[Conversion]) -> NetworkRequest {
     let body = Body {
         integration_source: "tributary",
         validate_only: account.validate_only,
         events: batch.iter().filter_map(event).collect(),
     };
-    let query = form(&[("pid", &account.pixel_id)]);
+    let query = form_encode(&[("pid", &account.pixel_id)]);
     let key = format!("Bearer {}", account.api_key.expose());
     let path = format!("/v1/events?{query}");
-    Request::json(path, Some(("authorization", key)), json::bytes(&body))
+    NetworkRequest::json(path, Some(("authorization", key)), json::bytes(&body))
 }

@@ -1,39 +1,39 @@
 //! The answers. The status decides; never the `type`, which says `server_error` of anything.
 
-use crate::answer::Answer;
 use crate::json::{integer, list, text};
+use crate::response::NetworkResponse;
 use crate::ruling::{Judgement, Ruling};
-use crate::text::{numbers_between, places};
+use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 
 /// What a request cannot do without: the pixel in its query, the list in its body.
-const OF_THE_REQUEST: [&str; 2] = ["pid", "events"];
+const REQUEST_FIELDS: [&str; 2] = ["pid", "events"];
 /// Fields of an error that hold an event's place in the batch.
-const INDEXES: [&str; 2] = ["index", "event_index"];
+const INDEX_FIELDS: [&str; 2] = ["index", "event_index"];
 /// What a path begins with, before the names of fields.
-const OUTER: [&str; 2] = ["body", "query"];
+const PATH_PREFIXES: [&str; 2] = ["body", "query"];
 /// Words between the name of a field and the word that says that it is missing.
 const WORDS_BETWEEN: usize = 3;
 
-pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
+pub(crate) fn judge(sent: usize, answer: &NetworkResponse) -> Judgement {
     let trace = answer.header("x-request-id").map(str::to_owned);
     if answer.is_success() {
         return Judgement {
-            trace,
+            trace_id: trace,
             ..Judgement::of(Ruling::Delivered)
         };
     }
     let body = answer.object().unwrap_or_default();
     let errors = Errors::read(&body);
     let ruling = match answer.status {
-        400 | 422 => of_request(&errors, sent),
+        400 | 422 => judge_rejection(&errors, sent),
         status => Ruling::by_status(status),
     };
     let words: Vec<&str> = errors.texts(&["message", "msg"]).collect();
     Judgement {
         code: errors.code().map(str::to_owned),
-        words: (!words.is_empty()).then(|| words.join(" ")),
-        trace,
+        message: (!words.is_empty()).then(|| words.join(" ")),
+        trace_id: trace,
         ..Judgement::of(ruling)
     }
 }
@@ -74,7 +74,7 @@ impl<'a> Errors<'a> {
     fn params(&self) -> impl Iterator<Item = String> {
         self.all.iter().filter_map(|error| {
             let param = text(error, "param").map(str::to_owned);
-            param.or_else(|| Some(written(error.get("loc")?.as_array()?)))
+            param.or_else(|| Some(format_path(error.get("loc")?.as_array()?)))
         })
     }
 
@@ -86,7 +86,7 @@ impl<'a> Errors<'a> {
             brackets.chain(dots).collect::<Vec<usize>>()
         };
         let by_index = |error: &&Value| {
-            let index = INDEXES.iter().find_map(|name| integer(error, name))?;
+            let index = INDEX_FIELDS.iter().find_map(|name| integer(error, name))?;
             usize::try_from(index).ok()
         };
         let indexes = self.all.iter().filter_map(by_index);
@@ -95,10 +95,10 @@ impl<'a> Errors<'a> {
 }
 
 /// A path such as `["body", "events", 1, "data"]`, as `events[1].data`.
-fn written(path: &[Value]) -> String {
+fn format_path(path: &[Value]) -> String {
     let part = |part: &Value| match part {
         Value::Number(number) => format!("[{number}]"),
-        Value::String(name) if OUTER.contains(&name.as_str()) => String::new(),
+        Value::String(name) if PATH_PREFIXES.contains(&name.as_str()) => String::new(),
         Value::String(name) => format!(".{name}"),
         _ => String::new(),
     };
@@ -106,38 +106,38 @@ fn written(path: &[Value]) -> String {
     text.trim_start_matches('.').to_owned()
 }
 
-fn of_request(errors: &Errors<'_>, sent: usize) -> Ruling {
+fn judge_rejection(errors: &Errors<'_>, sent: usize) -> Ruling {
     let named = errors.named();
-    if named.is_empty() && is_about_the_request(errors) {
+    if named.is_empty() && is_request_error(errors) {
         return Ruling::Pause;
     }
     Ruling::Rejected {
-        named: places(named.into_iter(), sent),
+        named: valid_indexes(named.into_iter(), sent),
     }
 }
 
 /// Whether the request itself is incomplete, so that no event is to blame.
-fn is_about_the_request(errors: &Errors<'_>) -> bool {
+fn is_request_error(errors: &Errors<'_>) -> bool {
     let missing = errors
         .texts(&["code"])
         .chain(errors.texts(&["message", "msg"]))
         .chain(errors.code())
-        .any(|text| words(text).any(|word| says_missing(&word)));
+        .any(|text| words(text).any(|word| means_missing(&word)));
     let by_param = errors
         .params()
-        .any(|param| param == "pid" || (OF_THE_REQUEST.contains(&param.as_str()) && missing));
-    by_param || errors.texts(&["message", "msg"]).any(misses_a_field)
+        .any(|param| param == "pid" || (REQUEST_FIELDS.contains(&param.as_str()) && missing));
+    by_param || errors.texts(&["message", "msg"]).any(reports_missing_field)
 }
 
 /// `Missing required parameter: events`, `pid is required`.
-fn misses_a_field(message: &str) -> bool {
+fn reports_missing_field(message: &str) -> bool {
     let words: Vec<String> = words(message).collect();
     let places = |is: fn(&str) -> bool| {
         let found = words.iter().enumerate().filter(move |(_, word)| is(word));
         found.map(|(place, _)| place).collect::<Vec<usize>>()
     };
-    let fields = places(|word| OF_THE_REQUEST.contains(&word));
-    let missing = places(says_missing);
+    let fields = places(|word| REQUEST_FIELDS.contains(&word));
+    let missing = places(means_missing);
     fields.iter().any(|field| {
         missing
             .iter()
@@ -145,7 +145,7 @@ fn misses_a_field(message: &str) -> bool {
     })
 }
 
-fn says_missing(word: &str) -> bool {
+fn means_missing(word: &str) -> bool {
     matches!(word, "missing" | "required")
 }
 

@@ -1,13 +1,13 @@
 //! Whole requests of the reference, and every row of its table of answers.
 
 use super::encode::minor_units;
-use crate::ruling::{Retry, Ruling};
+use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::{
-    EMAIL, EXTERNAL_ID, ON, USER_HASH, account, answer, body, encoded, header, identified, judged,
-    sdk_event, web_event, web_purchase, web_trial, with_advertising_id, with_consent, with_header,
-    worth,
+    EMAIL, EXTERNAL_ID, ON, USER_HASH, account, answer, body, encoded, header, identified_event,
+    judged, revenue, sdk_event, web_event, web_purchase, web_trial, with_advertising_id,
+    with_consent, with_header,
 };
-use crate::{Outcome, check, encode, judge};
+use crate::{SendOutcome, check, encode, judge};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tributary_domain::device::{Platform, Tracking};
@@ -50,7 +50,7 @@ fn example_c_app_install() {
 #[case::four_digits("1.23456", "CLF", 12_346)]
 fn amounts_are_in_minor_units(#[case] amount: &str, #[case] currency: &str, #[case] expected: i64) {
     let amount = Amount::parse(amount).unwrap();
-    let currency = Currency::stored(currency).unwrap();
+    let currency = Currency::from_stored(currency).unwrap();
     assert_eq!(minor_units(amount, currency), expected);
 }
 
@@ -65,7 +65,7 @@ fn amounts_are_in_minor_units(#[case] amount: &str, #[case] currency: &str, #[ca
 fn the_table_of_minor_units(#[case] currencies: &str, #[case] units: i64) {
     for code in currencies.split(' ') {
         let one = Amount::parse("1").unwrap();
-        let currency = Currency::stored(code).unwrap();
+        let currency = Currency::from_stored(code).unwrap();
         assert_eq!(minor_units(one, currency), units, "{code}");
     }
 }
@@ -109,7 +109,11 @@ fn advertising_ids(
 #[case::custom("boss_defeated", json!([{"id": "pro.monthly"}]), Value::Null)]
 #[case::signed_up("registration_completed", Value::Null, Value::Null)]
 fn match_quality_fields(#[case] kind: &str, #[case] contents: Value, #[case] plan: Value) {
-    let event = encoded(&account(D, &[]), identified("purchase", kind), "events");
+    let event = encoded(
+        &account(D, &[]),
+        identified_event("purchase", kind),
+        "events",
+    );
     let user = &event["user"];
     assert_eq!(user["external_ids_sha256"], json!([EXTERNAL_ID, USER_HASH]));
     assert_eq!(user["countries"], json!(["US"]));
@@ -122,7 +126,7 @@ fn match_quality_fields(#[case] kind: &str, #[case] contents: Value, #[case] pla
 #[test]
 fn custom_events_have_a_name_of_their_own() {
     let mut conversion = sdk_event("boss_defeated", "Boss Defeated");
-    conversion.event.revenue = Some(worth("0.01", None));
+    conversion.event.revenue = Some(revenue("0.01", None));
     conversion.matching.phone = Some("1".repeat(64));
     let captured = &mut conversion.click.as_mut().unwrap().captured;
     captured.browser_ids.obref = Some("ob-1".to_owned());
@@ -154,7 +158,7 @@ fn a_test_is_only_validated() {
     let testing = account(D, &[("testMode", ON)]);
     let request = encode(&testing, &[sdk_event("install", "app_installed")], None);
     assert_eq!(body(&request)["validate_only"], true);
-    assert!(testing.test_mode());
+    assert!(testing.is_test_mode());
 }
 
 fn changed(change: impl FnOnce(&mut Conversion)) -> Conversion {
@@ -212,9 +216,9 @@ fn error(param: &str, message: &str) -> String {
 }
 
 fn maybe() -> Ruling {
-    Ruling::Retry(Retry {
+    Ruling::Retry(RetryAdvice {
         may_be_processed: true,
-        ..Retry::default()
+        ..RetryAdvice::default()
     })
 }
 
@@ -240,7 +244,7 @@ const BY_INDEX: &str =
 fn an_error_with_paths_is_told_with_code_and_words() {
     let judgement = judged(D, 2, 422, BY_PATH);
     assert_eq!(judgement.code.as_deref(), Some("missing"));
-    assert_eq!(judgement.words.as_deref(), Some("Field required"));
+    assert_eq!(judgement.message.as_deref(), Some("Field required"));
 }
 
 #[rstest]
@@ -283,9 +287,9 @@ fn an_error_is_told_with_code_words_and_trace() {
     let body = r#"{"error": {"message": "One or more events are invalid.", "code": null,
         "errors": [{"message": "data.type is required", "code": "missing_event_data_type"}]}}"#;
     let answer = with_header(answer(400, body), "x-request-id", "req_1");
-    let judgement = judge(&account(D, &[]), 1, &Outcome::Answered(answer));
+    let judgement = judge(&account(D, &[]), 1, &SendOutcome::Response(answer));
     assert_eq!(judgement.code.as_deref(), Some("missing_event_data_type"));
     let words = "One or more events are invalid. data.type is required";
-    assert_eq!(judgement.words.as_deref(), Some(words));
-    assert_eq!(judgement.trace.as_deref(), Some("req_1"));
+    assert_eq!(judgement.message.as_deref(), Some(words));
+    assert_eq!(judgement.trace_id.as_deref(), Some("req_1"));
 }

@@ -2,8 +2,8 @@
 
 use crate::tables::{Tables, UniqueName};
 use tributary_domain::app::{App, AppChange, AppSecret, SecretStep};
-use tributary_domain::audit::{Action, Origin};
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::audit::{Action, AuditContext};
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -16,8 +16,8 @@ pub async fn create_app<T: Tables>(
     tables: &T,
     organization: OrganizationId,
     app: &App,
-    secrets: &[(AppSecret, Sealed)],
-    origin: &Origin,
+    secrets: &[(AppSecret, SealedSecret)],
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.insert_app(app).await?;
     claim_names(tables, app).await?;
@@ -26,7 +26,7 @@ pub async fn create_app<T: Tables>(
             .write_secret(app.id, *secret, sealed, origin.at)
             .await?;
     }
-    let (action, changes) = (Action::AppCreated, app.described());
+    let (action, changes) = (Action::AppCreated, app.creation_changes());
     let row = audit_row(organization, origin, action, Some(app.id), app.id, &changes);
     tables.insert_audit(&row).await
 }
@@ -37,7 +37,7 @@ pub async fn update_app<T: Tables>(
     (organization, app): (OrganizationId, AppId),
     change: &AppChange,
     precondition: &Precondition,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<App, T::Failure> {
     let current = tables.lock_managed_app(organization, app).await?;
     let changed = current.changed(change.clone(), precondition, origin.at)?;

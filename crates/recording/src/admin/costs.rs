@@ -2,7 +2,7 @@
 
 use crate::tables::Tables;
 use std::collections::BTreeSet;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::report::cost::{Cost, CostChange};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
@@ -14,7 +14,7 @@ pub async fn put_costs<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),
     costs: &[Cost],
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<u64, T::Failure> {
     tables.require_app(organization, app).await?;
     let wanted: BTreeSet<(Currency, Day)> =

@@ -1,7 +1,7 @@
 //! Tracking links.
 
 use crate::tables::Tables;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::link::{Link, LinkChange};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
@@ -13,12 +13,12 @@ pub async fn create_link<T: Tables>(
     tables: &T,
     organization: OrganizationId,
     link: &Link,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.require_app(organization, link.app).await?;
     tables.insert_link(link).await?;
     claim_slug(tables, link).await?;
-    let (action, changes) = (Action::LinkCreated, link.described());
+    let (action, changes) = (Action::LinkCreated, link.creation_changes());
     let row = audit_row(
         organization,
         origin,
@@ -36,7 +36,7 @@ pub async fn update_link<T: Tables>(
     (organization, app, link): (OrganizationId, AppId, LinkId),
     change: &LinkChange,
     precondition: &Precondition,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<Link, T::Failure> {
     tables.require_app(organization, app).await?;
     let current = find(tables, app, link).await?;
@@ -57,7 +57,7 @@ pub async fn delete_link<T: Tables>(
     tables: &T,
     (organization, app, link): (OrganizationId, AppId, LinkId),
     precondition: &Precondition,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.require_app(organization, app).await?;
     find(tables, app, link).await?.admit(precondition)?;

@@ -2,7 +2,7 @@
 
 use crate::tables::Tables;
 use tributary_domain::access::person::{Role, User, change_member};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_store::records::audit_row;
@@ -13,7 +13,7 @@ pub async fn change_member_role<T: Tables>(
     organization: OrganizationId,
     member: UserId,
     role: Role,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<User, T::Failure> {
     let members = tables.lock_members(organization).await?;
     let (user, changes) = change_member(&members, member, Some(role))?;
@@ -31,7 +31,7 @@ pub async fn remove_member<T: Tables>(
     tables: &T,
     organization: OrganizationId,
     member: UserId,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     let members = tables.lock_members(organization).await?;
     let (_, changes) = change_member(&members, member, None)?;
@@ -46,7 +46,7 @@ pub async fn withdraw_invitation<T: Tables>(
     tables: &T,
     organization: OrganizationId,
     invitation: Digest,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     let withdrawn = tables
         .withdraw_setup_link(organization, invitation, origin.at)

@@ -12,11 +12,12 @@ mod tenants;
 pub use apps::{create_app, update_app};
 pub use costs::put_costs;
 pub use deliveries::{retry_deliveries, retry_delivery};
-pub(crate) use integrations::integration;
+pub(crate) use integrations::read_integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
 pub use links::{create_link, delete_link, update_link};
 pub use members::{change_member_role, remove_member, withdraw_invitation};
 pub use skan::{patch_skan, put_skan, skan_for_device};
 pub use tenants::{
-    create_key, create_organization, create_setup_link, found, redeem_setup_link, revoke_key,
+    create_first_organization, create_key, create_organization, create_setup_link,
+    redeem_setup_link, revoke_key,
 };

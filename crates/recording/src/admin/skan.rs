@@ -2,12 +2,14 @@
 
 use crate::tables::Tables;
 use tributary_domain::app::App;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::skan::device::{DeviceDocument, Wanted, device_document, window_ends};
+use tributary_domain::skan::device::{
+    DeviceDocument, RequiredData, build_device_document, window_ends,
+};
 use tributary_domain::skan::{
-    Configuration, Document, ReplaceOutcome, Replaced, differences, patch, replace,
+    Configuration, ConfigurationUpdate, Document, ReplaceOutcome, differences, patch, replace,
 };
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::currency::Currency;
@@ -23,7 +25,7 @@ pub async fn put_skan<T: Tables>(
     of: (OrganizationId, AppId),
     document: &Document,
     precondition: &Precondition,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<Configuration, T::Failure> {
     let decide = |current: &Configuration| replace(current, document.clone(), origin.at);
     change(tables, of, precondition, origin, decide).await
@@ -35,7 +37,7 @@ pub async fn patch_skan<T: Tables>(
     of: (OrganizationId, AppId),
     (enabled, accept_test_signals): (&Change<bool>, &Change<bool>),
     precondition: &Precondition,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<Configuration, T::Failure> {
     let decide = |current: &Configuration| {
         patch(
@@ -52,15 +54,15 @@ async fn change<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),
     precondition: &Precondition,
-    origin: &Origin,
-    decide: impl FnOnce(&Configuration) -> Replaced,
+    origin: &AuditContext,
+    decide: impl FnOnce(&Configuration) -> ConfigurationUpdate,
 ) -> Result<Configuration, T::Failure> {
     let app = tables.lock_managed_app(organization, app).await?;
     let current = tables.skan_configuration(&app).await?;
-    if !current.admitted_by(precondition) {
+    if !current.satisfies(precondition) {
         return Err(Refusal::VersionConflict.into());
     }
-    let Replaced {
+    let ConfigurationUpdate {
         configuration,
         outcome,
     } = decide(&current);
@@ -92,15 +94,15 @@ pub async fn skan_for_device<T: Tables>(
     at: Timestamp,
 ) -> Result<DeviceDocument, T::Failure> {
     let configuration = tables.skan_configuration(app).await?;
-    let (wanted, day) = (Wanted::of(&configuration.document), Day::of(at));
-    let currencies = Currency::all().filter(|_| wanted.rates);
+    let (wanted, day) = (RequiredData::of(&configuration.document), Day::of(at));
+    let currencies = Currency::all().filter(|_| wanted.needs_rates);
     let currencies: Vec<(Currency, Day)> = currencies.map(|one| (one, day)).collect();
     let rates = tables.rates(&currencies).await?;
     let mut sums = Vec::new();
-    if let Some(device) = device.filter(|_| wanted.events)
+    if let Some(device) = device.filter(|_| wanted.needs_events)
         && let Some(from) = tables.first_seen(device).await?
     {
         sums = tables.event_sums(device, from, window_ends(from)).await?;
     }
-    Ok(device_document(configuration, day, &rates, &sums))
+    Ok(build_device_document(configuration, day, &rates, &sums))
 }

@@ -3,7 +3,7 @@
 use crate::tables::Tables;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::User;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::KeyId;
@@ -14,19 +14,19 @@ use tributary_store::{NewKey, NewSetupLink, Organization, Redemption};
 pub async fn create_organization<T: Tables>(
     tables: &T,
     organization: &Organization,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
-    tables.note_foundation(organization).await?;
+    tables.mark_first_organization(organization).await?;
     insert_organization(tables, organization, origin).await
 }
 
 /// Stores the first organization; false when there is one already.
-pub async fn found<T: Tables>(
+pub async fn create_first_organization<T: Tables>(
     tables: &T,
     organization: &Organization,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<bool, T::Failure> {
-    if !tables.note_foundation(organization).await? {
+    if !tables.mark_first_organization(organization).await? {
         return Ok(false);
     }
     insert_organization(tables, organization, origin).await?;
@@ -36,11 +36,18 @@ pub async fn found<T: Tables>(
 async fn insert_organization<T: Tables>(
     tables: &T,
     organization: &Organization,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.insert_organization(organization).await?;
     let (id, action) = (organization.id, Action::OrganizationCreated);
-    let row = audit_row(id, origin, action, None, id, &organization.described());
+    let row = audit_row(
+        id,
+        origin,
+        action,
+        None,
+        id,
+        &organization.creation_changes(),
+    );
     tables.insert_audit(&row).await
 }
 
@@ -48,7 +55,7 @@ async fn insert_organization<T: Tables>(
 pub async fn create_key<T: Tables>(
     tables: &T,
     new: &NewKey,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.insert_key(new).await?;
     let (key, action) = (&new.key, Action::KeyCreated);
@@ -58,7 +65,7 @@ pub async fn create_key<T: Tables>(
         action,
         None,
         key.id,
-        &key.described(),
+        &key.creation_changes(),
     );
     tables.insert_audit(&row).await
 }
@@ -67,7 +74,7 @@ pub async fn create_key<T: Tables>(
 pub async fn revoke_key<T: Tables>(
     tables: &T,
     key: KeyId,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<ApiKey, T::Failure> {
     let found = tables.lock_key(key).await?;
     let mut found = found.ok_or(Refusal::KeyNotFound)?;
@@ -84,17 +91,17 @@ pub async fn revoke_key<T: Tables>(
 pub async fn create_setup_link<T: Tables>(
     tables: &T,
     new: &NewSetupLink,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     let (link, action) = (&new.link, Action::SetupLinkCreated);
     if link.email.is_none() {
         tables.lock_setup_links(link.organization).await?;
         tables
-            .use_up_first_links(link.organization, origin.at)
+            .mark_first_owner_links_used(link.organization, origin.at)
             .await?;
     }
     tables.insert_setup_link(new).await?;
-    let (target, changes) = (link.role.as_str(), link.described());
+    let (target, changes) = (link.role.as_str(), link.creation_changes());
     let row = audit_row(link.organization, origin, action, None, target, &changes);
     tables.insert_audit(&row).await
 }
@@ -104,7 +111,7 @@ pub async fn redeem_setup_link<T: Tables>(
     tables: &T,
     digest: Digest,
     redemption: &Redemption,
-    origin: &Origin,
+    origin: &AuditContext,
 ) -> Result<User, T::Failure> {
     let link = tables.setup_link(digest).await?;
     let organization = link.ok_or(Refusal::SetupLinkInvalid)?.organization;
@@ -122,14 +129,16 @@ pub async fn redeem_setup_link<T: Tables>(
         created_at: origin.at,
     };
     tables.insert_user(&user, &redemption.password_hash).await?;
-    tables.use_up_link(digest, origin.at).await?;
-    tables.use_up_first_links(organization, origin.at).await?;
-    let (action, changes) = (Action::UserCreated, user.described());
+    tables.mark_setup_link_used(digest, origin.at).await?;
+    tables
+        .mark_first_owner_links_used(organization, origin.at)
+        .await?;
+    let (action, changes) = (Action::UserCreated, user.creation_changes());
     let row = audit_row(organization, origin, action, None, user.id, &changes);
     tables.insert_audit(&row).await?;
     let mut first_key = redemption.first_key.clone();
     first_key.key.organization = organization;
-    let origin = Origin {
+    let origin = AuditContext {
         audit_id: redemption.first_key_audit_id,
         ..origin.clone()
     };

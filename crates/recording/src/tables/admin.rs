@@ -1,6 +1,6 @@
 //! What the interface and the dashboard manage: apps, links, integrations, members.
 
-use super::Engine;
+use super::EngineTransaction;
 use std::collections::BTreeMap;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Role, SetupLink, User};
@@ -10,7 +10,7 @@ use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::integration::{Integration, Network};
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::link::Link;
 use tributary_domain::report::cost::{CostKey, StoredCost};
 use tributary_domain::skan::Configuration;
@@ -18,11 +18,11 @@ use tributary_domain::skan::device::EventSum;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{AuditRow, EndCounts};
+use tributary_store::records::{AuditRow, TerminalCounts};
 use tributary_store::{LeaseId, NewKey, NewSetupLink, Organization, QueueRef};
 
 /// The audit log.
-pub trait AuditTable: Engine {
+pub trait AuditTable: EngineTransaction {
     /// Adds an entry.
     async fn insert_audit(&self, row: &AuditRow) -> Result<(), Self::Failure>;
 }
@@ -47,7 +47,7 @@ impl UniqueName {
 }
 
 /// Apps as their organizations manage them.
-pub trait ManagedAppTable: Engine {
+pub trait ManagedAppTable: EngineTransaction {
     /// An app of an organization, locked until the transaction ends; refused when it has no such app.
     async fn lock_managed_app(
         &self,
@@ -97,7 +97,7 @@ pub trait ManagedAppTable: Engine {
         &self,
         app: AppId,
         secret: AppSecret,
-        sealed: &Sealed,
+        sealed: &SealedSecret,
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
@@ -115,7 +115,7 @@ pub trait ManagedAppTable: Engine {
 }
 
 /// Tracking links.
-pub trait TrackingLinkTable: Engine {
+pub trait TrackingLinkTable: EngineTransaction {
     /// A link that is not archived.
     async fn tracking_link(&self, app: AppId, link: LinkId) -> Result<Option<Link>, Self::Failure>;
 
@@ -138,7 +138,7 @@ pub trait TrackingLinkTable: Engine {
 }
 
 /// Integrations and their queues.
-pub trait IntegrationTable: Engine {
+pub trait IntegrationTable: EngineTransaction {
     /// Writes an integration.
     async fn write_integration(&self, integration: &Integration) -> Result<(), Self::Failure>;
 
@@ -171,7 +171,7 @@ pub trait IntegrationTable: Engine {
     ) -> Result<Option<QueueState>, Self::Failure>;
 
     /// Lets a queue that no process holds rest until then.
-    async fn rest_queue(
+    async fn postpone_queue(
         &self,
         queue: QueueRef,
         now: Timestamp,
@@ -187,22 +187,24 @@ pub trait IntegrationTable: Engine {
     ) -> Result<(), Self::Failure>;
 
     /// How many deliveries of an app wait.
-    async fn waiting_deliveries(&self, app: AppId)
-    -> Result<BTreeMap<Network, u64>, Self::Failure>;
+    async fn pending_delivery_counts(
+        &self,
+        app: AppId,
+    ) -> Result<BTreeMap<Network, u64>, Self::Failure>;
 
     /// How deliveries of an app ended since an hour.
-    async fn ended_since(
+    async fn terminal_counts_since(
         &self,
         app: AppId,
         hour: i64,
-    ) -> Result<BTreeMap<Network, EndCounts>, Self::Failure>;
+    ) -> Result<BTreeMap<Network, TerminalCounts>, Self::Failure>;
 
     /// Stores an alert.
     async fn insert_alert(&self, alert: &Alert) -> Result<(), Self::Failure>;
 }
 
 /// Conversion-value configurations.
-pub trait SkanTable: Engine {
+pub trait SkanTable: EngineTransaction {
     /// The configuration of an app.
     async fn skan_configuration(&self, app: &App) -> Result<Configuration, Self::Failure>;
 
@@ -234,7 +236,7 @@ pub trait SkanTable: Engine {
 }
 
 /// The members of organizations.
-pub trait MemberTable: Engine {
+pub trait MemberTable: EngineTransaction {
     /// The members of an organization. No other transaction changes them until this one ends.
     async fn lock_members(&self, organization: OrganizationId) -> Result<Vec<User>, Self::Failure>;
 
@@ -254,10 +256,13 @@ pub trait MemberTable: Engine {
 }
 
 /// Organizations, keys, accounts and set-up links.
-pub trait TenantTable: Engine {
+pub trait TenantTable: EngineTransaction {
     /// Notes that there is an organization; false when there was one before. A transaction that is just founding one is
     /// waited for.
-    async fn note_foundation(&self, organization: &Organization) -> Result<bool, Self::Failure>;
+    async fn mark_first_organization(
+        &self,
+        organization: &Organization,
+    ) -> Result<bool, Self::Failure>;
 
     /// Stores an organization.
     async fn insert_organization(&self, organization: &Organization) -> Result<(), Self::Failure>;
@@ -285,10 +290,14 @@ pub trait TenantTable: Engine {
     async fn insert_setup_link(&self, new: &NewSetupLink) -> Result<(), Self::Failure>;
 
     /// Uses up a set-up link.
-    async fn use_up_link(&self, digest: Digest, at: Timestamp) -> Result<(), Self::Failure>;
+    async fn mark_setup_link_used(
+        &self,
+        digest: Digest,
+        at: Timestamp,
+    ) -> Result<(), Self::Failure>;
 
     /// Uses up the links for the first owner of an organization: those that name no address.
-    async fn use_up_first_links(
+    async fn mark_first_owner_links_used(
         &self,
         organization: OrganizationId,
         at: Timestamp,
@@ -296,7 +305,7 @@ pub trait TenantTable: Engine {
 }
 
 /// What ads cost.
-pub trait CostTable: Engine {
+pub trait CostTable: EngineTransaction {
     /// Removes costs.
     async fn remove_costs(&self, app: AppId, costs: &[CostKey]) -> Result<(), Self::Failure>;
 

@@ -1,11 +1,11 @@
 //! Subscriptions and their notifications.
 
-use super::Engine;
-use crate::tally::{BillingDay, DayCount};
+use super::EngineTransaction;
+use crate::tally::{BillingDay, BillingDayCounts};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::connected::{Found, Need};
+use tributary_domain::billing::connected::{SearchQuery, SearchResult};
 use tributary_domain::billing::hold::Trial;
 use tributary_domain::billing::{Chain, Notification};
 use tributary_domain::device::{DeviceRef, UserKey};
@@ -14,7 +14,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Notifications of billing providers.
-pub trait NotificationTable: Engine {
+pub trait NotificationTable: EngineTransaction {
     /// The digest of the body that a provider's id was used for.
     async fn notification_digest(
         &self,
@@ -50,24 +50,24 @@ pub trait NotificationTable: Engine {
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
     /// What a search for connected subscriptions has to know.
-    async fn connected(
+    async fn find_connected(
         &self,
         of: (AppId, Environment),
-        need: &Need,
-    ) -> Result<Found, Self::Failure>;
+        need: &SearchQuery,
+    ) -> Result<SearchResult, Self::Failure>;
 
     /// All notifications of a subscription.
-    async fn whole_chain(&self, chain: &Chain) -> Result<Vec<Notification>, Self::Failure>;
+    async fn all_notifications(&self, chain: &Chain) -> Result<Vec<Notification>, Self::Failure>;
 
     /// The subscriptions of notifications with some of their providers' ids.
-    async fn reported_chains(
+    async fn chains_by_external_id(
         &self,
         of: (AppId, Environment),
         given_ids: &BTreeSet<&str>,
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
     /// The notifications without a subscription that contain one of some texts, each as a chain.
-    async fn lone_chains(
+    async fn single_notification_chains(
         &self,
         of: (AppId, Environment),
         texts: &[String],
@@ -82,7 +82,7 @@ pub trait NotificationTable: Engine {
 }
 
 /// The keys that lead to subscriptions.
-pub trait KeyTable: Engine {
+pub trait BillingKeyTable: EngineTransaction {
     /// Lets a subscription be found by keys.
     async fn insert_keys(
         &self,
@@ -91,7 +91,7 @@ pub trait KeyTable: Engine {
     ) -> Result<(), Self::Failure>;
 
     /// The subscriptions of keys, for each at most so many in a fixed order.
-    async fn keyed_chains(
+    async fn chains_by_key(
         &self,
         of: (AppId, Environment),
         keys: &[String],
@@ -107,7 +107,7 @@ pub trait KeyTable: Engine {
 }
 
 /// Which devices go by which people's ids.
-pub trait LinkTable: Engine {
+pub trait UserLinkTable: EngineTransaction {
     /// Remembers that a device goes by a person's id.
     async fn link_user(
         &self,
@@ -134,7 +134,7 @@ pub trait LinkTable: Engine {
 }
 
 /// Trials on hold.
-pub trait TrialTable: Engine {
+pub trait TrialTable: EngineTransaction {
     /// The trial of a subscription that is, or was, on hold.
     async fn trial(&self, chain: &Chain) -> Result<Option<Trial>, Self::Failure>;
 
@@ -149,11 +149,11 @@ pub trait TrialTable: Engine {
 }
 
 /// How many notifications came, and what became of them.
-pub trait BillingDayTable: Engine {
+pub trait BillingDayTable: EngineTransaction {
     /// Adds to the count of a day.
     async fn add_to_billing_day(
         &self,
         day: &BillingDay,
-        count: &DayCount,
+        count: &BillingDayCounts,
     ) -> Result<(), Self::Failure>;
 }

@@ -1,17 +1,19 @@
 //! Devices, their people, and the clicks that lead to them.
 
-use super::Engine;
+use super::EngineTransaction;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::click::{Click, StoredClick};
 use tributary_domain::device::{Device, DeviceKey, DeviceRef, Identity};
-use tributary_domain::install::{Attribution, Configure, Found, Known, LookFor, Opening};
+use tributary_domain::install::{
+    Attribution, CandidateClicks, CandidateQuery, ConfigureCommand, ConfigureDecision, DeviceState,
+};
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::LeasedToken;
 
 /// Clicks.
-pub trait ClickTable: Engine {
+pub trait ClickTable: EngineTransaction {
     /// Stores a click; false when it is stored already.
     async fn insert_click(&self, click: &Click) -> Result<bool, Self::Failure>;
 
@@ -21,9 +23,9 @@ pub trait ClickTable: Engine {
     /// The clicks that an install may belong to.
     async fn candidates(
         &self,
-        command: &Configure,
-        wanted: &LookFor,
-    ) -> Result<Found, Self::Failure>;
+        command: &ConfigureCommand,
+        wanted: &CandidateQuery,
+    ) -> Result<CandidateClicks, Self::Failure>;
 
     /// Gives a click to an install that finds it free.
     async fn take_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Self::Failure>;
@@ -54,7 +56,7 @@ pub trait ClickTable: Engine {
 }
 
 /// Devices and their people.
-pub trait DeviceTable: Engine {
+pub trait DeviceTable: EngineTransaction {
     /// Locks devices until the transaction ends, in the order of their keys.
     async fn lock_devices(
         &self,
@@ -67,13 +69,13 @@ pub trait DeviceTable: Engine {
         &self,
         device: DeviceRef<'_>,
         at: Timestamp,
-    ) -> Result<Known, Self::Failure>;
+    ) -> Result<DeviceState, Self::Failure>;
 
     /// Stores a device that was not stored.
     async fn insert_device(
         &self,
-        command: &Configure,
-        opening: &Opening,
+        command: &ConfigureCommand,
+        opening: &ConfigureDecision,
     ) -> Result<(), Self::Failure>;
 
     /// Writes a device, and the decision about it.
@@ -124,9 +126,9 @@ pub trait DeviceTable: Engine {
 }
 
 /// Tokens to be redeemed at Apple.
-pub trait TokenTable: Engine {
+pub trait TokenTable: EngineTransaction {
     /// Keeps the token of a device, unless one is kept.
-    async fn enqueue_token(&self, command: &Configure) -> Result<(), Self::Failure>;
+    async fn enqueue_token(&self, command: &ConfigureCommand) -> Result<(), Self::Failure>;
 
     /// Whether a lease of a token is still held.
     async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Self::Failure>;

@@ -1,22 +1,22 @@
 //! Events, and what is counted and sent of them.
 
-use super::{Engine, SharedId};
+use super::{EngineTransaction, SharedId};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
 use tributary_domain::erasure::Trace;
-use tributary_domain::event::duplicate::Replacement;
+use tributary_domain::event::duplicate::EventReplacement;
 use tributary_domain::event::{Credit, Event, EventSource};
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{EndCounts, PlannedRow};
-use tributary_store::{DeliveryOf, QueueRef, Settled, StatusCheck};
+use tributary_store::records::{PlannedRow, TerminalCounts};
+use tributary_store::{DeliveryWithEvent, QueueRef, SettledDelivery, StatusCheck};
 
 /// Events, and the ids that their senders gave.
-pub trait EventTable: Engine {
+pub trait EventTable: EngineTransaction {
     /// Events by our ids.
     async fn events(
         &self,
@@ -34,7 +34,7 @@ pub trait EventTable: Engine {
     async fn delete_event(&self, event: &Event) -> Result<(), Self::Failure>;
 
     /// The events of a source that have ids. A reserved id is not an event.
-    async fn events_by_given_id<'a>(
+    async fn events_by_external_id<'a>(
         &self,
         source: EventSource,
         ids: &[SharedId<'a>],
@@ -47,7 +47,7 @@ pub trait EventTable: Engine {
     ) -> Result<(), Self::Failure>;
 
     /// The SDK events of a stretch of the log that verified events have the ids of, and those that were duplicates.
-    async fn events_with_twins(
+    async fn duplicate_candidates(
         &self,
         of: (AppId, Environment),
         span: (EventId, EventId),
@@ -129,7 +129,7 @@ pub trait EventTable: Engine {
 }
 
 /// First payments of devices.
-pub trait FirstPaymentTable: Engine {
+pub trait FirstPaymentTable: EngineTransaction {
     /// The events of a device that have the flag of its first payment.
     async fn flagged_payments(&self, device: DeviceRef<'_>) -> Result<Vec<Event>, Self::Failure>;
 
@@ -138,7 +138,10 @@ pub trait FirstPaymentTable: Engine {
     -> Result<Option<Event>, Self::Failure>;
 
     /// Writes the flag of a first payment of events.
-    async fn write_first_payment_flags(&self, moved: &[Replacement]) -> Result<(), Self::Failure>;
+    async fn write_first_payment_flags(
+        &self,
+        moved: &[EventReplacement],
+    ) -> Result<(), Self::Failure>;
 
     /// Writes a device's first payment.
     async fn write_first_payment(
@@ -148,7 +151,7 @@ pub trait FirstPaymentTable: Engine {
     ) -> Result<(), Self::Failure>;
 
     /// Leaves a device without a first payment, if an event is it.
-    async fn vacate_first_payment(
+    async fn clear_first_payment(
         &self,
         device: DeviceRef<'_>,
         event: EventId,
@@ -163,15 +166,15 @@ pub trait FirstPaymentTable: Engine {
 }
 
 /// Deliveries on their way to networks.
-pub trait OutboxTable: Engine {
+pub trait OutboxTable: EngineTransaction {
     /// Puts deliveries into the outbox that are not in it.
     async fn insert_planned(&self, rows: &[PlannedRow]) -> Result<(), Self::Failure>;
 
     /// Removes what waits of an event and was never sent.
-    async fn withdraw(&self, event: &Event) -> Result<(), Self::Failure>;
+    async fn remove_unsent(&self, event: &Event) -> Result<(), Self::Failure>;
 
     /// Locks what waits of deliveries, in the order of their ids. Returns those that are not being sent at this moment.
-    async fn lock_waiting(
+    async fn lock_pending(
         &self,
         app: AppId,
         deliveries: &BTreeSet<DeliveryId>,
@@ -189,9 +192,9 @@ pub trait OutboxTable: Engine {
 
     /// Counts how deliveries ended. Returns for each queue how many failed in this hour, before and now. It comes after
     /// everything else of the outbox: a transaction that waits for another to count holds nothing that one needs.
-    async fn count_ends(
+    async fn add_terminal_counts(
         &self,
-        ends: &BTreeMap<QueueRef, EndCounts>,
+        ends: &BTreeMap<QueueRef, TerminalCounts>,
         at: Timestamp,
     ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Self::Failure>;
 
@@ -199,13 +202,16 @@ pub trait OutboxTable: Engine {
     async fn write_settled(
         &self,
         queue: QueueRef,
-        settled: &[Settled],
+        settled: &[SettledDelivery],
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
     /// Returns a delivery with its event; refused when there is none.
-    async fn delivery(&self, app: AppId, delivery: DeliveryId)
-    -> Result<DeliveryOf, Self::Failure>;
+    async fn delivery(
+        &self,
+        app: AppId,
+        delivery: DeliveryId,
+    ) -> Result<DeliveryWithEvent, Self::Failure>;
 
     /// Returns the newest deliveries that ended and match a filter with a status.
     async fn ended_matching(
@@ -216,7 +222,7 @@ pub trait OutboxTable: Engine {
     ) -> Result<Vec<DeliveryId>, Self::Failure>;
 
     /// Puts deliveries that ended back into the outbox. Returns how many there were.
-    async fn bring_back(
+    async fn requeue(
         &self,
         app: AppId,
         deliveries: &[DeliveryId],
@@ -233,7 +239,7 @@ pub trait OutboxTable: Engine {
     ) -> Result<u64, Self::Failure>;
 
     /// Subtracts from the deliveries that counted as delivered in the hour of a request.
-    async fn uncount_delivered(
+    async fn subtract_delivered(
         &self,
         queue: QueueRef,
         at: Timestamp,
@@ -241,14 +247,14 @@ pub trait OutboxTable: Engine {
     ) -> Result<(), Self::Failure>;
 
     /// Removes deliveries that were cancelled before their first attempt because their event changed.
-    async fn forget_cancelled(
+    async fn remove_cancelled(
         &self,
         app: AppId,
         deliveries: &BTreeSet<DeliveryId>,
     ) -> Result<(), Self::Failure>;
 
     /// Those of the deliveries that ended.
-    async fn ended(
+    async fn find_ended(
         &self,
         app: AppId,
         deliveries: &BTreeSet<DeliveryId>,
@@ -256,7 +262,7 @@ pub trait OutboxTable: Engine {
 }
 
 /// Requests whose outcome a network reports later.
-pub trait StatusCheckTable: Engine {
+pub trait StatusCheckTable: EngineTransaction {
     /// Stores status checks.
     async fn insert_checks(
         &self,

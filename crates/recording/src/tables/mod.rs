@@ -14,7 +14,7 @@ pub use admin::{
     AuditTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable, TenantTable,
     TrackingLinkTable, UniqueName,
 };
-pub use billing::{BillingDayTable, KeyTable, LinkTable, NotificationTable, TrialTable};
+pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
 pub use devices::{ClickTable, DeviceTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use rollups::RollupTable;
@@ -33,12 +33,12 @@ use tributary_store::StoreError;
 
 /// Another transaction changed what was read. The transaction runs again, on what is stored now.
 #[derive(Debug, Clone, Copy)]
-pub struct Overtaken;
+pub struct Conflict;
 
 /// An open transaction of an engine.
-pub trait Engine {
+pub trait EngineTransaction {
     /// Why it cannot go on.
-    type Failure: From<Refusal> + From<StoreError> + From<Overtaken>;
+    type Failure: From<Refusal> + From<StoreError> + From<Conflict>;
 }
 
 /// All tables.
@@ -52,8 +52,8 @@ pub trait Tables:
     + EventTable
     + FirstPaymentTable
     + IntegrationTable
-    + KeyTable
-    + LinkTable
+    + BillingKeyTable
+    + UserLinkTable
     + ManagedAppTable
     + MemberTable
     + NotificationTable
@@ -69,7 +69,7 @@ pub trait Tables:
 }
 
 /// Apps, their integrations, and exchange rates.
-pub trait AppTable: Engine {
+pub trait AppTable: EngineTransaction {
     /// An app.
     async fn app(&self, app: AppId) -> Result<Option<App>, Self::Failure>;
 
@@ -80,10 +80,15 @@ pub trait AppTable: Engine {
     async fn lock_app(&self, app: AppId) -> Result<(), Self::Failure>;
 
     /// Lets no other transaction settle subscriptions of an app until this one ends. Several may do so together.
-    async fn share_app(&self, app: AppId) -> Result<(), Self::Failure>;
+    async fn lock_app_shared(&self, app: AppId) -> Result<(), Self::Failure>;
 
     /// Notes that a provider is connected, unless that is known.
-    async fn connect(&self, app: AppId, by: AppSecret, at: Timestamp) -> Result<(), Self::Failure>;
+    async fn mark_provider_connected(
+        &self,
+        app: AppId,
+        by: AppSecret,
+        at: Timestamp,
+    ) -> Result<(), Self::Failure>;
 
     /// The integrations of an app that were ever touched.
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Self::Failure>;

@@ -1,19 +1,19 @@
 //! Roll-ups, and the increments that are not merged into them yet.
 
-use super::Engine;
+use super::EngineTransaction;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::report::cap::{Fates, Quota, Value};
-use tributary_domain::report::cohort::{Doubt, Enrolled, Member};
+use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
+use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{CohortStoredRow, CohortTable, EnrolledRow, RollupRow};
+use tributary_store::records::{CohortRollupRow, CohortTable, EnrolledRow, RollupRow};
 
 /// Roll-ups, cohorts and increments.
-pub trait RollupTable: Engine {
+pub trait RollupTable: EngineTransaction {
     /// The increments of an app that are not merged yet.
     async fn increments(&self, app: AppId) -> Result<Increments, Self::Failure>;
 
@@ -37,7 +37,7 @@ pub trait RollupTable: Engine {
         table: CohortTable,
         of: (AppId, Environment),
         span: (Timestamp, Timestamp),
-    ) -> Result<Vec<CohortStoredRow>, Self::Failure>;
+    ) -> Result<Vec<CohortRollupRow>, Self::Failure>;
 
     /// Adds rows to the roll-ups.
     async fn add_rollups(&self, rows: &RollupRows) -> Result<(), Self::Failure>;
@@ -46,27 +46,27 @@ pub trait RollupTable: Engine {
     async fn rolled_up_days(&self, of: (AppId, Environment)) -> Result<Vec<Day>, Self::Failure>;
 
     /// What was decided about values.
-    async fn fates(&self, values: &[Value]) -> Result<Fates, Self::Failure>;
+    async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Self::Failure>;
 
     /// How many values of a quota count under their own name.
-    async fn named_values(&self, quota: Quota) -> Result<usize, Self::Failure>;
+    async fn named_value_count(&self, quota: Quota) -> Result<usize, Self::Failure>;
 
     /// Stores what is decided about new values.
-    async fn insert_fates(&self, decided: &Fates) -> Result<(), Self::Failure>;
+    async fn insert_cap_decisions(&self, decided: &CapDecisions) -> Result<(), Self::Failure>;
 
     /// The devices that are members of a cohort.
-    async fn enrolled(
+    async fn cohort_devices(
         &self,
-        members: &BTreeSet<&Member>,
-    ) -> Result<Vec<(Member, EnrolledRow)>, Self::Failure>;
+        members: &BTreeSet<&CohortMember>,
+    ) -> Result<Vec<(CohortMember, EnrolledRow)>, Self::Failure>;
 
     /// Whether a device has an event that counts on the day of a doubt. Events are written before they are counted.
-    async fn was_seen(&self, doubt: &Doubt) -> Result<bool, Self::Failure>;
+    async fn was_active(&self, doubt: &UncertainAge) -> Result<bool, Self::Failure>;
 
     /// Writes devices of cohorts.
-    async fn write_enrolled(
+    async fn write_cohort_devices(
         &self,
-        enrolled: &BTreeMap<Member, Enrolled>,
+        enrolled: &BTreeMap<CohortMember, CohortDevice>,
     ) -> Result<(), Self::Failure>;
 
     /// Gives a device of a cohort another key.

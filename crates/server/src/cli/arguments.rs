@@ -75,18 +75,18 @@ impl From<RoleArgument> for Role {
 }
 
 pub(super) fn name(text: &str) -> Result<Name, String> {
-    Name::parse(text).map_err(said)
+    Name::parse(text).map_err(message_of)
 }
 
 pub(super) fn email(text: &str) -> Result<Email, String> {
-    Email::parse(text).map_err(said)
+    Email::parse(text).map_err(message_of)
 }
 
 pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
     KeyId::parse(text).map_err(|_| "the id of a key begins with key_; see `admin key list`".into())
 }
 
-fn said(problem: Problem) -> String {
+fn message_of(problem: Problem) -> String {
     problem.message
 }
 

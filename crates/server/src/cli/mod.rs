@@ -51,7 +51,7 @@ pub enum Command {
     Demo(DemoOptions),
     /// Manage organizations, people and keys. Works beside a running server.
     #[command(subcommand)]
-    Admin(Admin),
+    Admin(AdminCommand),
     /// Exchange rates. Works beside a running server.
     #[command(subcommand)]
     Fx(FxCommand),
@@ -141,7 +141,7 @@ pub struct SimulatorOptions {
 
 /// Organizations, people and keys.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub enum Admin {
+pub enum AdminCommand {
     /// Organizations: the tenants of this server.
     #[command(subcommand)]
     Organization(OrganizationCommand),
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_key_has_the_defaults_of_the_contract() {
-        let Ok(Command::Admin(Admin::Key(KeyCommand::Create(key)))) =
+        let Ok(Command::Admin(AdminCommand::Key(KeyCommand::Create(key)))) =
             parse("tributary admin key create --permission read-only")
         else {
             panic!("a key");

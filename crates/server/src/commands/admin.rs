@@ -1,29 +1,31 @@
 //! `tributary admin …`: organizations, people and keys, from the machine itself. Works beside a running
 //! server, since the database sorts out who writes when.
 
-use super::say;
-use crate::cli::{Admin, CreateKey, CreateUser, KeyCommand, OrganizationCommand, UserCommand};
+use super::print_line;
+use crate::cli::{
+    AdminCommand, CreateKey, CreateUser, KeyCommand, OrganizationCommand, UserCommand,
+};
 use crate::config::Config;
-use crate::{first_run, outside, wiring};
+use crate::{first_run, system, wiring};
 use anyhow::Context as _;
 use std::time::Duration;
 use tributary_domain::access::Actor;
 use tributary_domain::access::key::{ApiKey, KeyKind};
-use tributary_domain::outside::Source;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{NewKey, Organization, Store};
 
 /// Carries a command out.
-pub async fn run(config: &Config, command: Admin) -> anyhow::Result<()> {
+pub async fn run(config: &Config, command: AdminCommand) -> anyhow::Result<()> {
     let (store, _keyring) = wiring::open_existing(config).await?;
-    let source = outside::source();
-    let done = carry_out(
+    let source = system::runtime();
+    let done = execute(
         &*store,
         &source,
-        config.known_base_url().as_deref(),
+        config.stable_base_url().as_deref(),
         command,
     )
     .await;
@@ -31,27 +33,33 @@ pub async fn run(config: &Config, command: Admin) -> anyhow::Result<()> {
     done
 }
 
-async fn carry_out(
+async fn execute(
     store: &dyn Store,
-    source: &Source,
+    source: &Runtime,
     base_url: Option<&str>,
-    command: Admin,
+    command: AdminCommand,
 ) -> anyhow::Result<()> {
     match command {
-        Admin::Organization(OrganizationCommand::Create { name }) => {
+        AdminCommand::Organization(OrganizationCommand::Create { name }) => {
             create_organization(store, source, name).await
         }
-        Admin::Organization(OrganizationCommand::List) => list_organizations(store).await,
-        Admin::User(UserCommand::Create(user)) => create_user(store, source, base_url, user).await,
-        Admin::Key(KeyCommand::Create(key)) => create_key(store, source, key).await,
-        Admin::Key(KeyCommand::List { organization }) => {
+        AdminCommand::Organization(OrganizationCommand::List) => list_organizations(store).await,
+        AdminCommand::User(UserCommand::Create(user)) => {
+            create_user(store, source, base_url, user).await
+        }
+        AdminCommand::Key(KeyCommand::Create(key)) => create_key(store, source, key).await,
+        AdminCommand::Key(KeyCommand::List { organization }) => {
             list_keys(store, source, organization.as_deref()).await
         }
-        Admin::Key(KeyCommand::Revoke { id }) => revoke_key(store, source, id).await,
+        AdminCommand::Key(KeyCommand::Revoke { id }) => revoke_key(store, source, id).await,
     }
 }
 
-async fn create_organization(store: &dyn Store, source: &Source, name: Name) -> anyhow::Result<()> {
+async fn create_organization(
+    store: &dyn Store,
+    source: &Runtime,
+    name: Name,
+) -> anyhow::Result<()> {
     let taken = store
         .organizations()
         .await?
@@ -61,7 +69,7 @@ async fn create_organization(store: &dyn Store, source: &Source, name: Name) -> 
         anyhow::bail!("there is an organization of this name already; choose another one");
     }
     let at = source.now();
-    let id = OrganizationId::new(at, source.bytes());
+    let id = OrganizationId::new(at, source.random_bytes());
     let organization = Organization {
         id,
         name,
@@ -69,13 +77,13 @@ async fn create_organization(store: &dyn Store, source: &Source, name: Name) -> 
     };
     let origin = source.origin(Actor::Operator, None, None);
     store.create_organization(organization, origin).await?;
-    say(id.to_string());
+    print_line(id.to_string());
     Ok(())
 }
 
 async fn list_organizations(store: &dyn Store) -> anyhow::Result<()> {
     for organization in store.organizations().await? {
-        say(format!(
+        print_line(format!(
             "{}  {}",
             organization.id,
             organization.name.as_str()
@@ -86,19 +94,22 @@ async fn list_organizations(store: &dyn Store) -> anyhow::Result<()> {
 
 /// As [`choose`], for what is made: in an empty database the first organization is made for it. Not when
 /// one is named, since that would be another.
-async fn choose_or_found(
+async fn find_or_create_organization(
     store: &dyn Store,
-    source: &Source,
+    source: &Runtime,
     name: Option<&str>,
 ) -> anyhow::Result<OrganizationId> {
     if name.is_none() {
-        first_run::found(store, source).await?;
+        first_run::create_first_organization(store, source).await?;
     }
-    choose(store, name).await
+    find_organization(store, name).await
 }
 
 /// The organization that is meant: the one named, or the only one.
-async fn choose(store: &dyn Store, name: Option<&str>) -> anyhow::Result<OrganizationId> {
+async fn find_organization(
+    store: &dyn Store,
+    name: Option<&str>,
+) -> anyhow::Result<OrganizationId> {
     let organizations = store.organizations().await?;
     match (name, organizations.as_slice()) {
         (None, [only]) => Ok(only.id),
@@ -121,7 +132,7 @@ async fn choose(store: &dyn Store, name: Option<&str>) -> anyhow::Result<Organiz
 
 async fn create_user(
     store: &dyn Store,
-    source: &Source,
+    source: &Runtime,
     base_url: Option<&str>,
     user: CreateUser,
 ) -> anyhow::Result<()> {
@@ -132,21 +143,25 @@ async fn create_user(
     if store.user_by_email(&user.email).await?.is_some() {
         return Err(Refusal::EmailTaken.into());
     }
-    let organization = choose_or_found(store, source, user.organization.as_deref()).await?;
+    let organization =
+        find_or_create_organization(store, source, user.organization.as_deref()).await?;
     let (role, email, actor) = (user.role.into(), Some(user.email), Actor::Operator);
-    let link = first_run::invite(store, source, base_url, organization, role, email, actor).await?;
-    say(link);
+    let link =
+        first_run::issue_setup_link(store, source, base_url, organization, role, email, actor)
+            .await?;
+    print_line(link);
     Ok(())
 }
 
-async fn create_key(store: &dyn Store, source: &Source, key: CreateKey) -> anyhow::Result<()> {
-    let organization = choose_or_found(store, source, key.organization.as_deref()).await?;
+async fn create_key(store: &dyn Store, source: &Runtime, key: CreateKey) -> anyhow::Result<()> {
+    let organization =
+        find_or_create_organization(store, source, key.organization.as_deref()).await?;
     let environment = key.environment.into();
-    let text = source.key(KeyKind::Private, environment);
+    let text = source.new_key(KeyKind::Private, environment);
     let at = source.now();
     let days = |days: u32| Duration::from_hours(u64::from(days) * 24);
     let record = ApiKey {
-        id: KeyId::new(at, source.bytes()),
+        id: KeyId::new(at, source.random_bytes()),
         organization,
         name: key.name.map_or_else(
             || "Command line".to_owned(),
@@ -167,16 +182,16 @@ async fn create_key(store: &dyn Store, source: &Source, key: CreateKey) -> anyho
     store
         .create_key(new, source.origin(Actor::Operator, None, None))
         .await?;
-    say(text.reveal());
+    print_line(text.reveal());
     Ok(())
 }
 
 async fn list_keys(
     store: &dyn Store,
-    source: &Source,
+    source: &Runtime,
     organization: Option<&str>,
 ) -> anyhow::Result<()> {
-    let organization = choose(store, organization).await?;
+    let organization = find_organization(store, organization).await?;
     let now = source.now();
     for key in store.keys(organization).await? {
         let state = match (key.revoked_at, key.is_valid(now)) {
@@ -184,31 +199,32 @@ async fn list_keys(
             (None, true) => "valid",
             (None, false) => "expired",
         };
-        say(format!(
+        print_line(format!(
             "{}  …{}  {:9}  {:4}  {:7}  last used {}  {}",
             key.id,
             key.hint,
             key.permission.as_str(),
             key.environment.as_str(),
             state,
-            key.last_used_at.map_or_else(|| "never".to_owned(), shown),
+            key.last_used_at
+                .map_or_else(|| "never".to_owned(), format_time),
             key.name,
         ));
     }
     Ok(())
 }
 
-async fn revoke_key(store: &dyn Store, source: &Source, id: KeyId) -> anyhow::Result<()> {
+async fn revoke_key(store: &dyn Store, source: &Runtime, id: KeyId) -> anyhow::Result<()> {
     let key = store
         .revoke_key(id, source.origin(Actor::Operator, None, None))
         .await?;
-    let since = key.revoked_at.map_or_else(String::new, shown);
-    say(format!("{id} is revoked since {since}."));
+    let since = key.revoked_at.map_or_else(String::new, format_time);
+    print_line(format!("{id} is revoked since {since}."));
     Ok(())
 }
 
 /// A time for people.
-fn shown(at: Timestamp) -> String {
+fn format_time(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis())
         .map_or_else(|_| "an unknown time".to_owned(), |at| format!("{at:.0}"))
 }

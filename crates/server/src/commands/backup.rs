@@ -1,8 +1,8 @@
 //! `tributary backup`: the embedded database in one file, beside a running server.
 
-use super::say;
+use super::print_line;
 use crate::cli::BackupOptions;
-use crate::config::{Config, Database};
+use crate::config::{Config, DatabaseConfig};
 use crate::{secret_key, wiring};
 use anyhow::Context as _;
 use std::fs::File;
@@ -15,7 +15,7 @@ const PREFIX: &str = ".tributary-backup-";
 
 /// Writes, checks and names the file, in this order: a file of this name is a sound backup.
 pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
-    let database = embedded(config)?;
+    let database = sqlite_path(config)?;
     wiring::require_database(config)?;
     let file = &options.file;
     if !options.force && file.symlink_metadata().is_ok() {
@@ -29,8 +29,8 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
         None if !options.without_key => secret_key::load(config)?,
         _ => None,
     };
-    let folder = folder_of(file);
-    let unfinished = unfinished(folder)?;
+    let folder = parent_folder(file);
+    let unfinished = create_temp_file(folder)?;
     backup::copy(
         &database,
         unfinished.path(),
@@ -46,14 +46,14 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
         unfinished.persist_noclobber(file)
     };
     named.with_context(|| format!("{} cannot be written", file.display()))?;
-    sync(folder)?;
-    say(format!(
+    sync_folder(folder)?;
+    print_line(format!(
         "{} holds the database of {} ({bytes} bytes, migration {}), checked.",
         file.display(),
         database.display(),
         contents.schema
     ));
-    say(match contents.secret_key {
+    print_line(match contents.secret_key {
         Some(_) => "It holds the secret key, too: keep it as safe as the data folder.",
         None => "It does not hold the secret key, without which it is of no use: keep that apart.",
     });
@@ -61,10 +61,10 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
 }
 
 /// The file of the embedded database; `PostgreSQL` has tools of its own.
-pub(super) fn embedded(config: &Config) -> anyhow::Result<PathBuf> {
+pub(super) fn sqlite_path(config: &Config) -> anyhow::Result<PathBuf> {
     match config.database() {
-        Database::Sqlite(path) => Ok(path),
-        Database::Postgres(_) => anyhow::bail!(
+        DatabaseConfig::Sqlite(path) => Ok(path),
+        DatabaseConfig::Postgres(_) => anyhow::bail!(
             "the data is in PostgreSQL: use pg_dump and pg_restore, or continuous archiving, and keep secret_key \
              apart; this command is for the embedded database"
         ),
@@ -72,7 +72,7 @@ pub(super) fn embedded(config: &Config) -> anyhow::Result<PathBuf> {
 }
 
 /// An empty file for its owner alone, in the folder that the finished one is to be in.
-pub(super) fn unfinished(folder: &Path) -> anyhow::Result<NamedTempFile> {
+pub(super) fn create_temp_file(folder: &Path) -> anyhow::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(PREFIX)
         .tempfile_in(folder)
@@ -85,7 +85,7 @@ pub(super) fn unfinished(folder: &Path) -> anyhow::Result<NamedTempFile> {
 }
 
 /// The folder of a file; that of `x` is the present one.
-pub(super) fn folder_of(file: &Path) -> &Path {
+pub(super) fn parent_folder(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -93,6 +93,6 @@ pub(super) fn folder_of(file: &Path) -> &Path {
 }
 
 /// A name is as durable as its folder.
-pub(super) fn sync(folder: &Path) -> std::io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,11 +1,11 @@
 //! `tributary fx …`: exchange rates by hand, for an instance without internet or for currencies that nobody
 //! publishes. Works beside a running server: what is imported counts from the next event on.
 
-use super::say;
+use super::print_line;
 use crate::cli::FxCommand;
 use crate::config::Config;
 use crate::rates::{self, RATES_FILE_BYTES_MAX, RATES_PER_IMPORT};
-use crate::{outside, wiring};
+use crate::{system, wiring};
 use anyhow::Context as _;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,7 +20,7 @@ const STANDARD_INPUT: &str = "-";
 
 /// A file that was read, and is good.
 #[derive(Debug)]
-struct Parsed {
+struct RateFile {
     name: String,
     rates: Vec<Rate>,
 }
@@ -30,7 +30,7 @@ pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
     match command {
         FxCommand::Import { files } => {
             // All of them first: a mistake in the last one is found before anything is stored.
-            let today = Day::of(outside::source().now());
+            let today = Day::of(system::runtime().now());
             wiring::require_database(config)?;
             let parsed = tokio::task::spawn_blocking(move || read_all(&files, today)).await??;
             let store = wiring::open_existing(config).await?.0;
@@ -47,42 +47,45 @@ pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
     }
 }
 
-fn read_all(files: &[PathBuf], today: Day) -> anyhow::Result<Vec<Parsed>> {
+fn read_all(files: &[PathBuf], today: Day) -> anyhow::Result<Vec<RateFile>> {
     files.iter().map(|file| read(file, today)).collect()
 }
 
-fn read(file: &Path, today: Day) -> anyhow::Result<Parsed> {
+fn read(file: &Path, today: Day) -> anyhow::Result<RateFile> {
     let (name, content) = if file == Path::new(STANDARD_INPUT) {
-        ("standard input".to_owned(), read_some(io::stdin().lock()))
+        (
+            "standard input".to_owned(),
+            read_limited(io::stdin().lock()),
+        )
     } else {
-        let content = File::open(file).and_then(read_some);
+        let content = File::open(file).and_then(read_limited);
         (file.display().to_string(), content)
     };
     let content = content.with_context(|| format!("{name} cannot be read"))?;
     let rates = rates::parse(&content, today)
         .with_context(|| format!("{name} cannot be imported; nothing was stored"))?;
-    Ok(Parsed { name, rates })
+    Ok(RateFile { name, rates })
 }
 
 /// One byte more than a file may have is enough to know that it has too many.
-fn read_some(input: impl Read) -> io::Result<Vec<u8>> {
+fn read_limited(input: impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     let bytes_max = RATES_FILE_BYTES_MAX as u64 + 1;
     input.take(bytes_max).read_to_end(&mut content)?;
     Ok(content)
 }
 
-async fn import(store: &dyn Rates, files: Vec<Parsed>) -> anyhow::Result<()> {
-    for Parsed { name, rates } in files {
+async fn import(store: &dyn Rates, files: Vec<RateFile>) -> anyhow::Result<()> {
+    for RateFile { name, rates } in files {
         let summary = summary(&rates);
         let mut progress = Progress::of(&name, rates.len());
-        let at = outside::source().now();
+        let at = system::runtime().now();
         let changed = rates::import(store, rates, at, |stored| progress.show(stored)).await;
         progress.clear();
         let changed = changed.with_context(|| {
             format!("{name} is stored in part; import it again, which changes nothing twice")
         })?;
-        say(format!("{name}: {summary}; {changed} new or different"));
+        print_line(format!("{name}: {summary}; {changed} new or different"));
     }
     Ok(())
 }
@@ -113,7 +116,7 @@ fn summary(rates: &[Rate]) -> String {
 /// A line that changes while a long import is under way, for whoever watches.
 struct Progress<'a> {
     name: &'a str,
-    all: usize,
+    total: usize,
     is_shown: bool,
 }
 
@@ -122,7 +125,7 @@ impl<'a> Progress<'a> {
         let is_shown = all > RATES_PER_IMPORT && io::stderr().is_terminal();
         Self {
             name,
-            all,
+            total: all,
             is_shown,
         }
     }
@@ -130,7 +133,7 @@ impl<'a> Progress<'a> {
     fn show(&mut self, stored: usize) {
         if self.is_shown {
             let mut stderr = io::stderr().lock();
-            let _gone = write!(stderr, "\r{}: {stored} of {} rates", self.name, self.all);
+            let _gone = write!(stderr, "\r{}: {stored} of {} rates", self.name, self.total);
             let _gone = stderr.flush();
         }
     }
@@ -144,13 +147,13 @@ impl<'a> Progress<'a> {
 }
 
 async fn status(config: &Config, store: &dyn Rates) -> anyhow::Result<()> {
-    let imported = rates::latest_imported(store).await?;
-    let today = Day::of(outside::source().now());
-    let second = rates::latest_second(store, today).await?;
-    for line in told(imported, today, config.rates.url.is_some()) {
-        say(line);
+    let imported = rates::latest_imported_day(store).await?;
+    let today = Day::of(system::runtime().now());
+    let second = rates::latest_second_source_day(store, today).await?;
+    for line in status_lines(imported, today, config.rates.url.is_some()) {
+        print_line(line);
     }
-    say(told_of_second(
+    print_line(second_source_line(
         second,
         today,
         config.rates.second_url.is_some(),
@@ -159,7 +162,7 @@ async fn status(config: &Config, store: &dyn Rates) -> anyhow::Result<()> {
 }
 
 /// All by the day of the dollar's rate, which the others depend on.
-fn told(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
+fn status_lines(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
     let source = if is_fetched {
         "rates.url is fetched by the server every few hours"
     } else {
@@ -184,7 +187,7 @@ fn told(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
 }
 
 /// The line about the currencies that only the second source has.
-fn told_of_second(latest: Day, today: Day, is_fetched: bool) -> String {
+fn second_source_line(latest: Day, today: Day, is_fetched: bool) -> String {
     let source = if is_fetched {
         "rates.second_url is fetched by the server every few hours"
     } else {
@@ -274,7 +277,7 @@ mod tests {
     #[tokio::test]
     async fn a_later_file_wins() {
         let (store, _folder) = testing::store().await;
-        let parsed = |text: &str| Parsed {
+        let parsed = |text: &str| RateFile {
             name: "test".to_owned(),
             rates: rates::parse(text.as_bytes(), today()).unwrap(),
         };
@@ -283,7 +286,7 @@ mod tests {
             .await
             .unwrap();
         let changed = async |text: &str| {
-            let at = outside::source().now();
+            let at = system::runtime().now();
             store.import_rates(parsed(text).rates, at).await.unwrap()
         };
         assert_eq!(changed(corrected).await, 0, "the later one is stored");
@@ -300,7 +303,7 @@ mod tests {
         #[case] part: &str,
     ) {
         let day = |text: &str| Day::parse(text).unwrap();
-        let line = told_of_second(day(latest), day("2026-10-09"), is_fetched);
+        let line = second_source_line(day(latest), day("2026-10-09"), is_fetched);
         assert!(line.contains(part), "{line}");
     }
 
@@ -326,7 +329,7 @@ mod tests {
         #[case] third: &str,
     ) {
         let day = |text: &str| Day::parse(text).unwrap();
-        let lines = told(imported.map(day), day(today), true);
+        let lines = status_lines(imported.map(day), day(today), true);
         assert_eq!(lines[0], "compiled in: up to 2026-09-14");
         assert!(
             lines[1].contains(second) && lines[2].contains(third),

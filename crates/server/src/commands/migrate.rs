@@ -1,7 +1,7 @@
 //! `tributary migrate`: brings the schema up to date, and stops.
 
-use super::say;
-use crate::config::{Config, Database};
+use super::print_line;
+use crate::config::{Config, DatabaseConfig};
 use crate::wiring;
 
 /// Opening the database migrates it; the report says where it stands.
@@ -9,10 +9,10 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
     let store = wiring::open_store(config).await?;
     let report = store.report().await?;
     let place = match config.database() {
-        Database::Sqlite(path) => path.display().to_string(),
-        Database::Postgres(_) => "of database_url".to_owned(),
+        DatabaseConfig::Sqlite(path) => path.display().to_string(),
+        DatabaseConfig::Postgres(_) => "of database_url".to_owned(),
     };
-    say(format!(
+    print_line(format!(
         "The database {place} ({}) is at migration {}.",
         report.engine, report.schema
     ));

@@ -16,6 +16,6 @@ pub mod simulator;
 use std::io::Write as _;
 
 /// Writes a line to standard output. A reader that has gone away (`| head`) is no error of ours.
-fn say(line: impl AsRef<str>) {
+fn print_line(line: impl AsRef<str>) {
     let _gone = writeln!(std::io::stdout().lock(), "{}", line.as_ref());
 }

@@ -3,13 +3,13 @@
 //! It works beside a running server, one day of one app at a time; whoever records something meanwhile waits for that
 //! day to be done.
 
-use super::say;
+use super::print_line;
 use crate::cli::RollupsCommand;
 use crate::config::Config;
 use crate::wiring;
 use anyhow::Context as _;
 use std::io::{self, IsTerminal as _, Write as _};
-use tributary_store::{Rebuilt, Store};
+use tributary_store::{RebuildReport, Store};
 
 /// Characters of the bar.
 const BAR_CHARS: usize = 30;
@@ -22,16 +22,16 @@ pub async fn run(config: &Config, command: RollupsCommand) -> anyhow::Result<()>
     let done = rebuild(&*store).await;
     store.close().await;
     let (days, all) = done?;
-    say(format!(
+    print_line(format!(
         "{days} days of {} events: {} rows were right, {} were not and are now.",
-        all.events, all.right, all.wrong
+        all.events, all.correct_rows, all.corrected_rows
     ));
     Ok(())
 }
 
-async fn rebuild(store: &dyn Store) -> anyhow::Result<(usize, Rebuilt)> {
+async fn rebuild(store: &dyn Store) -> anyhow::Result<(usize, RebuildReport)> {
     let days = store.rollup_days().await?;
-    let mut sum = Rebuilt::default();
+    let mut sum = RebuildReport::default();
     let progress = Progress::of(days.len());
     for (done, day) in days.iter().enumerate() {
         progress.show(done, &sum);
@@ -42,8 +42,8 @@ async fn rebuild(store: &dyn Store) -> anyhow::Result<(usize, Rebuilt)> {
             )
         })?;
         sum.events += rebuilt.events;
-        sum.right += rebuilt.right;
-        sum.wrong += rebuilt.wrong;
+        sum.correct_rows += rebuilt.correct_rows;
+        sum.corrected_rows += rebuilt.corrected_rows;
     }
     progress.clear();
     Ok((days.len(), sum))
@@ -51,22 +51,22 @@ async fn rebuild(store: &dyn Store) -> anyhow::Result<(usize, Rebuilt)> {
 
 /// How far it is, where somebody looks.
 struct Progress {
-    all: usize,
+    total: usize,
     is_shown: bool,
 }
 
 impl Progress {
     fn of(all: usize) -> Self {
         Self {
-            all,
+            total: all,
             is_shown: io::stderr().is_terminal(),
         }
     }
 
-    fn show(&self, done: usize, sum: &Rebuilt) {
+    fn show(&self, done: usize, sum: &RebuildReport) {
         if self.is_shown {
             let mut stderr = io::stderr().lock();
-            let _gone = write!(stderr, "\r{}", bar(done, self.all, sum));
+            let _gone = write!(stderr, "\r{}", progress_bar(done, self.total, sum));
             let _gone = stderr.flush();
         }
     }
@@ -78,7 +78,7 @@ impl Progress {
     }
 }
 
-fn bar(done: usize, all: usize, sum: &Rebuilt) -> String {
+fn progress_bar(done: usize, all: usize, sum: &RebuildReport) -> String {
     let filled = (done * BAR_CHARS).checked_div(all).unwrap_or(BAR_CHARS);
     let (full, rest) = ("#".repeat(filled), " ".repeat(BAR_CHARS - filled));
     format!("[{full}{rest}] day {done} of {all}, {} events", sum.events)
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn the_bar_fills_up() {
-        let sum = Rebuilt::default();
-        assert!(bar(0, 10, &sum).starts_with(&format!("[{}]", " ".repeat(BAR_CHARS))));
+        let sum = RebuildReport::default();
+        assert!(progress_bar(0, 10, &sum).starts_with(&format!("[{}]", " ".repeat(BAR_CHARS))));
         let half = format!("[{}{}]", "#".repeat(15), " ".repeat(15));
-        assert!(bar(5, 10, &sum).starts_with(&half));
-        assert!(bar(0, 0, &sum).starts_with(&format!("[{}]", "#".repeat(BAR_CHARS))));
+        assert!(progress_bar(5, 10, &sum).starts_with(&half));
+        assert!(progress_bar(0, 0, &sum).starts_with(&format!("[{}]", "#".repeat(BAR_CHARS))));
     }
 }

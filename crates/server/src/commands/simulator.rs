@@ -1,13 +1,13 @@
 //! `tributary simulator`: the four ad networks, played strictly.
 
-use super::say;
+use super::print_line;
 use crate::cli::SimulatorOptions;
 use crate::config::Config;
 use crate::logging;
 use crate::shutdown::StopSignals;
 use anyhow::Context as _;
 use tokio::net::TcpListener;
-use tributary_simulator::Options;
+use tributary_simulator::SimulatorConfig;
 
 /// Plays them until SIGTERM or SIGINT.
 pub async fn run(config: &Config, options: SimulatorOptions) -> anyhow::Result<()> {
@@ -20,23 +20,23 @@ pub async fn run(config: &Config, options: SimulatorOptions) -> anyhow::Result<(
         )
     })?;
     let address = listener.local_addr()?;
-    say(format!("The simulator is running at http://{address}/"));
-    say("");
-    say("Start the server with these settings to have it send there:");
-    say("");
-    say("  TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES=true");
+    print_line(format!("The simulator is running at http://{address}/"));
+    print_line("");
+    print_line("Start the server with these settings to have it send there:");
+    print_line("");
+    print_line("  TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES=true");
     for network in ["A", "B", "C", "D"] {
-        say(format!(
+        print_line(format!(
             "  TRIBUTARY_NETWORKS__NETWORK_{network}__BASE_URL=http://{address}"
         ));
     }
-    say(format!(
+    print_line(format!(
         "  TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL=http://{address}/token"
     ));
-    let simulated = Options {
+    let simulated = SimulatorConfig {
         listen: options.listen,
         open: !options.closed,
-        ..Options::default()
+        ..SimulatorConfig::default()
     };
     tributary_simulator::serve(listener, simulated, async move { signals.wait().await }).await?;
     Ok(())

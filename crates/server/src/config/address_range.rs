@@ -38,7 +38,7 @@ impl AddressRange {
     }
 
     /// Whether this is more than one operator's own network: a good part of the internet, or all of it.
-    pub fn is_reckless(&self) -> bool {
+    pub fn is_too_wide(&self) -> bool {
         let prefix = self.0.prefix_len();
         match self.0 {
             IpNet::V4(_) => prefix < V4_PREFIX_OWN_MIN,
@@ -119,6 +119,6 @@ mod tests {
     #[case::private_v6("fd00::/8", false)]
     #[case::one("203.0.113.9", false)]
     fn ranges_nobody_owns_are_reckless(#[case] range: &str, #[case] expected: bool) {
-        assert_eq!(AddressRange::parse(range).unwrap().is_reckless(), expected);
+        assert_eq!(AddressRange::parse(range).unwrap().is_too_wide(), expected);
     }
 }

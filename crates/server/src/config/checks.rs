@@ -1,7 +1,7 @@
 //! What settings must not be together, and what is legal together but risky.
 
 use super::layers::Layers;
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::{Config, files};
 use crate::public_address::is_public;
 use std::net::{IpAddr, SocketAddr};
@@ -12,19 +12,19 @@ use url::{Host, Url};
 const PROXY_KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// Settings that contradict each other.
-pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<Problem> {
+pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let is_postgres = config.database().is_postgres();
     if is_postgres && config.secret_key.is_none() {
-        problems.push(Problem::new(
-            layers.place("secret_key"),
+        problems.push(ConfigProblem::new(
+            layers.location("secret_key"),
             "must be set with PostgreSQL, since all nodes share it: 64 hexadecimal digits, \
              for example from `openssl rand -hex 32`",
         ));
     }
     if is_postgres && config.postgres.statement_timeout >= config.http.request_timeout {
-        problems.push(Problem::new(
-            layers.place("postgres.statement_timeout_seconds"),
+        problems.push(ConfigProblem::new(
+            layers.location("postgres.statement_timeout_seconds"),
             "must be less than http.request_timeout_seconds, so that the client hears what happened",
         ));
     }
@@ -34,8 +34,8 @@ pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<Problem> {
         .listen
         .is_some_and(|own| own == config.listen && !is_any_port(own))
     {
-        problems.push(Problem::new(
-            layers.place("metrics.listen"),
+        problems.push(ConfigProblem::new(
+            layers.location("metrics.listen"),
             "must differ from `listen`; leave it empty to serve /metrics on the main port",
         ));
     }
@@ -89,7 +89,7 @@ fn proxies(config: &Config) -> Vec<String> {
     if config
         .trusted_proxies
         .iter()
-        .any(super::AddressRange::is_reckless)
+        .any(super::AddressRange::is_too_wide)
     {
         warnings.push(
             "`trusted_proxies` covers a good part of the internet: anybody can choose the address that \
@@ -202,7 +202,7 @@ mod tests {
         match (load(variables), named) {
             (Ok(_), None) => {}
             (Err(error), Some(named)) => {
-                assert!(error.problems[0].place.contains(named), "{error}");
+                assert!(error.problems[0].location.contains(named), "{error}");
             }
             (other, _) => panic!("{:?}", other.err()),
         }

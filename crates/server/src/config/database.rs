@@ -20,14 +20,14 @@ const SHOWN_PARAMETERS: &[&str] = &[
 ];
 
 /// Where the data is.
-pub enum Database {
+pub enum DatabaseConfig {
     /// Embedded, in this file.
     Sqlite(PathBuf),
     /// A `PostgreSQL` server; the URL may hold a password.
     Postgres(SecretString),
 }
 
-impl std::fmt::Debug for Database {
+impl std::fmt::Debug for DatabaseConfig {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Sqlite(path) => formatter.debug_tuple("Sqlite").field(path).finish(),
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Database {
     }
 }
 
-impl Database {
+impl DatabaseConfig {
     /// Reads a `database_url`; otherwise says what is expected.
     pub(super) fn parse(url: &str, data_dir: &Path) -> Result<Self, &'static str> {
         if url.is_empty() {
@@ -128,8 +128,8 @@ mod tests {
     #[case::absolute("sqlite:/var/lib/t.db", "/var/lib/t.db")]
     #[case::as_others_write_it("sqlite:///var/lib/t.db", "/var/lib/t.db")]
     fn sqlite_is_a_file(#[case] url: &str, #[case] expected: &str) {
-        match Database::parse(url, Path::new("/data")) {
-            Ok(Database::Sqlite(path)) => assert_eq!(path, Path::new(expected)),
+        match DatabaseConfig::parse(url, Path::new("/data")) {
+            Ok(DatabaseConfig::Sqlite(path)) => assert_eq!(path, Path::new(expected)),
             other => panic!("{other:?}"),
         }
     }
@@ -139,7 +139,7 @@ mod tests {
     #[case::long("postgresql://u:p@h:5432,h2:5433/d?sslmode=require")]
     fn postgres_is_a_url(#[case] url: &str) {
         assert!(
-            Database::parse(url, Path::new("/data"))
+            DatabaseConfig::parse(url, Path::new("/data"))
                 .unwrap()
                 .is_postgres()
         );
@@ -153,7 +153,7 @@ mod tests {
     #[case::parameters("sqlite:t.db?mode=ro")]
     #[case::a_folder("sqlite:/var/lib/")]
     fn anything_else_is_refused(#[case] url: &str) {
-        assert!(Database::parse(url, Path::new("/data")).is_err());
+        assert!(DatabaseConfig::parse(url, Path::new("/data")).is_err());
     }
 
     #[rstest]

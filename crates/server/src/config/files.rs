@@ -1,7 +1,7 @@
 //! What is risky about the files and folders that a configuration names, and about its own file.
 
 use super::Config;
-use super::layers::{Layers, Source};
+use super::layers::{Layers, SettingSource};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ const MODE_OTHERS: u32 = 0o077;
 /// A database in a folder that is not there cannot be made.
 pub(super) fn folders(config: &Config, layers: &Layers) -> Vec<String> {
     let missing = config.missing_database_folder().into_iter();
-    let place = layers.place("database_url");
+    let place = layers.location("database_url");
     missing
         .map(|folder| {
             let folder = folder.display();
@@ -34,7 +34,9 @@ pub(super) fn secrets(layers: &Layers) -> Vec<String> {
             _ => super::database::redacted(text) != text,
         };
         match &setting.source {
-            Source::File(file) if is_secret && is_open_to_others(file) => Some(file.clone()),
+            SettingSource::File(file) if is_secret && is_readable_by_others(file) => {
+                Some(file.clone())
+            }
             _ => None,
         }
     };
@@ -48,7 +50,7 @@ pub(super) fn secrets(layers: &Layers) -> Vec<String> {
         .collect()
 }
 
-fn is_open_to_others(file: &Path) -> bool {
+fn is_readable_by_others(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & MODE_OTHERS != 0)
 }
 

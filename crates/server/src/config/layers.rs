@@ -4,7 +4,7 @@
 //! values, and each value remembers where it came from, so that a complaint can name the place to change.
 
 use super::nearest::nearest;
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -13,7 +13,7 @@ pub(super) const VARIABLE_PREFIX: &str = "TRIBUTARY_";
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum SettingSource {
     Default,
     File(PathBuf),
     Variable(String),
@@ -24,16 +24,16 @@ pub(super) struct Setting {
     /// Its path: `limits.connections`.
     pub path: String,
     pub value: Value,
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 impl Setting {
     /// Where to change it.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn location(&self) -> String {
         match &self.source {
-            Source::Default => format!("`{}` ({})", self.path, variable(&self.path)),
-            Source::File(file) => format!("`{}` in {}", self.path, file.display()),
-            Source::Variable(name) => name.clone(),
+            SettingSource::Default => format!("`{}` ({})", self.path, variable(&self.path)),
+            SettingSource::File(file) => format!("`{}` in {}", self.path, file.display()),
+            SettingSource::Variable(name) => name.clone(),
         }
     }
 }
@@ -52,7 +52,12 @@ impl Layers {
     }
 
     /// Lays a file over what is there.
-    pub(super) fn overlay_file(&mut self, file: &Path, table: Table, problems: &mut Vec<Problem>) {
+    pub(super) fn overlay_file(
+        &mut self,
+        file: &Path,
+        table: Table,
+        problems: &mut Vec<ConfigProblem>,
+    ) {
         self.overlay_table("", file, table, problems);
     }
 
@@ -61,7 +66,7 @@ impl Layers {
         prefix: &str,
         file: &Path,
         table: Table,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ConfigProblem>,
     ) {
         for (key, value) in table {
             let path = join(prefix, &key);
@@ -71,22 +76,22 @@ impl Layers {
                 .iter_mut()
                 .find(|setting| setting.path == path)
             {
-                let expected = Kind::of(&setting.value);
+                let expected = SettingType::of(&setting.value);
                 if expected.fits(&value) {
                     setting.value = value;
-                    setting.source = Source::File(file.to_owned());
+                    setting.source = SettingSource::File(file.to_owned());
                 } else {
-                    problems.push(Problem::new(place(), expected.wanted()));
+                    problems.push(ConfigProblem::new(place(), expected.expectation()));
                 }
             } else if !self.is_section(&path) {
                 let known = nearest(&path, self.known_paths()).unwrap_or_default();
                 let message = format!("is no setting; the nearest one is `{known}`");
-                problems.push(Problem::new(place(), message));
+                problems.push(ConfigProblem::new(place(), message));
             } else if let Value::Table(section) = value {
                 self.overlay_table(&path, file, section, problems);
             } else {
                 let message = format!("is a section; write [{path}] and its settings below it");
-                problems.push(Problem::new(place(), message));
+                problems.push(ConfigProblem::new(place(), message));
             }
         }
     }
@@ -95,7 +100,7 @@ impl Layers {
     pub(super) fn overlay_environment(
         &mut self,
         environment: impl Iterator<Item = (String, String)>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ConfigProblem>,
     ) {
         for (name, text) in environment {
             if !name.starts_with(VARIABLE_PREFIX) || is_service_link(&name, &text) {
@@ -110,16 +115,16 @@ impl Layers {
                 let known =
                     nearest(&name, variables.iter().map(String::as_str)).unwrap_or_default();
                 let message = format!("stands for no setting; the nearest one is {known}");
-                problems.push(Problem::new(name, message));
+                problems.push(ConfigProblem::new(name, message));
                 continue;
             };
-            let expected = Kind::of(&setting.value);
+            let expected = SettingType::of(&setting.value);
             match expected.read(text.trim()) {
                 Some(value) => {
                     setting.value = value;
-                    setting.source = Source::Variable(name);
+                    setting.source = SettingSource::Variable(name);
                 }
-                None => problems.push(Problem::new(name, expected.wanted())),
+                None => problems.push(ConfigProblem::new(name, expected.expectation())),
             }
         }
     }
@@ -130,9 +135,9 @@ impl Layers {
     }
 
     /// Where to change a setting.
-    pub(super) fn place(&self, path: &str) -> String {
+    pub(super) fn location(&self, path: &str) -> String {
         self.setting(path)
-            .map_or_else(|| path.to_owned(), Setting::place)
+            .map_or_else(|| path.to_owned(), Setting::location)
     }
 
     /// The settings as one nested table.
@@ -168,14 +173,14 @@ impl Layers {
 
 /// The kinds of values that settings have.
 #[derive(Clone, Copy)]
-enum Kind {
+enum SettingType {
     Text,
     WholeNumber,
     Flag,
     List,
 }
 
-impl Kind {
+impl SettingType {
     /// The default of a setting says of which kind it is.
     fn of(default: &Value) -> Self {
         match default {
@@ -215,7 +220,7 @@ impl Kind {
         }
     }
 
-    const fn wanted(self) -> &'static str {
+    const fn expectation(self) -> &'static str {
         match self {
             Self::Text => "must be a text in quotation marks",
             Self::WholeNumber => "must be a whole number",
@@ -265,7 +270,7 @@ fn flatten(prefix: &str, table: Table, settings: &mut Vec<Setting>) {
             value => settings.push(Setting {
                 path,
                 value,
-                source: Source::Default,
+                source: SettingSource::Default,
             }),
         }
     }

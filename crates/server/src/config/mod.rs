@@ -18,12 +18,12 @@ mod rules;
 mod sections;
 
 pub use address_range::AddressRange;
-pub use database::{Database, SQLITE_FILE};
+pub use database::{DatabaseConfig, SQLITE_FILE};
 pub use parse::SECRET_KEY_BYTES;
-pub use problem::{ConfigError, Problem};
+pub use problem::{ConfigError, ConfigProblem};
 pub use sections::{
-    Geo, Http, Limits, Log, LogFormat, Metrics, Networks, Postgres, Rates, Retention, Service,
-    ServiceWithTokens,
+    GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MetricsConfig, NetworksConfig,
+    PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig, TokenServiceConfig,
 };
 
 pub(crate) use parse::{log_filter, secret_key};
@@ -59,31 +59,31 @@ pub struct Config {
     #[serde(deserialize_with = "sections::address_ranges")]
     pub trusted_proxies: Vec<AddressRange>,
     /// How long clients may take.
-    pub http: Http,
+    pub http: HttpConfig,
     /// How much of everything.
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// What is logged, and how.
-    pub log: Log,
+    pub log: LogConfig,
     /// Where metrics are served.
-    pub metrics: Metrics,
+    pub metrics: MetricsConfig,
     /// How `PostgreSQL` is used.
-    pub postgres: Postgres,
+    pub postgres: PostgresConfig,
     /// Where the networks are reached.
-    pub networks: Networks,
+    pub networks: NetworksConfig,
     /// Where `AdServices` tokens are redeemed.
-    pub adservices: Service,
+    pub adservices: ServiceConfig,
     /// Exchange rates.
-    pub rates: Rates,
+    pub rates: RatesConfig,
     /// Countries of addresses.
-    pub geo: Geo,
+    pub geo: GeoConfig,
     /// How long things are kept.
-    pub retention: Retention,
+    pub retention: RetentionConfig,
     /// What is legal but risky.
     #[serde(skip)]
     warnings: Vec<String>,
     /// All of the above as TOML, without the secrets.
     #[serde(skip)]
-    printed: String,
+    redacted_toml: String,
 }
 
 impl Config {
@@ -107,8 +107,8 @@ impl Config {
         }
         let mut config = Self::from_table(layers.table()).map_err(|path| ConfigError {
             // The rules and the types disagree. What serde says may repeat the value, so it is not shown.
-            problems: vec![Problem::new(
-                layers.place(&path),
+            problems: vec![ConfigProblem::new(
+                layers.location(&path),
                 "has a value that cannot be used",
             )],
         })?;
@@ -117,7 +117,7 @@ impl Config {
             return Err(ConfigError { problems });
         }
         config.warnings = checks::warnings(&config, &layers);
-        config.printed = print::text(&layers);
+        config.redacted_toml = print::redacted_toml(&layers);
         Ok(config)
     }
 
@@ -127,15 +127,15 @@ impl Config {
     }
 
     /// Where the data is.
-    pub fn database(&self) -> Database {
-        Database::parse(self.database_url.expose_secret(), &self.data_dir)
+    pub fn database(&self) -> DatabaseConfig {
+        DatabaseConfig::parse(self.database_url.expose_secret(), &self.data_dir)
             .expect("`rules` let nothing else through")
     }
 
     /// The folder of the database, where it is neither there nor made with the data folder. It is not made
     /// for itself: a folder that is missing is more likely a typing error, or a disk that is not mounted.
     pub fn missing_database_folder(&self) -> Option<PathBuf> {
-        let Database::Sqlite(file) = self.database() else {
+        let DatabaseConfig::Sqlite(file) = self.database() else {
             return None;
         };
         let folder = file.parent().filter(|path| !path.as_os_str().is_empty())?;
@@ -146,13 +146,13 @@ impl Config {
     }
 
     /// The address that was set, where one was.
-    pub fn given_base_url(&self) -> Option<&Url> {
+    pub fn configured_base_url(&self) -> Option<&Url> {
         self.base_url.as_ref()
     }
 
     /// As [`Self::base_url`], unless the port is only known to a server that runs: nothing that is reached
     /// by it can be said then.
-    pub fn known_base_url(&self) -> Option<String> {
+    pub fn stable_base_url(&self) -> Option<String> {
         (self.base_url.is_some() || self.listen.port() != 0).then(|| self.base_url())
     }
 
@@ -170,7 +170,7 @@ impl Config {
     }
 
     /// Whether an address is that of a proxy whose word on a client's address is believed.
-    pub fn trusts(&self, peer: std::net::IpAddr) -> bool {
+    pub fn is_trusted_proxy(&self, peer: std::net::IpAddr) -> bool {
         self.trusted_proxies
             .iter()
             .any(|range| range.contains(peer))
@@ -183,7 +183,7 @@ impl Config {
 
     /// The settings in force as TOML, with their origins and without their secrets.
     pub fn to_toml(&self) -> String {
-        self.printed.clone()
+        self.redacted_toml.clone()
     }
 
     /// Every service that credentials or tokens are sent to, by its setting.
@@ -205,7 +205,7 @@ impl Config {
 
 impl std::fmt::Debug for Config {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.printed)
+        formatter.write_str(&self.redacted_toml)
     }
 }
 
@@ -231,10 +231,10 @@ fn defaults() -> Table {
     toml::from_str(DEFAULT_FILE).expect("the default file is TOML; a test reads it")
 }
 
-fn read_file(file: &Path) -> Result<Table, Problem> {
+fn read_file(file: &Path) -> Result<Table, ConfigProblem> {
     let place = file.display().to_string();
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Problem::new(&place, format!("cannot be read: {error}")))?;
+        .map_err(|error| ConfigProblem::new(&place, format!("cannot be read: {error}")))?;
     toml::from_str(&text).map_err(|error| {
         // `Display` quotes the line, which may hold a secret; `message` does not.
         let before = error
@@ -243,7 +243,7 @@ fn read_file(file: &Path) -> Result<Table, Problem> {
             .unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let message = error.message().replace('\n', ", ");
-        Problem::new(
+        ConfigProblem::new(
             format!("{place}, line {line},"),
             format!("is not TOML: {message}"),
         )

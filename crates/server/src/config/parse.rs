@@ -12,16 +12,16 @@ pub const SECRET_KEY_BYTES: usize = 32;
 const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
 /// What a reader gives: the value, or what was expected.
-pub(super) type Parsed<T> = Result<T, &'static str>;
+pub(super) type ParseResult<T> = Result<T, &'static str>;
 
 /// An address and a port.
-pub(super) fn socket_address(text: &str) -> Parsed<SocketAddr> {
+pub(super) fn socket_address(text: &str) -> ParseResult<SocketAddr> {
     text.parse()
         .map_err(|_| "must be an address and a port, such as 127.0.0.1:8080 or [::]:8080")
 }
 
 /// Scheme, host and port, and nothing else.
-pub(super) fn origin(text: &str) -> Parsed<Url> {
+pub(super) fn origin(text: &str) -> ParseResult<Url> {
     const EXPECTED: &str =
         "must be http:// or https://, a host and, if need be, a port; no path, query or fragment";
     let url = web_url(text, EXPECTED)?;
@@ -30,7 +30,7 @@ pub(super) fn origin(text: &str) -> Parsed<Url> {
 }
 
 /// The beginning of the URLs of a service that we call.
-pub(super) fn service_url(text: &str) -> Parsed<Url> {
+pub(super) fn service_url(text: &str) -> ParseResult<Url> {
     const EXPECTED: &str = "must be an https:// (or, for a simulator, http://) URL \
                             without user, query or fragment";
     let url = web_url(text, EXPECTED)?;
@@ -39,14 +39,14 @@ pub(super) fn service_url(text: &str) -> Parsed<Url> {
 }
 
 /// A file that we fetch.
-pub(super) fn file_url(text: &str) -> Parsed<Url> {
+pub(super) fn file_url(text: &str) -> ParseResult<Url> {
     web_url(
         text,
         "must be an https:// or http:// URL without user, or empty",
     )
 }
 
-fn web_url(text: &str, expected: &'static str) -> Parsed<Url> {
+fn web_url(text: &str, expected: &'static str) -> ParseResult<Url> {
     // The parser drops line breaks and reads `\` as `/`: a person would see another URL than it does.
     if text
         .chars()
@@ -70,20 +70,20 @@ fn web_url(text: &str, expected: &'static str) -> Parsed<Url> {
 }
 
 /// The name of a header.
-pub(super) fn header_name(text: &str) -> Parsed<HeaderName> {
+pub(super) fn header_name(text: &str) -> ParseResult<HeaderName> {
     text.parse()
         .map_err(|_| "must be the name of a header, such as CF-IPCountry, or empty")
 }
 
 /// The secret key, from its hexadecimal digits.
-pub(crate) fn secret_key(text: &str) -> Parsed<[u8; SECRET_KEY_BYTES]> {
+pub(crate) fn secret_key(text: &str) -> ParseResult<[u8; SECRET_KEY_BYTES]> {
     tributary_domain::vocabulary::digest::from_hex(text)
         .and_then(|bytes| bytes.try_into().ok())
         .ok_or("must be 64 hexadecimal digits, for example from `openssl rand -hex 32`")
 }
 
 /// How much is logged.
-pub(crate) fn log_filter(text: &str) -> Parsed<EnvFilter> {
+pub(crate) fn log_filter(text: &str) -> ParseResult<EnvFilter> {
     const EXPECTED: &str = "must be off, error, warn, info, debug or trace; \
                             parts can differ, as in info,tributary_api=debug";
     // The filter takes any bare word as the name of a part, so that `inof` would log nothing at all.

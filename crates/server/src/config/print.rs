@@ -1,12 +1,12 @@
 //! The settings in force, as TOML that says where each came from and keeps the secrets to itself.
 
 use super::database::{HIDDEN, redacted};
-use super::layers::{Layers, Setting, Source};
+use super::layers::{Layers, Setting, SettingSource};
 use std::fmt::Write as _;
 use toml::Value;
 
 /// The settings as text. Made when the configuration is read, so that no secret is kept for it.
-pub(super) fn text(layers: &Layers) -> String {
+pub(super) fn redacted_toml(layers: &Layers) -> String {
     let mut text = String::new();
     let mut current_section = "";
     for setting in &layers.settings {
@@ -19,14 +19,14 @@ pub(super) fn text(layers: &Layers) -> String {
         let _infallible = writeln!(
             text,
             "{key} = {}{}",
-            shown(setting),
-            origin(&setting.source)
+            redacted_value(setting),
+            origin_comment(&setting.source)
         );
     }
     text
 }
 
-fn shown(setting: &Setting) -> Value {
+fn redacted_value(setting: &Setting) -> Value {
     match (setting.path.as_str(), &setting.value) {
         ("secret_key", Value::String(key)) if !key.is_empty() => Value::String(HIDDEN.to_owned()),
         ("database_url", Value::String(url)) => Value::String(redacted(url)),
@@ -39,12 +39,12 @@ fn shown(setting: &Setting) -> Value {
     }
 }
 
-fn origin(source: &Source) -> String {
+fn origin_comment(source: &SettingSource) -> String {
     match source {
-        Source::Default => String::new(),
+        SettingSource::Default => String::new(),
         // A comment ends with its line, so a line break in a file's name must not.
-        Source::File(file) => format!("  # {:?}", file.display().to_string()),
-        Source::Variable(name) => format!("  # {name}"),
+        SettingSource::File(file) => format!("  # {:?}", file.display().to_string()),
+        SettingSource::Variable(name) => format!("  # {name}"),
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
                 .to_toml()
                 .contains("database_url = \"postgres://u:***@h/d\"  # TRIB")
         );
-        let super::super::Database::Postgres(url) = config.database() else {
+        let super::super::DatabaseConfig::Postgres(url) = config.database() else {
             panic!("PostgreSQL")
         };
         assert_eq!(url.expose_secret(), "postgres://u:canary@h/d");

@@ -7,25 +7,25 @@ use std::fmt;
 
 /// One thing to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// Where it stands: a variable's name, or a setting and its file.
-    pub place: String,
+    pub location: String,
     /// What was expected.
     pub message: String,
 }
 
-impl Problem {
+impl ConfigProblem {
     pub(super) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
-            place: place.into(),
+            location: place.into(),
             message: message.into(),
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {}", self.place, self.message)
+        write!(formatter, "{} {}", self.location, self.message)
     }
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Problem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// Everything that has to be changed; never empty.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConfigProblem>,
 }
 
 impl fmt::Display for ConfigError {

@@ -2,8 +2,8 @@
 
 use super::layers::{Layers, Setting};
 use super::parse;
-use super::problem::Problem;
-use super::{AddressRange, Database};
+use super::problem::ConfigProblem;
+use super::{AddressRange, DatabaseConfig};
 use std::path::Path;
 use toml::Value;
 use tributary_domain::app::{CLICK_WINDOW_HOURS, PROBABILISTIC_WINDOW_HOURS};
@@ -41,9 +41,9 @@ const HOURS_PER_DAY: i64 = 24;
 
 /// What one setting may be.
 enum Rule {
-    Anything,
+    Any,
     NotEmpty,
-    Whole(i64, i64),
+    Integer(i64, i64),
     OneOf(&'static [&'static str]),
     Text(fn(&str) -> Result<(), &'static str>),
     /// As `Text`, and empty for "not set".
@@ -51,8 +51,8 @@ enum Rule {
     Each(fn(&str) -> Result<(), &'static str>),
 }
 
-const SECONDS: Rule = Rule::Whole(1, SECONDS_MAX);
-const RATE: Rule = Rule::Whole(0, RATE_MAX);
+const SECONDS: Rule = Rule::Integer(1, SECONDS_MAX);
+const RATE: Rule = Rule::Integer(0, RATE_MAX);
 const SERVICE_URL: Rule = Rule::Text(|text| parse::service_url(text).map(drop));
 
 /// Every setting with its rule.
@@ -68,7 +68,7 @@ const RULES: &[(&str, Rule)] = &[
     ("data_dir", Rule::NotEmpty),
     (
         "database_url",
-        Rule::Text(|text| Database::parse(text, Path::new("")).map(drop)),
+        Rule::Text(|text| DatabaseConfig::parse(text, Path::new("")).map(drop)),
     ),
     (
         "secret_key",
@@ -85,7 +85,7 @@ const RULES: &[(&str, Rule)] = &[
     ("limits.requests_per_second_per_key", RATE),
     ("limits.requests_per_second_per_address", RATE),
     ("limits.failed_authentications_per_minute_per_address", RATE),
-    ("limits.connections", Rule::Whole(1, CONNECTIONS_MAX)),
+    ("limits.connections", Rule::Integer(1, CONNECTIONS_MAX)),
     ("log.format", Rule::OneOf(&["text", "json"])),
     (
         "log.level",
@@ -97,20 +97,20 @@ const RULES: &[(&str, Rule)] = &[
     ),
     (
         "postgres.connections",
-        Rule::Whole(1, POSTGRES_CONNECTIONS_MAX),
+        Rule::Integer(1, POSTGRES_CONNECTIONS_MAX),
     ),
     (
         "postgres.worker_connections",
-        Rule::Whole(1, POSTGRES_CONNECTIONS_MAX),
+        Rule::Integer(1, POSTGRES_CONNECTIONS_MAX),
     ),
     (
         "postgres.report_connections",
-        Rule::Whole(1, POSTGRES_CONNECTIONS_MAX),
+        Rule::Integer(1, POSTGRES_CONNECTIONS_MAX),
     ),
     ("postgres.connect_timeout_seconds", SECONDS),
     ("postgres.statement_timeout_seconds", SECONDS),
-    ("postgres.statement_cache", Rule::Anything),
-    ("networks.allow_private_addresses", Rule::Anything),
+    ("postgres.statement_cache", Rule::Any),
+    ("networks.allow_private_addresses", Rule::Any),
     ("networks.network_a.base_url", SERVICE_URL),
     ("networks.network_b.base_url", SERVICE_URL),
     ("networks.network_b.token_url", SERVICE_URL),
@@ -125,43 +125,43 @@ const RULES: &[(&str, Rule)] = &[
         "rates.second_url",
         Rule::TextOrEmpty(|text| parse::file_url(text).map(drop)),
     ),
-    ("geo.mmdb", Rule::Anything),
-    ("geo.relay_ranges", Rule::Anything),
+    ("geo.mmdb", Rule::Any),
+    ("geo.relay_ranges", Rule::Any),
     (
         "geo.country_header",
         Rule::TextOrEmpty(|text| parse::header_name(text).map(drop)),
     ),
     (
         "retention.click_address_days",
-        Rule::Whole(CLICK_ADDRESS_DAYS_MIN, CLICK_DAYS_MAX),
+        Rule::Integer(CLICK_ADDRESS_DAYS_MIN, CLICK_DAYS_MAX),
     ),
     (
         "retention.click_days",
-        Rule::Whole(CLICK_DAYS_MIN, CLICK_DAYS_MAX),
+        Rule::Integer(CLICK_DAYS_MIN, CLICK_DAYS_MAX),
     ),
     (
         "retention.delivery_days",
-        Rule::Whole(DELIVERY_DAYS_MIN, CLICK_DAYS_MAX),
+        Rule::Integer(DELIVERY_DAYS_MIN, CLICK_DAYS_MAX),
     ),
     (
         "retention.postback_days",
-        Rule::Whole(POSTBACK_DAYS_MIN, CLICK_DAYS_MAX),
+        Rule::Integer(POSTBACK_DAYS_MIN, CLICK_DAYS_MAX),
     ),
     (
         "retention.unclaimed_postback_days",
-        Rule::Whole(1, CLICK_DAYS_MAX),
+        Rule::Integer(1, CLICK_DAYS_MAX),
     ),
     (
         "retention.notification_days",
-        Rule::Whole(NOTIFICATION_DAYS_MIN, CLICK_DAYS_MAX),
+        Rule::Integer(NOTIFICATION_DAYS_MIN, CLICK_DAYS_MAX),
     ),
     (
         "retention.audit_days",
-        Rule::Whole(AUDIT_DAYS_MIN, AUDIT_DAYS_MAX),
+        Rule::Integer(AUDIT_DAYS_MIN, AUDIT_DAYS_MAX),
     ),
     (
         "retention.attribution_days",
-        Rule::Whole(ATTRIBUTION_DAYS_MIN, ATTRIBUTION_DAYS_MAX),
+        Rule::Integer(ATTRIBUTION_DAYS_MIN, ATTRIBUTION_DAYS_MAX),
     ),
 ];
 
@@ -171,7 +171,7 @@ impl Rule {
             (Self::NotEmpty, Value::String(text)) if text.is_empty() => {
                 Err("must not be empty".to_owned())
             }
-            (Self::Whole(least, most), Value::Integer(number))
+            (Self::Integer(least, most), Value::Integer(number))
                 if !(*least..=*most).contains(number) =>
             {
                 Err(format!("must be between {least} and {most}"))
@@ -195,14 +195,14 @@ impl Rule {
 }
 
 /// Everything that is wrong with single settings.
-pub(super) fn check(layers: &Layers) -> Vec<Problem> {
+pub(super) fn check(layers: &Layers) -> Vec<ConfigProblem> {
     layers.settings.iter().filter_map(check_one).collect()
 }
 
-fn check_one(setting: &Setting) -> Option<Problem> {
+fn check_one(setting: &Setting) -> Option<ConfigProblem> {
     let (_, rule) = RULES.iter().find(|(path, _)| *path == setting.path)?;
     let message = rule.check(&setting.value).err()?;
-    Some(Problem::new(setting.place(), message))
+    Some(ConfigProblem::new(setting.location(), message))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use url::Url;
 /// How long clients may take.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Http {
+pub struct HttpConfig {
     /// For the head of a request; also how long an idle connection stays open.
     #[serde(rename = "header_timeout_seconds", deserialize_with = "seconds")]
     pub header_timeout: Duration,
@@ -38,7 +38,7 @@ pub struct Http {
 /// How much of everything. A rate of 0 is no limit.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// Requests a second by one key.
     pub requests_per_second_per_key: u32,
     /// Requests a second from one address.
@@ -62,7 +62,7 @@ pub enum LogFormat {
 /// What is logged, and how.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Log {
+pub struct LogConfig {
     /// For people or for programs.
     pub format: LogFormat,
     /// Filter directives; known to be good.
@@ -72,7 +72,7 @@ pub struct Log {
 /// Where metrics are served.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Metrics {
+pub struct MetricsConfig {
     /// An address of their own; none: the main port.
     #[serde(deserialize_with = "optional_socket_address")]
     pub listen: Option<SocketAddr>,
@@ -81,7 +81,7 @@ pub struct Metrics {
 /// How `PostgreSQL` is used.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Postgres {
+pub struct PostgresConfig {
     /// Connections of this node, at most.
     pub connections: u32,
     /// How many of them the forwarder and the other workers may use.
@@ -101,23 +101,23 @@ pub struct Postgres {
 /// Where the networks are reached.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Networks {
+pub struct NetworksConfig {
     /// Whether they may have private addresses: for a simulator.
     pub allow_private_addresses: bool,
     /// One of the four.
-    pub network_a: Service,
+    pub network_a: ServiceConfig,
     /// One of the four; it wants access tokens from elsewhere.
-    pub network_b: ServiceWithTokens,
+    pub network_b: TokenServiceConfig,
     /// One of the four.
-    pub network_c: Service,
+    pub network_c: ServiceConfig,
     /// One of the four.
-    pub network_d: Service,
+    pub network_d: ServiceConfig,
 }
 
 /// A service that we call.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Service {
+pub struct ServiceConfig {
     /// What its URLs begin with.
     #[serde(deserialize_with = "service_url")]
     pub base_url: Url,
@@ -126,7 +126,7 @@ pub struct Service {
 /// A service that we call with tokens.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ServiceWithTokens {
+pub struct TokenServiceConfig {
     /// What its URLs begin with.
     #[serde(deserialize_with = "service_url")]
     pub base_url: Url,
@@ -138,7 +138,7 @@ pub struct ServiceWithTokens {
 /// Exchange rates.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rates {
+pub struct RatesConfig {
     /// The day's file; none: rates are not fetched.
     #[serde(deserialize_with = "optional_file_url")]
     pub url: Option<Url>,
@@ -150,7 +150,7 @@ pub struct Rates {
 /// Countries of addresses.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Geo {
+pub struct GeoConfig {
     /// The database; none: countries are not known.
     #[serde(deserialize_with = "optional_path")]
     pub mmdb: Option<PathBuf>,
@@ -165,7 +165,7 @@ pub struct Geo {
 /// How long things are kept.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retention {
+pub struct RetentionConfig {
     /// Of a click's address and user agent.
     #[serde(rename = "click_address_days", deserialize_with = "days")]
     pub click_addresses: Duration,
@@ -204,14 +204,14 @@ fn days<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
 
 fn parsed<'de, D: Deserializer<'de>, T>(
     input: D,
-    read: fn(&str) -> parse::Parsed<T>,
+    read: fn(&str) -> parse::ParseResult<T>,
 ) -> Result<T, D::Error> {
     read(&String::deserialize(input)?).map_err(D::Error::custom)
 }
 
 fn unless_empty<'de, D: Deserializer<'de>, T>(
     input: D,
-    read: fn(&str) -> parse::Parsed<T>,
+    read: fn(&str) -> parse::ParseResult<T>,
 ) -> Result<Option<T>, D::Error> {
     let text = String::deserialize(input)?;
     if text.is_empty() {

@@ -64,7 +64,7 @@ fn unknown_keys_are_refused_by_the_types_too() {
         layers.settings.push(layers::Setting {
             path: format!("{section}surprise"),
             value: Value::Boolean(true),
-            source: layers::Source::Default,
+            source: layers::SettingSource::Default,
         });
         assert!(
             Config::from_table(layers.table()).is_err(),
@@ -101,7 +101,7 @@ fn defaults_are_those_that_others_rely_on() {
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.base_url(), "http://127.0.0.1:8080");
     assert!(
-        matches!(config.database(), Database::Sqlite(path) if path == Path::new("./data/tributary.db"))
+        matches!(config.database(), DatabaseConfig::Sqlite(path) if path == Path::new("./data/tributary.db"))
     );
     assert!(config.secret_key.is_none() && config.trusted_proxies.is_empty());
     assert_eq!(
@@ -197,9 +197,10 @@ fn variables_are_read_as_what_the_setting_is() {
     );
     assert!(config.networks.allow_private_addresses && !config.postgres.statement_cache);
     assert!(
-        config.trusts("10.0.0.5".parse().unwrap()) && config.trusts("fd00::1".parse().unwrap())
+        config.is_trusted_proxy("10.0.0.5".parse().unwrap())
+            && config.is_trusted_proxy("fd00::1".parse().unwrap())
     );
-    assert!(!config.trusts("10.0.0.6".parse().unwrap()));
+    assert!(!config.is_trusted_proxy("10.0.0.6".parse().unwrap()));
     assert_eq!(config.base_url(), "https://links.example.com");
 }
 

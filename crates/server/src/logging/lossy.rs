@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of log lines dropped since the process started.
-pub(crate) fn dropped() -> u64 {
+pub(crate) fn dropped_lines() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
 /// A writer that reports success whatever happens to the line. Each call of `write` is one line.
-pub(super) struct Lossy<W>(pub(super) W);
+pub(super) struct LossyWriter<W>(pub(super) W);
 
-impl<W: Write> Write for Lossy<W> {
+impl<W: Write> Write for LossyWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.0.write_all(line).is_err() {
             DROPPED.fetch_add(1, Ordering::Relaxed);
@@ -46,13 +46,13 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_written_is_dropped_and_counted() {
-        let before = dropped();
-        let mut full = Lossy(FullDisk);
+        let before = dropped_lines();
+        let mut full = LossyWriter(FullDisk);
         full.write_all(b"a line\n").unwrap();
         full.flush().unwrap();
-        assert!(dropped() > before);
+        assert!(dropped_lines() > before);
         let mut written = Vec::new();
-        Lossy(&mut written).write_all(b"a line\n").unwrap();
+        LossyWriter(&mut written).write_all(b"a line\n").unwrap();
         assert_eq!(written, b"a line\n");
     }
 }

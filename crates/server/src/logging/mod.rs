@@ -5,10 +5,10 @@
 
 mod lossy;
 
-pub(crate) use lossy::dropped;
+pub(crate) use lossy::dropped_lines;
 
-use crate::config::{Log, LogFormat, log_filter};
-use lossy::Lossy;
+use crate::config::{LogConfig, LogFormat, log_filter};
+use lossy::LossyWriter;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, IsTerminal as _};
 use std::panic::PanicHookInfo;
@@ -23,7 +23,7 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 /// statements, and the HTTP crates whole requests.
 const CAPPED_CRATES: &[&str] = &["tokio_postgres", "hyper", "hyper_util", "h2"];
 /// As far as they are let.
-const CAP: LevelFilter = LevelFilter::INFO;
+const MAX_LEVEL: LevelFilter = LevelFilter::INFO;
 
 /// Why there is no log.
 #[derive(Debug, thiserror::Error)]
@@ -33,14 +33,18 @@ pub enum LoggingError {
     Level(&'static str),
     /// There is one already.
     #[error("logging was set up twice")]
-    Twice(#[source] TryInitError),
+    AlreadyInitialized(#[source] TryInitError),
 }
 
 /// Starts logging for the whole process.
-pub fn init(log: &Log) -> Result<(), LoggingError> {
-    subscriber(log, io::stderr().is_terminal(), || Lossy(io::stderr()))?
-        .try_init()
-        .map_err(LoggingError::Twice)?;
+pub fn init(log: &LogConfig) -> Result<(), LoggingError> {
+    subscriber(
+        log,
+        io::stderr().is_terminal(),
+        || LossyWriter(io::stderr()),
+    )?
+    .try_init()
+    .map_err(LoggingError::AlreadyInitialized)?;
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
@@ -59,7 +63,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 }
 
 fn subscriber<W>(
-    log: &Log,
+    log: &LogConfig,
     is_terminal: bool,
     writer: W,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, LoggingError>
@@ -76,7 +80,7 @@ where
         // Only ever switched off: the default minds NO_COLOR, and `with_ansi(true)` would not.
         builder = builder.with_ansi(false);
     }
-    let cap = filter_fn(is_let_through);
+    let cap = filter_fn(is_allowed);
     Ok(match log.format {
         LogFormat::Text => Box::new(builder.finish().with(cap)),
         // Fields beside the message, where programs look for them; the innermost span is enough, since the
@@ -97,8 +101,8 @@ where
 ///
 /// Records of the `log` crate are asked about twice, and refused by either: first with the target and level
 /// that they have there, then as what became of them, whose target is always `log`.
-fn is_let_through(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() <= CAP || !is_capped(metadata.target())
+fn is_allowed(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() <= MAX_LEVEL || !is_capped(metadata.target())
 }
 
 fn is_capped(target: &str) -> bool {
@@ -128,7 +132,7 @@ mod tests {
     fn logged(format: LogFormat, level: &str, is_terminal: bool) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
-        let log = Log {
+        let log = LogConfig {
             format,
             level: level.to_owned(),
         };
@@ -160,8 +164,8 @@ mod tests {
         assert!(!logged(LogFormat::Text, "info", false).contains('\u{1b}'));
     }
 
-    fn at(level: &str) -> Log {
-        Log {
+    fn at(level: &str) -> LogConfig {
+        LogConfig {
             format: LogFormat::Text,
             level: level.to_owned(),
         }
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_level_that_is_none_is_refused() {
-        let log = Log {
+        let log = LogConfig {
             format: LogFormat::Text,
             level: "loud".to_owned(),
         };

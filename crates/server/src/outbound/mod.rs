@@ -28,7 +28,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// Where requests may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum AddressPolicy {
     /// Anywhere: what is fetched holds no secret, or the operator allows it.
     Anywhere,
     /// To public addresses only.
@@ -61,15 +61,15 @@ pub enum OutboundError {
 #[derive(Debug, Clone)]
 pub struct Outbound {
     client: Client,
-    reach: Reach,
+    policy: AddressPolicy,
 }
 
 impl Outbound {
     /// Makes a client whose requests may take so long, from the name to the last byte of the answer.
-    pub fn new(reach: Reach, timeout: Duration) -> anyhow::Result<Self> {
+    pub fn new(reach: AddressPolicy, timeout: Duration) -> anyhow::Result<Self> {
         let client = Client::builder()
             .tls_backend_preconfigured(tls()?)
-            .dns_resolver(CheckedResolver { reach })
+            .dns_resolver(CheckedResolver { policy: reach })
             .user_agent(USER_AGENT)
             .timeout(timeout)
             .connect_timeout(CONNECT_MAX)
@@ -78,7 +78,10 @@ impl Outbound {
             .referer(false)
             .no_proxy()
             .build()?;
-        Ok(Self { client, reach })
+        Ok(Self {
+            client,
+            policy: reach,
+        })
     }
 
     /// A request, to be completed and given to [`Self::send`].
@@ -90,10 +93,10 @@ impl Outbound {
     pub async fn send(&self, request: RequestBuilder) -> Result<Response, OutboundError> {
         let request = request
             .build()
-            .map_err(|error| told(&error.without_url()))?;
+            .map_err(|error| classify_error(&error.without_url()))?;
         self.check_literal(request.url())?;
         let answer = self.client.execute(request).await;
-        answer.map_err(|error| told(&error.without_url()))
+        answer.map_err(|error| classify_error(&error.without_url()))
     }
 
     /// An address that stands in the URL itself is never resolved.
@@ -103,20 +106,20 @@ impl Outbound {
             Some(Host::Ipv6(v6)) => IpAddr::V6(v6),
             _ => return Ok(()),
         };
-        check(self.reach, address)
+        check_address(self.policy, address)
     }
 }
 
 /// Refuses an address that must not be connected to.
-fn check(reach: Reach, address: IpAddr) -> Result<(), OutboundError> {
+fn check_address(reach: AddressPolicy, address: IpAddr) -> Result<(), OutboundError> {
     match reach {
-        Reach::PublicOnly if !is_public(address) => Err(OutboundError::Private(address)),
+        AddressPolicy::PublicOnly if !is_public(address) => Err(OutboundError::Private(address)),
         _ => Ok(()),
     }
 }
 
 /// Reads a body that has at most so many bytes. What a header says of its length is not relied on.
-pub async fn body(mut answer: Response, bytes_max: usize) -> Result<Vec<u8>, OutboundError> {
+pub async fn read_body(mut answer: Response, bytes_max: usize) -> Result<Vec<u8>, OutboundError> {
     let mut content = Vec::new();
     loop {
         match answer.chunk().await {
@@ -125,13 +128,13 @@ pub async fn body(mut answer: Response, bytes_max: usize) -> Result<Vec<u8>, Out
             }
             Ok(Some(chunk)) => content.extend_from_slice(&chunk),
             Ok(None) => return Ok(content),
-            Err(error) => return Err(told(&error.without_url())),
+            Err(error) => return Err(classify_error(&error.without_url())),
         }
     }
 }
 
 /// Reads the beginning of a body, and says whether there was more.
-pub async fn beginning(
+pub async fn read_prefix(
     answer: &mut Response,
     bytes_max: usize,
 ) -> Result<(Vec<u8>, bool), OutboundError> {
@@ -146,13 +149,13 @@ pub async fn beginning(
                 }
             }
             Ok(None) => return Ok((content, false)),
-            Err(error) => return Err(told(&error.without_url())),
+            Err(error) => return Err(classify_error(&error.without_url())),
         }
     }
 }
 
 /// What went wrong, in one line: the last cause says the most.
-fn told(error: &reqwest::Error) -> OutboundError {
+fn classify_error(error: &reqwest::Error) -> OutboundError {
     let mut texts = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {

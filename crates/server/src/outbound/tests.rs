@@ -16,7 +16,7 @@ async fn serve(router: Router) -> u16 {
     port
 }
 
-fn outbound(reach: Reach) -> Outbound {
+fn outbound(reach: AddressPolicy) -> Outbound {
     Outbound::new(reach, Duration::from_secs(5)).unwrap()
 }
 
@@ -35,7 +35,9 @@ async fn nothing_private_is_connected_to_unless_allowed(#[case] host: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("http://{host}:{port}/?token=canary");
-    let refused = fetch(&outbound(Reach::PublicOnly), &url).await.unwrap_err();
+    let refused = fetch(&outbound(AddressPolicy::PublicOnly), &url)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, OutboundError::Private(_)), "{refused}");
     let nobody = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(nobody.is_err(), "somebody connected");
@@ -51,11 +53,11 @@ async fn a_simulator_is_reached_where_it_is_allowed(#[case] host: &str) {
     };
     let port = serve(Router::new().route("/", get(agent))).await;
     let answer = fetch(
-        &outbound(Reach::Anywhere),
+        &outbound(AddressPolicy::Anywhere),
         &format!("http://{host}:{port}/"),
     )
     .await;
-    let content = body(answer.unwrap(), 100).await.unwrap();
+    let content = read_body(answer.unwrap(), 100).await.unwrap();
     assert_eq!(content, USER_AGENT.as_bytes());
 }
 
@@ -68,7 +70,7 @@ async fn redirects_are_answers() {
         .route("/elsewhere", get(elsewhere));
     let port = serve(router).await;
     let answer = fetch(
-        &outbound(Reach::Anywhere),
+        &outbound(AddressPolicy::Anywhere),
         &format!("http://127.0.0.1:{port}/"),
     )
     .await;
@@ -86,11 +88,11 @@ async fn bodies_have_a_cap(
     let port =
         serve(Router::new().route("/", get(|| async { Bytes::from(vec![b'x'; 1_000]) }))).await;
     let answer = fetch(
-        &outbound(Reach::Anywhere),
+        &outbound(AddressPolicy::Anywhere),
         &format!("http://127.0.0.1:{port}/"),
     )
     .await;
-    let content = body(answer.unwrap(), bytes_max).await;
+    let content = read_body(answer.unwrap(), bytes_max).await;
     assert_eq!(content.map(|content| content.len()), expected);
 }
 
@@ -98,7 +100,7 @@ async fn bodies_have_a_cap(
 async fn a_server_that_says_nothing_is_not_waited_for() {
     let silent = || async { tokio::time::sleep(Duration::from_mins(1)).await };
     let port = serve(Router::new().route("/", get(silent))).await;
-    let hasty = Outbound::new(Reach::Anywhere, Duration::from_millis(50)).unwrap();
+    let hasty = Outbound::new(AddressPolicy::Anywhere, Duration::from_millis(50)).unwrap();
     let gave_up = fetch(&hasty, &format!("http://127.0.0.1:{port}/")).await;
     assert_eq!(gave_up.unwrap_err(), OutboundError::TimedOut);
 }
@@ -106,7 +108,9 @@ async fn a_server_that_says_nothing_is_not_waited_for() {
 #[tokio::test]
 async fn what_is_told_holds_no_url() {
     let url = "http://127.0.0.1:1/secret?token=canary";
-    let refused = fetch(&outbound(Reach::Anywhere), url).await.unwrap_err();
+    let refused = fetch(&outbound(AddressPolicy::Anywhere), url)
+        .await
+        .unwrap_err();
     let text = refused.to_string();
     assert!(text.contains("refused"), "{text}");
     assert!(

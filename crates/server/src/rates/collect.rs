@@ -6,7 +6,7 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 
 /// Rates in the order of the file.
-pub(super) struct Collector {
+pub(super) struct RateCollector {
     base: RateBase,
     source: &'static str,
     /// Where a clock is ahead of UTC it is tomorrow already. What is later nobody can know; it would also
@@ -16,7 +16,7 @@ pub(super) struct Collector {
     seen: HashSet<(Currency, Day)>,
 }
 
-impl Collector {
+impl RateCollector {
     pub(super) fn new(base: RateBase, source: &'static str, today: Day) -> Self {
         Self {
             base,
@@ -62,14 +62,14 @@ impl Collector {
         Ok(())
     }
 
-    pub(super) fn rates(self) -> Vec<Rate> {
+    pub(super) fn into_rates(self) -> Vec<Rate> {
         self.rates
     }
 }
 
 /// Reads the code of a currency. Retired ones are taken too: history is full of them.
 pub(super) fn currency(code: &str) -> Result<Currency, String> {
-    Currency::stored(code)
+    Currency::from_stored(code)
         .ok_or_else(|| "a currency must be three capital letters, for example USD".to_owned())
 }
 

@@ -6,8 +6,8 @@
 //!
 //! No cell of either needs a comma in it, so quotes are taken off and mean nothing.
 
-use super::collect::{Collector, currency, day};
-use super::{ECB_SOURCE, FILE_SOURCE, ParseError, Place, Rate, RateBase};
+use super::collect::{RateCollector, currency, day};
+use super::{ECB_SOURCE, FILE_SOURCE, FileLocation, ParseError, Rate, RateBase};
 use tributary_domain::vocabulary::day::Day;
 
 /// The first cell of every header.
@@ -30,8 +30,8 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// The cells of a line, and where it stands.
-struct Line<'a> {
-    place: Place,
+struct CsvLine<'a> {
+    location: FileLocation,
     cells: Vec<&'a str>,
 }
 
@@ -40,8 +40,8 @@ pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(index, line)| Line {
-            place: Place::Line(index + 1),
+        .map(|(index, line)| CsvLine {
+            location: FileLocation::Line(index + 1),
             cells: line.split(',').map(cell).collect(),
         });
     let header = lines.next().ok_or(ParseError::NoRates)?;
@@ -54,19 +54,19 @@ pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
                 } else if base.eq_ignore_ascii_case("perUsd") {
                     RateBase::Usd
                 } else {
-                    return Err(ParseError::UnknownForm);
+                    return Err(ParseError::UnknownFormat);
                 };
-                rate_per_line(Collector::new(base, FILE_SOURCE, today), lines)
+                parse_long(RateCollector::new(base, FILE_SOURCE, today), lines)
             }
             codes => {
                 for code in codes {
-                    currency(code).map_err(|problem| header.place.clone().wrong(problem))?;
+                    currency(code).map_err(|problem| header.location.clone().error(problem))?;
                 }
-                let collector = Collector::new(RateBase::Eur, ECB_SOURCE, today);
-                day_per_line(collector, codes, lines)
+                let collector = RateCollector::new(RateBase::Eur, ECB_SOURCE, today);
+                parse_wide(collector, codes, lines)
             }
         },
-        _ => Err(ParseError::UnknownForm),
+        _ => Err(ParseError::UnknownFormat),
     }
 }
 
@@ -83,7 +83,7 @@ fn without_last_comma(mut cells: Vec<&str>) -> Vec<&str> {
 }
 
 /// The cells of a line that has as many as the header.
-fn cells_of(line: Line<'_>, count: usize) -> Result<Vec<&str>, ParseError> {
+fn expect_cells(line: CsvLine<'_>, count: usize) -> Result<Vec<&str>, ParseError> {
     let cells = if line.cells.len() > count {
         without_last_comma(line.cells)
     } else {
@@ -93,18 +93,18 @@ fn cells_of(line: Line<'_>, count: usize) -> Result<Vec<&str>, ParseError> {
         return Ok(cells);
     }
     let problem = format!("{} cells where the header has {count}", cells.len());
-    Err(line.place.wrong(problem))
+    Err(line.location.error(problem))
 }
 
-fn day_per_line<'a>(
-    mut collector: Collector,
+fn parse_wide<'a>(
+    mut collector: RateCollector,
     codes: &[&str],
-    lines: impl Iterator<Item = Line<'a>>,
+    lines: impl Iterator<Item = CsvLine<'a>>,
 ) -> Result<Vec<Rate>, ParseError> {
     for line in lines {
-        let place = line.place.clone();
-        let wrong = |problem| place.clone().wrong(problem);
-        let cells = cells_of(line, codes.len() + 1)?;
+        let place = line.location.clone();
+        let wrong = |problem| place.clone().error(problem);
+        let cells = expect_cells(line, codes.len() + 1)?;
         let (date, rates) = cells.split_first().unwrap_or((&"", &[]));
         let day = long_date(date)
             .map_or_else(|| day(date), Ok)
@@ -115,26 +115,26 @@ fn day_per_line<'a>(
             }
         }
     }
-    Ok(collector.rates())
+    Ok(collector.into_rates())
 }
 
 /// The operator's own file. It is typed by hand, so small letters are as good as capitals.
-fn rate_per_line<'a>(
-    mut collector: Collector,
-    lines: impl Iterator<Item = Line<'a>>,
+fn parse_long<'a>(
+    mut collector: RateCollector,
+    lines: impl Iterator<Item = CsvLine<'a>>,
 ) -> Result<Vec<Rate>, ParseError> {
     for line in lines {
-        let place = line.place.clone();
-        let added = match cells_of(line, 3)?.as_slice() {
+        let place = line.location.clone();
+        let added = match expect_cells(line, 3)?.as_slice() {
             [date, code, rate] => {
                 let code = code.to_ascii_uppercase();
                 day(date).and_then(|day| collector.add(day, &code, rate))
             }
             _ => Ok(()),
         };
-        added.map_err(|problem| place.wrong(problem))?;
+        added.map_err(|problem| place.error(problem))?;
     }
-    Ok(collector.rates())
+    Ok(collector.into_rates())
 }
 
 /// Reads `18 March 2024`.
@@ -149,7 +149,7 @@ fn long_date(text: &str) -> Option<Day> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{faulty, told};
+    use super::super::tests::{error_of, rate_lines};
     use rstest::rstest;
 
     #[rstest]
@@ -197,7 +197,7 @@ mod tests {
         &["2024-03-18 UAH 42.6/EUR file"],
     )]
     fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
-        assert_eq!(told(text), expected);
+        assert_eq!(rate_lines(text), expected);
     }
 
     #[rstest]
@@ -273,7 +273,7 @@ mod tests {
     #[case::none_published("Date,USD,\n2024-03-18,N/A,\n", "the file has no rates")]
     #[case::no_columns("Date\n2024-03-18\n", "the file has no rates")]
     fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(faulty(text), expected);
+        assert_eq!(error_of(text), expected);
     }
 
     #[rstest]
@@ -283,6 +283,6 @@ mod tests {
     #[case::no_header("2024-03-18,UAH,42\n")]
     #[case::prose("These are my rates.\n")]
     fn what_is_no_known_form(#[case] text: &str) {
-        assert!(faulty(text).starts_with("this is no known form"));
+        assert!(error_of(text).starts_with("this is no known form"));
     }
 }

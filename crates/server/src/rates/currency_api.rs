@@ -8,8 +8,8 @@
 //! The file also has tokens and retired currencies; only current currencies of ISO 4217 are read. Numbers are taken by
 //! their digits: a float would not hold them.
 
-use super::collect::{Collector, day};
-use super::{ParseError, Place, Rate, RateBase};
+use super::collect::{RateCollector, day};
+use super::{FileLocation, ParseError, Rate, RateBase};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -39,34 +39,35 @@ struct Outline<'a> {
 }
 
 /// Whether a text has this form.
-pub(super) fn matches(text: &str) -> bool {
+pub(super) fn is_currency_api(text: &str) -> bool {
     serde_json::from_str(text).is_ok_and(|outline: Outline<'_>| {
         outline.base.is_none() && (outline.usd.is_some() || outline.eur.is_some())
     })
 }
 
 pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
-    let document: Document<'_> = serde_json::from_str(text)
-        .map_err(|error| Place::Line(error.line()).wrong(format!("not as expected: {error}")))?;
-    let at = |name: &str| Place::Field(name.to_owned());
-    let day = day(&document.date).map_err(|problem| at("date").wrong(problem))?;
+    let document: Document<'_> = serde_json::from_str(text).map_err(|error| {
+        FileLocation::Line(error.line()).error(format!("not as expected: {error}"))
+    })?;
+    let at = |name: &str| FileLocation::Field(name.to_owned());
+    let day = day(&document.date).map_err(|problem| at("date").error(problem))?;
     let (name, base, figures) = match (document.usd, document.eur) {
         (Some(figures), None) => ("usd", RateBase::Usd, figures),
         (None, Some(figures)) => ("eur", RateBase::Eur, figures),
-        _ => return Err(at("usd").wrong("must have figures under either usd or eur")),
+        _ => return Err(at("usd").error("must have figures under either usd or eur")),
     };
-    let mut collector = Collector::new(base, SECOND_SOURCE, today);
+    let mut collector = RateCollector::new(base, SECOND_SOURCE, today);
     collector
         .check_day(day)
-        .map_err(|problem| at("date").wrong(problem))?;
+        .map_err(|problem| at("date").error(problem))?;
     for (code, units) in figures {
         if let Ok(currency) = Currency::parse(&code) {
             collector
                 .add(day, currency.as_str(), without_excess(units.get()))
-                .map_err(|problem| at(name).wrong(problem))?;
+                .map_err(|problem| at(name).error(problem))?;
         }
     }
-    Ok(collector.rates())
+    Ok(collector.into_rates())
 }
 
 /// Cuts decimals that no rate keeps. A number with an exponent stays as it is, and is refused later.
@@ -82,7 +83,7 @@ fn without_excess(number: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{faulty, told};
+    use super::super::tests::{error_of, rate_lines};
     use rstest::rstest;
 
     #[rstest]
@@ -107,7 +108,7 @@ mod tests {
         &["2024-03-18 IRR 900719925.474099301/USD currency-api"],
     )]
     fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
-        assert_eq!(told(text), expected);
+        assert_eq!(rate_lines(text), expected);
     }
 
     #[rstest]
@@ -144,6 +145,6 @@ mod tests {
         "the file has no rates"
     )]
     fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(faulty(text), expected);
+        assert_eq!(error_of(text), expected);
     }
 }

@@ -7,8 +7,8 @@
 //! Prefixes are not looked at, nor is anything that is not a `Cube`. Entities are not resolved: neither a
 //! date nor a code nor a number needs one.
 
-use super::collect::{Collector, day};
-use super::{ECB_SOURCE, ParseError, Place, Rate, RateBase};
+use super::collect::{RateCollector, day};
+use super::{ECB_SOURCE, FileLocation, ParseError, Rate, RateBase};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use tributary_domain::vocabulary::day::Day;
@@ -19,39 +19,39 @@ const CUBE: &str = "Cube";
 pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
-    let mut collector = Collector::new(RateBase::Eur, ECB_SOURCE, today);
+    let mut collector = RateCollector::new(RateBase::Eur, ECB_SOURCE, today);
     // The day that holds within each open element.
     let mut open: Vec<Option<Day>> = Vec::new();
     let mut in_envelope = false;
     loop {
         let start = line(text, reader.buffer_position());
         let event = reader.read_event().map_err(|error| {
-            line(text, reader.error_position())().wrong(format!("not well-formed XML: {error}"))
+            line(text, reader.error_position())().error(format!("not well-formed XML: {error}"))
         })?;
         match event {
             Event::Start(element) => {
                 in_envelope |= element.local_name().as_ref() == ROOT;
                 if !in_envelope {
-                    return Err(ParseError::UnknownForm);
+                    return Err(ParseError::UnknownFormat);
                 }
                 let outer = open.last().copied().flatten();
-                let inner = enter(&element, outer, &mut collector);
-                open.push(inner.map_err(|problem| start().wrong(problem))?);
+                let inner = read_element(&element, outer, &mut collector);
+                open.push(inner.map_err(|problem| start().error(problem))?);
             }
             Event::End(_) => {
                 open.pop();
             }
-            Event::Eof if open.is_empty() => return Ok(collector.rates()),
-            Event::Eof => return Err(start().wrong("the file ends in the middle")),
+            Event::Eof if open.is_empty() => return Ok(collector.into_rates()),
+            Event::Eof => return Err(start().error("the file ends in the middle")),
             _ => {}
         }
     }
 }
 
 /// The line of an offset, counted when somebody wants to know it.
-fn line(text: &str, offset: u64) -> impl Fn() -> Place {
+fn line(text: &str, offset: u64) -> impl Fn() -> FileLocation {
     move || {
-        Place::at(
+        FileLocation::at(
             text.as_bytes(),
             usize::try_from(offset).unwrap_or(usize::MAX),
         )
@@ -59,10 +59,10 @@ fn line(text: &str, offset: u64) -> impl Fn() -> Place {
 }
 
 /// Takes the rate of an element, if it has one. Returns the day that holds within the element.
-fn enter(
+fn read_element(
     element: &BytesStart,
     outer: Option<Day>,
-    collector: &mut Collector,
+    collector: &mut RateCollector,
 ) -> Result<Option<Day>, String> {
     if element.local_name().as_ref() != CUBE {
         return Ok(outer);
@@ -91,7 +91,7 @@ fn enter(
 #[cfg(test)]
 mod tests {
     use super::super::parse;
-    use super::super::tests::{faulty, today, told};
+    use super::super::tests::{error_of, rate_lines, today};
     use rstest::rstest;
 
     /// Lines within the envelope, from the third line on.
@@ -136,7 +136,7 @@ mod tests {
         &["2024-03-18 USD 1.08/EUR ecb"],
     )]
     fn what_is_read(#[case] lines: &str, #[case] expected: &[&str]) {
-        assert_eq!(told(&envelope(lines)), expected);
+        assert_eq!(rate_lines(&envelope(lines)), expected);
     }
 
     #[rstest]
@@ -182,7 +182,7 @@ mod tests {
         "the file has no rates"
     )]
     fn what_is_wrong(#[case] lines: &str, #[case] expected: &str) {
-        assert_eq!(faulty(&envelope(lines)), expected);
+        assert_eq!(error_of(&envelope(lines)), expected);
     }
 
     #[test]
@@ -199,6 +199,6 @@ mod tests {
     #[test]
     fn a_page_is_not_an_envelope() {
         let page = "<!doctype html><html><body><p>Please log in<br></body></html>";
-        assert!(faulty(page).starts_with("this is no known form"));
+        assert!(error_of(page).starts_with("this is no known form"));
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! Numbers are taken by their digits: a float would not hold them.
 
-use super::collect::{Collector, day};
-use super::{FRANKFURTER_SOURCE, ParseError, Place, Rate, RateBase};
+use super::collect::{RateCollector, day};
+use super::{FRANKFURTER_SOURCE, FileLocation, ParseError, Rate, RateBase};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tributary_domain::exchange::RateValue;
 use tributary_domain::vocabulary::day::Day;
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct FrankfurterResponse<'a> {
     #[serde(borrow)]
     amount: Option<&'a RawValue>,
     base: String,
@@ -25,31 +25,32 @@ struct Answer<'a> {
 }
 
 pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
-    let answer: Answer<'_> = serde_json::from_str(text)
-        .map_err(|error| Place::Line(error.line()).wrong(format!("not as expected: {error}")))?;
-    let at = |name: &str| Place::Field(name.to_owned());
+    let answer: FrankfurterResponse<'_> = serde_json::from_str(text).map_err(|error| {
+        FileLocation::Line(error.line()).error(format!("not as expected: {error}"))
+    })?;
+    let at = |name: &str| FileLocation::Field(name.to_owned());
     let amount = answer.amount.map(|amount| RateValue::parse(amount.get()));
     if amount.is_some_and(|amount| amount != Ok(RateValue::ONE)) {
-        return Err(at("amount").wrong("must be 1"));
+        return Err(at("amount").error("must be 1"));
     }
     let base = RateBase::parse(&answer.base)
-        .ok_or_else(|| at("base").wrong("rates must be against EUR or USD"))?;
-    let day = day(&answer.date).map_err(|problem| at("date").wrong(problem))?;
-    let mut collector = Collector::new(base, FRANKFURTER_SOURCE, today);
+        .ok_or_else(|| at("base").error("rates must be against EUR or USD"))?;
+    let day = day(&answer.date).map_err(|problem| at("date").error(problem))?;
+    let mut collector = RateCollector::new(base, FRANKFURTER_SOURCE, today);
     collector
         .check_day(day)
-        .map_err(|problem| at("date").wrong(problem))?;
+        .map_err(|problem| at("date").error(problem))?;
     for (code, units) in answer.rates {
         collector
             .add(day, &code, units.get())
-            .map_err(|problem| at("rates").wrong(problem))?;
+            .map_err(|problem| at("rates").error(problem))?;
     }
-    Ok(collector.rates())
+    Ok(collector.into_rates())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{faulty, told};
+    use super::super::tests::{error_of, rate_lines};
     use rstest::rstest;
 
     #[rstest]
@@ -70,7 +71,7 @@ mod tests {
         &["2024-03-18 USD 1.0872/EUR frankfurter"],
     )]
     fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
-        assert_eq!(told(text), expected);
+        assert_eq!(rate_lines(text), expected);
     }
 
     #[rstest]
@@ -107,7 +108,7 @@ mod tests {
         "the file has no rates"
     )]
     fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(faulty(text), expected);
+        assert_eq!(error_of(text), expected);
     }
 
     #[rstest]
@@ -117,7 +118,7 @@ mod tests {
     )]
     #[case::not_json("{\n\nbase", "line 3: not as expected: key must be a string")]
     fn what_is_no_such_object(#[case] text: &str, #[case] start: &str) {
-        let found = faulty(text);
+        let found = error_of(text);
         assert!(found.starts_with(start), "{found}");
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     fn rates(count: usize) -> Vec<Rate> {
         let day = |index| Day::from_days(i32::try_from(index).unwrap());
         let rate = |index| Rate {
-            currency: Currency::stored("UAH").unwrap(),
+            currency: Currency::from_stored("UAH").unwrap(),
             day: day(index),
             base: RateBase::Eur,
             units: RateValue::ONE,
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(changed.unwrap(), count as u64);
         assert_eq!(steps, expected);
         let last = rates(count).last().map(|rate| rate.day);
-        let latest = store.latest_rate_day(Currency::stored("UAH").unwrap());
+        let latest = store.latest_rate_day(Currency::from_stored("UAH").unwrap());
         assert_eq!(latest.await.unwrap(), last);
         let again = import(&*store, rates(count), at, |_| {}).await;
         assert_eq!(again.unwrap(), 0, "what is stored is no news");

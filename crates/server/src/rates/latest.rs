@@ -1,25 +1,27 @@
 //! How new the imported rates are.
 
-use tributary_domain::exchange::{Question, euro_in_dollars, latest_second_day, second_currencies};
+use tributary_domain::exchange::{
+    RateQuery, euro_rate_currencies, latest_second_day, second_source_currencies,
+};
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::{Rates, StoreResult};
 
 /// The day of the latest imported rate between the dollar and the euro. Every rate against the euro needs
 /// one, so it tells how new the rest can be at most; a new rate of any other currency tells nothing. A source
 /// that counts against the dollar has no rate of the dollar, and that of the euro says the same.
-pub async fn latest_imported(store: &dyn Rates) -> StoreResult<Option<Day>> {
+pub async fn latest_imported_day(store: &dyn Rates) -> StoreResult<Option<Day>> {
     let mut latest = None;
-    for currency in euro_in_dollars() {
+    for currency in euro_rate_currencies() {
         latest = latest.max(store.latest_rate_day(currency).await?);
     }
     Ok(latest)
 }
 
 /// Returns the day of the second source's latest figures, stored or compiled in.
-pub async fn latest_second(store: &dyn Rates, today: Day) -> StoreResult<Day> {
+pub async fn latest_second_source_day(store: &dyn Rates, today: Day) -> StoreResult<Day> {
     // A file may be dated tomorrow where its clock is ahead.
     let day = today.following();
-    let questions = second_currencies().map(|currency| Question { currency, day });
+    let questions = second_source_currencies().map(|currency| RateQuery { currency, day });
     let rates = store.latest_rates(questions.collect()).await?;
     Ok(latest_second_day(&rates))
 }
@@ -48,7 +50,7 @@ mod tests {
         let rates = parse(text.as_bytes(), today()).unwrap();
         let at = Timestamp::from_millis(0);
         store.import_rates(rates, at).await.unwrap();
-        let found = latest_imported(&*store).await.unwrap();
+        let found = latest_imported_day(&*store).await.unwrap();
         assert_eq!(found.map(|day| day.to_string()).as_deref(), expected);
     }
 }

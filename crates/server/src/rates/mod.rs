@@ -13,7 +13,7 @@ mod import;
 mod latest;
 
 pub use import::{RATES_PER_IMPORT, import};
-pub use latest::{latest_imported, latest_second};
+pub use latest::{latest_imported_day, latest_second_source_day};
 
 use std::fmt;
 use tributary_domain::exchange::{Rate, RateBase};
@@ -30,7 +30,7 @@ pub const FRANKFURTER_SOURCE: &str = "frankfurter";
 pub const FILE_SOURCE: &str = "file";
 
 /// How zip files begin, and gzip files.
-const PACKED: [&[u8]; 3] = [b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b"];
+const ARCHIVE_SIGNATURES: [&[u8]; 3] = [b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b"];
 
 /// Why a file was not read. Each says what to change.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,12 +40,12 @@ pub enum ParseError {
     TooLarge,
     /// A zip or gzip file.
     #[error("the file is packed; unzip it first and import the file inside")]
-    Packed,
+    Compressed,
     /// Not UTF-8.
-    #[error("{place}: the file is not text in UTF-8")]
+    #[error("{location}: the file is not text in UTF-8")]
     NotText {
         /// Where it stops being text.
-        place: Place,
+        location: FileLocation,
     },
     /// None of the forms.
     #[error(
@@ -53,15 +53,15 @@ pub enum ParseError {
          Bank, the JSON of Frankfurter or of the currency API, or CSV with the header date,currency,perEur or \
          date,currency,perUsd"
     )]
-    UnknownForm,
+    UnknownFormat,
     /// A known form, but nothing in it.
     #[error("the file has no rates")]
     NoRates,
     /// Something in it is wrong.
-    #[error("{place}: {problem}")]
-    Wrong {
+    #[error("{location}: {problem}")]
+    Invalid {
         /// Where.
-        place: Place,
+        location: FileLocation,
         /// What.
         problem: String,
     },
@@ -69,14 +69,14 @@ pub enum ParseError {
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FileLocation {
     /// A line, counted from one.
     Line(usize),
     /// A field of a JSON object.
     Field(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(formatter, "line {line}"),
@@ -85,7 +85,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl FileLocation {
     /// The line of the byte at the offset.
     fn at(content: &[u8], offset: usize) -> Self {
         let before = content.get(..offset).unwrap_or(content);
@@ -93,9 +93,9 @@ impl Place {
     }
 
     /// What is wrong here.
-    fn wrong(self, problem: impl Into<String>) -> ParseError {
-        ParseError::Wrong {
-            place: self,
+    fn error(self, problem: impl Into<String>) -> ParseError {
+        ParseError::Invalid {
+            location: self,
             problem: problem.into(),
         }
     }
@@ -106,17 +106,20 @@ pub fn parse(content: &[u8], today: Day) -> Result<Vec<Rate>, ParseError> {
     if content.len() > RATES_FILE_BYTES_MAX {
         return Err(ParseError::TooLarge);
     }
-    if PACKED.iter().any(|start| content.starts_with(start)) {
-        return Err(ParseError::Packed);
+    if ARCHIVE_SIGNATURES
+        .iter()
+        .any(|start| content.starts_with(start))
+    {
+        return Err(ParseError::Compressed);
     }
     let text = std::str::from_utf8(content).map_err(|error| ParseError::NotText {
-        place: Place::at(content, error.valid_up_to()),
+        location: FileLocation::at(content, error.valid_up_to()),
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rates = match text.trim_start().chars().next() {
         None => return Err(ParseError::NoRates),
         Some('<') => ecb_xml::parse(text, today)?,
-        Some('{') if currency_api::matches(text) => currency_api::parse(text, today)?,
+        Some('{') if currency_api::is_currency_api(text) => currency_api::parse(text, today)?,
         Some('{') => frankfurter::parse(text, today)?,
         Some(_) => csv::parse(text, today)?,
     };

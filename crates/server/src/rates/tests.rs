@@ -14,13 +14,13 @@ pub(super) fn today() -> Day {
 }
 
 /// The rates of a file, each as `2024-03-18 USD 1.0872/EUR ecb`.
-pub(super) fn told(text: &str) -> Vec<String> {
+pub(super) fn rate_lines(text: &str) -> Vec<String> {
     let rates = parse(text.as_bytes(), today()).unwrap();
     rates.iter().map(line).collect()
 }
 
 /// What is wrong with a file.
-pub(super) fn faulty(text: &str) -> String {
+pub(super) fn error_of(text: &str) -> String {
     parse(text.as_bytes(), today()).unwrap_err().to_string()
 }
 
@@ -35,11 +35,11 @@ fn line(rate: &Rate) -> String {
 #[rstest]
 #[case::empty(b"", ParseError::NoRates)]
 #[case::blank(b" \r\n\t", ParseError::NoRates)]
-#[case::zip(b"PK\x03\x04\x14\x00rest", ParseError::Packed)]
-#[case::empty_zip(b"PK\x05\x06\x00\x00rest", ParseError::Packed)]
-#[case::gzip(b"\x1f\x8b\x08\x00rest", ParseError::Packed)]
-#[case::latin_1(b"Date,USD\nf\xfcnf,1\n", ParseError::NotText { place: Place::Line(2) })]
-#[case::list(b"[1]", ParseError::UnknownForm)]
+#[case::zip(b"PK\x03\x04\x14\x00rest", ParseError::Compressed)]
+#[case::empty_zip(b"PK\x05\x06\x00\x00rest", ParseError::Compressed)]
+#[case::gzip(b"\x1f\x8b\x08\x00rest", ParseError::Compressed)]
+#[case::latin_1(b"Date,USD\nf\xfcnf,1\n", ParseError::NotText { location: FileLocation::Line(2) })]
+#[case::list(b"[1]", ParseError::UnknownFormat)]
 fn what_is_no_file_of_rates(#[case] content: &[u8], #[case] expected: ParseError) {
     assert_eq!(parse(content, today()), Err(expected));
 }

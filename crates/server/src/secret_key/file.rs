@@ -35,13 +35,13 @@ const FILE_BYTES_READ_MAX: u64 = 2 * SECRET_KEY_BYTES as u64 + 3;
 pub fn create_data_folder(folder: &Path) -> Result<(), SecretKeyError> {
     let missing: Vec<&Path> = folder
         .ancestors()
-        .take_while(|path| !is_there(path))
+        .take_while(|path| !exists(path))
         .collect();
     DirBuilder::new()
         .recursive(true)
         .mode(FOLDER_MODE)
         .create(folder)
-        .map_err(disk("cannot make the folder", folder))?;
+        .map_err(io_error("cannot make the folder", folder))?;
     missing
         .into_iter()
         .filter_map(Path::parent)
@@ -49,13 +49,13 @@ pub fn create_data_folder(folder: &Path) -> Result<(), SecretKeyError> {
 }
 
 /// The key in this folder; a new one of `random` bytes when there is none.
-pub(super) fn in_folder(
+pub(super) fn load_or_create_in(
     folder: &Path,
     random: impl FnOnce() -> Key,
 ) -> Result<Key, SecretKeyError> {
     create_data_folder(folder)?;
     let path = folder.join(SECRET_KEY_FILE);
-    if !is_named(&path) {
+    if !is_name_taken(&path) {
         create(folder, &path, random)?;
     }
     let key = read(&path)?;
@@ -64,9 +64,9 @@ pub(super) fn in_folder(
 }
 
 /// The key in this folder, if there is one. Changes nothing.
-pub(super) fn existing(folder: &Path) -> Result<Option<Key>, SecretKeyError> {
+pub(super) fn load_existing(folder: &Path) -> Result<Option<Key>, SecretKeyError> {
     let path = folder.join(SECRET_KEY_FILE);
-    if is_named(&path) {
+    if is_name_taken(&path) {
         read(&path).map(Some)
     } else {
         Ok(None)
@@ -81,9 +81,9 @@ fn create(folder: &Path, path: &Path, random: impl FnOnce() -> Key) -> Result<()
         .truncate(false) // whoever holds the lock is writing into it
         .mode(FILE_MODE)
         .open(&unfinished)
-        .map_err(disk("cannot make", &unfinished))?;
-    file.lock().map_err(disk("cannot lock", &unfinished))?;
-    if is_named(path) {
+        .map_err(io_error("cannot make", &unfinished))?;
+    file.lock().map_err(io_error("cannot lock", &unfinished))?;
+    if is_name_taken(path) {
         // Another process was first. What we opened is either its key, under the old name, or nothing.
         // Whether the removal works does not matter: the file is empty, and the next one would use it.
         drop(fs::remove_file(&unfinished));
@@ -94,16 +94,16 @@ fn create(folder: &Path, path: &Path, random: impl FnOnce() -> Key) -> Result<()
         .and_then(|()| file.set_permissions(Permissions::from_mode(FILE_MODE)))
         .and_then(|()| file.write_all(line.as_bytes()))
         .and_then(|()| file.sync_all())
-        .map_err(disk("cannot write", &unfinished))?;
-    fs::rename(&unfinished, path).map_err(disk("cannot name", path))
+        .map_err(io_error("cannot write", &unfinished))?;
+    fs::rename(&unfinished, path).map_err(io_error("cannot name", path))
 }
 
 fn read(path: &Path) -> Result<Key, SecretKeyError> {
-    let file = File::open(path).map_err(disk("cannot open", path))?;
-    let metadata = file.metadata().map_err(disk("cannot look at", path))?;
+    let file = File::open(path).map_err(io_error("cannot open", path))?;
+    let metadata = file.metadata().map_err(io_error("cannot look at", path))?;
     let mode = metadata.permissions().mode() & 0o777;
     if mode & MODE_OTHERS != 0 {
-        return Err(SecretKeyError::OpenToOthers {
+        return Err(SecretKeyError::ReadableByOthers {
             path: path.to_owned(),
             mode,
         });
@@ -111,7 +111,7 @@ fn read(path: &Path) -> Result<Key, SecretKeyError> {
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_READ_MAX)
         .read_to_end(&mut bytes)
-        .map_err(disk("cannot read", path))?;
+        .map_err(io_error("cannot read", path))?;
     std::str::from_utf8(&bytes)
         .ok()
         .and_then(|text| config::secret_key(text.trim_end_matches(['\r', '\n'])).ok())
@@ -127,21 +127,24 @@ fn sync_folder(folder: &Path) -> Result<(), SecretKeyError> {
     };
     File::open(folder)
         .and_then(|opened| opened.sync_all())
-        .map_err(disk("cannot sync the folder", folder))
+        .map_err(io_error("cannot sync the folder", folder))
 }
 
 /// Whether the name is taken, be it by a link that leads nowhere: a rename would replace that, too.
-fn is_named(path: &Path) -> bool {
+fn is_name_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-fn is_there(path: &Path) -> bool {
+fn exists(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.exists()
 }
 
-fn disk<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> SecretKeyError + 'a {
-    move |source| SecretKeyError::Disk {
-        doing,
+fn io_error<'a>(
+    doing: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> SecretKeyError + 'a {
+    move |source| SecretKeyError::Io {
+        action: doing,
         path: path.to_owned(),
         source,
     }
@@ -174,8 +177,8 @@ mod tests {
     fn the_first_start_makes_a_key_and_the_second_finds_it() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("a/data");
-        assert_eq!(in_folder(&folder, || SEVENS).unwrap(), SEVENS);
-        assert_eq!(in_folder(&folder, never).unwrap(), SEVENS);
+        assert_eq!(load_or_create_in(&folder, || SEVENS).unwrap(), SEVENS);
+        assert_eq!(load_or_create_in(&folder, never).unwrap(), SEVENS);
         assert_eq!(
             (mode(&folder), mode(&folder.join(SECRET_KEY_FILE))),
             (0o700, 0o600)
@@ -194,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join(UNFINISHED_FILE), &[b'f'; 100], 0o644);
         assert_eq!(
-            in_folder(folder.path(), || SEVENS).unwrap(),
+            load_or_create_in(folder.path(), || SEVENS).unwrap(),
             [7; SECRET_KEY_BYTES]
         );
         assert_eq!(mode(&folder.path().join(SECRET_KEY_FILE)), 0o600);
@@ -218,7 +221,7 @@ mod tests {
             let keys: Vec<Key> = std::thread::scope(|scope| {
                 let start = || {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    in_folder(folder.path(), || [number; SECRET_KEY_BYTES]).unwrap()
+                    load_or_create_in(folder.path(), || [number; SECRET_KEY_BYTES]).unwrap()
                 };
                 let starts: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
                 starts
@@ -242,7 +245,7 @@ mod tests {
     fn files_that_hold_a_key(#[case] text: &str, #[case] accepted: bool) {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join(SECRET_KEY_FILE), text.as_bytes(), 0o600);
-        match in_folder(folder.path(), never) {
+        match load_or_create_in(folder.path(), never) {
             Ok(key) => assert!(accepted && key == KEY),
             Err(error) => {
                 assert!(
@@ -266,7 +269,7 @@ mod tests {
             hex(&KEY).as_bytes(),
             mode,
         );
-        let result = in_folder(folder.path(), never);
+        let result = load_or_create_in(folder.path(), never);
         assert_eq!(result.is_ok(), accepted);
         if let Err(error) = result {
             assert!(error.to_string().contains("chmod 600"), "{error}");
@@ -279,7 +282,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let file = parent.path().join("file");
         write(&file, b"", 0o600);
-        let error = in_folder(&file.join("data"), never)
+        let error = load_or_create_in(&file.join("data"), never)
             .unwrap_err()
             .to_string();
         assert!(

@@ -11,7 +11,7 @@ use crate::config::{self, Config, SECRET_KEY_BYTES};
 use secrecy::ExposeSecret as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 
 type Key = [u8; SECRET_KEY_BYTES];
 
@@ -34,7 +34,7 @@ pub enum SecretKeyError {
          somebody has read it",
         path.display()
     )]
-    OpenToOthers {
+    ReadableByOthers {
         /// The file.
         path: PathBuf,
         /// Its mode.
@@ -52,13 +52,13 @@ pub enum SecretKeyError {
     Required,
     /// The disk refuses.
     #[error(
-        "{doing} {}; the data folder must be writable for the user of the server: change that, or set data_dir \
+        "{action} {}; the data folder must be writable for the user of the server: change that, or set data_dir \
          (TRIBUTARY_DATA_DIR) to another folder",
         path.display()
     )]
-    Disk {
+    Io {
         /// What was tried.
-        doing: &'static str,
+        action: &'static str,
         /// With what.
         path: PathBuf,
         /// What the system said.
@@ -67,28 +67,28 @@ pub enum SecretKeyError {
 }
 
 /// The secret key of this instance, on the disk when this returns.
-pub fn load_or_create(config: &Config, source: &Source) -> Result<Key, SecretKeyError> {
-    match configured(config)? {
+pub fn load_or_create(config: &Config, source: &Runtime) -> Result<Key, SecretKeyError> {
+    match configured_key(config)? {
         Some(key) => Ok(key),
-        None => file::in_folder(&config.data_dir, || source.bytes()),
+        None => file::load_or_create_in(&config.data_dir, || source.random_bytes()),
     }
 }
 
 /// The secret key of this instance where there is one already. Makes nothing, not even the folder.
 pub fn load(config: &Config) -> Result<Option<Key>, SecretKeyError> {
-    match configured(config)? {
+    match configured_key(config)? {
         Some(key) => Ok(Some(key)),
-        None => file::existing(&config.data_dir),
+        None => file::load_existing(&config.data_dir),
     }
 }
 
 /// Keeps this key in a data folder that has none; gives the one that is there then.
-pub fn keep(folder: &Path, key: Key) -> Result<Key, SecretKeyError> {
-    file::in_folder(folder, || key)
+pub fn store_key(folder: &Path, key: Key) -> Result<Key, SecretKeyError> {
+    file::load_or_create_in(folder, || key)
 }
 
 /// The key that the configuration holds; without one it is that of the data folder.
-fn configured(config: &Config) -> Result<Option<Key>, SecretKeyError> {
+fn configured_key(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     match &config.secret_key {
         Some(digits) => config::secret_key(digits.expose_secret())
             .map(Some)
@@ -101,7 +101,7 @@ fn configured(config: &Config) -> Result<Option<Key>, SecretKeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outside;
+    use crate::system;
     use std::iter;
     use tributary_domain::vocabulary::digest::hex;
 
@@ -111,7 +111,7 @@ mod tests {
     fn the_configuration_is_asked_before_the_folder() {
         let environment = [("TRIBUTARY_SECRET_KEY".to_owned(), hex(&KEY))];
         let config = Config::load(None, environment.into_iter()).unwrap();
-        assert_eq!(load_or_create(&config, &outside::source()).unwrap(), KEY);
+        assert_eq!(load_or_create(&config, &system::runtime()).unwrap(), KEY);
         assert_eq!(load(&config).unwrap(), Some(KEY));
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let config = in_data_dir(&folder);
         assert_eq!(load(&config).unwrap(), None);
         assert!(!folder.exists());
-        let made = load_or_create(&config, &outside::source()).unwrap();
+        let made = load_or_create(&config, &system::runtime()).unwrap();
         assert_eq!(load(&config).unwrap(), Some(made));
     }
 
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn two_instances_have_two_keys() {
         let made =
-            |folder: &Path| load_or_create(&in_data_dir(folder), &outside::source()).unwrap();
+            |folder: &Path| load_or_create(&in_data_dir(folder), &system::runtime()).unwrap();
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         assert_ne!(made(one.path()), made(other.path()));
     }

@@ -1,9 +1,9 @@
 //! Ends deliveries that grew too old in queues that nobody works on: switched off, paused, or incomplete.
 
-use super::periodic::{Activity, Worker};
+use super::periodic::{Worker, WorkerActivity};
 use std::sync::Arc;
 use std::time::Duration;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_store::Outbox;
 
 /// Deliveries of one transaction.
@@ -14,12 +14,15 @@ const BATCHES_MAX: u32 = 1_000;
 /// Ends what is too old.
 pub(super) struct DeliveriesWorker {
     store: Arc<dyn Outbox>,
-    source: Source,
+    runtime: Runtime,
 }
 
 impl DeliveriesWorker {
-    pub(super) fn new(store: Arc<dyn Outbox>, source: Source) -> Self {
-        Self { store, source }
+    pub(super) fn new(store: Arc<dyn Outbox>, source: Runtime) -> Self {
+        Self {
+            store,
+            runtime: source,
+        }
     }
 }
 
@@ -27,12 +30,12 @@ impl Worker for DeliveriesWorker {
     const NAME: &'static str = "deliveries";
     const PERIOD: Duration = Duration::from_mins(10);
 
-    async fn activate(&mut self) -> anyhow::Result<Activity> {
+    async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let mut ended = 0;
         for _ in 0..BATCHES_MAX {
             let count = self
                 .store
-                .expire_deliveries(self.source.now(), BATCH)
+                .expire_deliveries(self.runtime.now(), BATCH)
                 .await?;
             ended += count;
             if count < u64::from(BATCH) {
@@ -40,9 +43,9 @@ impl Worker for DeliveriesWorker {
             }
         }
         if ended == 0 {
-            return Ok(Activity::Idle);
+            return Ok(WorkerActivity::Idle);
         }
         tracing::info!(ended, "deliveries grew too old before they could be sent");
-        Ok(Activity::Done)
+        Ok(WorkerActivity::Done)
     }
 }

@@ -6,29 +6,29 @@
 mod ad_services;
 mod alerts;
 mod deliveries;
-mod paused;
+mod geo_files;
+mod paused_integrations;
 mod periodic;
-mod places;
 mod rates;
 mod retention;
 mod trials;
 
 use crate::config::Config;
-use crate::outbound::Reach;
-use crate::place::Places;
+use crate::geo::GeoFiles;
+use crate::outbound::AddressPolicy;
 use ad_services::AdServicesWorker;
 use alerts::AlertsWorker;
 use deliveries::DeliveriesWorker;
-use paused::PausedWorker;
+use geo_files::GeoFilesWorker;
+use paused_integrations::PausedIntegrationsWorker;
 use periodic::Worker as _;
-use places::PlacesWorker;
 use rates::RatesWorker;
 use retention::RetentionWorker;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use trials::TrialsWorker;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_store::Store;
 
 /// The names of all of them, as metrics and log lines show them.
@@ -36,8 +36,8 @@ pub const NAMES: [&str; 8] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
     DeliveriesWorker::NAME,
-    PausedWorker::NAME,
-    PlacesWorker::NAME,
+    PausedIntegrationsWorker::NAME,
+    GeoFilesWorker::NAME,
     RatesWorker::NAME,
     RetentionWorker::NAME,
     TrialsWorker::NAME,
@@ -48,16 +48,16 @@ pub const NAMES: [&str; 8] = [
 pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
     store: &Arc<dyn Store>,
-    source: &Source,
+    source: &Runtime,
     keyring: &Keyring,
-    places: Arc<Places>,
+    places: Arc<GeoFiles>,
     tasks: &mut JoinSet<()>,
     stop: impl Fn() -> F,
 ) -> anyhow::Result<()> {
     let reach = if config.networks.allow_private_addresses {
-        Reach::Anywhere
+        AddressPolicy::Anywhere
     } else {
-        Reach::PublicOnly
+        AddressPolicy::PublicOnly
     };
     let rates = RatesWorker::new(store.clone(), source.clone(), &config.rates)?;
     let ad_services = AdServicesWorker::new(
@@ -76,10 +76,10 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn(periodic::run(retention, source.clone(), stop()));
     let trials = TrialsWorker::new(store.clone(), source.clone());
     tasks.spawn(periodic::run(trials, source.clone(), stop()));
-    let paused = PausedWorker::new(store.clone());
+    let paused = PausedIntegrationsWorker::new(store.clone());
     tasks.spawn(periodic::run(paused, source.clone(), stop()));
     tasks.spawn(periodic::run(
-        PlacesWorker::new(places),
+        GeoFilesWorker::new(places),
         source.clone(),
         stop(),
     ));

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 use tracing::Instrument as _;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 
 /// The first activation waits for up to a period, and for no more than this, so that nodes which were
 /// started together do not all ask for the same thing at the same moment.
@@ -17,7 +17,7 @@ const JITTER_MAX: Duration = Duration::from_secs(5);
 
 /// Whether an activation found something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Activity {
+pub(super) enum WorkerActivity {
     /// There was nothing to do, so nothing is known about whether it would work.
     Idle,
     /// It did something, and that worked.
@@ -32,29 +32,29 @@ pub(super) trait Worker: Send {
     const PERIOD: Duration;
 
     /// Does what is to be done now. Doing it twice, or half, does no harm.
-    fn activate(&mut self) -> impl Future<Output = anyhow::Result<Activity>> + Send;
+    fn run_once(&mut self) -> impl Future<Output = anyhow::Result<WorkerActivity>> + Send;
 }
 
 /// Activates a worker every period until told to stop.
-pub(super) async fn run<W: Worker>(mut worker: W, source: Source, stop: impl Future<Output = ()>) {
+pub(super) async fn run<W: Worker>(mut worker: W, source: Runtime, stop: impl Future<Output = ()>) {
     let mut stop = pin!(stop);
     let span = tracing::error_span!("worker", worker = W::NAME);
     let mut is_failing = false;
     let mut wait = jitter(
         W::PERIOD.min(JITTER_MAX),
-        u64::from_be_bytes(source.bytes()),
+        u64::from_be_bytes(source.random_bytes()),
     );
     loop {
         let activation = async {
             tokio::time::sleep(wait).await;
-            guarded(worker.activate()).await
+            catch_panic(worker.run_once()).await
         }
         .instrument(span.clone());
         let outcome = tokio::select! {
             () = &mut stop => return,
             outcome = activation => outcome,
         };
-        is_failing = span.in_scope(|| note(W::NAME, is_failing, outcome));
+        is_failing = span.in_scope(|| record_outcome(W::NAME, is_failing, outcome));
         wait = W::PERIOD;
     }
 }
@@ -66,9 +66,9 @@ fn jitter(longest: Duration, random: u64) -> Duration {
 }
 
 /// A panic is a failure like any other: it must not end the worker, since nobody would notice.
-async fn guarded(
-    activation: impl Future<Output = anyhow::Result<Activity>>,
-) -> anyhow::Result<Activity> {
+async fn catch_panic(
+    activation: impl Future<Output = anyhow::Result<WorkerActivity>>,
+) -> anyhow::Result<WorkerActivity> {
     let mut activation = pin!(activation);
     std::future::poll_fn(|context| {
         catch_unwind(AssertUnwindSafe(|| activation.as_mut().poll(context)))
@@ -79,18 +79,22 @@ async fn guarded(
 
 /// Counts and logs how an activation ended: a failure when it begins, and when it is over. Gives whether the
 /// worker is failing now.
-fn note(name: &'static str, was_failing: bool, outcome: anyhow::Result<Activity>) -> bool {
+fn record_outcome(
+    name: &'static str,
+    was_failing: bool,
+    outcome: anyhow::Result<WorkerActivity>,
+) -> bool {
     match outcome {
-        Ok(Activity::Idle) => was_failing,
-        Ok(Activity::Done) => {
-            metrics::worker(name, "ok");
+        Ok(WorkerActivity::Idle) => was_failing,
+        Ok(WorkerActivity::Done) => {
+            metrics::record_worker_run(name, "ok");
             if was_failing {
                 tracing::info!("the worker works again");
             }
             false
         }
         Err(error) => {
-            metrics::worker(name, "failed");
+            metrics::record_worker_run(name, "failed");
             if was_failing {
                 tracing::debug!("the worker failed again: {error:#}");
             } else {
@@ -104,9 +108,9 @@ fn note(name: &'static str, was_failing: bool, outcome: anyhow::Result<Activity>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Retention;
+    use crate::config::RetentionConfig;
     use crate::workers::retention::RetentionWorker;
-    use crate::{outside, testing};
+    use crate::{system, testing};
     use rstest::rstest;
     use std::fs::{self, File};
     use std::sync::Arc;
@@ -121,11 +125,11 @@ mod tests {
         const NAME: &'static str = "moody";
         const PERIOD: Duration = Duration::from_hours(1);
 
-        async fn activate(&mut self) -> anyhow::Result<Activity> {
+        async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
             match self.0.fetch_add(1, Ordering::SeqCst) {
                 0 => anyhow::bail!("not today"),
                 1 => panic!("a bug"),
-                _ => Ok(Activity::Done),
+                _ => Ok(WorkerActivity::Done),
             }
         }
     }
@@ -135,7 +139,7 @@ mod tests {
         let runs = Arc::new(AtomicU32::new(0));
         let begun = Instant::now();
         let stop = tokio::time::sleep(Duration::from_hours(3) - Duration::from_mins(1));
-        run(Moody(runs.clone()), outside::source(), stop).await;
+        run(Moody(runs.clone()), system::runtime(), stop).await;
         assert_eq!(
             runs.load(Ordering::SeqCst),
             3,
@@ -151,7 +155,7 @@ mod tests {
         const NAME: &'static str = "endless";
         const PERIOD: Duration = Duration::from_secs(1);
 
-        async fn activate(&mut self) -> anyhow::Result<Activity> {
+        async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
             std::future::pending().await
         }
     }
@@ -159,7 +163,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stop_does_not_wait_for_an_activation() {
         let stop = tokio::time::sleep(Duration::from_secs(10));
-        run(Endless, outside::source(), stop).await;
+        run(Endless, system::runtime(), stop).await;
     }
 
     #[tokio::test]
@@ -176,7 +180,7 @@ mod tests {
             .with_writer(Arc::new(File::create(&log).unwrap()))
             .finish();
         let listening = tracing::subscriber::set_default(subscriber);
-        let settings = Retention {
+        let settings = RetentionConfig {
             click_addresses: Duration::from_hours(1),
             clicks: Duration::from_hours(1),
             deliveries: Duration::from_hours(1),
@@ -186,7 +190,7 @@ mod tests {
             unclaimed_postbacks: Duration::from_hours(30 * 24),
             attributions: Duration::from_hours(400 * 24),
         };
-        let source = outside::source();
+        let source = system::runtime();
         let worker = RetentionWorker::new(store, source.clone(), settings);
         tokio::time::pause();
         let stop = tokio::time::sleep(Duration::from_hours(3) - Duration::from_mins(1));
@@ -212,15 +216,15 @@ mod tests {
     #[rstest]
     #[case::fails(false, Err(()), true)]
     #[case::still_fails(true, Err(()), true)]
-    #[case::works_again(true, Ok(Activity::Done), false)]
-    #[case::nothing_to_do_is_no_proof(true, Ok(Activity::Idle), true)]
-    #[case::nothing_to_do(false, Ok(Activity::Idle), false)]
+    #[case::works_again(true, Ok(WorkerActivity::Done), false)]
+    #[case::nothing_to_do_is_no_proof(true, Ok(WorkerActivity::Idle), true)]
+    #[case::nothing_to_do(false, Ok(WorkerActivity::Idle), false)]
     fn when_a_worker_counts_as_failing(
         #[case] before: bool,
-        #[case] outcome: Result<Activity, ()>,
+        #[case] outcome: Result<WorkerActivity, ()>,
         #[case] after: bool,
     ) {
         let outcome = outcome.map_err(|()| anyhow::anyhow!("broken"));
-        assert_eq!(note("test", before, outcome), after);
+        assert_eq!(record_outcome("test", before, outcome), after);
     }
 }

@@ -5,44 +5,44 @@
 //! In small batches: each is one transaction, and whoever waits for a click to be recorded must not wait
 //! behind the removal of a month.
 
-use super::periodic::{Activity, Worker};
-use crate::config::Retention;
+use super::periodic::{Worker, WorkerActivity};
+use crate::config::RetentionConfig;
 use crate::metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Store, StoreResult};
 
 /// Clicks of one transaction.
 const BATCH: u32 = 500;
 /// Devices of one transaction that are examined for attribution data: each takes several statements.
-const DEVICES: u32 = 50;
+const DEVICE_BATCH: u32 = 50;
 /// From one batch to the next, so that others write in between.
-const PAUSE: Duration = Duration::from_millis(20);
+const BATCH_PAUSE: Duration = Duration::from_millis(20);
 /// Batches of one kind in one activation: five million clicks. The next hour takes what is left.
 const BATCHES_MAX: u32 = 10_000;
 
 /// Forgets in time.
 pub(super) struct RetentionWorker {
     store: Arc<dyn Store>,
-    source: Source,
-    settings: Retention,
+    runtime: Runtime,
+    settings: RetentionConfig,
 }
 
 impl RetentionWorker {
-    pub(super) fn new(store: Arc<dyn Store>, source: Source, settings: Retention) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, source: Runtime, settings: RetentionConfig) -> Self {
         Self {
             store,
-            source,
+            runtime: source,
             settings,
         }
     }
 
-    fn before(&self, age: Duration) -> Timestamp {
+    fn cutoff(&self, age: Duration) -> Timestamp {
         let millis = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(self.source.now().as_millis().saturating_sub(millis))
+        Timestamp::from_millis(self.runtime.now().as_millis().saturating_sub(millis))
     }
 }
 
@@ -50,40 +50,42 @@ impl Worker for RetentionWorker {
     const NAME: &'static str = "retention";
     const PERIOD: Duration = Duration::from_hours(1);
 
-    async fn activate(&mut self) -> anyhow::Result<Activity> {
+    async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let store = &self.store;
         // The clicks first: what is removed need not be emptied.
-        let before = self.before(self.settings.clicks);
-        let removed = batches(BATCH, || store.remove_clicks(before, BATCH)).await?;
-        let before = self.before(self.settings.click_addresses);
-        let emptied = batches(BATCH, || store.forget_addresses(before, BATCH)).await?;
-        let before = self.before(self.settings.deliveries);
-        let deliveries = batches(BATCH, || store.remove_deliveries(before, BATCH)).await?;
-        let claimed = batches(BATCH, || store.claim_postbacks(BATCH)).await?;
-        let before = self.before(self.settings.postbacks);
-        let mut postbacks = batches(BATCH, || store.remove_postbacks(before, BATCH)).await?;
-        let before = self.before(self.settings.unclaimed_postbacks);
-        postbacks += batches(BATCH, || store.remove_unclaimed_postbacks(before, BATCH)).await?;
-        let before = self.before(self.settings.notifications);
-        let notifications = batches(BATCH, || store.forget_notifications(before, BATCH)).await?;
-        let before = self.before(self.settings.audit);
-        let audit_entries = batches(BATCH, || store.remove_audit_entries(before, BATCH)).await?;
-        let before = self.before(self.settings.attributions);
+        let before = self.cutoff(self.settings.clicks);
+        let removed = run_batches(BATCH, || store.remove_clicks(before, BATCH)).await?;
+        let before = self.cutoff(self.settings.click_addresses);
+        let emptied = run_batches(BATCH, || store.forget_addresses(before, BATCH)).await?;
+        let before = self.cutoff(self.settings.deliveries);
+        let deliveries = run_batches(BATCH, || store.remove_deliveries(before, BATCH)).await?;
+        let claimed = run_batches(BATCH, || store.claim_postbacks(BATCH)).await?;
+        let before = self.cutoff(self.settings.postbacks);
+        let mut postbacks = run_batches(BATCH, || store.remove_postbacks(before, BATCH)).await?;
+        let before = self.cutoff(self.settings.unclaimed_postbacks);
+        postbacks += run_batches(BATCH, || store.remove_unclaimed_postbacks(before, BATCH)).await?;
+        let before = self.cutoff(self.settings.notifications);
+        let notifications =
+            run_batches(BATCH, || store.forget_notifications(before, BATCH)).await?;
+        let before = self.cutoff(self.settings.audit);
+        let audit_entries =
+            run_batches(BATCH, || store.remove_audit_entries(before, BATCH)).await?;
+        let before = self.cutoff(self.settings.attributions);
         let attributions = AtomicU64::new(0);
-        batches(DEVICES, || async {
-            let sweep = store.forget_attributions(before, DEVICES).await?;
+        run_batches(DEVICE_BATCH, || async {
+            let sweep = store.forget_attributions(before, DEVICE_BATCH).await?;
             attributions.fetch_add(sweep.forgotten, Ordering::Relaxed);
             Ok(sweep.examined)
         })
         .await?;
         let attributions = attributions.into_inner();
-        metrics::forgotten("attributions", attributions);
-        metrics::forgotten("audit_entries", audit_entries);
-        metrics::forgotten("notifications", notifications);
-        metrics::forgotten("postbacks", postbacks);
-        metrics::forgotten("clicks", removed);
-        metrics::forgotten("click_addresses", emptied);
-        metrics::forgotten("deliveries", deliveries);
+        metrics::count_removed_rows("attributions", attributions);
+        metrics::count_removed_rows("audit_entries", audit_entries);
+        metrics::count_removed_rows("notifications", notifications);
+        metrics::count_removed_rows("postbacks", postbacks);
+        metrics::count_removed_rows("clicks", removed);
+        metrics::count_removed_rows("click_addresses", emptied);
+        metrics::count_removed_rows("deliveries", deliveries);
         let forgotten = removed
             + emptied
             + deliveries
@@ -92,7 +94,7 @@ impl Worker for RetentionWorker {
             + audit_entries
             + attributions;
         if forgotten + claimed == 0 {
-            return Ok(Activity::Idle);
+            return Ok(WorkerActivity::Idle);
         }
         tracing::info!(
             removed,
@@ -105,12 +107,12 @@ impl Worker for RetentionWorker {
             attributions,
             "removed rows past their retention period"
         );
-        Ok(Activity::Done)
+        Ok(WorkerActivity::Done)
     }
 }
 
 /// Repeats a batch until one is not full any more; gives how many there were.
-async fn batches<F>(limit: u32, mut batch: impl FnMut() -> F) -> StoreResult<u64>
+async fn run_batches<F>(limit: u32, mut batch: impl FnMut() -> F) -> StoreResult<u64>
 where
     F: Future<Output = StoreResult<u64>>,
 {
@@ -121,7 +123,7 @@ where
         if count < u64::from(limit) {
             break;
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(BATCH_PAUSE).await;
     }
     Ok(sum)
 }
@@ -129,7 +131,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, TestClock};
+    use crate::testing::{self, ManualClock};
     use metrics_exporter_prometheus::PrometheusBuilder;
     use rstest::rstest;
     use tributary_store::contract::fixtures::{at, join_all};
@@ -151,15 +153,15 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing(0, 0, Activity::Idle, 1, 1)]
-    #[case::one(1, 1, Activity::Done, 1, 1)]
-    #[case::a_full_batch_is_followed_by_another(500, 500, Activity::Done, 2, 2)]
-    #[case::several(1_201, 0, Activity::Done, 3, 1)]
+    #[case::nothing(0, 0, WorkerActivity::Idle, 1, 1)]
+    #[case::one(1, 1, WorkerActivity::Done, 1, 1)]
+    #[case::a_full_batch_is_followed_by_another(500, 500, WorkerActivity::Done, 2, 2)]
+    #[case::several(1_201, 0, WorkerActivity::Done, 3, 1)]
     #[tokio::test]
     async fn batches_follow_until_nothing_is_left(
         #[case] too_old: usize,
         #[case] with_old_addresses: usize,
-        #[case] expected: Activity,
+        #[case] expected: WorkerActivity,
         #[case] removals: u32,
         #[case] emptyings: u32,
     ) {
@@ -168,7 +170,7 @@ mod tests {
         clicks(&tenant, too_old, 30 * DAY + 1).await;
         clicks(&tenant, with_old_addresses, 30 * DAY).await;
         clicks(&tenant, 1, 7 * DAY).await;
-        let settings = Retention {
+        let settings = RetentionConfig {
             click_addresses: Duration::from_hours(7 * 24),
             clicks: Duration::from_hours(30 * 24),
             deliveries: Duration::from_hours(30 * 24),
@@ -178,11 +180,11 @@ mod tests {
             audit: Duration::from_hours(365 * 24),
             attributions: Duration::from_hours(400 * 24),
         };
-        let source = TestClock::at(at(NOW)).source();
+        let source = ManualClock::at(at(NOW)).runtime();
         let mut worker = RetentionWorker::new(store.clone(), source, settings);
         let recorder = PrometheusBuilder::new().build_recorder();
         let recording = ::metrics::set_default_local_recorder(&recorder);
-        assert_eq!(worker.activate().await.unwrap(), expected);
+        assert_eq!(worker.run_once().await.unwrap(), expected);
         drop(recording);
 
         let metrics = recorder.handle().render();
@@ -211,6 +213,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_never_runs_out_is_left_alone_after_a_while() {
         let endless = || async { Ok(u64::from(BATCH)) };
-        assert_eq!(batches(BATCH, endless).await.unwrap(), 5_000_000);
+        assert_eq!(run_batches(BATCH, endless).await.unwrap(), 5_000_000);
     }
 }

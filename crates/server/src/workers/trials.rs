@@ -1,10 +1,10 @@
 //! Lets trials count that are still alive when their hold is over. When that is stands in the database, so a restart
 //! loses none.
 
-use super::periodic::{Activity, Worker};
+use super::periodic::{Worker, WorkerActivity};
 use std::sync::Arc;
 use std::time::Duration;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_store::Store;
 
 /// Trials of one transaction.
@@ -15,12 +15,15 @@ const BATCHES_MAX: u32 = 1_000;
 /// Lets trials count.
 pub(super) struct TrialsWorker {
     store: Arc<dyn Store>,
-    source: Source,
+    runtime: Runtime,
 }
 
 impl TrialsWorker {
-    pub(super) fn new(store: Arc<dyn Store>, source: Source) -> Self {
-        Self { store, source }
+    pub(super) fn new(store: Arc<dyn Store>, source: Runtime) -> Self {
+        Self {
+            store,
+            runtime: source,
+        }
     }
 }
 
@@ -28,19 +31,19 @@ impl Worker for TrialsWorker {
     const NAME: &'static str = "trials";
     const PERIOD: Duration = Duration::from_secs(5);
 
-    async fn activate(&mut self) -> anyhow::Result<Activity> {
+    async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let mut settled = 0;
         for _ in 0..BATCHES_MAX {
-            let count = self.store.settle_trials(self.source.now(), BATCH).await?;
+            let count = self.store.settle_trials(self.runtime.now(), BATCH).await?;
             settled += count;
             if count < u64::from(BATCH) {
                 break;
             }
         }
         if settled == 0 {
-            return Ok(Activity::Idle);
+            return Ok(WorkerActivity::Idle);
         }
         tracing::info!(settled, "trials were alive when they were due");
-        Ok(Activity::Done)
+        Ok(WorkerActivity::Done)
     }
 }

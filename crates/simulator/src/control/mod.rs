@@ -1,10 +1,10 @@
 //! `/control`: scripting the simulator and looking into its books.
 
-mod look;
+mod inspect;
 mod script;
 
-pub(crate) use look::{conversions, requests, state};
-pub(crate) use script::{clear_faults, order_fault, register};
+pub(crate) use inspect::{conversions, requests, state};
+pub(crate) use script::{clear_faults, inject_fault, register};
 
 use crate::world::World;
 use axum::Router;
@@ -21,18 +21,18 @@ use url::form_urlencoded;
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 pub(crate) fn router() -> Router<Arc<World>> {
-    let faults = get(look::list_faults)
+    let faults = get(inspect::list_faults)
         .post(script::post_fault)
         .delete(script::delete_faults);
     Router::new()
-        .route("/control/state", get(look::get_state))
+        .route("/control/state", get(inspect::get_state))
         .route(
             "/control/networks/{network}/conversions",
-            get(look::get_conversions),
+            get(inspect::get_conversions),
         )
         .route(
             "/control/networks/{network}/requests",
-            get(look::get_requests),
+            get(inspect::get_requests),
         )
         .route("/control/accounts", post(script::post_account))
         .route("/control/clock", post(script::post_clock))
@@ -49,7 +49,7 @@ fn done() -> Response {
     answer(StatusCode::OK, &json!({}))
 }
 
-fn refused(words: &str) -> Response {
+fn bad_request(words: &str) -> Response {
     answer(StatusCode::BAD_REQUEST, &json!({"error": words}))
 }
 

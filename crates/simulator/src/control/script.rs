@@ -1,9 +1,9 @@
 //! Scripting: faults, accounts, the clock.
 
-use super::{answer, body, done, parameter, refused};
-use crate::accounts::Account;
-use crate::faults::{Fault, Order};
-use crate::network::{Endpoint, Network};
+use super::{answer, bad_request, body, done, parameter};
+use crate::accounts::SimulatedAccount;
+use crate::faults::{FaultInjection, SimulatedFault};
+use crate::network::{Endpoint, SimulatedNetwork};
 use crate::world::World;
 use axum::extract::{Request, State as Shared};
 use axum::http::StatusCode;
@@ -12,45 +12,47 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) fn order_fault(world: &World, order: Value) -> Result<u64, String> {
-    let order = Order::deserialize(order).map_err(|error| error.to_string())?;
+pub(crate) fn inject_fault(world: &World, order: Value) -> Result<u64, String> {
+    let order = FaultInjection::deserialize(order).map_err(|error| error.to_string())?;
     let mut state = world.state();
-    let is_all_tokens = matches!(order.fault, Fault::ExpireTokens {})
-        && order.network == Network::NetworkB
+    let is_all_tokens = matches!(order.fault, SimulatedFault::ExpireTokens {})
+        && order.network == SimulatedNetwork::NetworkB
         && order.endpoint == Endpoint::Events;
     if is_all_tokens {
         // Done at once: there is nothing to wait for a turn.
         state.tokens.expire_all();
         return Ok(0);
     }
-    Ok(state.faults.order(order)?)
+    Ok(state.faults.add(order)?)
 }
 
-pub(crate) fn clear_faults(world: &World, network: Option<Network>) {
+pub(crate) fn clear_faults(world: &World, network: Option<SimulatedNetwork>) {
     world.state().faults.clear(network);
-    world.let_go();
+    world.resume_hanging();
 }
 
 pub(crate) fn register(world: &World, account: Value) -> Result<(), String> {
-    let account = Account::deserialize(account).map_err(|error| error.to_string())?;
+    let account = SimulatedAccount::deserialize(account).map_err(|error| error.to_string())?;
     Ok(world.state().registry.register(account)?)
 }
 
 pub(super) async fn post_fault(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
     let ordered = body(request)
         .await
-        .and_then(|order| order_fault(&world, order));
+        .and_then(|order| inject_fault(&world, order));
     match ordered {
         Ok(id) => answer(StatusCode::CREATED, &json!({"id": id})),
-        Err(words) => refused(&words),
+        Err(words) => bad_request(&words),
     }
 }
 
 pub(super) async fn delete_faults(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
     let network = parameter(&request, "network");
-    let known = network.as_deref().map(Network::parse);
+    let known = network.as_deref().map(SimulatedNetwork::parse);
     match known {
-        Some(None) => refused("the network must be network_a, network_b, network_c or network_d"),
+        Some(None) => {
+            bad_request("the network must be network_a, network_b, network_c or network_d")
+        }
         Some(network) => {
             clear_faults(&world, network);
             done()
@@ -68,7 +70,7 @@ pub(super) async fn post_account(Shared(world): Shared<Arc<World>>, request: Req
         .and_then(|account| register(&world, account));
     match registered {
         Ok(()) => answer(StatusCode::CREATED, &json!({})),
-        Err(words) => refused(&words),
+        Err(words) => bad_request(&words),
     }
 }
 
@@ -87,7 +89,7 @@ pub(super) async fn post_clock(Shared(world): Shared<Arc<World>>, request: Reque
             world.clock.set_ahead(order.ahead_ms);
             answer(StatusCode::OK, &json!({"nowMs": world.clock.now()}))
         }
-        Err(words) => refused(&words),
+        Err(words) => bad_request(&words),
     }
 }
 

@@ -2,9 +2,9 @@
 
 mod queue;
 
-pub(crate) use queue::{Active, Faults, Picked};
+pub(crate) use queue::{ActiveFault, EarlyPick, FaultQueue};
 
-use crate::network::{Endpoint, Network};
+use crate::network::{Endpoint, SimulatedNetwork};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// An order: `POST /control/faults`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Order {
-    pub(crate) network: Network,
+pub(crate) struct FaultInjection {
+    pub(crate) network: SimulatedNetwork,
     /// Every account without one.
     pub(crate) account: Option<String>,
     #[serde(default)]
     pub(crate) endpoint: Endpoint,
-    pub(crate) fault: Fault,
+    pub(crate) fault: SimulatedFault,
     /// How often; until it is cleared without one.
     pub(crate) times: Option<u32>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Order {
     rename_all_fields = "camelCase",
     deny_unknown_fields
 )]
-pub(crate) enum Fault {
+pub(crate) enum SimulatedFault {
     /// An answer from the script instead of the network's own.
     Status {
         status: u16,
@@ -88,7 +88,7 @@ fn yes() -> bool {
     true
 }
 
-impl Fault {
+impl SimulatedFault {
     /// The name of its kind.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ pub(crate) struct Poison {
 impl Poison {
     /// Whether it is meant: by its id or, when neither ids nor a prefix are given, by a field `poison` in its
     /// free fields.
-    pub(crate) fn hits(&self, id: &str, is_marked: bool) -> bool {
+    pub(crate) fn matches(&self, id: &str, is_marked: bool) -> bool {
         if self.ids.is_empty() && self.prefix.is_none() {
             return is_marked;
         }

@@ -1,22 +1,22 @@
 //! The queue: which fault a request meets.
 
-use super::{Fault, Order, Poison};
-use crate::network::{Endpoint, Network};
+use super::{FaultInjection, Poison, SimulatedFault};
+use crate::network::{Endpoint, SimulatedNetwork};
 use serde_json::{Value, json};
 
 /// Orders that wait at a time.
-const ORDERS_MAX: usize = 1_000;
+const FAULTS_MAX: usize = 1_000;
 
 /// An order that is not used up.
 #[derive(Debug, Clone)]
-pub(crate) struct Active {
+pub(crate) struct ActiveFault {
     pub(crate) number: u64,
-    pub(crate) order: Order,
+    pub(crate) injection: FaultInjection,
 }
 
-impl Active {
-    pub(crate) fn shown(&self) -> Value {
-        let order = &self.order;
+impl ActiveFault {
+    pub(crate) fn to_json(&self) -> Value {
+        let order = &self.injection;
         json!({
             "id": self.number,
             "network": order.network,
@@ -27,34 +27,34 @@ impl Active {
         })
     }
 
-    fn is_for(&self, network: Network, endpoint: Endpoint) -> bool {
-        self.order.network == network && self.order.endpoint == endpoint
+    fn is_for(&self, network: SimulatedNetwork, endpoint: Endpoint) -> bool {
+        self.injection.network == network && self.injection.endpoint == endpoint
     }
 
     fn is_account(&self, account: Option<&str>) -> bool {
-        self.order.account.is_none() || self.order.account.as_deref() == account
+        self.injection.account.is_none() || self.injection.account.as_deref() == account
     }
 }
 
 /// What was found for a request whose body nobody has read yet.
 #[derive(Debug)]
-pub(crate) enum Picked {
+pub(crate) enum EarlyPick {
     /// Certain, and taken.
-    Taken(Fault),
+    Taken(SimulatedFault),
     /// The account, which stands in the body, decides; or there is nothing.
     Later,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
-    active: Vec<Active>,
+pub(crate) struct FaultQueue {
+    active: Vec<ActiveFault>,
     last: u64,
 }
 
-impl Faults {
+impl FaultQueue {
     /// Takes an order; says why not.
-    pub(crate) fn order(&mut self, order: Order) -> Result<u64, &'static str> {
-        if self.active.len() >= ORDERS_MAX {
+    pub(crate) fn add(&mut self, order: FaultInjection) -> Result<u64, &'static str> {
+        if self.active.len() >= FAULTS_MAX {
             return Err("there are too many faults; clear some");
         }
         if order.times == Some(0) {
@@ -62,58 +62,61 @@ impl Faults {
         }
         self.last += 1;
         let number = self.last;
-        self.active.push(Active { number, order });
+        self.active.push(ActiveFault {
+            number,
+            injection: order,
+        });
         Ok(number)
     }
 
-    pub(crate) fn clear(&mut self, network: Option<Network>) {
+    pub(crate) fn clear(&mut self, network: Option<SimulatedNetwork>) {
         self.active
-            .retain(|one| network.is_some_and(|network| one.order.network != network));
+            .retain(|one| network.is_some_and(|network| one.injection.network != network));
     }
 
-    pub(crate) fn active(&self) -> &[Active] {
+    pub(crate) fn active(&self) -> &[ActiveFault] {
         &self.active
     }
 
     /// Before the body was read: only resets happen there, and only in their turn.
     pub(crate) fn pick_early(
         &mut self,
-        network: Network,
+        network: SimulatedNetwork,
         endpoint: Endpoint,
         account: Option<&str>,
-    ) -> Picked {
+    ) -> EarlyPick {
         let first = self.active.iter().position(|one| {
             one.is_for(network, endpoint)
-                && one.order.fault.takes_turns()
+                && one.injection.fault.takes_turns()
                 && (account.is_none() || one.is_account(account))
         });
         let Some(place) = first else {
-            return Picked::Later;
+            return EarlyPick::Later;
         };
         let one = &self.active[place];
-        let is_reset = matches!(one.order.fault, Fault::ResetBefore {});
+        let is_reset = matches!(one.injection.fault, SimulatedFault::ResetBefore {});
         if is_reset && one.is_account(account) {
-            return Picked::Taken(self.take_at(place));
+            return EarlyPick::Taken(self.take_at(place));
         }
-        Picked::Later
+        EarlyPick::Later
     }
 
     /// The fault whose turn it is.
     pub(crate) fn pick(
         &mut self,
-        network: Network,
+        network: SimulatedNetwork,
         endpoint: Endpoint,
         account: Option<&str>,
-    ) -> Option<Fault> {
-        self.pick_where(network, endpoint, account, Fault::takes_turns)
+    ) -> Option<SimulatedFault> {
+        self.pick_where(network, endpoint, account, SimulatedFault::takes_turns)
     }
 
     /// What `network_a` says about its limits.
     pub(crate) fn usage(&mut self, account: &str) -> Option<(u32, u32)> {
-        let is_usage = |fault: &Fault| matches!(fault, Fault::Usage { .. });
-        let (network, endpoint) = (Network::NetworkA, Endpoint::Events);
+        let is_usage = |fault: &SimulatedFault| matches!(fault, SimulatedFault::Usage { .. });
+        let (network, endpoint) = (SimulatedNetwork::NetworkA, Endpoint::Events);
         match self.pick_where(network, endpoint, Some(account), is_usage)? {
-            Fault::Usage {
+            SimulatedFault::Usage {
                 percent,
                 regain_minutes,
             } => Some((percent, regain_minutes)),
@@ -122,18 +125,19 @@ impl Faults {
     }
 
     /// What `network_b` says about the outcome of a request.
-    pub(crate) fn request_status(&mut self, account: &str) -> Option<Fault> {
-        let is_status = |fault: &Fault| matches!(fault, Fault::RequestStatus { .. });
+    pub(crate) fn request_status(&mut self, account: &str) -> Option<SimulatedFault> {
+        let is_status =
+            |fault: &SimulatedFault| matches!(fault, SimulatedFault::RequestStatus { .. });
         // It can only be about that endpoint, so nobody has to say so.
         self.pick_where(
-            Network::NetworkB,
+            SimulatedNetwork::NetworkB,
             Endpoint::Status,
             Some(account),
             is_status,
         )
         .or_else(|| {
             self.pick_where(
-                Network::NetworkB,
+                SimulatedNetwork::NetworkB,
                 Endpoint::Events,
                 Some(account),
                 is_status,
@@ -142,12 +146,12 @@ impl Faults {
     }
 
     /// Which events are to be refused.
-    pub(crate) fn poisons(&self, network: Network, account: &str) -> Vec<Poison> {
+    pub(crate) fn poisons(&self, network: SimulatedNetwork, account: &str) -> Vec<Poison> {
         self.active
             .iter()
-            .filter(|one| one.order.network == network && one.is_account(Some(account)))
-            .filter_map(|one| match &one.order.fault {
-                Fault::Poison {
+            .filter(|one| one.injection.network == network && one.is_account(Some(account)))
+            .filter_map(|one| match &one.injection.fault {
+                SimulatedFault::Poison {
                     ids,
                     prefix,
                     index,
@@ -167,7 +171,7 @@ impl Faults {
     }
 
     /// A poison that did its work counts as used.
-    pub(crate) fn used(&mut self, poison: &Poison) {
+    pub(crate) fn mark_used(&mut self, poison: &Poison) {
         let place = self
             .active
             .iter()
@@ -179,21 +183,23 @@ impl Faults {
 
     fn pick_where(
         &mut self,
-        network: Network,
+        network: SimulatedNetwork,
         endpoint: Endpoint,
         account: Option<&str>,
-        is_meant: fn(&Fault) -> bool,
-    ) -> Option<Fault> {
+        is_meant: fn(&SimulatedFault) -> bool,
+    ) -> Option<SimulatedFault> {
         let place = self.active.iter().position(|one| {
-            one.is_for(network, endpoint) && is_meant(&one.order.fault) && one.is_account(account)
+            one.is_for(network, endpoint)
+                && is_meant(&one.injection.fault)
+                && one.is_account(account)
         })?;
         Some(self.take_at(place))
     }
 
-    fn take_at(&mut self, place: usize) -> Fault {
+    fn take_at(&mut self, place: usize) -> SimulatedFault {
         let one = &mut self.active[place];
-        let fault = one.order.fault.clone();
-        if let Some(times) = &mut one.order.times {
+        let fault = one.injection.fault.clone();
+        if let Some(times) = &mut one.injection.times {
             *times = times.saturating_sub(1);
             if *times == 0 {
                 self.active.remove(place);
@@ -207,47 +213,47 @@ impl Faults {
 mod tests {
     use super::*;
 
-    fn order(text: &str) -> Order {
+    fn order(text: &str) -> FaultInjection {
         serde_json::from_str(text).expect("an order")
     }
 
-    fn pick(faults: &mut Faults, account: Option<&str>) -> Option<&'static str> {
-        let fault = faults.pick(Network::NetworkC, Endpoint::Events, account);
+    fn pick(faults: &mut FaultQueue, account: Option<&str>) -> Option<&'static str> {
+        let fault = faults.pick(SimulatedNetwork::NetworkC, Endpoint::Events, account);
         fault.map(|fault| fault.kind())
     }
 
     #[test]
     fn faults_take_their_turns_and_are_used_up() {
-        let mut faults = Faults::default();
+        let mut faults = FaultQueue::default();
         for text in [
             r#"{"network":"network_c","fault":{"kind":"hang"},"times":1}"#,
             r#"{"network":"network_c","account":"P","fault":{"kind":"delay","ms":1},"times":1}"#,
             r#"{"network":"network_c","fault":{"kind":"reset_after"}}"#,
         ] {
-            faults.order(order(text)).expect("taken");
+            faults.add(order(text)).expect("taken");
         }
         assert_eq!(pick(&mut faults, Some("P")), Some("hang"));
         assert_eq!(pick(&mut faults, Some("Q")), Some("reset_after"));
         assert_eq!(pick(&mut faults, Some("P")), Some("delay"));
         assert_eq!(pick(&mut faults, Some("P")), Some("reset_after"));
-        faults.clear(Some(Network::NetworkA));
+        faults.clear(Some(SimulatedNetwork::NetworkA));
         assert_eq!(pick(&mut faults, None), Some("reset_after"));
-        faults.clear(Some(Network::NetworkC));
+        faults.clear(Some(SimulatedNetwork::NetworkC));
         assert_eq!(pick(&mut faults, None), None);
     }
 
     #[test]
     fn a_reset_before_reading_waits_for_its_turn() {
-        let mut faults = Faults::default();
+        let mut faults = FaultQueue::default();
         for text in [
             r#"{"network":"network_c","account":"P","fault":{"kind":"hang"},"times":1}"#,
             r#"{"network":"network_c","fault":{"kind":"reset_before"},"times":1}"#,
         ] {
-            faults.order(order(text)).expect("taken");
+            faults.add(order(text)).expect("taken");
         }
         let mut early = |account| {
-            let picked = faults.pick_early(Network::NetworkC, Endpoint::Events, account);
-            matches!(picked, Picked::Taken(Fault::ResetBefore {}))
+            let picked = faults.pick_early(SimulatedNetwork::NetworkC, Endpoint::Events, account);
+            matches!(picked, EarlyPick::Taken(SimulatedFault::ResetBefore {}))
         };
         assert!(!early(None), "the account may be P");
         assert!(!early(Some("P")));
@@ -265,9 +271,9 @@ mod tests {
             by_path: false,
             number: 1,
         };
-        assert!(poison(&["x"], None).hits("x", false));
-        assert!(!poison(&["x"], None).hits("y", true));
-        assert!(poison(&[], Some("bad")).hits("bad1", false));
-        assert!(poison(&[], None).hits("y", true));
+        assert!(poison(&["x"], None).matches("x", false));
+        assert!(!poison(&["x"], None).matches("y", true));
+        assert!(poison(&[], Some("bad")).matches("bad1", false));
+        assert!(poison(&[], None).matches("y", true));
     }
 }

@@ -4,8 +4,8 @@
 //! go first when there are too many, and payloads go long before.
 
 use super::Bounds;
-use crate::network::Network;
-use crate::read::Money;
+use crate::network::SimulatedNetwork;
+use crate::validation::ReceivedMoney;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -22,22 +22,22 @@ pub(crate) enum Dedup {
 
 /// An event that passed all checks.
 #[derive(Debug)]
-pub(crate) struct Arriving {
+pub(crate) struct AcceptedEvent {
     pub(crate) name: Box<str>,
     /// Without one, nothing can be told apart, and all are counted.
     pub(crate) id: Option<Box<str>>,
-    pub(crate) money: Option<Money>,
+    pub(crate) money: Option<ReceivedMoney>,
     pub(crate) dedup: Dedup,
     pub(crate) payload: Value,
 }
 
 /// A conversion in the books.
 #[derive(Debug)]
-pub(crate) struct Conversion {
+pub(crate) struct RecordedConversion {
     pub(crate) account: Arc<str>,
     pub(crate) name: Box<str>,
     pub(crate) id: Option<Box<str>>,
-    pub(crate) money: Option<Money>,
+    pub(crate) money: Option<ReceivedMoney>,
     pub(crate) first_received: i64,
     pub(crate) last_received: i64,
     /// How often it came.
@@ -50,12 +50,12 @@ pub(crate) struct Conversion {
     pub(crate) payload: Option<Value>,
 }
 
-impl Conversion {
+impl RecordedConversion {
     /// Its amount in major units, with the currency.
-    pub(crate) fn money_text(&self, network: Network) -> Option<String> {
+    pub(crate) fn money_text(&self, network: SimulatedNetwork) -> Option<String> {
         let money = self.money.as_ref()?;
         Some(match network {
-            Network::NetworkD => money.text_of_minor(),
+            SimulatedNetwork::NetworkD => money.minor_units_text(),
             _ => money.text(),
         })
     }
@@ -63,7 +63,7 @@ impl Conversion {
 
 /// What became of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Received {
+pub(super) enum CountResult {
     Counted,
     Duplicate,
     Restated,
@@ -72,7 +72,7 @@ pub(super) enum Received {
 #[derive(Debug)]
 pub(super) struct Conversions {
     bounds: Bounds,
-    list: VecDeque<(Option<Box<str>>, Conversion)>,
+    list: VecDeque<(Option<Box<str>>, RecordedConversion)>,
     /// The number of the first of the list.
     first: u64,
     known: HashMap<Box<str>, u64>,
@@ -94,14 +94,19 @@ impl Conversions {
         }
     }
 
-    pub(super) fn receive(&mut self, account: &Arc<str>, event: Arriving, now: i64) -> Received {
+    pub(super) fn receive(
+        &mut self,
+        account: &Arc<str>,
+        event: AcceptedEvent,
+        now: i64,
+    ) -> CountResult {
         if let Some(id) = &event.id {
             self.key.clear();
             // The lengths keep "ab" + "c" apart from "a" + "bc". Writing to a string cannot fail.
             let (from, name) = (account.len(), event.name.len());
             write!(self.key, "{from}:{name}:{account}{}{id}", event.name).unwrap_or_default();
             if let Some(&number) = self.known.get(self.key.as_str()) {
-                return self.again(number, event, now);
+                return self.receive_again(number, event, now);
             }
         }
         let key = event
@@ -112,7 +117,7 @@ impl Conversions {
         if let Some(key) = &key {
             self.known.insert(key.clone(), number);
         }
-        let conversion = Conversion {
+        let conversion = RecordedConversion {
             account: Arc::clone(account),
             name: event.name,
             id: event.id,
@@ -126,36 +131,36 @@ impl Conversions {
         };
         self.list.push_back((key, conversion));
         self.keep_payload(number, event.payload);
-        self.shed();
-        Received::Counted
+        self.drop_oldest();
+        CountResult::Counted
     }
 
-    fn again(&mut self, number: u64, event: Arriving, now: i64) -> Received {
+    fn receive_again(&mut self, number: u64, event: AcceptedEvent, now: i64) -> CountResult {
         let Some(known) = self.at(number) else {
-            return Received::Duplicate;
+            return CountResult::Duplicate;
         };
         known.times = known.times.saturating_add(1);
         known.last_received = now;
         let received = match event.dedup {
-            Dedup::Restate if known.money == event.money => Received::Duplicate,
+            Dedup::Restate if known.money == event.money => CountResult::Duplicate,
             Dedup::Restate => {
                 known.money = event.money;
-                Received::Restated
+                CountResult::Restated
             }
             Dedup::Window(window) if now.saturating_sub(known.window_from) <= window => {
-                Received::Duplicate
+                CountResult::Duplicate
             }
             Dedup::Window(_) => {
                 known.window_from = now;
                 known.counted = known.counted.saturating_add(1);
-                Received::Counted
+                CountResult::Counted
             }
         };
         self.keep_payload(number, event.payload);
         received
     }
 
-    fn at(&mut self, number: u64) -> Option<&mut Conversion> {
+    fn at(&mut self, number: u64) -> Option<&mut RecordedConversion> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.list.get_mut(place).map(|(_, conversion)| conversion)
     }
@@ -175,7 +180,7 @@ impl Conversions {
         }
     }
 
-    fn shed(&mut self) {
+    fn drop_oldest(&mut self) {
         while self.list.len() > self.bounds.conversions {
             if let Some((Some(key), _)) = self.list.pop_front() {
                 self.known.remove(&key);
@@ -184,7 +189,7 @@ impl Conversions {
         }
     }
 
-    pub(super) fn latest(&self) -> impl Iterator<Item = &Conversion> {
+    pub(super) fn latest(&self) -> impl Iterator<Item = &RecordedConversion> {
         self.list.iter().rev().map(|(_, conversion)| conversion)
     }
 }
@@ -196,12 +201,12 @@ mod tests {
 
     const WINDOW: Dedup = Dedup::Window(1_000);
 
-    fn event(name: &str, id: &str, dedup: Dedup, amount: u64) -> Arriving {
-        let currency = crate::read::Currency::parse("USD", false).expect("a currency");
-        Arriving {
+    fn event(name: &str, id: &str, dedup: Dedup, amount: u64) -> AcceptedEvent {
+        let currency = crate::validation::IsoCurrency::parse("USD", false).expect("a currency");
+        AcceptedEvent {
             name: name.into(),
             id: (!id.is_empty()).then(|| id.into()),
-            money: Some(Money {
+            money: Some(ReceivedMoney {
                 amount: amount.into(),
                 currency,
             }),
@@ -222,10 +227,10 @@ mod tests {
     fn the_same_id_is_counted_once_inside_the_window_and_again_after_it() {
         let (mut books, account) = books(10, 10);
         let mut at = |now| books.receive(&account, event("Lead", "x", WINDOW, 1), now);
-        assert_eq!(at(0), Received::Counted);
-        assert_eq!(at(1_000), Received::Duplicate);
-        assert_eq!(at(1_001), Received::Counted);
-        assert_eq!(at(2_001), Received::Duplicate);
+        assert_eq!(at(0), CountResult::Counted);
+        assert_eq!(at(1_000), CountResult::Duplicate);
+        assert_eq!(at(1_001), CountResult::Counted);
+        assert_eq!(at(2_001), CountResult::Duplicate);
         let one = books.latest().next().expect("a conversion");
         assert_eq!((one.times, one.counted, one.last_received), (4, 2, 2_001));
     }
@@ -242,7 +247,7 @@ mod tests {
             (&account, "ab", ""),
         ] {
             let received = books.receive(account, event(name, id, WINDOW, 1), 0);
-            assert_eq!(received, Received::Counted, "{account} {name} {id}");
+            assert_eq!(received, CountResult::Counted, "{account} {name} {id}");
         }
     }
 
@@ -250,9 +255,9 @@ mod tests {
     fn a_restatement_overwrites_the_amount_and_counts_nothing() {
         let (mut books, account) = books(10, 10);
         let mut with = |amount| books.receive(&account, event("1", "x", Dedup::Restate, amount), 0);
-        assert_eq!(with(1), Received::Counted);
-        assert_eq!(with(1), Received::Duplicate);
-        assert_eq!(with(2), Received::Restated);
+        assert_eq!(with(1), CountResult::Counted);
+        assert_eq!(with(1), CountResult::Duplicate);
+        assert_eq!(with(2), CountResult::Restated);
         let one = books.latest().next().and_then(|one| one.money.clone());
         assert_eq!(one.expect("money").text(), "2 USD");
     }
@@ -270,7 +275,7 @@ mod tests {
         assert_eq!((kept, books.known.len()), (2, 5));
         let again =
             |books: &mut Conversions, id| books.receive(&account, event("Lead", id, WINDOW, 1), 0);
-        assert_eq!(again(&mut books, "3"), Received::Duplicate);
-        assert_eq!(again(&mut books, "2"), Received::Counted, "forgotten");
+        assert_eq!(again(&mut books, "3"), CountResult::Duplicate);
+        assert_eq!(again(&mut books, "2"), CountResult::Counted, "forgotten");
     }
 }

@@ -3,11 +3,11 @@
 mod conversions;
 mod requests;
 
-pub(crate) use conversions::{Arriving, Conversion, Dedup};
-pub(crate) use requests::{Body, Refusal, RequestLine};
+pub(crate) use conversions::{AcceptedEvent, Dedup, RecordedConversion};
+pub(crate) use requests::{RecordedBody, RefusalRecord, RequestRecord};
 
-use conversions::{Conversions, Received};
-use requests::Recent;
+use conversions::{Conversions, CountResult};
+use requests::RecentRequests;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) struct Totals {
 pub(crate) struct Ledger {
     pub(crate) totals: Totals,
     conversions: Conversions,
-    recent: Recent,
+    recent: RecentRequests,
 }
 
 impl Ledger {
@@ -61,17 +61,17 @@ impl Ledger {
         Self {
             totals: Totals::default(),
             conversions: Conversions::new(bounds),
-            recent: Recent::default(),
+            recent: RecentRequests::default(),
         }
     }
 
     /// Takes in one live event.
-    pub(crate) fn receive(&mut self, account: &Arc<str>, event: Arriving, now: i64) {
+    pub(crate) fn receive(&mut self, account: &Arc<str>, event: AcceptedEvent, now: i64) {
         self.totals.events_received += 1;
         match self.conversions.receive(account, event, now) {
-            Received::Counted => self.totals.counted += 1,
-            Received::Duplicate => self.totals.duplicates += 1,
-            Received::Restated => self.totals.restated += 1,
+            CountResult::Counted => self.totals.counted += 1,
+            CountResult::Duplicate => self.totals.duplicates += 1,
+            CountResult::Restated => self.totals.restated += 1,
         }
     }
 
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// Notes a request and how it was answered.
-    pub(crate) fn note(&mut self, line: RequestLine, refusal: Option<Refusal>) {
+    pub(crate) fn note(&mut self, line: RequestRecord, refusal: Option<RefusalRecord>) {
         self.totals.requests += 1;
         if let Some(refusal) = refusal {
             self.totals.refused_requests += 1;
@@ -96,17 +96,17 @@ impl Ledger {
     }
 
     /// Conversions, the latest first.
-    pub(crate) fn conversions(&self) -> impl Iterator<Item = &Conversion> {
+    pub(crate) fn conversions(&self) -> impl Iterator<Item = &RecordedConversion> {
         self.conversions.latest()
     }
 
     /// Requests, the latest first.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = &RequestLine> {
+    pub(crate) fn requests(&self) -> impl Iterator<Item = &RequestRecord> {
         self.recent.requests()
     }
 
     /// Refusals, the latest first.
-    pub(crate) fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = &RefusalRecord> {
         self.recent.refusals()
     }
 }

@@ -24,7 +24,7 @@ const HIDDEN: &str = "***";
 
 /// What was sent, as far as it is kept. Bytes are parsed when somebody looks, not when they arrive.
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+pub(crate) enum RecordedBody {
     Absent,
     Json(Bytes),
     Form(Vec<(String, String)>),
@@ -32,7 +32,7 @@ pub(crate) enum Body {
     Length(usize),
 }
 
-impl Body {
+impl RecordedBody {
     pub(crate) fn json(bytes: Bytes) -> Self {
         if bytes.len() > BODY_BYTES_MAX {
             return Self::Length(bytes.len());
@@ -82,7 +82,7 @@ impl Body {
 
 /// A request and how it was answered.
 #[derive(Debug)]
-pub(crate) struct RequestLine {
+pub(crate) struct RequestRecord {
     pub(crate) received: i64,
     /// Nothing when no answer was given.
     pub(crate) status: Option<u16>,
@@ -92,13 +92,13 @@ pub(crate) struct RequestLine {
     pub(crate) account: Option<String>,
     pub(crate) events: usize,
     pub(crate) fault: Option<&'static str>,
-    pub(crate) body: Body,
+    pub(crate) body: RecordedBody,
 }
 
-impl RequestLine {
-    pub(crate) fn shown(&self) -> Value {
+impl RequestRecord {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
-            "receivedAt": clock::text(self.received),
+            "receivedAt": clock::format_time(self.received),
             "receivedMs": self.received,
             "status": self.status,
             "method": self.method,
@@ -113,7 +113,7 @@ impl RequestLine {
 
 /// A refused request.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusal {
+pub(crate) struct RefusalRecord {
     pub(crate) received: i64,
     pub(crate) account: Option<String>,
     /// The network's code.
@@ -124,27 +124,27 @@ pub(crate) struct Refusal {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Recent {
-    requests: VecDeque<RequestLine>,
-    refusals: VecDeque<Refusal>,
+pub(super) struct RecentRequests {
+    requests: VecDeque<RequestRecord>,
+    refusals: VecDeque<RefusalRecord>,
 }
 
-impl Recent {
-    pub(super) fn note(&mut self, line: RequestLine) {
+impl RecentRequests {
+    pub(super) fn note(&mut self, line: RequestRecord) {
         self.requests.push_front(line);
         self.requests.truncate(REQUESTS_MAX);
     }
 
-    pub(super) fn refuse(&mut self, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, refusal: RefusalRecord) {
         self.refusals.push_front(refusal);
         self.refusals.truncate(REFUSALS_MAX);
     }
 
-    pub(super) fn requests(&self) -> impl Iterator<Item = &RequestLine> {
+    pub(super) fn requests(&self) -> impl Iterator<Item = &RequestRecord> {
         self.requests.iter()
     }
 
-    pub(super) fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+    pub(super) fn refusals(&self) -> impl Iterator<Item = &RefusalRecord> {
         self.refusals.iter()
     }
 }

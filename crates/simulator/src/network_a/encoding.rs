@@ -1,8 +1,8 @@
 //! The three encodings: JSON, and the two forms of the official clients, whose `data` is JSON or a list of
 //! JSON in strings.
 
-use crate::exchange::Arrived;
-use crate::ledger::Body as Kept;
+use crate::ledger::RecordedBody as Kept;
+use crate::request_pipeline::ReceivedRequest;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
@@ -44,7 +44,7 @@ impl Submission {
 }
 
 /// Reads a body; says what is wrong with its encoding.
-pub(super) fn read(arrived: &mut Arrived) -> Result<Submission, &'static str> {
+pub(super) fn read(arrived: &mut ReceivedRequest) -> Result<Submission, &'static str> {
     let pairs = match arrived.content_type() {
         "application/json" => {
             let body = arrived.json.take().ok_or("The body is not valid JSON")?;
@@ -59,9 +59,9 @@ pub(super) fn read(arrived: &mut Arrived) -> Result<Submission, &'static str> {
         }
         _ => return Err("The Content-Type must be JSON or a form"),
     };
-    arrived.kept = Some(Kept::form(&pairs));
+    arrived.recorded_body = Some(Kept::form(&pairs));
     let body = from_form(&pairs)?;
-    arrived.count(&body);
+    arrived.count_events(&body);
     let form = Some(pairs);
     Ok(Submission { body, form })
 }

@@ -1,9 +1,9 @@
 //! One event of `network_a`.
 
-use super::check::Rules;
-use super::people;
+use super::check::MetaCheckContext;
+use super::user_data;
 use crate::clock::{DAY, MINUTE, SECOND};
-use crate::read::{Found, Money, Node, Wrong};
+use crate::validation::{BodyNode, ReceivedMoney, ViolationKind, Violations};
 use serde_json::Value;
 
 const AGE_MAX: i64 = 7 * DAY;
@@ -40,14 +40,18 @@ const EXTINFO_OS_VERSION: usize = 4;
 /// USA, or left to the network.
 const COUNTRIES: &[i64] = &[0, 1];
 
-pub(super) fn check(event: &Node<'_, '_>, rules: &Rules, found: &mut Found) -> Option<Money> {
+pub(super) fn check(
+    event: &BodyNode<'_, '_>,
+    rules: &MetaCheckContext,
+    found: &mut Violations,
+) -> Option<ReceivedMoney> {
     if !event.object(FIELDS, found) {
         return None;
     }
     let name = event
-        .need("event_name", found)
+        .require("event_name", found)
         .and_then(|one| one.text(found));
-    if let Some(time) = event.need("event_time", found) {
+    if let Some(time) = event.require("event_time", found) {
         check_time(&time, rules.now, found);
     }
     for field in ["event_id", "referrer_url"] {
@@ -56,15 +60,15 @@ pub(super) fn check(event: &Node<'_, '_>, rules: &Rules, found: &mut Found) -> O
         }
     }
     let source = event
-        .need("action_source", found)
+        .require("action_source", found)
         .and_then(|one| one.choice(SOURCES, found));
     match event.get("event_source_url") {
         Some(url) => url.url(found),
-        None if source == Some("website") => event.missing("event_source_url", found),
+        None if source == Some("website") => event.report_missing("event_source_url", found),
         None => {}
     }
-    if let Some(person) = event.need("user_data", found) {
-        people::check(&person, source, found);
+    if let Some(person) = event.require("user_data", found) {
+        user_data::check(&person, source, found);
     }
     if let Some(flag) = event.get("opt_out") {
         flag.flag(found);
@@ -77,27 +81,27 @@ pub(super) fn check(event: &Node<'_, '_>, rules: &Rules, found: &mut Found) -> O
     check_custom(event, name, rules, found)
 }
 
-fn check_time(time: &Node<'_, '_>, now: i64, found: &mut Found) {
+fn check_time(time: &BodyNode<'_, '_>, now: i64, found: &mut Violations) {
     let Some(seconds) = time.integer(found) else {
         return;
     };
     let at = seconds.saturating_mul(SECOND);
     if at < now - AGE_MAX {
-        time.wrong(Wrong::TooOld, found);
+        time.report(ViolationKind::TooOld, found);
     } else if at > now + LEAD_MAX {
-        time.wrong(Wrong::TooNew, found);
+        time.report(ViolationKind::TooNew, found);
     }
 }
 
 fn check_custom(
-    event: &Node<'_, '_>,
+    event: &BodyNode<'_, '_>,
     name: Option<&str>,
-    rules: &Rules,
-    found: &mut Found,
-) -> Option<Money> {
+    rules: &MetaCheckContext,
+    found: &mut Violations,
+) -> Option<ReceivedMoney> {
     let Some(custom) = event.get("custom_data") else {
         if name == Some("Purchase") {
-            event.missing("custom_data", found);
+            event.report_missing("custom_data", found);
         }
         return None;
     };
@@ -108,7 +112,7 @@ fn check_custom(
     if name == Some("Purchase") || custom.has("value") {
         for field in ["value", "currency"] {
             if !custom.has(field) {
-                custom.missing(field, found);
+                custom.report_missing(field, found);
             }
         }
     }
@@ -138,7 +142,7 @@ fn check_custom(
 }
 
 /// Limited data use: with it the country, and the state unless the network can find it out.
-fn check_processing(event: &Node<'_, '_>, found: &mut Found) {
+fn check_processing(event: &BodyNode<'_, '_>, found: &mut Violations) {
     let (country_field, state_field) = (
         "data_processing_options_country",
         "data_processing_options_state",
@@ -146,31 +150,31 @@ fn check_processing(event: &Node<'_, '_>, found: &mut Found) {
     let country = event.get(country_field).and_then(|one| {
         let country = one.integer(found)?;
         if !COUNTRIES.contains(&country) {
-            one.wrong(Wrong::Choice, found);
+            one.report(ViolationKind::Choice, found);
         }
         Some(country)
     });
     if let Some(state) = event.get(state_field) {
         let number = state.integer(found);
         if number.is_some_and(|number| number != 0 && !(1000..=1013).contains(&number)) {
-            state.wrong(Wrong::Choice, found);
+            state.report(ViolationKind::Choice, found);
         }
     }
     let Some(options) = event.get("data_processing_options") else {
         return;
     };
     let Value::Array(entries) = options.value() else {
-        options.wrong(Wrong::Type("list"), found);
+        options.report(ViolationKind::Type("list"), found);
         return;
     };
     if entries.is_empty() {
         return;
     }
     if entries.len() != 1 || entries[0] != "LDU" {
-        options.wrong(Wrong::Format("must be [\"LDU\"] or []"), found);
+        options.report(ViolationKind::Format("must be [\"LDU\"] or []"), found);
     }
     if !event.has(country_field) {
-        event.missing(country_field, found);
+        event.report_missing(country_field, found);
     }
     let has_ip = event
         .value()
@@ -178,19 +182,24 @@ fn check_processing(event: &Node<'_, '_>, found: &mut Found) {
         .is_some();
     let is_found_out = country == Some(0) && has_ip;
     if !event.has(state_field) && !is_found_out {
-        event.missing(state_field, found);
+        event.report_missing(state_field, found);
     }
 }
 
-fn check_app(event: &Node<'_, '_>, source: Option<&str>, rules: &Rules, found: &mut Found) {
+fn check_app(
+    event: &BodyNode<'_, '_>,
+    source: Option<&str>,
+    rules: &MetaCheckContext,
+    found: &mut Violations,
+) {
     let is_app = source == Some("app");
     if is_app && !rules.is_app_linked {
         let words = "is only possible with a dataset that is linked to an app";
-        event.wrong_at("action_source", Wrong::Conflict(words), found);
+        event.report_at("action_source", ViolationKind::Conflict(words), found);
     }
     let Some(app) = event.get("app_data") else {
         if is_app {
-            event.missing("app_data", found);
+            event.report_missing("app_data", found);
         }
         return;
     };
@@ -205,7 +214,7 @@ fn check_app(event: &Node<'_, '_>, source: Option<&str>, rules: &Rules, found: &
     if !app.object(&fields, found) {
         return;
     }
-    if let Some(flag) = app.need("advertiser_tracking_enabled", found) {
+    if let Some(flag) = app.require("advertiser_tracking_enabled", found) {
         check_switch(&flag, rules, found);
     }
     if let Some(flag) = app.get("application_tracking_enabled") {
@@ -216,13 +225,13 @@ fn check_app(event: &Node<'_, '_>, source: Option<&str>, rules: &Rules, found: &
             text.text(found);
         }
     }
-    if let Some(info) = app.need("extinfo", found) {
+    if let Some(info) = app.require("extinfo", found) {
         check_extinfo(&info, found);
     }
 }
 
 /// 0 or 1; official clients make it a boolean.
-fn check_switch(flag: &Node<'_, '_>, rules: &Rules, found: &mut Found) {
+fn check_switch(flag: &BodyNode<'_, '_>, rules: &MetaCheckContext, found: &mut Violations) {
     if rules.is_form && flag.value().is_boolean() {
         return;
     }
@@ -230,30 +239,30 @@ fn check_switch(flag: &Node<'_, '_>, rules: &Rules, found: &mut Found) {
         .integer(found)
         .is_some_and(|one| !(0..=1).contains(&one))
     {
-        flag.wrong(Wrong::Choice, found);
+        flag.report(ViolationKind::Choice, found);
     }
 }
 
-fn check_extinfo(info: &Node<'_, '_>, found: &mut Found) {
+fn check_extinfo(info: &BodyNode<'_, '_>, found: &mut Violations) {
     let Value::Array(entries) = info.value() else {
-        info.wrong(Wrong::Type("list"), found);
+        info.report(ViolationKind::Type("list"), found);
         return;
     };
     if entries.len() != EXTINFO_LENGTH {
-        info.wrong(Wrong::Format("must have exactly 16 entries"), found);
+        info.report(ViolationKind::Format("must have exactly 16 entries"), found);
         return;
     }
     for (index, entry) in entries.iter().enumerate() {
         let node = info.item(index, entry);
         match entry {
             Value::String(text) if index == 0 && text != "a2" && text != "i2" => {
-                node.wrong(Wrong::Choice, found);
+                node.report(ViolationKind::Choice, found);
             }
             Value::String(text) if index == EXTINFO_OS_VERSION && text.is_empty() => {
-                node.wrong(Wrong::Empty, found);
+                node.report(ViolationKind::Empty, found);
             }
             Value::String(_) => {}
-            _ => node.wrong(Wrong::Type("string"), found),
+            _ => node.report(ViolationKind::Type("string"), found),
         }
     }
 }

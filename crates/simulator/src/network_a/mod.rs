@@ -1,21 +1,21 @@
 //! `network_a` — Meta Conversions API: `POST /{version}/{pixel id}/events`.
 
-mod answer;
 mod check;
 mod encoding;
 mod event;
-mod people;
+mod responses;
+mod user_data;
 
 use crate::clock::{DAY, HOUR};
-use crate::exchange::{self, Arrived, Call, Door};
-use crate::ledger::{Arriving, Dedup};
-use crate::network::{Endpoint, Network};
-use crate::registry::is_credential;
-use crate::reply::Outcome;
+use crate::ledger::{AcceptedEvent, Dedup};
+use crate::network::{Endpoint, SimulatedNetwork};
+use crate::registry::is_valid_credential;
+use crate::reply::SimulatedOutcome;
+use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
 use crate::world::{State, World, hex};
 use axum::extract::{Path, Request, State as Shared};
 use axum::response::Response;
-use check::Checked;
+use check::CheckedMetaRequest;
 use encoding::Submission;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
@@ -29,10 +29,10 @@ const INSTALL_WINDOW: i64 = 90 * DAY;
 /// Versions before this one are retired: they are upgraded silently, and a header says so.
 const FIRST_VERSION: u32 = 21;
 
-const DOOR: Door = Door {
+const HANDLER: EndpointHandler = EndpointHandler {
     account_of: |_| None,
     process,
-    expired: |world| answer::bad_token(world),
+    expired: |world| responses::bad_token(world),
 };
 
 pub(crate) async fn events(
@@ -40,12 +40,12 @@ pub(crate) async fn events(
     Path((_, pixel)): Path<(String, String)>,
     request: Request,
 ) -> Response {
-    let call = Call {
-        network: Network::NetworkA,
+    let call = RequestRoute {
+        network: SimulatedNetwork::NetworkA,
         endpoint: Endpoint::Events,
         account: Some(pixel),
     };
-    exchange::run(&world, call, &DOOR, request).await
+    request_pipeline::handle(&world, call, &HANDLER, request).await
 }
 
 /// `/{pixel id}/events`: calls without a version fail.
@@ -54,27 +54,27 @@ pub(crate) async fn without_version(
     Path(pixel): Path<String>,
     request: Request,
 ) -> Response {
-    let call = Call {
-        network: Network::NetworkA,
+    let call = RequestRoute {
+        network: SimulatedNetwork::NetworkA,
         endpoint: Endpoint::Events,
         account: Some(pixel),
     };
-    let door = Door {
-        process: |world, _| answer::no_version(world),
-        ..DOOR
+    let door = EndpointHandler {
+        process: |world, _| responses::no_version(world),
+        ..HANDLER
     };
-    exchange::run(&world, call, &door, request).await
+    request_pipeline::handle(&world, call, &door, request).await
 }
 
-fn process(world: &World, arrived: &mut Arrived) -> Outcome {
+fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
     let Some(version) = version(arrived.parts.uri.path()) else {
-        return answer::no_version(world);
+        return responses::no_version(world);
     };
     let submission = match encoding::read(arrived) {
         Ok(submission) => submission,
-        Err(words) => return answer::unreadable(world, words),
+        Err(words) => return responses::unreadable(world, words),
     };
-    let pixel = arrived.call.account.clone().unwrap_or_default();
+    let pixel = arrived.route.account.clone().unwrap_or_default();
     let usage = {
         let mut state = world.state();
         match admit(world, &mut state, &pixel, arrived, &submission) {
@@ -82,10 +82,10 @@ fn process(world: &World, arrived: &mut Arrived) -> Outcome {
             Err(refused) => return refused,
         }
     };
-    let outcome = take_in(world, &pixel, arrived.now, submission);
-    let outcome = answer::with_usage(outcome, &pixel, usage);
+    let outcome = accept_events(world, &pixel, arrived.now, submission);
+    let outcome = responses::with_usage(outcome, &pixel, usage);
     if version < FIRST_VERSION {
-        return answer::with_version_warning(outcome);
+        return responses::with_version_warning(outcome);
     }
     outcome
 }
@@ -109,33 +109,33 @@ fn admit(
     world: &World,
     state: &mut State,
     pixel: &str,
-    arrived: &Arrived,
+    arrived: &ReceivedRequest,
     submission: &Submission,
-) -> Result<Usage, Outcome> {
+) -> Result<Usage, SimulatedOutcome> {
     let token = submission
         .field("access_token")
         .or_else(|| arrived.query("access_token"))
         .or_else(|| arrived.bearer().map(str::to_owned))
-        .ok_or_else(|| answer::no_token(world))?;
+        .ok_or_else(|| responses::no_token(world))?;
     let registered = state.registry.a.get(pixel);
     let expected = registered.and_then(|one| one.access_token.as_deref());
-    if !is_credential(&token, expected) {
-        return Err(answer::bad_token(world));
+    if !is_valid_credential(&token, expected) {
+        return Err(responses::bad_token(world));
     }
     let is_id = !pixel.is_empty() && pixel.bytes().all(|byte| byte.is_ascii_digit());
     if !is_id || (registered.is_none() && !world.options.open) {
-        return Err(answer::unknown_pixel(world, pixel));
+        return Err(responses::unknown_pixel(world, pixel));
     }
     let proof = submission
         .field("appsecret_proof")
         .or_else(|| arrived.query("appsecret_proof"));
     let secret = registered.and_then(|one| one.app_secret.as_deref());
     if !is_proof(&token, secret, proof.as_deref()) {
-        return Err(answer::bad_proof(world, proof.is_some()));
+        return Err(responses::bad_proof(world, proof.is_some()));
     }
     let percent = state
         .registry
-        .use_of_rate(Network::NetworkA, pixel, arrived.now);
+        .rate_usage_percent(SimulatedNetwork::NetworkA, pixel, arrived.now);
     let on_demand = state.faults.usage(pixel);
     let (percent, regain_minutes) = on_demand.unwrap_or((percent, 0));
     let usage = Usage {
@@ -143,7 +143,7 @@ fn admit(
         regain_minutes,
     };
     if on_demand.is_none() && percent > 100 {
-        return Err(answer::throttled(world, pixel));
+        return Err(responses::throttled(world, pixel));
     }
     Ok(usage)
 }
@@ -163,21 +163,21 @@ fn is_proof(token: &str, secret: Option<&str>, proof: Option<&str>) -> bool {
 }
 
 /// All or nothing: the events are taken in when nothing is wrong with any of them.
-fn take_in(world: &World, pixel: &str, now: i64, submission: Submission) -> Outcome {
+fn accept_events(world: &World, pixel: &str, now: i64, submission: Submission) -> SimulatedOutcome {
     let (poisons, is_app_linked) = {
         let state = world.state();
         let linked = state.registry.a.get(pixel).and_then(|one| one.app_linked);
-        let poisons = state.faults.poisons(Network::NetworkA, pixel);
+        let poisons = state.faults.poisons(SimulatedNetwork::NetworkA, pixel);
         (poisons, linked.unwrap_or(true))
     };
-    let rules = check::Rules {
+    let rules = check::MetaCheckContext {
         now,
         is_form: submission.is_form(),
         is_app_linked,
     };
-    let Checked { money, is_test } = match check::check(submission.body(), &rules) {
+    let CheckedMetaRequest { money, is_test } = match check::check(submission.body(), &rules) {
         Ok(checked) => checked,
-        Err(violation) => return answer::invalid(world, &violation),
+        Err(violation) => return responses::invalid(world, &violation),
     };
     let events = submission.into_events();
     let id_of = |event: &Value| event.get("event_id").and_then(Value::as_str).map(Box::from);
@@ -185,16 +185,16 @@ fn take_in(world: &World, pixel: &str, now: i64, submission: Submission) -> Outc
         let hit = events.iter().position(|event| {
             let id: Option<Box<str>> = id_of(event);
             let is_marked = event.pointer("/custom_data/poison").is_some();
-            poison.hits(id.as_deref().unwrap_or_default(), is_marked)
+            poison.matches(id.as_deref().unwrap_or_default(), is_marked)
         });
         if let Some(index) = hit {
-            world.state().faults.used(poison);
-            return answer::poisoned(world, poison.names_index.then_some(index));
+            world.state().faults.mark_used(poison);
+            return responses::poisoned(world, poison.names_index.then_some(index));
         }
     }
     let (count, account) = (events.len(), Arc::from(pixel));
     let mut state = world.state();
-    let ledger = state.ledger(Network::NetworkA);
+    let ledger = state.ledger(SimulatedNetwork::NetworkA);
     if is_test {
         ledger.totals.test += count as u64;
     }
@@ -205,7 +205,7 @@ fn take_in(world: &World, pixel: &str, now: i64, submission: Submission) -> Outc
             INSTALL_NAME => INSTALL_WINDOW,
             _ => WINDOW,
         };
-        let arriving = Arriving {
+        let arriving = AcceptedEvent {
             name,
             id: id_of(&event),
             money,
@@ -215,7 +215,7 @@ fn take_in(world: &World, pixel: &str, now: i64, submission: Submission) -> Outc
         ledger.receive(&account, arriving, now);
     }
     drop(state);
-    answer::received(world, count)
+    responses::received(world, count)
 }
 
 #[cfg(test)]

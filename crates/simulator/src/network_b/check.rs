@@ -2,7 +2,7 @@
 
 use super::event;
 use crate::accounts::{AdsAccount, ConversionAction};
-use crate::read::{Found, Money, Node, Step, Violation, Wrong};
+use crate::validation::{BodyNode, PathStep, ReceivedMoney, Violation, ViolationKind, Violations};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -29,14 +29,14 @@ pub(super) const CONSENT: &[&str] = &[
 
 /// A violation and the network's own reason, where the kind of violation does not tell it.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedViolation {
     pub(super) violation: Violation,
     pub(super) reason: Option<&'static str>,
 }
 
 /// A conversion action as the request names it.
 #[derive(Debug, Clone)]
-pub(super) struct Destination {
+pub(super) struct CheckedDestination {
     pub(super) account: String,
     pub(super) action: String,
     pub(super) reference: Option<String>,
@@ -48,10 +48,10 @@ pub(super) struct Destination {
 
 /// An event in which nothing is wrong.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct AcceptedGoogleEvent {
     pub(super) id: String,
     pub(super) source: String,
-    pub(super) money: Option<Money>,
+    pub(super) money: Option<ReceivedMoney>,
     /// Places of its destinations.
     pub(super) destinations: Vec<usize>,
     pub(super) has_user_data: bool,
@@ -59,9 +59,9 @@ pub(super) struct Taken {
     pub(super) is_consent_denied: bool,
 }
 
-impl Taken {
+impl AcceptedGoogleEvent {
     /// Why it is discarded after it was accepted.
-    pub(super) fn discarded_by(&self, destination: &Destination) -> Option<&'static str> {
+    pub(super) fn discard_reason(&self, destination: &CheckedDestination) -> Option<&'static str> {
         if self.is_consent_denied {
             return Some("PROCESSING_ERROR_REASON_DENIED_CONSENT");
         }
@@ -73,17 +73,17 @@ impl Taken {
 
 /// A request in which nothing is wrong.
 #[derive(Debug)]
-pub(super) struct Checked {
-    pub(super) destinations: Vec<Destination>,
-    pub(super) events: Vec<Taken>,
+pub(super) struct CheckedGoogleRequest {
+    pub(super) destinations: Vec<CheckedDestination>,
+    pub(super) events: Vec<AcceptedGoogleEvent>,
     pub(super) validate_only: bool,
 }
 
 /// What the body alone tells.
-pub(super) fn check(body: &Value, now: i64) -> Result<Checked, Vec<Named>> {
-    let mut found = Found::default();
-    let root = Node::root(body);
-    let mut checked = Checked {
+pub(super) fn check(body: &Value, now: i64) -> Result<CheckedGoogleRequest, Vec<NamedViolation>> {
+    let mut found = Violations::default();
+    let root = BodyNode::root(body);
+    let mut checked = CheckedGoogleRequest {
         destinations: Vec::new(),
         events: Vec::new(),
         validate_only: false,
@@ -96,12 +96,12 @@ pub(super) fn check(body: &Value, now: i64) -> Result<Checked, Vec<Named>> {
             encoding.choice(&["HEX"], &mut found);
         }
         let denied = root.get("consent").map(|one| consent(&one, &mut found));
-        if let Some(list) = root.need("destinations", &mut found) {
+        if let Some(list) = root.require("destinations", &mut found) {
             list.each(DESTINATIONS_MAX, &mut found, |one, found| {
                 checked.destinations.extend(destination(&one, found));
             });
         }
-        if let Some(list) = root.need("events", &mut found) {
+        if let Some(list) = root.require("events", &mut found) {
             let destinations = &checked.destinations;
             list.each(EVENTS_MAX, &mut found, |one, found| {
                 let denied = denied.unwrap_or_default();
@@ -112,13 +112,13 @@ pub(super) fn check(body: &Value, now: i64) -> Result<Checked, Vec<Named>> {
         }
         let has_user_data = checked.events.iter().any(|event| event.has_user_data);
         if has_user_data && !root.has("encoding") {
-            root.missing("encoding", &mut found);
+            root.report_missing("encoding", &mut found);
         }
     }
     if found.is_empty() {
         return Ok(checked);
     }
-    let named = |violation| Named {
+    let named = |violation| NamedViolation {
         violation,
         reason: None,
     };
@@ -126,7 +126,7 @@ pub(super) fn check(body: &Value, now: i64) -> Result<Checked, Vec<Named>> {
 }
 
 /// Whether `adUserData` is denied.
-pub(super) fn consent(consent: &Node<'_, '_>, found: &mut Found) -> bool {
+pub(super) fn consent(consent: &BodyNode<'_, '_>, found: &mut Violations) -> bool {
     if !consent.object(&["adUserData", "adPersonalization"], found) {
         return false;
     }
@@ -143,32 +143,32 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn account(node: &Node<'_, '_>, found: &mut Found) -> Option<String> {
+fn account(node: &BodyNode<'_, '_>, found: &mut Violations) -> Option<String> {
     if !node.object(&["accountType", "accountId"], found) {
         return None;
     }
-    if let Some(kind) = node.need("accountType", found) {
+    if let Some(kind) = node.require("accountType", found) {
         kind.choice(&["GOOGLE_ADS"], found);
     }
-    let id = node.need("accountId", found)?;
-    id.formed(is_digits, "must be digits only", found)
+    let id = node.require("accountId", found)?;
+    id.text_matching(is_digits, "must be digits only", found)
         .map(str::to_owned)
 }
 
-fn destination(node: &Node<'_, '_>, found: &mut Found) -> Option<Destination> {
+fn destination(node: &BodyNode<'_, '_>, found: &mut Violations) -> Option<CheckedDestination> {
     if !node.object(DESTINATION_FIELDS, found) {
         return None;
     }
     let operating = node
-        .need("operatingAccount", found)
+        .require("operatingAccount", found)
         .and_then(|one| account(&one, found));
     if let Some(login) = node.get("loginAccount") {
         account(&login, found);
     }
     let reference = node.get("reference").and_then(|one| one.text(found));
-    let action = node.need("productDestinationId", found);
-    let action = action.and_then(|one| one.formed(is_digits, "must be digits only", found));
-    Some(Destination {
+    let action = node.require("productDestinationId", found);
+    let action = action.and_then(|one| one.text_matching(is_digits, "must be digits only", found));
+    Some(CheckedDestination {
         account: operating?,
         action: action?.to_owned(),
         reference: reference.map(str::to_owned),
@@ -180,20 +180,20 @@ fn destination(node: &Node<'_, '_>, found: &mut Found) -> Option<Destination> {
 }
 
 /// What only the accounts know: whether the actions exist, what they accept, which terms were signed.
-pub(super) fn against_accounts(
-    checked: &mut Checked,
+pub(super) fn check_against_accounts(
+    checked: &mut CheckedGoogleRequest,
     body: &Value,
     accounts: &HashMap<String, AdsAccount>,
     is_open: bool,
-) -> Vec<Named> {
+) -> Vec<NamedViolation> {
     let mut wrong = Vec::new();
     for (place, one) in checked.destinations.iter_mut().enumerate() {
         let login = body["destinations"][place]["loginAccount"]["accountId"].as_str();
         let field = |name| {
             vec![
-                Step::Field("destinations".to_owned()),
-                Step::Index(place),
-                Step::Field(name),
+                PathStep::Field("destinations".to_owned()),
+                PathStep::Index(place),
+                PathStep::Field(name),
             ]
         };
         let (name, reason, words) = match accounts.get(&one.account) {
@@ -203,12 +203,12 @@ pub(super) fn against_accounts(
                 "DESTINATION_ACCOUNT_NOT_FOUND",
                 "is not known",
             ),
-            Some(known) => match settle(one, known, login) {
+            Some(known) => match apply_account(one, known, login) {
                 Ok(()) => continue,
                 Err(refused) => refused,
             },
         };
-        wrong.push(named(field(name.to_owned()), reason, words));
+        wrong.push(named_violation(field(name.to_owned()), reason, words));
     }
     for (index, event) in checked.events.iter().enumerate() {
         for destination in event
@@ -218,9 +218,9 @@ pub(super) fn against_accounts(
         {
             let field = |name: &str| {
                 vec![
-                    Step::Field("events".to_owned()),
-                    Step::Index(index),
-                    Step::Field(name.to_owned()),
+                    PathStep::Field("events".to_owned()),
+                    PathStep::Index(index),
+                    PathStep::Field(name.to_owned()),
                 ]
             };
             let is_accepted = match event.source.as_str() {
@@ -230,7 +230,7 @@ pub(super) fn against_accounts(
             };
             if !is_accepted {
                 let reason = "EVENT_SOURCE_AND_DESTINATION_MISMATCH";
-                wrong.push(named(
+                wrong.push(named_violation(
                     field("eventSource"),
                     reason,
                     "is not accepted by the destination",
@@ -239,7 +239,7 @@ pub(super) fn against_accounts(
             if event.has_user_data && !destination.terms_signed {
                 let reason = "DESTINATION_ACCOUNT_ENHANCED_CONVERSIONS_TERMS_NOT_SIGNED";
                 let words = "needs the terms for enhanced conversions, which were not accepted";
-                wrong.push(named(field("userData"), reason, words));
+                wrong.push(named_violation(field("userData"), reason, words));
             }
         }
     }
@@ -249,7 +249,11 @@ pub(super) fn against_accounts(
 type Refused = (&'static str, &'static str, &'static str);
 
 /// Holds a destination against its account: field, reason and words of what is wrong.
-fn settle(one: &mut Destination, known: &AdsAccount, login: Option<&str>) -> Result<(), Refused> {
+fn apply_account(
+    one: &mut CheckedDestination,
+    known: &AdsAccount,
+    login: Option<&str>,
+) -> Result<(), Refused> {
     let manager = known.login_account_id.as_deref();
     if login.is_some() && manager.is_some() && login != manager {
         let reason = "OPERATING_ACCOUNT_LOGIN_ACCOUNT_MISMATCH";
@@ -282,11 +286,15 @@ fn settle(one: &mut Destination, known: &AdsAccount, login: Option<&str>) -> Res
     Ok(())
 }
 
-fn named(steps: Vec<Step>, reason: &'static str, words: &'static str) -> Named {
-    Named {
+fn named_violation(
+    steps: Vec<PathStep>,
+    reason: &'static str,
+    words: &'static str,
+) -> NamedViolation {
+    NamedViolation {
         violation: Violation {
             steps,
-            wrong: Wrong::Conflict(words),
+            kind: ViolationKind::Conflict(words),
         },
         reason: Some(reason),
     }

@@ -1,8 +1,8 @@
 //! One event of `network_b`.
 
-use super::check::{Destination, Taken, consent};
+use super::check::{AcceptedGoogleEvent, CheckedDestination, consent};
 use crate::clock::{DAY, MINUTE};
-use crate::read::{Found, Node, Wrong};
+use crate::validation::{BodyNode, ViolationKind, Violations};
 use serde_json::Value;
 
 /// Clicks older than this cannot be imported, and no event is older than its click.
@@ -25,21 +25,21 @@ const FIELDS: &[&str] = &[
 ];
 
 pub(super) fn check(
-    event: &Node<'_, '_>,
-    destinations: &[Destination],
+    event: &BodyNode<'_, '_>,
+    destinations: &[CheckedDestination],
     is_denied_by_request: bool,
     now: i64,
-    found: &mut Found,
-) -> Option<Taken> {
+    found: &mut Violations,
+) -> Option<AcceptedGoogleEvent> {
     if !event.object(FIELDS, found) {
         return None;
     }
-    let id = event.need("transactionId", found);
-    let id = id.and_then(|one| one.formed(is_id, "must not look like personal data", found));
-    if let Some(time) = event.need("eventTimestamp", found) {
+    let id = event.require("transactionId", found);
+    let id = id.and_then(|one| one.text_matching(is_id, "must not look like personal data", found));
+    if let Some(time) = event.require("eventTimestamp", found) {
         check_time(&time, now, found);
     }
-    let source = event.need("eventSource", found);
+    let source = event.require("eventSource", found);
     let source = source.and_then(|one| one.choice(SOURCES, found));
     let click = event
         .get("adIdentifiers")
@@ -48,7 +48,7 @@ pub(super) fn check(
         .get("userData")
         .is_some_and(|one| check_user_data(&one, found));
     if click.is_none() && !has_user_data && !event.has("adIdentifiers") && !event.has("userData") {
-        event.wrong_at("adIdentifiers", Wrong::Identity, found);
+        event.report_at("adIdentifiers", ViolationKind::Identity, found);
     }
     if let Some(device) = event.get("eventDeviceInfo") {
         check_device(&device, found);
@@ -59,7 +59,7 @@ pub(super) fn check(
         ("currency", "conversionValue"),
     ] {
         if event.has(one) && !event.has(other) {
-            event.missing(other, found);
+            event.report_missing(other, found);
         }
     }
     let is_consent_denied = match event.get("consent") {
@@ -68,7 +68,7 @@ pub(super) fn check(
         None => is_denied_by_request,
     };
     let places = references(event, destinations, found);
-    Some(Taken {
+    Some(AcceptedGoogleEvent {
         id: id?.to_owned(),
         source: source?.to_owned(),
         money,
@@ -85,22 +85,22 @@ fn is_id(text: &str) -> bool {
 }
 
 /// RFC 3339 with `Z`.
-fn check_time(time: &Node<'_, '_>, now: i64, found: &mut Found) {
+fn check_time(time: &BodyNode<'_, '_>, now: i64, found: &mut Violations) {
     let Some(text) = time.text(found) else {
         return;
     };
     let is_zulu = text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T');
     let parsed = text.parse::<jiff::Timestamp>().ok().filter(|_| is_zulu);
     match parsed.map(jiff::Timestamp::as_millisecond) {
-        None => time.wrong(Wrong::Format("must be RFC 3339 with Z"), found),
-        Some(at) if at < now - AGE_MAX => time.wrong(Wrong::TooOld, found),
-        Some(at) if at > now + LEAD_MAX => time.wrong(Wrong::TooNew, found),
+        None => time.report(ViolationKind::Format("must be RFC 3339 with Z"), found),
+        Some(at) if at < now - AGE_MAX => time.report(ViolationKind::TooOld, found),
+        Some(at) if at > now + LEAD_MAX => time.report(ViolationKind::TooNew, found),
         Some(_) => {}
     }
 }
 
 /// Which click id there is; exactly one may be.
-fn check_click(ids: &Node<'_, '_>, found: &mut Found) -> Option<&'static str> {
+fn check_click(ids: &BodyNode<'_, '_>, found: &mut Violations) -> Option<&'static str> {
     let fields = [
         "gclid",
         "gbraid",
@@ -124,15 +124,15 @@ fn check_click(ids: &Node<'_, '_>, found: &mut Found) -> Option<&'static str> {
     }
     if given.next().is_some() {
         let words = "must hold exactly one of gclid, gbraid and wbraid";
-        ids.wrong(Wrong::Conflict(words), found);
+        ids.report(ViolationKind::Conflict(words), found);
     }
     if first.is_none() {
-        ids.wrong(Wrong::Identity, found);
+        ids.report(ViolationKind::Identity, found);
     }
     first.copied()
 }
 
-fn check_device(device: &Node<'_, '_>, found: &mut Found) {
+fn check_device(device: &BodyNode<'_, '_>, found: &mut Violations) {
     if !device.object(&["ipAddress", "userAgent"], found) {
         return;
     }
@@ -145,11 +145,11 @@ fn check_device(device: &Node<'_, '_>, found: &mut Found) {
 }
 
 /// Whether it holds anybody.
-fn check_user_data(data: &Node<'_, '_>, found: &mut Found) -> bool {
+fn check_user_data(data: &BodyNode<'_, '_>, found: &mut Violations) -> bool {
     if !data.object(&["userIdentifiers"], found) {
         return false;
     }
-    let Some(list) = data.need("userIdentifiers", found) else {
+    let Some(list) = data.require("userIdentifiers", found) else {
         return false;
     };
     list.each(IDENTIFIERS_MAX, found, |one, found| {
@@ -158,7 +158,10 @@ fn check_user_data(data: &Node<'_, '_>, found: &mut Found) -> bool {
         }
         let fields = one.value().as_object().map_or(0, serde_json::Map::len);
         if fields != 1 {
-            one.wrong(Wrong::Conflict("must hold exactly one identifier"), found);
+            one.report(
+                ViolationKind::Conflict("must hold exactly one identifier"),
+                found,
+            );
         }
         for field in ["emailAddress", "phoneNumber"] {
             if let Some(hash) = one.get(field) {
@@ -172,7 +175,7 @@ fn check_user_data(data: &Node<'_, '_>, found: &mut Found) -> bool {
     list.value().as_array().is_some_and(|list| !list.is_empty())
 }
 
-fn check_address(address: &Node<'_, '_>, found: &mut Found) {
+fn check_address(address: &BodyNode<'_, '_>, found: &mut Violations) {
     if !address.object(
         &["givenName", "familyName", "regionCode", "postalCode"],
         found,
@@ -180,32 +183,39 @@ fn check_address(address: &Node<'_, '_>, found: &mut Found) {
         return;
     }
     for name in ["givenName", "familyName"] {
-        if let Some(hash) = address.need(name, found) {
+        if let Some(hash) = address.require(name, found) {
             hash.hash(found);
         }
     }
     for name in ["regionCode", "postalCode"] {
-        if let Some(text) = address.need(name, found) {
+        if let Some(text) = address.require(name, found) {
             text.text(found);
         }
     }
 }
 
 /// Places of the destinations that an event names; all when it names none.
-fn references(event: &Node<'_, '_>, destinations: &[Destination], found: &mut Found) -> Vec<usize> {
+fn references(
+    event: &BodyNode<'_, '_>,
+    destinations: &[CheckedDestination],
+    found: &mut Violations,
+) -> Vec<usize> {
     let Some(list) = event.get("destinationReferences") else {
         return (0..destinations.len()).collect();
     };
     let mut places = Vec::new();
     list.each(usize::MAX, found, |one, found| {
         let Value::String(name) = one.value() else {
-            one.wrong(Wrong::Type("string"), found);
+            one.report(ViolationKind::Type("string"), found);
             return;
         };
-        let is_it = |destination: &Destination| destination.reference.as_ref() == Some(name);
+        let is_it = |destination: &CheckedDestination| destination.reference.as_ref() == Some(name);
         match destinations.iter().position(is_it) {
             Some(place) => places.push(place),
-            None => one.wrong(Wrong::Conflict("is no reference of a destination"), found),
+            None => one.report(
+                ViolationKind::Conflict("is no reference of a destination"),
+                found,
+            ),
         }
     });
     places

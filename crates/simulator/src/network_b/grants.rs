@@ -1,37 +1,37 @@
 //! Who gets an access token, and what for.
 
-use super::answer;
 use super::jwt;
-use super::tokens::{Holder, SCOPE};
-use crate::accounts::{AdsAccount, ServiceAccount};
-use crate::registry::is_credential;
-use crate::reply::Outcome;
+use super::responses;
+use super::tokens::{SCOPE, TokenHolder};
+use crate::accounts::{AdsAccount, SimulatedServiceAccount};
+use crate::registry::is_valid_credential;
+use crate::reply::SimulatedOutcome;
 use std::collections::HashMap;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const REVOKED: &str = "Token has been expired or revoked.";
 
 /// The fields of a form.
-pub(super) struct Form<'a> {
+pub(super) struct TokenForm<'a> {
     pub(super) pairs: &'a [(String, String)],
     /// This endpoint, as the caller knows it: key files may name it as `token_uri`.
     pub(super) own_address: Option<String>,
 }
 
-impl Form<'_> {
-    fn need(&self, name: &str) -> Result<&str, Outcome> {
+impl TokenForm<'_> {
+    fn require(&self, name: &str) -> Result<&str, SimulatedOutcome> {
         let found = self.pairs.iter().find(|(one, _)| one == name);
         let value = found.map(|(_, value)| value.as_str());
         value.filter(|value| !value.is_empty()).ok_or_else(|| {
             let words = format!("Missing required parameter: {name}");
-            answer::token_error("invalid_request", &words)
+            responses::token_error("invalid_request", &words)
         })
     }
 }
 
 /// What is granted.
-pub(super) struct Granted {
-    pub(super) holder: Holder,
+pub(super) struct TokenGrantResult {
+    pub(super) holder: TokenHolder,
     pub(super) scope: String,
     /// Only in exchange for a code.
     pub(super) refresh_token: Option<String>,
@@ -40,35 +40,35 @@ pub(super) struct Granted {
 type Accounts = HashMap<String, AdsAccount>;
 
 pub(super) fn grant(
-    form: &Form<'_>,
+    form: &TokenForm<'_>,
     accounts: &Accounts,
     is_open: bool,
     now: i64,
-) -> Result<Granted, Outcome> {
-    match form.need("grant_type")? {
+) -> Result<TokenGrantResult, SimulatedOutcome> {
+    match form.require("grant_type")? {
         "refresh_token" => {
             let client = client(form, accounts, is_open)?;
-            let given = form.need("refresh_token")?;
+            let given = form.require("refresh_token")?;
             let known = registered(accounts, &client, |one| one.refresh_token.as_deref());
             if !is_one_of(given, &known) {
-                return Err(answer::invalid_grant(REVOKED));
+                return Err(responses::invalid_grant(REVOKED));
             }
-            Ok(Granted {
-                holder: Holder::Client(client),
+            Ok(TokenGrantResult {
+                holder: TokenHolder::Client(client),
                 scope: SCOPE.to_owned(),
                 refresh_token: None,
             })
         }
         "authorization_code" => {
             let client = client(form, accounts, is_open)?;
-            form.need("redirect_uri")?;
-            if !is_credential(form.need("code")?, None) {
-                return Err(answer::invalid_grant("Malformed auth code."));
+            form.require("redirect_uri")?;
+            if !is_valid_credential(form.require("code")?, None) {
+                return Err(responses::invalid_grant("Malformed auth code."));
             }
             let known = registered(accounts, &client, |one| one.refresh_token.as_deref());
             let refresh_token = known.first().map_or("1//simulated", |one| one);
-            Ok(Granted {
-                holder: Holder::Client(client),
+            Ok(TokenGrantResult {
+                holder: TokenHolder::Client(client),
                 scope: SCOPE.to_owned(),
                 refresh_token: Some(refresh_token.to_owned()),
             })
@@ -76,20 +76,20 @@ pub(super) fn grant(
         JWT_BEARER => {
             let service = |email: &str| service_account(accounts, email);
             let own_address = form.own_address.as_deref();
-            let claims = jwt::check(form.need("assertion")?, service, own_address, now)
-                .map_err(|words| answer::invalid_grant(&words))?;
+            let claims = jwt::check(form.require("assertion")?, service, own_address, now)
+                .map_err(|words| responses::invalid_grant(&words))?;
             let is_known = service_account(accounts, &claims.email).is_some();
-            let is_good = is_known || (is_open && is_credential(&claims.email, None));
+            let is_good = is_known || (is_open && is_valid_credential(&claims.email, None));
             if !is_good {
-                return Err(answer::invalid_grant("Invalid grant: account not found"));
+                return Err(responses::invalid_grant("Invalid grant: account not found"));
             }
-            Ok(Granted {
-                holder: Holder::Service(claims.email),
+            Ok(TokenGrantResult {
+                holder: TokenHolder::Service(claims.email),
                 scope: claims.scope,
                 refresh_token: None,
             })
         }
-        _ => Err(answer::token_error(
+        _ => Err(responses::token_error(
             "unsupported_grant_type",
             "Invalid grant_type.",
         )),
@@ -97,18 +97,22 @@ pub(super) fn grant(
 }
 
 /// The OAuth client, by id and secret.
-fn client(form: &Form<'_>, accounts: &Accounts, is_open: bool) -> Result<String, Outcome> {
-    let (id, secret) = (form.need("client_id")?, form.need("client_secret")?);
+fn client(
+    form: &TokenForm<'_>,
+    accounts: &Accounts,
+    is_open: bool,
+) -> Result<String, SimulatedOutcome> {
+    let (id, secret) = (form.require("client_id")?, form.require("client_secret")?);
     let is_known = accounts
         .values()
         .any(|one| one.client_id.as_deref() == Some(id));
-    let is_taken = is_known || (is_open && is_credential(id, None));
+    let is_taken = is_known || (is_open && is_valid_credential(id, None));
     if !is_taken {
-        return Err(answer::invalid_client("The OAuth client was not found."));
+        return Err(responses::invalid_client("The OAuth client was not found."));
     }
     let known = registered(accounts, id, |one| one.client_secret.as_deref());
     if !is_one_of(secret, &known) {
-        return Err(answer::invalid_client("Unauthorized"));
+        return Err(responses::invalid_client("Unauthorized"));
     }
     Ok(id.to_owned())
 }
@@ -128,12 +132,12 @@ fn registered<'a>(
 
 fn is_one_of(given: &str, known: &[&str]) -> bool {
     match known {
-        [] => is_credential(given, None),
+        [] => is_valid_credential(given, None),
         known => known.contains(&given),
     }
 }
 
-fn service_account<'a>(accounts: &'a Accounts, email: &str) -> Option<&'a ServiceAccount> {
+fn service_account<'a>(accounts: &'a Accounts, email: &str) -> Option<&'a SimulatedServiceAccount> {
     let mut services = accounts
         .values()
         .filter_map(|one| one.service_account.as_ref());

@@ -1,46 +1,46 @@
 //! `network_b` — Google Data Manager API, and Google's token endpoint.
 
-mod answer;
 mod check;
 mod event;
 mod grants;
 mod jwt;
+mod responses;
 mod status;
 mod tokens;
 
-pub(crate) use status::{Statuses, retrieve};
-pub(crate) use tokens::{Tokens, issue};
+pub(crate) use status::{RequestStatuses, retrieve};
+pub(crate) use tokens::{IssuedTokens, issue};
 
-use crate::exchange::{self, Arrived, Call, Door};
-use crate::ledger::{Arriving, Dedup};
-use crate::network::{Endpoint, Network};
-use crate::reply::Outcome;
+use crate::ledger::{AcceptedEvent, Dedup};
+use crate::network::{Endpoint, SimulatedNetwork};
+use crate::reply::SimulatedOutcome;
+use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
 use crate::world::{State, World};
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
-use check::{Checked, Taken};
+use check::{AcceptedGoogleEvent, CheckedGoogleRequest};
 use serde_json::Value;
-use status::Submitted;
+use status::SubmittedRequest;
 use std::sync::Arc;
-use tokens::Holder;
+use tokens::TokenHolder;
 
-const DOOR: Door = Door {
+const HANDLER: EndpointHandler = EndpointHandler {
     account_of,
     process,
-    expired: |_| answer::unauthenticated(),
+    expired: |_| responses::unauthenticated(),
 };
 
 /// `POST /v1/events:ingest`.
 pub(crate) async fn ingest(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = Call {
-        network: Network::NetworkB,
+    let call = RequestRoute {
+        network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Events,
         account: None,
     };
-    exchange::run(&world, call, &DOOR, request).await
+    request_pipeline::handle(&world, call, &HANDLER, request).await
 }
 
-fn account_of(arrived: &Arrived) -> Option<String> {
+fn account_of(arrived: &ReceivedRequest) -> Option<String> {
     let account = arrived
         .json
         .as_ref()?
@@ -48,45 +48,48 @@ fn account_of(arrived: &Arrived) -> Option<String> {
     account.as_str().map(str::to_owned)
 }
 
-fn process(world: &World, arrived: &mut Arrived) -> Outcome {
-    let account = arrived.call.account.clone().unwrap_or_default();
+fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
+    let account = arrived.route.account.clone().unwrap_or_default();
     let bearer = arrived.bearer().unwrap_or_default();
     if let Some(refused) = admit(&mut world.state(), bearer, &account, arrived.now) {
         return refused;
     }
     let Some(body) = arrived.json.take() else {
-        return answer::not_json();
+        return responses::not_json();
     };
     let mut checked = match check::check(&body, arrived.now) {
         Ok(checked) => checked,
-        Err(violations) => return answer::invalid(world, &violations),
+        Err(violations) => return responses::invalid(world, &violations),
     };
     let (wrong, poisons) = {
         let (state, is_open) = (world.state(), world.options.open);
         let accounts = &state.registry.b;
-        let wrong = check::against_accounts(&mut checked, &body, accounts, is_open);
-        (wrong, state.faults.poisons(Network::NetworkB, &account))
+        let wrong = check::check_against_accounts(&mut checked, &body, accounts, is_open);
+        (
+            wrong,
+            state.faults.poisons(SimulatedNetwork::NetworkB, &account),
+        )
     };
     if !wrong.is_empty() {
-        return answer::invalid(world, &wrong);
+        return responses::invalid(world, &wrong);
     }
     for poison in &poisons {
-        let is_hit = |event: &Taken| poison.hits(&event.id, false);
+        let is_hit = |event: &AcceptedGoogleEvent| poison.matches(&event.id, false);
         if let Some(index) = checked.events.iter().position(is_hit) {
-            world.state().faults.used(poison);
-            return answer::poisoned(world, poison.names_index.then_some(index));
+            world.state().faults.mark_used(poison);
+            return responses::poisoned(world, poison.names_index.then_some(index));
         }
     }
-    take_in(world, &account, arrived.now, checked, body)
+    accept_events(world, &account, arrived.now, checked, body)
 }
 
 /// Token, scope, permission, quota.
-fn admit(state: &mut State, bearer: &str, account: &str, now: i64) -> Option<Outcome> {
+fn admit(state: &mut State, bearer: &str, account: &str, now: i64) -> Option<SimulatedOutcome> {
     let Some(token) = state.tokens.find(bearer, now) else {
-        return Some(answer::unauthenticated());
+        return Some(responses::unauthenticated());
     };
     if !token.has_scope() {
-        return Some(answer::scope_insufficient());
+        return Some(responses::scope_insufficient());
     }
     let holder = token.holder.clone();
     if let Some(registered) = state.registry.b.get(account) {
@@ -94,19 +97,27 @@ fn admit(state: &mut State, bearer: &str, account: &str, now: i64) -> Option<Out
         let service = registered.service_account.as_ref();
         let service = service.map(|one| one.client_email.as_str());
         let may = match &holder {
-            Holder::Client(id) => clients.is_none_or(|one| one == id),
-            Holder::Service(email) => service.is_none_or(|one| one == email),
+            TokenHolder::Client(id) => clients.is_none_or(|one| one == id),
+            TokenHolder::Service(email) => service.is_none_or(|one| one == email),
         };
         if !may {
-            return Some(answer::permission_denied());
+            return Some(responses::permission_denied());
         }
     }
-    let percent = state.registry.use_of_rate(Network::NetworkB, account, now);
-    (percent > 100).then(answer::quota_exceeded)
+    let percent = state
+        .registry
+        .rate_usage_percent(SimulatedNetwork::NetworkB, account, now);
+    (percent > 100).then(responses::quota_exceeded)
 }
 
-fn take_in(world: &World, account: &str, now: i64, checked: Checked, body: Value) -> Outcome {
-    let request_id = answer::uuid(&world.fresh_hex());
+fn accept_events(
+    world: &World,
+    account: &str,
+    now: i64,
+    checked: CheckedGoogleRequest,
+    body: Value,
+) -> SimulatedOutcome {
+    let request_id = responses::uuid(&world.fresh_hex());
     let account: Arc<str> = Arc::from(account);
     let mut payloads = match body {
         Value::Object(mut fields) => match fields.remove("events") {
@@ -116,22 +127,22 @@ fn take_in(world: &World, account: &str, now: i64, checked: Checked, body: Value
         _ => Vec::new(),
     };
     let mut state = world.state();
-    let ledger = state.ledger(Network::NetworkB);
+    let ledger = state.ledger(SimulatedNetwork::NetworkB);
     if checked.validate_only {
         ledger.totals.validated += payloads.len() as u64;
         drop(state);
-        return answer::ingested(&request_id);
+        return responses::ingested(&request_id);
     }
-    let mut submitted = Submitted::new(&checked.destinations, now);
+    let mut submitted = SubmittedRequest::new(&checked.destinations, now);
     for (event, payload) in checked.events.into_iter().zip(&mut payloads) {
         for &place in &event.destinations {
-            if let Some(reason) = event.discarded_by(&checked.destinations[place]) {
+            if let Some(reason) = event.discard_reason(&checked.destinations[place]) {
                 submitted.discard(place, reason);
                 ledger.refuse(reason, 1);
                 continue;
             }
             submitted.accept(place);
-            let arriving = Arriving {
+            let arriving = AcceptedEvent {
                 name: checked.destinations[place].action.as_str().into(),
                 id: Some(event.id.as_str().into()),
                 money: event.money.clone(),
@@ -146,5 +157,5 @@ fn take_in(world: &World, account: &str, now: i64, checked: Checked, body: Value
     }
     state.statuses.keep(request_id.clone(), submitted);
     drop(state);
-    answer::ingested(&request_id)
+    responses::ingested(&request_id)
 }

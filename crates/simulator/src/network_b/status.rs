@@ -1,12 +1,12 @@
 //! `GET /v1/requestStatus:retrieve`: what became of a request.
 
-use super::answer;
-use super::check::Destination;
+use super::check::CheckedDestination;
+use super::responses;
 use crate::clock::DAY;
-use crate::exchange::{self, Arrived, Call, Door};
-use crate::faults::Fault;
-use crate::network::{Endpoint, Network};
-use crate::reply::{Outcome, Reply};
+use crate::faults::SimulatedFault;
+use crate::network::{Endpoint, SimulatedNetwork};
+use crate::reply::{SimulatedOutcome, SimulatedReply};
+use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
 use crate::world::World;
 use axum::extract::{Request, State as Shared};
 use axum::http::StatusCode;
@@ -17,33 +17,33 @@ use std::sync::Arc;
 
 /// Requests whose outcome is kept, and for how long.
 const REQUESTS_MAX: usize = 10_000;
-const KEPT: i64 = 50 * DAY;
+const STATUS_RETENTION: i64 = 50 * DAY;
 
-const DOOR: Door = Door {
+const HANDLER: EndpointHandler = EndpointHandler {
     account_of: |_| None,
     process,
-    expired: |_| answer::unauthenticated(),
+    expired: |_| responses::unauthenticated(),
 };
 
 /// A request that was accepted.
 #[derive(Debug, Clone)]
-pub(crate) struct Submitted {
-    outcomes: Vec<OutcomeAt>,
+pub(crate) struct SubmittedRequest {
+    outcomes: Vec<DestinationOutcome>,
     at: i64,
 }
 
 /// What became of it at one destination.
 #[derive(Debug, Clone)]
-struct OutcomeAt {
+struct DestinationOutcome {
     account: String,
     action: String,
     accepted: u64,
     discarded: BTreeMap<&'static str, u64>,
 }
 
-impl Submitted {
-    pub(super) fn new(destinations: &[Destination], at: i64) -> Self {
-        let outcome = |one: &Destination| OutcomeAt {
+impl SubmittedRequest {
+    pub(super) fn new(destinations: &[CheckedDestination], at: i64) -> Self {
+        let outcome = |one: &CheckedDestination| DestinationOutcome {
             account: one.account.clone(),
             action: one.action.clone(),
             accepted: 0,
@@ -64,13 +64,13 @@ impl Submitted {
 
 /// The requests whose outcome is known.
 #[derive(Debug, Default)]
-pub(crate) struct Statuses {
-    kept: HashMap<String, Submitted>,
+pub(crate) struct RequestStatuses {
+    kept: HashMap<String, SubmittedRequest>,
     order: VecDeque<String>,
 }
 
-impl Statuses {
-    pub(super) fn keep(&mut self, request_id: String, submitted: Submitted) {
+impl RequestStatuses {
+    pub(super) fn keep(&mut self, request_id: String, submitted: SubmittedRequest) {
         self.order.push_back(request_id.clone());
         self.kept.insert(request_id, submitted);
         while self.order.len() > REQUESTS_MAX {
@@ -83,42 +83,42 @@ impl Statuses {
 
 /// `GET /v1/requestStatus:retrieve`.
 pub(crate) async fn retrieve(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = Call {
-        network: Network::NetworkB,
+    let call = RequestRoute {
+        network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Status,
         account: None,
     };
-    exchange::run(&world, call, &DOOR, request).await
+    request_pipeline::handle(&world, call, &HANDLER, request).await
 }
 
-fn process(world: &World, arrived: &mut Arrived) -> Outcome {
+fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
     let mut state = world.state();
     let bearer = arrived.bearer().unwrap_or_default();
     match state.tokens.find(bearer, arrived.now) {
-        None => return answer::unauthenticated(),
-        Some(token) if !token.has_scope() => return answer::scope_insufficient(),
+        None => return responses::unauthenticated(),
+        Some(token) if !token.has_scope() => return responses::scope_insufficient(),
         Some(_) => {}
     }
     let request_id = arrived.query("requestId").unwrap_or_default();
     let submitted = state.statuses.kept.get(&request_id).cloned();
-    let Some(submitted) = submitted.filter(|one| arrived.now - one.at <= KEPT) else {
-        return answer::unknown_request();
+    let Some(submitted) = submitted.filter(|one| arrived.now - one.at <= STATUS_RETENTION) else {
+        return responses::unknown_request();
     };
     let account = submitted.outcomes.first().map(|one| one.account.clone());
     let scripted = state
         .faults
         .request_status(account.as_deref().unwrap_or_default());
-    arrived.call.account = account;
+    arrived.route.account = account;
     let list: Vec<Value> = submitted
         .outcomes
         .iter()
-        .map(|one| shown(one, scripted.as_ref()))
+        .map(|one| status_json(one, scripted.as_ref()))
         .collect();
     let body = json!({"requestStatusPerDestination": list});
-    Outcome::accepted(Reply::json(StatusCode::OK, &body))
+    SimulatedOutcome::accepted(SimulatedReply::json(StatusCode::OK, &body))
 }
 
-fn shown(one: &OutcomeAt, scripted: Option<&Fault>) -> Value {
+fn status_json(one: &DestinationOutcome, scripted: Option<&SimulatedFault>) -> Value {
     let total = one.accepted + one.discarded.values().sum::<u64>();
     let mut status = match (one.accepted, one.discarded.is_empty()) {
         (_, true) => "SUCCESS",
@@ -130,7 +130,7 @@ fn shown(one: &OutcomeAt, scripted: Option<&Fault>) -> Value {
         .iter()
         .map(|(reason, count)| ((*reason).to_owned(), *count))
         .collect();
-    if let Some(Fault::RequestStatus {
+    if let Some(SimulatedFault::RequestStatus {
         status: said,
         reason,
         count,

@@ -1,11 +1,11 @@
 //! `POST /token`: access tokens for refresh tokens and for service accounts.
 
-use super::{answer, grants};
+use super::{grants, responses};
 use crate::clock::SECOND;
-use crate::exchange::{self, Arrived, Call, Door};
-use crate::ledger::Body as Kept;
-use crate::network::{Endpoint, Network};
-use crate::reply::Outcome;
+use crate::ledger::RecordedBody as Kept;
+use crate::network::{Endpoint, SimulatedNetwork};
+use crate::reply::SimulatedOutcome;
+use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
 use crate::world::World;
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
@@ -20,22 +20,22 @@ pub(super) const LIFETIME: i64 = 3_599;
 /// Tokens at a time. The ones that expired go first, and if there are none, all do.
 const TOKENS_MAX: usize = 10_000;
 
-const DOOR: Door = Door {
+const HANDLER: EndpointHandler = EndpointHandler {
     account_of,
     process,
-    expired: |_| answer::invalid_grant("Token has been expired or revoked."),
+    expired: |_| responses::invalid_grant("Token has been expired or revoked."),
 };
 
 /// Whom a token was given to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Holder {
+pub(super) enum TokenHolder {
     Client(String),
     Service(String),
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Token {
-    pub(super) holder: Holder,
+    pub(super) holder: TokenHolder,
     pub(super) scope: String,
     expires: i64,
 }
@@ -48,11 +48,11 @@ impl Token {
 
 /// The tokens that are good.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens {
+pub(crate) struct IssuedTokens {
     issued: HashMap<String, Token>,
 }
 
-impl Tokens {
+impl IssuedTokens {
     /// All that were issued so far are good no longer.
     pub(crate) fn expire_all(&mut self) {
         self.issued.clear();
@@ -62,7 +62,7 @@ impl Tokens {
         self.issued.get(token).filter(|one| one.expires > now)
     }
 
-    pub(super) fn keep(&mut self, text: String, holder: Holder, scope: String, now: i64) {
+    pub(super) fn keep(&mut self, text: String, holder: TokenHolder, scope: String, now: i64) {
         if self.issued.len() >= TOKENS_MAX {
             self.issued.retain(|_, one| one.expires > now);
         }
@@ -81,31 +81,31 @@ impl Tokens {
 
 /// `POST /token`.
 pub(crate) async fn issue(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = Call {
-        network: Network::NetworkB,
+    let call = RequestRoute {
+        network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Token,
         account: None,
     };
-    exchange::run(&world, call, &DOOR, request).await
+    request_pipeline::handle(&world, call, &HANDLER, request).await
 }
 
 /// Faults at the token endpoint are aimed at a client.
-fn account_of(arrived: &Arrived) -> Option<String> {
+fn account_of(arrived: &ReceivedRequest) -> Option<String> {
     let mut pairs = form_urlencoded::parse(&arrived.body);
     let found = pairs.find(|(name, _)| name == "client_id");
     found.map(|(_, value)| value.into_owned())
 }
 
-fn process(world: &World, arrived: &mut Arrived) -> Outcome {
+fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
     if arrived.content_type() != "application/x-www-form-urlencoded" {
-        return answer::token_error("invalid_request", "The body must be form-encoded.");
+        return responses::token_error("invalid_request", "The body must be form-encoded.");
     }
     let pairs: Vec<(String, String)> = form_urlencoded::parse(&arrived.body).into_owned().collect();
-    arrived.kept = Some(Kept::form(&pairs));
+    arrived.recorded_body = Some(Kept::form(&pairs));
     let own_address = arrived
         .header("host")
         .map(|host| format!("http://{host}/token"));
-    let form = grants::Form {
+    let form = grants::TokenForm {
         pairs: &pairs,
         own_address,
     };
@@ -118,8 +118,8 @@ fn process(world: &World, arrived: &mut Arrived) -> Outcome {
         Err(refused) => return refused,
     };
     let text = format!("ya29.a0{}", world.fresh_hex());
-    let outcome = answer::token(&text, &granted.scope, granted.refresh_token.as_deref());
-    let grants::Granted { holder, scope, .. } = granted;
+    let outcome = responses::token(&text, &granted.scope, granted.refresh_token.as_deref());
+    let grants::TokenGrantResult { holder, scope, .. } = granted;
     world.state().tokens.keep(text, holder, scope, arrived.now);
     outcome
 }

@@ -1,7 +1,7 @@
 //! One event of `network_c`.
 
 use crate::clock::{DAY, MINUTE, SECOND};
-use crate::read::{Found, Money, Node, Wrong};
+use crate::validation::{BodyNode, ReceivedMoney, ViolationKind, Violations};
 
 /// Not documented by the network; what Tributary treats as its limits.
 const AGE_MAX: i64 = 7 * DAY;
@@ -44,29 +44,29 @@ const ATT_STATUS: &[&str] = &[
 const STRONG: &[&str] = &["ttclid", "ttp", "email", "phone", "external_id"];
 
 pub(super) fn check(
-    event: &Node<'_, '_>,
+    event: &BodyNode<'_, '_>,
     source: Option<&str>,
     now: i64,
-    found: &mut Found,
-) -> Option<Money> {
+    found: &mut Violations,
+) -> Option<ReceivedMoney> {
     if !event.object(FIELDS, found) {
         return None;
     }
-    if let Some(name) = event.need("event", found) {
+    if let Some(name) = event.require("event", found) {
         name.text(found);
     }
-    if let Some(time) = event.need("event_time", found) {
+    if let Some(time) = event.require("event_time", found) {
         check_time(&time, now, found);
     }
     if let Some(id) = event.get("event_id") {
         id.text(found);
     }
-    if let Some(user) = event.need("user", found) {
+    if let Some(user) = event.require("user", found) {
         check_user(&user, found);
     }
     match event.get("page") {
         Some(page) => check_page(&page, source, found),
-        None if source == Some("web") => event.missing("page", found),
+        None if source == Some("web") => event.report_missing("page", found),
         None => {}
     }
     if let Some(flag) = event.get("limited_data_use") {
@@ -82,19 +82,19 @@ pub(super) fn check(
     check_properties(&properties, found)
 }
 
-fn check_time(time: &Node<'_, '_>, now: i64, found: &mut Found) {
+fn check_time(time: &BodyNode<'_, '_>, now: i64, found: &mut Violations) {
     let Some(seconds) = time.integer(found) else {
         return;
     };
     let at = seconds.saturating_mul(SECOND);
     if at < now - AGE_MAX {
-        time.wrong(Wrong::TooOld, found);
+        time.report(ViolationKind::TooOld, found);
     } else if at > now + LEAD_MAX {
-        time.wrong(Wrong::TooNew, found);
+        time.report(ViolationKind::TooNew, found);
     }
 }
 
-fn check_user(user: &Node<'_, '_>, found: &mut Found) {
+fn check_user(user: &BodyNode<'_, '_>, found: &mut Violations) {
     if !user.object(USER_FIELDS, found) {
         return;
     }
@@ -120,13 +120,13 @@ fn check_user(user: &Node<'_, '_>, found: &mut Found) {
     if let Some(id) = user.get("idfa") {
         let text = id.uuid(found);
         if text.is_some_and(|text| text.bytes().any(|byte| byte.is_ascii_lowercase())) {
-            id.wrong(Wrong::Format("must be in upper case"), found);
+            id.report(ViolationKind::Format("must be in upper case"), found);
         }
     }
     if let Some(id) = user.get("gaid") {
         let text = id.uuid(found);
         if text.is_some_and(|text| text.bytes().any(|byte| byte.is_ascii_uppercase())) {
-            id.wrong(Wrong::Format("must be in lower case"), found);
+            id.report(ViolationKind::Format("must be in lower case"), found);
         }
     }
     if let Some(status) = user.get("att_status") {
@@ -135,17 +135,17 @@ fn check_user(user: &Node<'_, '_>, found: &mut Found) {
     let is_strong = STRONG.iter().any(|one| user.has(one));
     let is_device = user.has("ip") && user.has("user_agent");
     if !is_strong && !is_device {
-        user.wrong(Wrong::Identity, found);
+        user.report(ViolationKind::Identity, found);
     }
 }
 
-fn check_page(page: &Node<'_, '_>, source: Option<&str>, found: &mut Found) {
+fn check_page(page: &BodyNode<'_, '_>, source: Option<&str>, found: &mut Violations) {
     if !page.object(&["url", "referrer"], found) {
         return;
     }
     match page.get("url") {
         Some(url) => url.url(found),
-        None if source == Some("web") => page.missing("url", found),
+        None if source == Some("web") => page.report_missing("url", found),
         None => {}
     }
     if let Some(referrer) = page.get("referrer") {
@@ -153,13 +153,16 @@ fn check_page(page: &Node<'_, '_>, source: Option<&str>, found: &mut Found) {
     }
 }
 
-fn check_properties(properties: &Node<'_, '_>, found: &mut Found) -> Option<Money> {
+fn check_properties(
+    properties: &BodyNode<'_, '_>,
+    found: &mut Violations,
+) -> Option<ReceivedMoney> {
     if !properties.any_object(found) {
         return None;
     }
     let money = properties.money(("value", "currency"), false, found);
     if properties.has("value") && !properties.has("currency") {
-        properties.missing("currency", found);
+        properties.report_missing("currency", found);
     }
     for field in ["order_id", "query", "description", "content_type"] {
         if let Some(text) = properties.get(field) {
@@ -175,7 +178,7 @@ fn check_properties(properties: &Node<'_, '_>, found: &mut Found) -> Option<Mone
     money
 }
 
-fn check_content(content: &Node<'_, '_>, found: &mut Found) {
+fn check_content(content: &BodyNode<'_, '_>, found: &mut Violations) {
     let texts = ["content_id", "content_name", "content_category", "brand"];
     let fields: Vec<_> = texts.into_iter().chain(["price", "quantity"]).collect();
     if !content.object(&fields, found) {

@@ -1,76 +1,76 @@
 //! `network_c` — `TikTok` Events API 2.0: `POST /open_api/v1.3/event/track/`.
 
-mod answer;
 mod check;
 mod event;
+mod responses;
 
 use crate::clock::HOUR;
-use crate::exchange::{self, Arrived, Call, Door};
-use crate::ledger::{Arriving, Dedup};
-use crate::network::{Endpoint, Network};
-use crate::registry::is_credential;
-use crate::reply::Outcome;
+use crate::ledger::{AcceptedEvent, Dedup};
+use crate::network::{Endpoint, SimulatedNetwork};
+use crate::registry::is_valid_credential;
+use crate::reply::SimulatedOutcome;
+use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
 use crate::world::World;
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
-use check::Checked;
+use check::CheckedTikTokRequest;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const WINDOW: i64 = 48 * HOUR;
 
-const DOOR: Door = Door {
+const HANDLER: EndpointHandler = EndpointHandler {
     account_of,
     process,
-    expired: |world| answer::bad_token(world),
+    expired: |world| responses::bad_token(world),
 };
 
 pub(crate) async fn track(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = Call {
-        network: Network::NetworkC,
+    let call = RequestRoute {
+        network: SimulatedNetwork::NetworkC,
         endpoint: Endpoint::Events,
         account: None,
     };
-    exchange::run(&world, call, &DOOR, request).await
+    request_pipeline::handle(&world, call, &HANDLER, request).await
 }
 
-fn account_of(arrived: &Arrived) -> Option<String> {
+fn account_of(arrived: &ReceivedRequest) -> Option<String> {
     let pixel = arrived.json.as_ref()?.get("event_source_id")?;
     pixel.as_str().map(str::to_owned)
 }
 
-fn process(world: &World, arrived: &mut Arrived) -> Outcome {
-    let pixel = arrived.call.account.clone().unwrap_or_default();
+fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
+    let pixel = arrived.route.account.clone().unwrap_or_default();
     if let Some(refused) = admit(world, &pixel, arrived) {
         return refused;
     }
     let Some(body) = arrived.json.take() else {
-        return answer::unreadable(world);
+        return responses::unreadable(world);
     };
     let checked = match check::check(&body, arrived.now) {
         Ok(checked) => checked,
-        Err(violation) => return answer::invalid(world, &violation),
+        Err(violation) => return responses::invalid(world, &violation),
     };
-    take_in(world, &pixel, arrived.now, checked, body)
+    accept_events(world, &pixel, arrived.now, checked, body)
 }
 
 /// Token, pixel, rate. A prefix before the token is part of it, and so it is wrong.
-fn admit(world: &World, pixel: &str, arrived: &Arrived) -> Option<Outcome> {
+fn admit(world: &World, pixel: &str, arrived: &ReceivedRequest) -> Option<SimulatedOutcome> {
     let mut state = world.state();
     let registered = state.registry.c.get(pixel);
     let expected = registered.and_then(|one| one.access_token.as_deref());
     let token = arrived.header("access-token").unwrap_or_default();
-    if !is_credential(token, expected) {
-        return Some(answer::bad_token(world));
+    if !is_valid_credential(token, expected) {
+        return Some(responses::bad_token(world));
     }
     if registered.is_none() && !world.options.open && !pixel.is_empty() {
-        return Some(answer::no_permission(world));
+        return Some(responses::no_permission(world));
     }
     let percent = state
         .registry
-        .use_of_rate(Network::NetworkC, pixel, arrived.now);
-    (percent > 100).then(|| answer::throttled(world))
+        .rate_usage_percent(SimulatedNetwork::NetworkC, pixel, arrived.now);
+    (percent > 100).then(|| responses::throttled(world))
 }
 
 /// Without an id the network falls back to its cookie.
@@ -80,35 +80,41 @@ fn id_of(event: &Value) -> Option<&str> {
 }
 
 /// All or nothing, unless a fault asks for a partial success.
-fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Value) -> Outcome {
+fn accept_events(
+    world: &World,
+    pixel: &str,
+    now: i64,
+    checked: CheckedTikTokRequest,
+    mut body: Value,
+) -> SimulatedOutcome {
     let Some(Value::Array(events)) = body.get_mut("data").map(Value::take) else {
-        return answer::unreadable(world);
+        return responses::unreadable(world);
     };
     let mut state = world.state();
     let mut failed = BTreeSet::new();
-    for poison in state.faults.poisons(Network::NetworkC, pixel) {
+    for poison in state.faults.poisons(SimulatedNetwork::NetworkC, pixel) {
         let is_marked = |event: &Value| event.pointer("/properties/poison").is_some();
         let is_hit =
-            |event: &Value| poison.hits(id_of(event).unwrap_or_default(), is_marked(event));
+            |event: &Value| poison.matches(id_of(event).unwrap_or_default(), is_marked(event));
         if poison.is_partial {
             let hits = events.iter().enumerate().filter(|(_, event)| is_hit(event));
             failed.extend(hits.map(|(index, _)| index));
         } else if let Some(index) = events.iter().position(is_hit) {
-            state.faults.used(&poison);
-            return answer::poisoned(world, poison.names_index.then_some(index));
+            state.faults.mark_used(&poison);
+            return responses::poisoned(world, poison.names_index.then_some(index));
         }
     }
-    let ledger = state.ledger(Network::NetworkC);
+    let ledger = state.ledger(SimulatedNetwork::NetworkC);
     if checked.is_test {
         // Not stored as live data.
         ledger.totals.test += events.len() as u64;
-        return answer::ok(world);
+        return responses::ok(world);
     }
     let account = Arc::from(pixel);
     let taken = events.into_iter().zip(checked.money).enumerate();
     for (_, (event, money)) in taken.filter(|(index, _)| !failed.contains(index)) {
         let name = event.get("event").and_then(Value::as_str);
-        let arriving = Arriving {
+        let arriving = AcceptedEvent {
             name: name.unwrap_or_default().into(),
             id: id_of(&event).map(Box::from),
             money,
@@ -118,8 +124,8 @@ fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Val
         ledger.receive(&account, arriving, now);
     }
     if failed.is_empty() {
-        answer::ok(world)
+        responses::ok(world)
     } else {
-        answer::partial(world, &failed)
+        responses::partial(world, &failed)
     }
 }

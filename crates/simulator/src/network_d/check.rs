@@ -1,7 +1,7 @@
 //! What `network_d` asks of a request. Everything that is wrong is named.
 
 use super::event;
-use crate::read::{Found, Money, Node, Violation};
+use crate::validation::{BodyNode, ReceivedMoney, Violation, Violations};
 use serde_json::Value;
 
 const EVENTS_MAX: usize = 1_000;
@@ -9,22 +9,22 @@ const BODY_FIELDS: &[&str] = &["events", "validate_only", "integration_source"];
 
 /// An event in which nothing is wrong.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct AcceptedOpenAiEvent {
     /// Its type or, for custom ones, the name they have.
     pub(super) name: String,
-    pub(super) money: Option<Money>,
+    pub(super) money: Option<ReceivedMoney>,
 }
 
 /// A request in which nothing is wrong.
 #[derive(Debug)]
-pub(super) struct Checked {
-    pub(super) events: Vec<Taken>,
+pub(super) struct CheckedOpenAiRequest {
+    pub(super) events: Vec<AcceptedOpenAiEvent>,
     pub(super) validate_only: bool,
 }
 
-pub(super) fn check(body: &Value, now: i64) -> Result<Checked, Vec<Violation>> {
-    let mut found = Found::default();
-    let root = Node::root(body);
+pub(super) fn check(body: &Value, now: i64) -> Result<CheckedOpenAiRequest, Vec<Violation>> {
+    let mut found = Violations::default();
+    let root = BodyNode::root(body);
     let mut events = Vec::new();
     let mut validate_only = false;
     if root.object(BODY_FIELDS, &mut found) {
@@ -34,16 +34,16 @@ pub(super) fn check(body: &Value, now: i64) -> Result<Checked, Vec<Violation>> {
         if let Some(source) = root.get("integration_source") {
             let words = "must be 1 to 64 letters, digits, dots, underscores or hyphens, \
                          beginning with a letter or digit";
-            source.formed(is_source, words, &mut found);
+            source.text_matching(is_source, words, &mut found);
         }
-        if let Some(list) = root.need("events", &mut found) {
+        if let Some(list) = root.require("events", &mut found) {
             list.each(EVENTS_MAX, &mut found, |event, found| {
                 events.extend(event::check(&event, now, found));
             });
         }
     }
     if found.is_empty() {
-        return Ok(Checked {
+        return Ok(CheckedOpenAiRequest {
             events,
             validate_only,
         });

@@ -1,6 +1,6 @@
 //! `data`: what an event is about. Amounts are integers in minor units.
 
-use crate::read::{Found, Money, Node, Wrong};
+use crate::validation::{BodyNode, ReceivedMoney, ViolationKind, Violations};
 use serde_json::Number;
 
 const CONTENTS_MAX: usize = 1_000;
@@ -18,10 +18,10 @@ const CONTENT_FIELDS: &[&str] = &[
 
 /// `expected` is what the event's type asks for.
 pub(super) fn check(
-    data: &Node<'_, '_>,
+    data: &BodyNode<'_, '_>,
     expected: Option<&str>,
-    found: &mut Found,
-) -> Option<Money> {
+    found: &mut Violations,
+) -> Option<ReceivedMoney> {
     let kind = data.get("type").and_then(|one| one.value().as_str());
     let is_object = match kind {
         // Free keys only here.
@@ -36,10 +36,13 @@ pub(super) fn check(
     if !is_object {
         return None;
     }
-    if let Some(node) = data.need("type", found) {
+    if let Some(node) = data.require("type", found) {
         let text = node.text(found);
         if text.is_some() && expected.is_some() && text != expected {
-            node.wrong(Wrong::Conflict("does not fit the event's type"), found);
+            node.report(
+                ViolationKind::Conflict("does not fit the event's type"),
+                found,
+            );
         }
     }
     if let Some(plan) = data.get("plan_id") {
@@ -51,11 +54,11 @@ pub(super) fn check(
     money(data, found)
 }
 
-fn money(node: &Node<'_, '_>, found: &mut Found) -> Option<Money> {
+fn money(node: &BodyNode<'_, '_>, found: &mut Violations) -> Option<ReceivedMoney> {
     let amount = node.get("amount").and_then(|one| {
         let amount = one.integer(found)?;
         if amount < 0 {
-            one.wrong(Wrong::Money, found);
+            one.report(ViolationKind::Money, found);
         }
         Some(amount)
     });
@@ -63,15 +66,15 @@ fn money(node: &Node<'_, '_>, found: &mut Found) -> Option<Money> {
         .get("currency")
         .and_then(|one| one.currency(false, found));
     if node.has("amount") && !node.has("currency") {
-        node.missing("currency", found);
+        node.report_missing("currency", found);
     }
-    Some(Money {
+    Some(ReceivedMoney {
         amount: Number::from(amount?),
         currency: currency?,
     })
 }
 
-fn check_content(content: &Node<'_, '_>, found: &mut Found) {
+fn check_content(content: &BodyNode<'_, '_>, found: &mut Violations) {
     if !content.object(CONTENT_FIELDS, found) {
         return;
     }

@@ -1,9 +1,9 @@
 //! One event of `network_d`.
 
-use super::check::Taken;
+use super::check::AcceptedOpenAiEvent;
 use super::{data, user};
 use crate::clock::{DAY, MINUTE};
-use crate::read::{Found, Node, Wrong};
+use crate::validation::{BodyNode, ViolationKind, Violations};
 
 const AGE_MAX: i64 = 7 * DAY;
 const LEAD_MAX: i64 = 10 * MINUTE;
@@ -47,21 +47,25 @@ pub(super) const TYPES: &[(&str, &str)] = &[
 /// These come from apps only.
 const APP_TYPES: &[&str] = &["app_installed", "app_opened"];
 
-pub(super) fn check(event: &Node<'_, '_>, now: i64, found: &mut Found) -> Option<Taken> {
+pub(super) fn check(
+    event: &BodyNode<'_, '_>,
+    now: i64,
+    found: &mut Violations,
+) -> Option<AcceptedOpenAiEvent> {
     if !event.object(FIELDS, found) {
         return None;
     }
-    if let Some(id) = event.need("id", found) {
+    if let Some(id) = event.require("id", found) {
         id.text(found);
     }
-    if let Some(time) = event.need("timestamp_ms", found) {
+    if let Some(time) = event.require("timestamp_ms", found) {
         check_time(&time, now, found);
     }
-    let kind = event.need("type", found).and_then(|one| {
+    let kind = event.require("type", found).and_then(|one| {
         let text = one.text(found)?;
         let known = TYPES.iter().find(|(name, _)| *name == text);
         if known.is_none() {
-            one.wrong(Wrong::Choice, found);
+            one.report(ViolationKind::Choice, found);
         }
         known
     });
@@ -77,62 +81,62 @@ pub(super) fn check(event: &Node<'_, '_>, now: i64, found: &mut Found) -> Option
         .get("user")
         .is_some_and(|one| user::check(&one, found));
     if !is_known && !event.has("oppref") {
-        event.wrong_at("user", Wrong::Identity, found);
+        event.report_at("user", ViolationKind::Identity, found);
     }
-    let data = event.need("data", found);
+    let data = event.require("data", found);
     let money = data.and_then(|one| data::check(&one, kind.map(|(_, data)| *data), found));
     let (name, _) = kind?;
-    Some(Taken {
+    Some(AcceptedOpenAiEvent {
         name: custom_name.unwrap_or_else(|| (*name).to_owned()),
         money,
     })
 }
 
-fn check_time(time: &Node<'_, '_>, now: i64, found: &mut Found) {
+fn check_time(time: &BodyNode<'_, '_>, now: i64, found: &mut Violations) {
     let Some(at) = time.integer(found) else {
         return;
     };
     if at < now - AGE_MAX {
-        time.wrong(Wrong::TooOld, found);
+        time.report(ViolationKind::TooOld, found);
     } else if at > now + LEAD_MAX {
-        time.wrong(Wrong::TooNew, found);
+        time.report(ViolationKind::TooNew, found);
     }
 }
 
-fn check_source(event: &Node<'_, '_>, kind: Option<&str>, found: &mut Found) {
-    let node = event.need("action_source", found);
+fn check_source(event: &BodyNode<'_, '_>, kind: Option<&str>, found: &mut Violations) {
+    let node = event.require("action_source", found);
     let source = node.and_then(|one| one.choice(SOURCES, found));
     if kind.is_some_and(|kind| APP_TYPES.contains(&kind))
         && source.is_some_and(|one| one != "mobile_app")
     {
         let words = "must be mobile_app for this type";
-        event.wrong_at("action_source", Wrong::Conflict(words), found);
+        event.report_at("action_source", ViolationKind::Conflict(words), found);
     }
     match event.get("source_url") {
         Some(url) => url.url(found),
-        None if source == Some("web") => event.missing("source_url", found),
+        None if source == Some("web") => event.report_missing("source_url", found),
         None => {}
     }
 }
 
 fn check_custom_name(
-    event: &Node<'_, '_>,
+    event: &BodyNode<'_, '_>,
     kind: Option<&str>,
-    found: &mut Found,
+    found: &mut Violations,
 ) -> Option<String> {
     let is_custom = kind == Some("custom");
     let Some(name) = event.get("custom_event_name") else {
         if is_custom {
-            event.missing("custom_event_name", found);
+            event.report_missing("custom_event_name", found);
         }
         return None;
     };
     if kind.is_some() && !is_custom {
-        name.wrong(Wrong::Conflict("goes with type custom only"), found);
+        name.report(ViolationKind::Conflict("goes with type custom only"), found);
     }
     let words = "must be 1 to 64 letters, digits, underscores or hyphens, beginning and ending \
                  with a letter or digit, and no standard name";
-    name.formed(is_custom_name, words, found)
+    name.text_matching(is_custom_name, words, found)
         .map(str::to_lowercase)
 }
 

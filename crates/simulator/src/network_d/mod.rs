@@ -1,21 +1,21 @@
 //! `network_d` — `OpenAI` Ads Conversions API: `POST /v1/events?pid={pixel id}`.
 
-mod answer;
 mod check;
 mod data;
 mod event;
+mod responses;
 mod user;
 
 use crate::clock::HOUR;
-use crate::exchange::{self, Arrived, Call, Door};
-use crate::ledger::{Arriving, Dedup};
-use crate::network::{Endpoint, Network};
-use crate::registry::is_credential;
-use crate::reply::Outcome;
+use crate::ledger::{AcceptedEvent, Dedup};
+use crate::network::{Endpoint, SimulatedNetwork};
+use crate::registry::is_valid_credential;
+use crate::reply::SimulatedOutcome;
+use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
 use crate::world::World;
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
-use check::Checked;
+use check::CheckedOpenAiRequest;
 use serde_json::Value;
 use std::sync::Arc;
 use url::form_urlencoded;
@@ -24,66 +24,72 @@ use url::form_urlencoded;
 const WINDOW: i64 = 48 * HOUR;
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-const DOOR: Door = Door {
+const HANDLER: EndpointHandler = EndpointHandler {
     account_of: |_| None,
     process,
-    expired: |world| answer::unauthorized(world),
+    expired: |world| responses::unauthorized(world),
 };
 
 pub(crate) async fn events(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let pixel = pairs.find(|(name, _)| name == "pid");
-    let call = Call {
-        network: Network::NetworkD,
+    let call = RequestRoute {
+        network: SimulatedNetwork::NetworkD,
         endpoint: Endpoint::Events,
         account: pixel.map(|(_, value)| value.into_owned()),
     };
-    exchange::run(&world, call, &DOOR, request).await
+    request_pipeline::handle(&world, call, &HANDLER, request).await
 }
 
-fn process(world: &World, arrived: &mut Arrived) -> Outcome {
-    let pixel = arrived.call.account.clone().unwrap_or_default();
+fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
+    let pixel = arrived.route.account.clone().unwrap_or_default();
     if let Some(refused) = admit(world, &pixel, arrived) {
         return refused;
     }
     if arrived.body.len() > BODY_BYTES_MAX {
-        return answer::too_large(world);
+        return responses::too_large(world);
     }
     let Some(body) = arrived.json.take() else {
-        return answer::unreadable(world);
+        return responses::unreadable(world);
     };
     let checked = match check::check(&body, arrived.now) {
         Ok(checked) => checked,
-        Err(violations) => return answer::invalid(world, &violations),
+        Err(violations) => return responses::invalid(world, &violations),
     };
-    take_in(world, &pixel, arrived.now, checked, body)
+    accept_events(world, &pixel, arrived.now, checked, body)
 }
 
 /// Pixel named, key, pixel known, rate.
-fn admit(world: &World, pixel: &str, arrived: &Arrived) -> Option<Outcome> {
+fn admit(world: &World, pixel: &str, arrived: &ReceivedRequest) -> Option<SimulatedOutcome> {
     if pixel.is_empty() {
-        return Some(answer::no_pid(world));
+        return Some(responses::no_pid(world));
     }
     let mut state = world.state();
     let registered = state.registry.d.get(pixel);
     let expected = registered.and_then(|one| one.api_key.as_deref());
-    if !is_credential(arrived.bearer().unwrap_or_default(), expected) {
-        return Some(answer::unauthorized(world));
+    if !is_valid_credential(arrived.bearer().unwrap_or_default(), expected) {
+        return Some(responses::unauthorized(world));
     }
     if registered.is_none() && !world.options.open {
-        return Some(answer::unknown_pid(world));
+        return Some(responses::unknown_pid(world));
     }
     let percent = state
         .registry
-        .use_of_rate(Network::NetworkD, pixel, arrived.now);
-    (percent > 100).then(|| answer::throttled(world))
+        .rate_usage_percent(SimulatedNetwork::NetworkD, pixel, arrived.now);
+    (percent > 100).then(|| responses::throttled(world))
 }
 
 /// All or nothing.
-fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Value) -> Outcome {
+fn accept_events(
+    world: &World,
+    pixel: &str,
+    now: i64,
+    checked: CheckedOpenAiRequest,
+    mut body: Value,
+) -> SimulatedOutcome {
     let Some(Value::Array(events)) = body.get_mut("events").map(Value::take) else {
-        return answer::unreadable(world);
+        return responses::unreadable(world);
     };
     let id_of = |event: &Value| {
         event
@@ -92,26 +98,26 @@ fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Val
             .map(Box::<str>::from)
     };
     let mut state = world.state();
-    for poison in state.faults.poisons(Network::NetworkD, pixel) {
+    for poison in state.faults.poisons(SimulatedNetwork::NetworkD, pixel) {
         let is_marked = |event: &Value| event.pointer("/data/poison").is_some();
         let is_hit = |event: &Value| {
             let id = id_of(event);
-            poison.hits(id.as_deref().unwrap_or_default(), is_marked(event))
+            poison.matches(id.as_deref().unwrap_or_default(), is_marked(event))
         };
         if let Some(index) = events.iter().position(is_hit) {
-            state.faults.used(&poison);
+            state.faults.mark_used(&poison);
             let index = poison.names_index.then_some(index);
-            return answer::poisoned(world, index, poison.by_path);
+            return responses::poisoned(world, index, poison.by_path);
         }
     }
     let count = events.len();
-    let ledger = state.ledger(Network::NetworkD);
+    let ledger = state.ledger(SimulatedNetwork::NetworkD);
     if checked.validate_only {
         ledger.totals.validated += count as u64;
     } else {
         let account = Arc::from(pixel);
         for (event, taken) in events.into_iter().zip(checked.events) {
-            let arriving = Arriving {
+            let arriving = AcceptedEvent {
                 name: taken.name.into(),
                 id: id_of(&event),
                 money: taken.money,
@@ -124,5 +130,5 @@ fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Val
     state.successes_d += 1;
     let is_empty = state.successes_d.is_multiple_of(2);
     drop(state);
-    answer::received(world, count, is_empty)
+    responses::received(world, count, is_empty)
 }

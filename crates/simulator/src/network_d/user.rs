@@ -1,6 +1,6 @@
 //! `user`: whom an event is about.
 
-use crate::read::{Found, Node};
+use crate::validation::{BodyNode, Violations};
 
 /// Entries of a list. The network uses the first three.
 const ENTRIES_MAX: usize = 100;
@@ -36,7 +36,7 @@ const STRONG: &[&str] = &[
 ];
 
 /// Whether somebody can be recognised.
-pub(super) fn check(user: &Node<'_, '_>, found: &mut Found) -> bool {
+pub(super) fn check(user: &BodyNode<'_, '_>, found: &mut Violations) -> bool {
     if !user.object(FIELDS, found) {
         return false;
     }

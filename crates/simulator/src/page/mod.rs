@@ -3,7 +3,7 @@
 mod view;
 
 use crate::control;
-use crate::network::Network;
+use crate::network::SimulatedNetwork;
 use crate::world::World;
 use askama::Template as _;
 use axum::body::to_bytes;
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use url::form_urlencoded;
-use view::Page;
+use view::SimulatorPage;
 
 const STYLE: &str = include_str!("../../static/simulator.css");
 /// Nothing but the style sheet, and forms that lead here.
@@ -24,7 +24,7 @@ const FORM_BYTES_MAX: usize = 4 * 1024;
 
 pub(crate) async fn show(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
     let is_still = request.uri().query() == Some("still");
-    let text = match Page::of(&world, is_still).render() {
+    let text = match SimulatorPage::of(&world, is_still).render() {
         Ok(text) => text,
         Err(error) => {
             tracing::error!(%error, "the page cannot be written");
@@ -48,7 +48,7 @@ pub(crate) async fn style() -> Response {
 }
 
 /// `POST /page/faults`: one of a few common faults, for the next request.
-pub(crate) async fn order(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn inject(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
     let form = form(request).await;
     let (network, kind) = (field(&form, "network"), field(&form, "kind"));
     let fault = match kind {
@@ -58,7 +58,7 @@ pub(crate) async fn order(Shared(world): Shared<Arc<World>>, request: Request) -
         other => json!({"kind": other}),
     };
     let order = json!({"network": network, "fault": fault, "times": 1});
-    back(control::order_fault(&world, order).map(drop))
+    back(control::inject_fault(&world, order).map(drop))
 }
 
 /// `POST /page/clear`: the faults of a network, or all.
@@ -66,7 +66,7 @@ pub(crate) async fn clear(Shared(world): Shared<Arc<World>>, request: Request) -
     let form = form(request).await;
     match field(&form, "network") {
         "" => control::clear_faults(&world, None),
-        label => match Network::parse(label) {
+        label => match SimulatedNetwork::parse(label) {
             Some(network) => control::clear_faults(&world, Some(network)),
             None => return back(Err("there is no such network".to_owned())),
         },

@@ -1,9 +1,9 @@
 //! What the page shows: no credentials, and of people nothing at all.
 
 use crate::clock;
-use crate::faults::Active;
-use crate::ledger::{Conversion, Refusal, Totals};
-use crate::network::Network;
+use crate::faults::ActiveFault;
+use crate::ledger::{RecordedConversion, RefusalRecord, Totals};
+use crate::network::SimulatedNetwork;
 use crate::world::{State, World};
 use askama::Template;
 
@@ -12,7 +12,7 @@ const ROWS: usize = 12;
 
 #[derive(Template)]
 #[template(path = "page.html")]
-pub(super) struct Page {
+pub(super) struct SimulatorPage {
     now: String,
     /// How far the clock is off, when it is.
     shift: Option<String>,
@@ -20,10 +20,10 @@ pub(super) struct Page {
     /// Whether it shall not reload itself.
     is_still: bool,
     has_faults: bool,
-    columns: Vec<Column>,
+    columns: Vec<NetworkColumn>,
 }
 
-struct Column {
+struct NetworkColumn {
     label: &'static str,
     vendor: &'static str,
     totals: Totals,
@@ -56,25 +56,27 @@ struct FaultRow {
     remaining: String,
 }
 
-impl Page {
+impl SimulatorPage {
     pub(super) fn of(world: &World, is_still: bool) -> Self {
         let state = world.state();
         let ahead = world.clock.ahead();
         Self {
-            now: clock::text(world.clock.now()),
+            now: clock::format_time(world.clock.now()),
             shift: (ahead != 0).then(|| format!("{} s", ahead / clock::SECOND)),
             is_open: world.options.open,
             is_still,
             has_faults: !state.faults.active().is_empty(),
-            columns: Network::ALL.map(|network| column(&state, network)).into(),
+            columns: SimulatedNetwork::ALL
+                .map(|network| column(&state, network))
+                .into(),
         }
     }
 }
 
-fn column(state: &State, network: Network) -> Column {
-    let books = state.books(network);
+fn column(state: &State, network: SimulatedNetwork) -> NetworkColumn {
+    let books = state.read_ledger(network);
     let faults = state.faults.active().iter();
-    Column {
+    NetworkColumn {
         label: network.label(),
         vendor: network.vendor(),
         totals: books.totals.clone(),
@@ -85,13 +87,13 @@ fn column(state: &State, network: Network) -> Column {
             .collect(),
         refusals: books.refusals().take(ROWS).map(refusal).collect(),
         faults: faults
-            .filter(|one| one.order.network == network)
+            .filter(|one| one.injection.network == network)
             .map(fault)
             .collect(),
     }
 }
 
-fn conversion(network: Network, one: &Conversion) -> ConversionRow {
+fn conversion(network: SimulatedNetwork, one: &RecordedConversion) -> ConversionRow {
     ConversionRow {
         name: one.name.to_string(),
         id: one.id.as_deref().unwrap_or("no id").to_owned(),
@@ -99,13 +101,13 @@ fn conversion(network: Network, one: &Conversion) -> ConversionRow {
         account: one.account.to_string(),
         times: one.times,
         counted: one.counted,
-        at: clock::text(one.last_received),
+        at: clock::format_time(one.last_received),
     }
 }
 
-fn refusal(one: &Refusal) -> RefusalRow {
+fn refusal(one: &RefusalRecord) -> RefusalRow {
     RefusalRow {
-        at: clock::text(one.received),
+        at: clock::format_time(one.received),
         account: one.account.clone().unwrap_or_else(|| "unknown".to_owned()),
         reason: one.reason.clone(),
         words: one.words.clone(),
@@ -113,8 +115,8 @@ fn refusal(one: &Refusal) -> RefusalRow {
     }
 }
 
-fn fault(one: &Active) -> FaultRow {
-    let order = &one.order;
+fn fault(one: &ActiveFault) -> FaultRow {
+    let order = &one.injection;
     let remaining = order.times.map(|times| format!("{times} more"));
     FaultRow {
         kind: order.fault.kind(),

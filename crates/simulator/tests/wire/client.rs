@@ -2,7 +2,7 @@
 
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
-use tributary_simulator::{Network, Options, Running, Simulator};
+use tributary_simulator::{RunningSimulator, SimulatedNetwork, Simulator, SimulatorConfig};
 
 pub(crate) const EMAIL: &str = "b5fc85e55755f9e0d030a10ab4429b6b2944855f9a0d60077fe832becbc41d72";
 pub(crate) const DEVICE: &str = "cdbb6e6f5ba2362d283df2601ac2c5b0f0d44f222eda457f1cb86108c68eacb6";
@@ -30,15 +30,15 @@ impl Answer {
 
 /// A simulator and a client.
 pub(crate) struct World {
-    pub(crate) running: Running,
+    pub(crate) running: RunningSimulator,
     pub(crate) client: Client,
 }
 
 pub(crate) async fn world() -> World {
-    world_with(Options::default()).await
+    world_with(SimulatorConfig::default()).await
 }
 
-pub(crate) async fn world_with(options: Options) -> World {
+pub(crate) async fn world_with(options: SimulatorConfig) -> World {
     let running = Simulator::start(options).await.expect("a free port");
     // Built with the whole workspace, the client has TLS without a provider, and wants one though it needs none here.
     // Whoever comes second finds it installed.
@@ -111,20 +111,20 @@ impl World {
         self.send(request.json(body)).await
     }
 
-    pub(crate) fn totals(&self, network: Network) -> Value {
+    pub(crate) fn totals(&self, network: SimulatedNetwork) -> Value {
         self.running.control().state()["networks"][network.label()].clone()
     }
 
     /// Counted, duplicates, refused.
-    pub(crate) fn books(&self, network: Network) -> (u64, u64, u64) {
+    pub(crate) fn books(&self, network: SimulatedNetwork) -> (u64, u64, u64) {
         let totals = self.totals(network);
         let figure = |name: &str| totals[name].as_u64().expect("a figure");
         (figure("counted"), figure("duplicates"), figure("refused"))
     }
 
-    pub(crate) fn fault(&self, network: Network, fault: Value, times: Option<u32>) {
+    pub(crate) fn fault(&self, network: SimulatedNetwork, fault: Value, times: Option<u32>) {
         let order = json!({"network": network, "fault": fault, "times": times});
-        self.running.control().order_fault(order).expect("a fault");
+        self.running.control().inject_fault(order).expect("a fault");
     }
 }
 

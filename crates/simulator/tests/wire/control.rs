@@ -3,9 +3,9 @@
 use crate::client::{changed, purchase_a, world};
 use rstest::rstest;
 use serde_json::json;
-use tributary_simulator::Network;
+use tributary_simulator::SimulatedNetwork;
 
-const A: Network = Network::NetworkA;
+const A: SimulatedNetwork = SimulatedNetwork::NetworkA;
 
 #[tokio::test]
 async fn everything_can_be_done_over_http() {
@@ -153,10 +153,10 @@ async fn another_site_cannot_script_it() {
 
 #[tokio::test]
 async fn memory_is_bounded_and_the_figures_are_not() {
-    let options = tributary_simulator::Options {
+    let options = tributary_simulator::SimulatorConfig {
         conversions_max: 50,
         payloads_max: 5,
-        ..tributary_simulator::Options::default()
+        ..tributary_simulator::SimulatorConfig::default()
     };
     let world = crate::client::world_with(options).await;
     let body = purchase_a(world.now());

@@ -6,26 +6,26 @@ use crate::client::{
 use rstest::rstest;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tributary_simulator::Network;
+use tributary_simulator::SimulatedNetwork;
 
-const A: Network = Network::NetworkA;
+const A: SimulatedNetwork = SimulatedNetwork::NetworkA;
 /// Long enough for an answer that is going to come.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-async fn send(world: &World, network: Network) -> Result<Answer, reqwest::Error> {
+async fn send(world: &World, network: SimulatedNetwork) -> Result<Answer, reqwest::Error> {
     let now = world.now();
     let request = match network {
-        Network::NetworkA => world.request_a(&purchase_a(now)),
-        Network::NetworkB => {
+        SimulatedNetwork::NetworkA => world.request_a(&purchase_a(now)),
+        SimulatedNetwork::NetworkB => {
             let token = world.token().await;
             let request = world.post("/v1/events:ingest").bearer_auth(token);
             request.json(&purchase_b(now))
         }
-        Network::NetworkC => {
+        SimulatedNetwork::NetworkC => {
             let request = world.post("/open_api/v1.3/event/track/");
             request.header("access-token", "T").json(&purchase_c(now))
         }
-        Network::NetworkD => world
+        SimulatedNetwork::NetworkD => world
             .post("/v1/events?pid=P")
             .bearer_auth("K")
             .json(&purchase_d(now)),
@@ -34,12 +34,12 @@ async fn send(world: &World, network: Network) -> Result<Answer, reqwest::Error>
 }
 
 #[rstest]
-#[case(Network::NetworkA)]
-#[case(Network::NetworkB)]
-#[case(Network::NetworkC)]
-#[case(Network::NetworkD)]
+#[case(SimulatedNetwork::NetworkA)]
+#[case(SimulatedNetwork::NetworkB)]
+#[case(SimulatedNetwork::NetworkC)]
+#[case(SimulatedNetwork::NetworkD)]
 #[tokio::test]
-async fn each_network_can_fail_in_every_way(#[case] network: Network) {
+async fn each_network_can_fail_in_every_way(#[case] network: SimulatedNetwork) {
     let world = world().await;
     let html = "<html>502</html>";
     let status = json!({"kind": "status", "status": 502, "body": html});
@@ -163,12 +163,12 @@ async fn what_hangs_does_not_hold_up_the_end() {
 }
 
 #[rstest]
-#[case(Network::NetworkA, 400, "/error/code", json!(190))]
-#[case(Network::NetworkC, 200, "/code", json!(40105))]
-#[case(Network::NetworkD, 401, "/error/code", json!("invalid_api_key"))]
+#[case(SimulatedNetwork::NetworkA, 400, "/error/code", json!(190))]
+#[case(SimulatedNetwork::NetworkC, 200, "/code", json!(40105))]
+#[case(SimulatedNetwork::NetworkD, 401, "/error/code", json!("invalid_api_key"))]
 #[tokio::test]
 async fn credentials_expire_on_demand(
-    #[case] network: Network,
+    #[case] network: SimulatedNetwork,
     #[case] status: u16,
     #[case] pointer: &str,
     #[case] code: Value,
@@ -184,31 +184,31 @@ async fn credentials_expire_on_demand(
 }
 
 #[rstest]
-#[case(Network::NetworkA, "/error/error_data/blame_field_specs/0/0", json!("data[1]"))]
-#[case(Network::NetworkB, "/error/details/1/fieldViolations/0/field", json!("events.events[1]"))]
-#[case(Network::NetworkC, "/message", json!("Batch.1.event: Invalid event"))]
-#[case(Network::NetworkD, "/error/param", json!("events[1]"))]
+#[case(SimulatedNetwork::NetworkA, "/error/error_data/blame_field_specs/0/0", json!("data[1]"))]
+#[case(SimulatedNetwork::NetworkB, "/error/details/1/fieldViolations/0/field", json!("events.events[1]"))]
+#[case(SimulatedNetwork::NetworkC, "/message", json!("Batch.1.event: Invalid event"))]
+#[case(SimulatedNetwork::NetworkD, "/error/param", json!("events[1]"))]
 #[tokio::test]
 async fn poison_refuses_the_batch_and_names_the_event_or_not(
-    #[case] network: Network,
+    #[case] network: SimulatedNetwork,
     #[case] pointer: &str,
     #[case] named: Value,
 ) {
     let world = world().await;
     let now = world.now();
     let (body, list, id) = match network {
-        Network::NetworkA => (purchase_a(now), "data", "event_id"),
-        Network::NetworkB => (purchase_b(now), "events", "transactionId"),
-        Network::NetworkC => (purchase_c(now), "data", "event_id"),
-        Network::NetworkD => (purchase_d(now), "events", "id"),
+        SimulatedNetwork::NetworkA => (purchase_a(now), "data", "event_id"),
+        SimulatedNetwork::NetworkB => (purchase_b(now), "events", "transactionId"),
+        SimulatedNetwork::NetworkC => (purchase_c(now), "data", "event_id"),
+        SimulatedNetwork::NetworkD => (purchase_d(now), "events", "id"),
     };
     let second = changed(body[list][0].clone(), &format!("/{id}"), json!("poisoned"));
     let body = changed(body, &format!("/{list}/1"), second);
     let send = async || match network {
-        Network::NetworkA => world.to_a(&body).await,
-        Network::NetworkB => world.to_b(&body).await,
-        Network::NetworkC => world.to_c(&body).await,
-        Network::NetworkD => world.to_d(&body).await,
+        SimulatedNetwork::NetworkA => world.to_a(&body).await,
+        SimulatedNetwork::NetworkB => world.to_b(&body).await,
+        SimulatedNetwork::NetworkC => world.to_c(&body).await,
+        SimulatedNetwork::NetworkD => world.to_d(&body).await,
     };
     world.fault(
         network,
@@ -267,16 +267,16 @@ async fn a_fault_can_be_meant_for_one_account_or_endpoint() {
     let control = world.running.control();
     let status = json!({"kind": "status", "status": 503});
     let order = json!({"network": "network_c", "account": "OTHER", "fault": status});
-    control.order_fault(order).expect("a fault");
+    control.inject_fault(order).expect("a fault");
     let reset =
         json!({"network": "network_c", "account": "OTHER", "fault": {"kind": "reset_before"}});
-    control.order_fault(reset).expect("a fault");
+    control.inject_fault(reset).expect("a fault");
     assert_eq!(world.to_c(&purchase_c(world.now())).await.status, 200);
     let other = changed(purchase_c(world.now()), "/event_source_id", json!("OTHER"));
     assert_eq!(world.to_c(&other).await.status, 503);
 
     let order = json!({"network": "network_b", "endpoint": "token", "fault": status, "times": 1});
-    control.order_fault(order).expect("a fault");
+    control.inject_fault(order).expect("a fault");
     let form = "client_id=C&client_secret=S&refresh_token=R&grant_type=refresh_token";
     assert_eq!(world.send(world.token_request(form)).await.status, 503);
     assert_eq!(world.to_b(&purchase_b(world.now())).await.status, 200);

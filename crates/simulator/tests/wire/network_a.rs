@@ -5,9 +5,9 @@ use crate::client::{
 };
 use rstest::rstest;
 use serde_json::{Value, json};
-use tributary_simulator::{Network, Options};
+use tributary_simulator::{SimulatedNetwork, SimulatorConfig};
 
-const A: Network = Network::NetworkA;
+const A: SimulatedNetwork = SimulatedNetwork::NetworkA;
 
 fn lead_in_app_mode(now: i64) -> Value {
     json!({
@@ -256,9 +256,9 @@ async fn code(world: &World, path: &str, bearer: Option<&str>) -> (u16, Value, V
 
 #[tokio::test]
 async fn credentials_are_checked_before_events() {
-    let options = Options {
+    let options = SimulatorConfig {
         open: false,
-        ..Options::default()
+        ..SimulatorConfig::default()
     };
     let world = world_with(options).await;
     let account = json!({"network": "network_a", "pixelId": "1", "accessToken": "TOKEN",

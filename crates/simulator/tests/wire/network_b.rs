@@ -5,9 +5,9 @@ use crate::client::{
 };
 use rstest::rstest;
 use serde_json::{Value, json};
-use tributary_simulator::{Network, Options};
+use tributary_simulator::{SimulatedNetwork, SimulatorConfig};
 
-const B: Network = Network::NetworkB;
+const B: SimulatedNetwork = SimulatedNetwork::NetworkB;
 
 fn trial(now: i64) -> Value {
     json!({
@@ -308,9 +308,9 @@ async fn tokens_expire_by_the_clock_and_on_demand() {
 
 #[tokio::test]
 async fn the_account_decides_what_its_actions_take() {
-    let options = Options {
+    let options = SimulatorConfig {
         open: false,
-        ..Options::default()
+        ..SimulatorConfig::default()
     };
     let world = world_with(options).await;
     let account = json!({

@@ -3,9 +3,9 @@
 use crate::client::{DAY, EMAIL, SHA256_OF_NOTHING, changed, purchase_c, world, world_with};
 use rstest::rstest;
 use serde_json::{Value, json};
-use tributary_simulator::{Network, Options};
+use tributary_simulator::{SimulatedNetwork, SimulatorConfig};
 
-const C: Network = Network::NetworkC;
+const C: SimulatedNetwork = SimulatedNetwork::NetworkC;
 
 fn trial(now: i64) -> Value {
     let mut body = purchase_c(now);
@@ -118,9 +118,9 @@ async fn one_bad_event_takes_the_good_ones_with_it() {
 
 #[tokio::test]
 async fn credentials_and_the_slash_matter() {
-    let options = Options {
+    let options = SimulatorConfig {
         open: false,
-        ..Options::default()
+        ..SimulatorConfig::default()
     };
     let world = world_with(options).await;
     let code = async |pixel: &str, token: Option<&str>| {

@@ -3,9 +3,9 @@
 use crate::client::{AGENT, DAY, EMAIL, SHA256_OF_NOTHING, changed, purchase_d, world, world_with};
 use rstest::rstest;
 use serde_json::{Value, json};
-use tributary_simulator::{Network, Options};
+use tributary_simulator::{SimulatedNetwork, SimulatorConfig};
 
-const D: Network = Network::NetworkD;
+const D: SimulatedNetwork = SimulatedNetwork::NetworkD;
 
 fn trial(now: i64) -> Value {
     let mut body = purchase_d(now);
@@ -178,9 +178,9 @@ async fn validating_stores_nothing() {
 
 #[tokio::test]
 async fn credentials_pixel_size_and_rate_are_checked() {
-    let options = Options {
+    let options = SimulatorConfig {
         open: false,
-        ..Options::default()
+        ..SimulatorConfig::default()
     };
     let world = world_with(options).await;
     let account = json!({"network": "network_d", "pixelId": "P", "apiKey": "K"});

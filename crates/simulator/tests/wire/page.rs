@@ -2,7 +2,7 @@
 
 use crate::client::{AGENT, changed, purchase_a, purchase_d, world};
 use serde_json::json;
-use tributary_simulator::Network;
+use tributary_simulator::SimulatedNetwork;
 
 #[tokio::test]
 async fn the_page_shows_what_arrived_and_nobody_in_person() {
@@ -20,7 +20,7 @@ async fn the_page_shows_what_arrived_and_nobody_in_person() {
     world
         .to_a(&changed(body, "/data/0/event_time", json!(1)))
         .await;
-    world.fault(Network::NetworkC, json!({"kind": "hang"}), None);
+    world.fault(SimulatedNetwork::NetworkC, json!({"kind": "hang"}), None);
 
     let response = world
         .client

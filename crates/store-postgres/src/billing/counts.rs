@@ -3,10 +3,14 @@
 use crate::Failure;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use tributary_recording::{BillingDay, BillingDayTable, DayCount};
+use tributary_recording::{BillingDay, BillingDayCounts, BillingDayTable};
 
 impl BillingDayTable for Tx {
-    async fn add_to_billing_day(&self, day: &BillingDay, count: &DayCount) -> Result<(), Failure> {
+    async fn add_to_billing_day(
+        &self,
+        day: &BillingDay,
+        count: &BillingDayCounts,
+    ) -> Result<(), Failure> {
         self.execute(
             "insert into billing_days as stored (app_id, provider, environment, day, notifications,
                                                  events, matched, unauthorized, reused)

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_recording::KeyTable;
+use tributary_recording::BillingKeyTable;
 use tributary_store::records::ChainRow;
 
-impl KeyTable for Tx {
+impl BillingKeyTable for Tx {
     async fn insert_keys(&self, chain: &Chain, keys: &BTreeSet<String>) -> Result<(), Failure> {
         if keys.is_empty() {
             return Ok(());
@@ -33,7 +33,7 @@ impl KeyTable for Tx {
         Ok(())
     }
 
-    async fn keyed_chains(
+    async fn chains_by_key(
         &self,
         of: (AppId, Environment),
         keys: &[String],

@@ -9,7 +9,7 @@ mod notifications;
 mod people;
 mod trials;
 
-use crate::batch::{self, Batches};
+use crate::batch_writer::{self, BatchWriter};
 use crate::pool::Pool;
 use crate::rows::{Purpose, app_by_id, require_app, uuid};
 use crate::tx::{self, Mode, Tx};
@@ -19,30 +19,30 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{AppSecret, BillingProvider};
-use tributary_domain::billing::Arrival;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::billing::IncomingNotification;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    BillingDay, BillingDayTable, DayCount, accept_notifications, settle_trials,
+    BillingDay, BillingDayCounts, BillingDayTable, accept_notifications, settle_trials,
 };
 use tributary_store::records::billing_provider;
 use tributary_store::{
-    Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
+    Billing, BillingApp, BillingFigures, BillingSecret, NotificationOutcome, StoreError,
     StoreResult,
 };
 
 /// A notification that waits to be written with others.
 #[derive(Clone)]
-pub(crate) struct Item(Arc<Arrival>);
+pub(crate) struct NotificationItem(Arc<IncomingNotification>);
 
-impl batch::Item for Item {}
+impl batch_writer::BatchItem for NotificationItem {}
 
 /// Where notifications are written in batches.
-pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Item, NotificationAccepted> {
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<NotificationItem, NotificationOutcome> {
     let name = "accept_notification";
-    Batches::start(name, move |items: Arc<[Item]>| {
+    BatchWriter::start(name, move |items: Arc<[NotificationItem]>| {
         let pool = pool.clone();
         async move {
             tx::run(&pool, name, Mode::Write, async move |tx| {
@@ -55,10 +55,16 @@ pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Item, NotificationAccepted> {
 }
 
 /// Keeps notifications in the order of their arrival. One answer each.
-async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>, Failure> {
-    let arrivals: Vec<&Arrival> = items.iter().map(|Item(arrival)| arrival.as_ref()).collect();
+async fn accept_all(
+    tx: &Tx,
+    items: &[NotificationItem],
+) -> Result<Vec<NotificationOutcome>, Failure> {
+    let arrivals: Vec<&IncomingNotification> = items
+        .iter()
+        .map(|NotificationItem(arrival)| arrival.as_ref())
+        .collect();
     let (answers, increments) = accept_notifications(tx, &arrivals).await?;
-    rollups::keep(tx, &increments).await?;
+    rollups::store_increments(tx, &increments).await?;
     Ok(answers)
 }
 
@@ -75,7 +81,7 @@ async fn find_secrets(tx: &Tx, app: AppId) -> Result<Vec<BillingSecret>, Failure
             Ok(BillingSecret {
                 secret: AppSecret::parse(row.try_get(0)?)
                     .ok_or_else(|| StoreError::corrupt("app_secrets", "name", app))?,
-                sealed: Sealed::from_bytes(row.try_get(1)?),
+                sealed: SealedSecret::from_bytes(row.try_get(1)?),
                 set_at: Timestamp::from_millis(row.try_get(2)?),
             })
         })
@@ -128,8 +134,13 @@ impl Billing for PostgresStore {
         .await
     }
 
-    async fn accept_notification(&self, arrival: Arrival) -> StoreResult<NotificationAccepted> {
-        self.notifications.write(Item(Arc::new(arrival))).await
+    async fn accept_notification(
+        &self,
+        arrival: IncomingNotification,
+    ) -> StoreResult<NotificationOutcome> {
+        self.notifications
+            .write(NotificationItem(Arc::new(arrival)))
+            .await
     }
 
     async fn note_unauthorized(
@@ -145,9 +156,9 @@ impl Billing for PostgresStore {
                 environment: Environment::Live,
                 day: Day::of(at),
             };
-            let count = DayCount {
+            let count = BillingDayCounts {
                 unauthorized: 1,
-                ..DayCount::default()
+                ..BillingDayCounts::default()
             };
             tx.add_to_billing_day(&day, &count).await
         })
@@ -171,7 +182,7 @@ impl Billing for PostgresStore {
     async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
         self.write("settle_trials", async move |tx| {
             let (looked_at, increments) = Box::pin(settle_trials(tx, now, limit)).await?;
-            rollups::keep(tx, &increments).await?;
+            rollups::store_increments(tx, &increments).await?;
             Ok(looked_at)
         })
         .await

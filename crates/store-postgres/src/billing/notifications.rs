@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need};
+use tributary_domain::billing::connected::{KEY_SUBSCRIPTIONS_MAX, SearchQuery, SearchResult};
 use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Chain, Notification};
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_recording::{KeyTable, NotificationTable};
+use tributary_recording::{BillingKeyTable, NotificationTable};
 use tributary_store::records::{ChainRow, Columns, NotificationRow};
 
 const COLUMNS: &str = NotificationRow::COLUMNS;
@@ -76,7 +76,7 @@ impl NotificationTable for Tx {
             &[
                 &uuid(one.app.as_bytes()),
                 &one.provider.as_str(),
-                &one.said.given_id,
+                &one.content.external_id,
             ],
         )
         .await?;
@@ -157,7 +157,11 @@ impl NotificationTable for Tx {
         Ok(found)
     }
 
-    async fn connected(&self, of: (AppId, Environment), need: &Need) -> Result<Found, Failure> {
+    async fn find_connected(
+        &self,
+        of: (AppId, Environment),
+        need: &SearchQuery,
+    ) -> Result<SearchResult, Failure> {
         let wanted: Vec<String> = need.keys.iter().cloned().collect();
         let users: Vec<&str> = need.people.iter().map(UserKey::as_str).collect();
         let ids: Vec<&str> = need.advertising.iter().map(AdvertisingId::as_str).collect();
@@ -165,11 +169,11 @@ impl NotificationTable for Tx {
         // Sent together: one round trip.
         let (notifications, keyed, people, advertising) = tokio::try_join!(
             self.notifications(&need.chains),
-            self.keyed_chains(of, &wanted, KEY_SUBSCRIPTIONS_MAX + 1),
-            people::people(self, of, users, devices.clone()),
-            people::advertising(self, of, ids, devices)
+            self.chains_by_key(of, &wanted, KEY_SUBSCRIPTIONS_MAX + 1),
+            people::find_person_links(self, of, users, devices.clone()),
+            people::find_advertising_links(self, of, ids, devices)
         )?;
-        Ok(Found {
+        Ok(SearchResult {
             notifications,
             keyed,
             people,
@@ -177,7 +181,7 @@ impl NotificationTable for Tx {
         })
     }
 
-    async fn whole_chain(&self, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+    async fn all_notifications(&self, chain: &Chain) -> Result<Vec<Notification>, Failure> {
         let sql = format!(
             "select {COLUMNS} from notifications
              where app_id = $1 and environment = $2 and provider = $3 and chain = $4"
@@ -196,7 +200,7 @@ impl NotificationTable for Tx {
         rows.iter().map(notification).collect()
     }
 
-    async fn reported_chains(
+    async fn chains_by_external_id(
         &self,
         of: (AppId, Environment),
         given_ids: &BTreeSet<&str>,
@@ -205,7 +209,7 @@ impl NotificationTable for Tx {
         chains_with(self, of, "given_id = any($4)", given_ids).await
     }
 
-    async fn lone_chains(
+    async fn single_notification_chains(
         &self,
         of: (AppId, Environment),
         texts: &[String],

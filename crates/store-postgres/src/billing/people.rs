@@ -1,21 +1,21 @@
 //! Which devices use which people's ids and advertising ids.
 
 use crate::Failure;
-use crate::devices::AsColumns;
+use crate::devices::DeviceColumns;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
-use tributary_domain::billing::join::{AdvertisingLink, Link, PersonLink};
+use tributary_domain::billing::join::{AdvertisingLink, DeviceLink, PersonLink};
 use tributary_domain::device::{AdvertisingId, DeviceKey, DeviceRef, UserKey};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::LinkTable;
+use tributary_recording::UserLinkTable;
 
 /// Returns the links of some people and of some devices.
-pub(super) async fn people(
+pub(super) async fn find_person_links(
     tx: &Tx,
     of: (AppId, Environment),
     people: Vec<&str>,
@@ -36,7 +36,7 @@ pub(super) async fn people(
 }
 
 /// Returns the links of some advertising ids and of some devices.
-pub(super) async fn advertising(
+pub(super) async fn find_advertising_links(
     tx: &Tx,
     of: (AppId, Environment),
     ids: Vec<&str>,
@@ -63,7 +63,7 @@ async fn links<Id>(
     (app, environment): (AppId, Environment),
     ids: Vec<&str>,
     id: fn(String) -> Id,
-) -> Result<Vec<Link<Id>>, Failure> {
+) -> Result<Vec<DeviceLink<Id>>, Failure> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -74,7 +74,7 @@ async fn links<Id>(
         .await?;
     rows.iter()
         .map(|row| {
-            Ok(Link {
+            Ok(DeviceLink {
                 id: id(row.try_get("id")?),
                 device: DeviceKey::stored(row.try_get("device_id")?),
                 since: Timestamp::from_millis(row.try_get("since")?),
@@ -83,7 +83,7 @@ async fn links<Id>(
         .collect()
 }
 
-impl LinkTable for Tx {
+impl UserLinkTable for Tx {
     async fn link_user(
         &self,
         device: DeviceRef<'_>,

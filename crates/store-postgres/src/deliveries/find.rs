@@ -11,7 +11,7 @@ use tributary_domain::forwarding::{Delivery, DeliveryStatus};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
-use tributary_store::DeliveryOf;
+use tributary_store::DeliveryWithEvent;
 use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
 use uuid::Uuid;
 
@@ -31,10 +31,10 @@ async fn pending(
         .map(|row| Ok(read_row::<OutboxRow>(row)?.read()?))
         .collect::<Result<Vec<Delivery>, Failure>>()?;
     if let Some(first) = found.first() {
-        let states = queues::find_all(tx, first.app).await?;
+        let states = queues::find_states(tx, first.app).await?;
         for delivery in &mut found {
             if let Some(state) = states.get(&delivery.network) {
-                delivery.wait_for(state);
+                delivery.apply_queue_delay(state);
             }
         }
     }
@@ -54,7 +54,7 @@ async fn ended(tx: &Tx, conditions: &str, params: &[&dyn Param]) -> Result<Vec<D
 }
 
 /// What a filter asks for, as the database has it.
-struct Wanted {
+struct DeliverySearch {
     app: Uuid,
     before: Option<Uuid>,
     from: Option<Uuid>,
@@ -63,7 +63,7 @@ struct Wanted {
     network: Option<&'static str>,
 }
 
-impl Wanted {
+impl DeliverySearch {
     async fn of(
         tx: &Tx,
         app: AppId,
@@ -73,10 +73,10 @@ impl Wanted {
         let app = uuid(app.as_bytes());
         // A delivery's id begins with its event's time.
         let first_at = |moment| uuid(DeliveryId::first_at(moment).as_bytes());
-        let ids = match &filter.given_id {
+        let ids = match &filter.external_id {
             Some(given) => {
                 let live = Environment::Live.as_str();
-                let events = events::ids_of(tx, app, live, given).await?;
+                let events = events::find_event_ids(tx, app, live, given).await?;
                 let events = events.into_iter().map(Uuid::into_bytes);
                 Some(ids_of_events(events.map(EventId::from_bytes)))
             }
@@ -139,7 +139,7 @@ pub(super) async fn find(
     before: Option<[u8; 16]>,
     limit: i64,
 ) -> Result<Vec<Delivery>, Failure> {
-    let wanted = Wanted::of(tx, app, filter, before).await?;
+    let wanted = DeliverySearch::of(tx, app, filter, before).await?;
     match filter.status {
         Some(DeliveryStatus::Pending) => wanted.pending(tx, limit).await,
         Some(status) => wanted.ended(tx, Some(status), limit).await,
@@ -160,7 +160,7 @@ pub(crate) async fn find_ended_ids(
     filter: &DeliveryFilter,
     limit: i64,
 ) -> Result<Vec<DeliveryId>, Failure> {
-    let wanted = Wanted::of(tx, app, filter, None).await?;
+    let wanted = DeliverySearch::of(tx, app, filter, None).await?;
     let status = filter.status.map(DeliveryStatus::as_str);
     let (conditions, params) = wanted
         .conditions()
@@ -177,16 +177,20 @@ pub(super) async fn with_events(
     tx: &Tx,
     app: AppId,
     deliveries: Vec<Delivery>,
-) -> Result<Vec<DeliveryOf>, Failure> {
+) -> Result<Vec<DeliveryWithEvent>, Failure> {
     let events = find_events(tx, app, deliveries.iter().map(|delivery| delivery.event)).await?;
-    let with_event = |delivery: Delivery| DeliveryOf {
+    let with_event = |delivery: Delivery| DeliveryWithEvent {
         event: events.get(&delivery.event).cloned(),
         delivery,
     };
     Ok(deliveries.into_iter().map(with_event).collect())
 }
 
-pub(crate) async fn find_one(tx: &Tx, app: AppId, id: DeliveryId) -> Result<DeliveryOf, Failure> {
+pub(crate) async fn find_one(
+    tx: &Tx,
+    app: AppId,
+    id: DeliveryId,
+) -> Result<DeliveryWithEvent, Failure> {
     let found = by_ids(tx, app, vec![uuid(id.as_bytes())]).await?;
     let delivery = found.into_iter().next().ok_or(Refusal::DeliveryNotFound)?;
     let mut found = with_events(tx, app, vec![delivery]).await?;
@@ -194,7 +198,7 @@ pub(crate) async fn find_one(tx: &Tx, app: AppId, id: DeliveryId) -> Result<Deli
 }
 
 /// The deliveries of some events.
-pub(super) async fn of_events(
+pub(super) async fn find_by_events(
     tx: &Tx,
     app: AppId,
     events: &[EventId],

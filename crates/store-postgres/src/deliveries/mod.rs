@@ -7,7 +7,7 @@ use crate::PostgresStore;
 use crate::rows::{Purpose, require_app};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::{Integration, Network};
@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::admin::{
     integration_health, resume_integration, retry_deliveries, retry_delivery,
 };
-use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, StoreResult};
+use tributary_store::{Deliveries, DeliveryWithEvent, IntegrationHealth, QueueRef, StoreResult};
 
 #[async_trait]
 impl Deliveries for PostgresStore {
@@ -29,7 +29,7 @@ impl Deliveries for PostgresStore {
         app: AppId,
         filter: DeliveryFilter,
         page: PageRequest,
-    ) -> StoreResult<Page<DeliveryOf>> {
+    ) -> StoreResult<Page<DeliveryWithEvent>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("deliveries", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
@@ -48,7 +48,7 @@ impl Deliveries for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
         delivery: DeliveryId,
-    ) -> StoreResult<DeliveryOf> {
+    ) -> StoreResult<DeliveryWithEvent> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("delivery", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
@@ -62,7 +62,7 @@ impl Deliveries for PostgresStore {
 
     async fn deliveries_of(&self, app: AppId, events: Vec<EventId>) -> StoreResult<Vec<Delivery>> {
         self.read("deliveries_of", async move |tx| {
-            find::of_events(tx, app, &events).await
+            find::find_by_events(tx, app, &events).await
         })
         .await
     }
@@ -72,8 +72,8 @@ impl Deliveries for PostgresStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         delivery: DeliveryId,
-        origin: Origin,
-    ) -> StoreResult<DeliveryOf> {
+        origin: AuditContext,
+    ) -> StoreResult<DeliveryWithEvent> {
         let of = (caller.organization(), app);
         self.write("retry_delivery", async move |tx| {
             retry_delivery(tx, of, delivery, &origin).await
@@ -86,7 +86,7 @@ impl Deliveries for PostgresStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         filter: DeliveryFilter,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<u64> {
         let of = (caller.organization(), app);
         self.write("retry_deliveries", async move |tx| {
@@ -100,7 +100,7 @@ impl Deliveries for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
         now: Timestamp,
-    ) -> StoreResult<Vec<(Network, Health)>> {
+    ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let organization = caller.organization();
         self.read("integration_health", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
@@ -120,7 +120,7 @@ impl Deliveries for PostgresStore {
         app: AppId,
         network: Network,
         precondition: Precondition,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("resume_integration", async move |tx| {

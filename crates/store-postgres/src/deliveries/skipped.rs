@@ -9,7 +9,7 @@ use tributary_domain::forwarding::skipped::{SKIPPED_SCANNED_MAX, SkippedCounts, 
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{skipped_from_text, whole};
+use tributary_store::records::{count_to_u64, skipped_from_json_lossy};
 
 /// Events by their skipped networks. The primary key leads to the newest.
 const SKIPPED_EVENTS: &str = "select skipped, count(*) from (
@@ -35,9 +35,9 @@ pub(crate) async fn find(tx: &Tx, app: AppId, now: Timestamp) -> Result<SkippedC
         .query(SKIPPED_EVENTS, &[&key, &live, &first, &limit])
         .await?
     {
-        let count = whole(row.try_get(1)?);
+        let count = count_to_u64(row.try_get(1)?);
         scanned += count;
-        counts.add_planned(&skipped_from_text(row.try_get(0)?), count);
+        counts.add_planned(&skipped_from_json_lossy(row.try_get(0)?), count);
     }
     counts.note_scanned(scanned);
     let mut scanned = 0;
@@ -47,7 +47,7 @@ pub(crate) async fn find(tx: &Tx, app: AppId, now: Timestamp) -> Result<SkippedC
         .query(UNSENDABLE, &[&key, &failed, &first, &limit])
         .await?
     {
-        let count = whole(row.try_get(2)?);
+        let count = count_to_u64(row.try_get(2)?);
         scanned += count;
         let network = Network::parse(row.try_get(0)?);
         if let (Some(network), Some(reason)) = (network, row.try_get(1)?) {

@@ -1,28 +1,28 @@
 //! Devices, their people, and the decisions about their installs.
 
-mod known;
-pub(crate) mod locked;
+pub(crate) mod bulk;
+mod state;
 mod tokens;
 
-pub(crate) use known::AsColumns;
+pub(crate) use state::DeviceColumns;
 
 use crate::rows::{Purpose, app_by_id, require_app};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, event_rows, rollups};
 use async_trait::async_trait;
-use known::find_known;
+use state::find_state;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::AppSecret;
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
-use tributary_domain::install::Configure;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::install::ConfigureCommand;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
 use tributary_store::{
-    AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
-    StoreError, StoreResult, TokenOutcome,
+    AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
+    SdkApp, StoreError, StoreResult, TokenOutcome,
 };
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
         let sql = "select sealed from app_secrets where app_id = $1 and name = $2";
         let row = tx.query_opt(sql, &[&app_id, &wanted.as_str()]).await?;
         let sealed: Option<Vec<u8>> = row.map(|row| row.try_get(0)).transpose()?;
-        social_referrer_key = sealed.map(Sealed::from_bytes);
+        social_referrer_key = sealed.map(SealedSecret::from_bytes);
     }
     Ok(Some(SdkApp {
         app,
@@ -53,11 +53,11 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
     }))
 }
 
-async fn find_story(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceStory, Failure> {
-    let known = find_known(tx, device).await?;
-    let limit = i64::try_from(STORY_EVENTS_MAX).unwrap_or(i64::MAX);
+async fn find_story(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceDetails, Failure> {
+    let known = find_state(tx, device).await?;
+    let limit = i64::try_from(DEVICE_EVENTS_MAX).unwrap_or(i64::MAX);
     let events = event_rows::latest(tx, device, limit + 1).await?;
-    Ok(DeviceStory::of(known, events)?)
+    Ok(DeviceDetails::new(known, events)?)
 }
 
 #[async_trait]
@@ -68,11 +68,11 @@ impl Devices for PostgresStore {
             .await
     }
 
-    async fn configure(&self, command: Configure) -> StoreResult<Configured> {
+    async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome> {
         self.write("configure", async move |tx| {
             // On the heap: a call may do a great deal, and whoever waits for it should not carry all that along.
             let (configured, increments) = Box::pin(configure(tx, &command)).await?;
-            rollups::keep(tx, &increments).await?;
+            rollups::store_increments(tx, &increments).await?;
             Ok(configured)
         })
         .await
@@ -93,7 +93,7 @@ impl Devices for PostgresStore {
                 key: &device,
             };
             let increments = Box::pin(identify(tx, device, identity.clone(), at)).await?;
-            rollups::keep(tx, &increments).await
+            rollups::store_increments(tx, &increments).await
         })
         .await
     }
@@ -103,7 +103,7 @@ impl Devices for PostgresStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         device: DeviceKey,
-    ) -> StoreResult<DeviceStory> {
+    ) -> StoreResult<DeviceDetails> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("device", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
@@ -123,7 +123,7 @@ impl Devices for PostgresStore {
         app: AppId,
         device: DeviceKey,
         pseudonym: DeviceKey,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.write("erase_device", async move |tx| {
@@ -169,7 +169,7 @@ impl Devices for PostgresStore {
     ) -> StoreResult<bool> {
         self.write("settle_ad_services_token", async move |tx| {
             let (is_held, increments) = Box::pin(settle_token(tx, &lease, &outcome, at)).await?;
-            rollups::keep(tx, &increments).await?;
+            rollups::store_increments(tx, &increments).await?;
             Ok(is_held)
         })
         .await

@@ -1,6 +1,6 @@
 //! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
 
-use super::AsColumns;
+use super::DeviceColumns;
 use crate::Failure;
 use crate::params::{Param, column};
 use crate::rows::{id, uuid};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TokenTable;
@@ -103,7 +103,7 @@ pub(super) async fn lease(
 }
 
 impl TokenTable for Tx {
-    async fn enqueue_token(&self, command: &Configure) -> Result<(), Failure> {
+    async fn enqueue_token(&self, command: &ConfigureCommand) -> Result<(), Failure> {
         self.execute(
             "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
                                              attempts, due_at)
@@ -122,22 +122,22 @@ impl TokenTable for Tx {
     }
 
     async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
-        let sql = format!("select 1 from ad_services_tokens where {HELD}");
-        let (app, environment, device, leased_until) = held(lease);
+        let sql = format!("select 1 from ad_services_tokens where {LEASE_CONDITION}");
+        let (app, environment, device, leased_until) = lease_key(lease);
         let params: [&dyn Param; 4] = [&app, &environment, &device, &leased_until];
         Ok(self.query_opt(&sql, &params).await?.is_some())
     }
 
     async fn remove_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
-        let sql = format!("delete from ad_services_tokens where {HELD}");
-        let (app, environment, device, leased_until) = held(lease);
+        let sql = format!("delete from ad_services_tokens where {LEASE_CONDITION}");
+        let (app, environment, device, leased_until) = lease_key(lease);
         let params: [&dyn Param; 4] = [&app, &environment, &device, &leased_until];
         Ok(self.execute(&sql, &params).await? == 1)
     }
 
     async fn retry_token(&self, lease: &LeasedToken, due_at: Timestamp) -> Result<bool, Failure> {
-        let sql = format!("update ad_services_tokens set due_at = $5 where {HELD}");
-        let (app, environment, device, leased_until) = held(lease);
+        let sql = format!("update ad_services_tokens set due_at = $5 where {LEASE_CONDITION}");
+        let (app, environment, device, leased_until) = lease_key(lease);
         let due_at = due_at.as_millis();
         let params: [&dyn Param; 5] = [&app, &environment, &device, &leased_until, &due_at];
         Ok(self.execute(&sql, &params).await? == 1)
@@ -156,9 +156,9 @@ impl TokenTable for Tx {
 }
 
 /// The condition under which a lease is held; see [`held`].
-const HELD: &str = "app_id = $1 and environment = $2 and device_id = $3 and due_at = $4";
+const LEASE_CONDITION: &str = "app_id = $1 and environment = $2 and device_id = $3 and due_at = $4";
 
-fn held(lease: &LeasedToken) -> (Uuid, &'static str, &str, i64) {
+fn lease_key(lease: &LeasedToken) -> (Uuid, &'static str, &str, i64) {
     (
         uuid(lease.app.as_bytes()),
         lease.environment.as_str(),

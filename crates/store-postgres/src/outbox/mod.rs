@@ -4,24 +4,24 @@
 //! written about the queue begins with locking that row by the lease's name (`take`, `settle`, `checks`). A node that
 //! was thought dead finds no row of its name, and writes nothing.
 
-pub(crate) mod checks;
-pub(crate) mod ends;
-mod lease;
+mod due_queues;
+mod sending;
 pub(crate) mod settle;
+pub(crate) mod status_checks;
 mod sweep;
-mod take;
+pub(crate) mod terminal;
 
 use crate::{PostgresStore, conversions, queues};
 use async_trait::async_trait;
-use tributary_domain::forwarding::settlement::may_go_on;
+use tributary_domain::forwarding::settlement::may_continue;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{lease_queue, settle_deliveries, settle_status_check};
-use tributary_store::records::whole;
+use tributary_store::records::count_to_u64;
 use tributary_store::{
-    CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
-    StatusCheck, StoreResult,
+    CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
+    PendingDelivery, QueueRef, StatusCheck, StoreResult,
 };
 
 #[async_trait]
@@ -33,7 +33,7 @@ impl Outbox for PostgresStore {
         limit: u32,
     ) -> StoreResult<Vec<QueueRef>> {
         self.read("due_queues", async move |tx| {
-            lease::due_queues(tx, network, now, limit).await
+            due_queues::find_due_queues(tx, network, now, limit).await
         })
         .await
     }
@@ -58,7 +58,7 @@ impl Outbox for PostgresStore {
         until: Timestamp,
     ) -> StoreResult<bool> {
         self.write("renew_lease", async move |tx| {
-            queues::hold(tx, queue, lease, until).await
+            queues::renew_lease(tx, queue, lease, until).await
         })
         .await
     }
@@ -70,7 +70,7 @@ impl Outbox for PostgresStore {
         now: Timestamp,
     ) -> StoreResult<()> {
         self.write("release_queue", async move |tx| {
-            queues::release(tx, queue, lease, now).await
+            queues::release_lease(tx, queue, lease, now).await
         })
         .await
     }
@@ -84,10 +84,13 @@ impl Outbox for PostgresStore {
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
         self.read("due_deliveries", async move |tx| {
-            if !may_go_on(revision, queues::held_version(tx, queue, lease).await?) {
+            if !may_continue(
+                revision,
+                queues::find_leased_version(tx, queue, lease).await?,
+            ) {
                 return Ok(None);
             }
-            take::due(tx, queue, now, limit).await.map(Some)
+            sending::find_due(tx, queue, now, limit).await.map(Some)
         })
         .await
     }
@@ -100,30 +103,32 @@ impl Outbox for PostgresStore {
         at: Timestamp,
     ) -> StoreResult<Option<Vec<DeliveryId>>> {
         self.write("begin_sending", async move |tx| {
-            if !queues::lock_held(tx, queue, lease).await? {
+            if !queues::lock_lease(tx, queue, lease).await? {
                 return Ok(None);
             }
-            take::begin(tx, queue, &deliveries, at).await.map(Some)
+            sending::mark_sending(tx, queue, &deliveries, at)
+                .await
+                .map(Some)
         })
         .await
     }
 
-    async fn gather(
+    async fn gather_conversions(
         &self,
         queue: QueueRef,
         pending: Vec<PendingDelivery>,
-    ) -> StoreResult<Vec<Gathered>> {
+    ) -> StoreResult<Vec<GatheredDelivery>> {
         self.read("gather_conversions", async move |tx| {
             conversions::gather(tx, queue, &pending).await
         })
         .await
     }
 
-    async fn settle(
+    async fn settle_deliveries(
         &self,
         queue: QueueRef,
         lease: LeaseId,
-        settlement: Settlement,
+        settlement: DeliverySettlement,
     ) -> StoreResult<bool> {
         self.write("settle_deliveries", async move |tx| {
             settle_deliveries(tx, queue, lease, &settlement).await
@@ -138,7 +143,7 @@ impl Outbox for PostgresStore {
         limit: u32,
     ) -> StoreResult<Vec<StatusCheck>> {
         self.read("due_status_checks", async move |tx| {
-            checks::due(tx, queue, now, limit).await
+            status_checks::find_due(tx, queue, now, limit).await
         })
         .await
     }
@@ -164,7 +169,7 @@ impl Outbox for PostgresStore {
             for network in Network::ALL {
                 let row = tx.query_one(sql, &[&network.as_str()]).await?;
                 let count: i64 = row.try_get(0)?;
-                counts.push((network, whole(count)));
+                counts.push((network, count_to_u64(count)));
             }
             Ok(counts)
         })

@@ -1,28 +1,28 @@
 //! What attempts came to, as the process that holds their queue settles it.
 
-use super::ends::{self, Ended};
+use super::terminal::{self, TerminalDelivery};
 use crate::Failure;
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::lifecycle::NextStep;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
-use tributary_store::{QueueRef, Settled};
+use tributary_store::{QueueRef, SettledDelivery};
 
 /// Writes what came of deliveries: one statement for those that wait, two for those that are over.
 pub(crate) async fn write_settled(
     tx: &Tx,
     queue: QueueRef,
-    settled: &[Settled],
+    settled: &[SettledDelivery],
     at: Timestamp,
 ) -> Result<(), Failure> {
     if settled.is_empty() {
         return Ok(());
     }
     let ids: Vec<DeliveryId> = column(settled, |one| one.id);
-    ends::lock(tx, queue.app, &ids).await?;
+    terminal::lock(tx, queue.app, &ids).await?;
     let mut ended = Vec::new();
     let mut waiting = Vec::new();
     for one in settled {
@@ -31,16 +31,16 @@ pub(crate) async fn write_settled(
             attempts_to_json(&one.attempts),
         );
         match &one.next {
-            Next::Ends { status, reason } => ended.push(Ended {
+            NextStep::End { status, reason } => ended.push(TerminalDelivery {
                 id: one.id,
                 status: *status,
                 reason: reason.as_deref(),
                 attempts: Some(attempts),
             }),
-            Next::Waits {
+            NextStep::Wait {
                 due_at,
                 ambiguous_since,
-            } => waiting.push(Waiting {
+            } => waiting.push(RetriedDelivery {
                 id: one.id,
                 due_at: *due_at,
                 ambiguous_since: *ambiguous_since,
@@ -48,19 +48,23 @@ pub(crate) async fn write_settled(
             }),
         }
     }
-    ends::end(tx, queue.app, &ended, at).await?;
+    terminal::end(tx, queue.app, &ended, at).await?;
     write_waiting(tx, queue, &waiting).await
 }
 
 /// A delivery that is to be tried again.
-struct Waiting {
+struct RetriedDelivery {
     id: DeliveryId,
     due_at: Timestamp,
     ambiguous_since: Option<Timestamp>,
     attempts: (i64, String),
 }
 
-async fn write_waiting(tx: &Tx, queue: QueueRef, waiting: &[Waiting]) -> Result<(), Failure> {
+async fn write_waiting(
+    tx: &Tx,
+    queue: QueueRef,
+    waiting: &[RetriedDelivery],
+) -> Result<(), Failure> {
     if waiting.is_empty() {
         return Ok(());
     }

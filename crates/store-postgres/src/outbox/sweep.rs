@@ -2,7 +2,7 @@
 //!
 //! They are looked up on all machines, then changed by their keys, one app after the other.
 
-use super::ends::{self, Ended};
+use super::terminal::{self, TerminalDelivery};
 use crate::Failure;
 use crate::params::column;
 use crate::rows::{id, uuid};
@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
-use tributary_store::records::{EndCounts, LateDelivery, LateRow, hour_of};
+use tributary_store::records::{ExpiredDelivery, ExpiredRow, TerminalCounts, hour_of};
 use uuid::Uuid;
 
 /// Ends what grew too old. Gives how many.
@@ -35,23 +35,23 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
         let app = AppId::from_bytes(id(row, 0)?);
         by_app.entry(app).or_default().push(row.try_get(1)?);
     }
-    let mut counted: BTreeMap<QueueRef, EndCounts> = BTreeMap::new();
+    let mut counted: BTreeMap<QueueRef, TerminalCounts> = BTreeMap::new();
     let mut expired = 0;
     for (app, ids) in by_app {
         let mut ended = Vec::new();
         for late in lock(tx, app, &ids, now).await? {
             counted.entry(late.queue).or_default().add([late.status]);
             expired += 1;
-            ended.push(Ended {
+            ended.push(TerminalDelivery {
                 id: late.id,
                 status: late.status,
                 reason: Some(late.reason),
                 attempts: None,
             });
         }
-        ends::end(tx, app, &ended, now).await?;
+        terminal::end(tx, app, &ended, now).await?;
     }
-    ends::count(tx, &counted, now).await?;
+    terminal::count(tx, &counted, now).await?;
     Ok(expired)
 }
 
@@ -61,7 +61,7 @@ async fn lock(
     app: AppId,
     ids: &Vec<Uuid>,
     now: Timestamp,
-) -> Result<Vec<LateDelivery>, Failure> {
+) -> Result<Vec<ExpiredDelivery>, Failure> {
     let sql = format!(
         "select {} from outbox
          where app_id = $1 and delivery_id = any($2) and expires_at <= $3
@@ -71,11 +71,11 @@ async fn lock(
                                  and queues.network = outbox.network
                                  and queues.leased_until > $3))
          order by delivery_id for update skip locked",
-        LateRow::COLUMNS
+        ExpiredRow::COLUMNS
     );
     let params = [&uuid(app.as_bytes()) as _, ids as _, &now.as_millis() as _];
     let late = |row: &Row| {
-        let row = LateRow {
+        let row = ExpiredRow {
             app_id: id(row, 0)?,
             network: row.try_get(1)?,
             delivery_id: id(row, 2)?,

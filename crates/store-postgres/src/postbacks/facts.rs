@@ -6,7 +6,7 @@ use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tokio_postgres::Row;
-use tributary_domain::report::postback::{Arrival, Before};
+use tributary_domain::report::postback::{EarlierPostbacks, ReceivedPostback};
 use tributary_domain::skan::counting::Trust;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
@@ -16,9 +16,12 @@ use uuid::Uuid;
 /// The apps that have the App Store ids of these postbacks.
 pub(super) async fn apps(
     tx: &Tx,
-    arrivals: &[Arrival],
+    arrivals: &[ReceivedPostback],
 ) -> Result<BTreeMap<String, AppId>, Failure> {
-    let ids: BTreeSet<String> = arrivals.iter().map(Arrival::app_store_id).collect();
+    let ids: BTreeSet<String> = arrivals
+        .iter()
+        .map(ReceivedPostback::app_store_id)
+        .collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let rows = tx
         .query(
@@ -40,14 +43,17 @@ type Key = (AppId, Digest);
 
 /// What came before, the earlier ones of the batch included.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(super) struct PostbackHistory {
     firsts: HashMap<Key, Vec<(Trust, Digest)>>,
     bodies: HashSet<(Key, Digest)>,
 }
 
-impl Facts {
+impl PostbackHistory {
     /// What the database knows.
-    pub(super) async fn gather(tx: &Tx, arrivals: &[(AppId, &Arrival)]) -> Result<Self, Failure> {
+    pub(super) async fn gather(
+        tx: &Tx,
+        arrivals: &[(AppId, &ReceivedPostback)],
+    ) -> Result<Self, Failure> {
         let keys: BTreeSet<(AppId, Digest)> = arrivals
             .iter()
             .map(|(app, arrival)| (*app, arrival.key_digest()))
@@ -82,16 +88,16 @@ impl Facts {
     }
 
     /// What came before a postback.
-    pub(super) fn before(&self, app: AppId, arrival: &Arrival) -> Before {
+    pub(super) fn before(&self, app: AppId, arrival: &ReceivedPostback) -> EarlierPostbacks {
         let key = (app, arrival.key_digest());
-        Before {
-            same_body: self.bodies.contains(&(key, arrival.body_digest())),
-            firsts: self.firsts.get(&key).cloned().unwrap_or_default(),
+        EarlierPostbacks {
+            has_same_body: self.bodies.contains(&(key, arrival.body_digest())),
+            first_by_trust: self.firsts.get(&key).cloned().unwrap_or_default(),
         }
     }
 
     /// Remembers one that is to be stored, for those behind it.
-    pub(super) fn add(&mut self, app: AppId, arrival: &Arrival, is_first: bool) {
+    pub(super) fn add(&mut self, app: AppId, arrival: &ReceivedPostback, is_first: bool) {
         let (key, body) = ((app, arrival.key_digest()), arrival.body_digest());
         self.bodies.insert((key, body));
         if is_first {
@@ -104,7 +110,7 @@ impl Facts {
 /// Which of these very bodies are here already.
 async fn find_bodies(
     tx: &Tx,
-    arrivals: &[(AppId, &Arrival)],
+    arrivals: &[(AppId, &ReceivedPostback)],
 ) -> Result<HashSet<(Key, Digest)>, Failure> {
     let bodies: BTreeSet<(AppId, Digest, Digest)> = arrivals
         .iter()

@@ -14,7 +14,7 @@ use tributary_store::records::{Columns, FoundPostbackRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage, StoredPostback};
 
 /// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
-pub(super) async fn page(
+pub(super) async fn find_page(
     tx: &Tx,
     app: &App,
     filter: &PostbackFilter,

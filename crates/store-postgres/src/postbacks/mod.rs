@@ -13,30 +13,32 @@ mod write;
 
 pub(crate) use sweep::claim;
 
-use crate::batch::{Batches, Item};
+use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::pool::Pool;
 use crate::rows::{Purpose, find_app};
 use crate::tx::{self, Mode, Tx};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
-use facts::Facts;
+use facts::PostbackHistory;
 use std::sync::Arc;
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized, Environment};
-use tributary_domain::report::postback::{Arrival, Counting, Course, PostbackCounts, course};
+use tributary_domain::report::postback::{
+    Counting, PostbackCounts, PostbackDecision, ReceivedPostback, decide_postback,
+};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{
-    PostbackAccepted, PostbackFilter, PostbackPage, PostbackQuestion, PostbackStats, Postbacks,
+    PostbackFilter, PostbackOutcome, PostbackPage, PostbackReportQuery, PostbackStats, Postbacks,
     StoreResult,
 };
 
-impl Item for Arrival {}
+impl BatchItem for ReceivedPostback {}
 
 /// Where postbacks are written in batches.
-pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Arrival, PostbackAccepted> {
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<ReceivedPostback, PostbackOutcome> {
     let name = "accept_postback";
-    Batches::start(name, move |arrivals: Arc<[Arrival]>| {
+    BatchWriter::start(name, move |arrivals: Arc<[ReceivedPostback]>| {
         let pool = pool.clone();
         async move {
             tx::run(&pool, name, Mode::Write, async move |tx| {
@@ -48,76 +50,79 @@ pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Arrival, PostbackAccepted> {
 }
 
 /// Stores postbacks for the apps that have their App Store ids, or for whoever gets them. One answer each.
-async fn accept(tx: &Tx, arrivals: &[Arrival]) -> Result<Vec<PostbackAccepted>, Failure> {
+async fn accept(tx: &Tx, arrivals: &[ReceivedPostback]) -> Result<Vec<PostbackOutcome>, Failure> {
     let apps = facts::apps(tx, arrivals).await?;
-    let app_of = |arrival: &Arrival| apps.get(&arrival.app_store_id()).copied();
-    let unclaimed: Vec<&Arrival> = arrivals
+    let app_of = |arrival: &ReceivedPostback| apps.get(&arrival.app_store_id()).copied();
+    let unclaimed: Vec<&ReceivedPostback> = arrivals
         .iter()
         .filter(|arrival| app_of(arrival).is_none())
         .collect();
-    let kept = write::unclaimed(tx, &unclaimed).await?;
-    let claimed: Vec<(AppId, &Arrival)> = arrivals
+    let kept = write::insert_unclaimed(tx, &unclaimed).await?;
+    let claimed: Vec<(AppId, &ReceivedPostback)> = arrivals
         .iter()
         .filter_map(|arrival| Some((app_of(arrival)?, arrival)))
         .collect();
     let mut stored = store(tx, &claimed).await?.into_iter();
-    let answer = |arrival: &Arrival| {
+    let answer = |arrival: &ReceivedPostback| {
         if app_of(arrival).is_some() {
-            return stored.next().unwrap_or(PostbackAccepted::Duplicate);
+            return stored.next().unwrap_or(PostbackOutcome::Duplicate);
         }
         if kept.contains(&arrival.id) {
-            PostbackAccepted::Unclaimed
+            PostbackOutcome::Unclaimed
         } else {
-            PostbackAccepted::Duplicate
+            PostbackOutcome::Duplicate
         }
     };
     Ok(arrivals.iter().map(answer).collect())
 }
 
 /// A postback that is to be stored: whose it is, and when it counts; nothing for one that conflicts.
-struct Decided<'a> {
+struct DecidedPostback<'a> {
     app: AppId,
-    arrival: &'a Arrival,
+    arrival: &'a ReceivedPostback,
     counting: Option<Counting>,
 }
 
 /// Stores what is new of these, with what it counts.
-async fn store(tx: &Tx, arrivals: &[(AppId, &Arrival)]) -> Result<Vec<PostbackAccepted>, Failure> {
+async fn store(
+    tx: &Tx,
+    arrivals: &[(AppId, &ReceivedPostback)],
+) -> Result<Vec<PostbackOutcome>, Failure> {
     if arrivals.is_empty() {
         return Ok(Vec::new());
     }
-    let mut facts = Facts::gather(tx, arrivals).await?;
+    let mut facts = PostbackHistory::gather(tx, arrivals).await?;
     let mut decided = Vec::new();
     let mut counts = PostbackCounts::default();
     let mut answers = Vec::new();
     for (app, arrival) in arrivals.iter().copied() {
-        let counting = match course(arrival, &facts.before(app, arrival)) {
-            Course::Duplicate => {
-                answers.push(PostbackAccepted::Duplicate);
+        let counting = match decide_postback(arrival, &facts.before(app, arrival)) {
+            PostbackDecision::Duplicate => {
+                answers.push(PostbackOutcome::Duplicate);
                 continue;
             }
-            Course::First(counting) => Some(counting),
-            Course::Conflicting => None,
+            PostbackDecision::First(counting) => Some(counting),
+            PostbackDecision::Conflicting => None,
         };
         facts.add(app, arrival, counting.is_some());
         if let Some(counting) = counting {
             counts.add(app, arrival, counting);
         }
-        decided.push(Decided {
+        decided.push(DecidedPostback {
             app,
             arrival,
             counting,
         });
-        answers.push(PostbackAccepted::Stored);
+        answers.push(PostbackOutcome::Stored);
     }
-    write::postbacks(tx, &decided).await?;
-    write::counts(tx, &counts).await?;
+    write::insert_postbacks(tx, &decided).await?;
+    write::add_counts(tx, &counts).await?;
     Ok(answers)
 }
 
 #[async_trait]
 impl Postbacks for PostgresStore {
-    async fn accept_postback(&self, arrival: Arrival) -> StoreResult<PostbackAccepted> {
+    async fn accept_postback(&self, arrival: ReceivedPostback) -> StoreResult<PostbackOutcome> {
         self.postbacks.write(arrival).await
     }
 
@@ -132,7 +137,7 @@ impl Postbacks for PostgresStore {
         let is_live = caller.environment() == Environment::Live;
         self.read("postbacks", async move |tx| {
             let app = find_app(tx, organization, app, Purpose::Reading).await?;
-            find::page(tx, &app, &filter, page, is_live).await
+            find::find_page(tx, &app, &filter, page, is_live).await
         })
         .await
     }
@@ -141,7 +146,7 @@ impl Postbacks for PostgresStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: PostbackQuestion,
+        question: PostbackReportQuery,
     ) -> StoreResult<Vec<PostbackStats>> {
         let organization = caller.organization();
         let is_live = caller.environment() == Environment::Live;
@@ -157,7 +162,7 @@ impl Postbacks for PostgresStore {
 
     async fn claim_postbacks(&self, limit: u32) -> StoreResult<u64> {
         self.write("claim_postbacks", async move |tx| {
-            sweep::claim_any(tx, limit).await
+            sweep::claim_all(tx, limit).await
         })
         .await
     }

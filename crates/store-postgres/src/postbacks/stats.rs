@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use tributary_domain::app::App;
 use tributary_domain::skan::postback::Protocol;
 use tributary_store::records::{PostbackStatsRow, StatsSql};
-use tributary_store::{PostbackQuestion, PostbackStats};
+use tributary_store::{PostbackReportQuery, PostbackStats};
 
 fn stats_row(row: &Row) -> Result<PostbackStatsRow, tokio_postgres::Error> {
     Ok(PostbackStatsRow {
@@ -34,9 +34,9 @@ fn stats_row(row: &Row) -> Result<PostbackStatsRow, tokio_postgres::Error> {
 pub(super) async fn find(
     tx: &Tx,
     app: &App,
-    question: &PostbackQuestion,
+    question: &PostbackReportQuery,
 ) -> Result<Vec<PostbackStats>, Failure> {
-    let StatsSql { select, group_by } = StatsSql::of(&question.by);
+    let StatsSql { select, group_by } = StatsSql::of(&question.group_by);
     let counting = StatsSql::counting(app.skan_test_signals).to_vec();
     let numbers: Vec<i64> = (0_i64..).take(question.periods.len()).collect();
     let begins = column(&question.periods, |(from, _)| from.as_millis());

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::params::column;
 use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
-use tributary_domain::report::postback::Arrival;
+use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::skan::counting::Trust;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -26,7 +26,7 @@ pub(crate) async fn claim(
     );
     let rows = tx.query(&sql, &[&app_store_id, &i64::from(limit)]).await?;
     let mut ids: Vec<Uuid> = Vec::new();
-    let mut arrivals: Vec<Arrival> = Vec::new();
+    let mut arrivals: Vec<ReceivedPostback> = Vec::new();
     for row in &rows {
         let row = read_row::<UnclaimedRow>(row)?;
         ids.push(uuid(&row.postback_id));
@@ -40,13 +40,13 @@ pub(crate) async fn claim(
         &[&app_store_id, &ids],
     )
     .await?;
-    let arrivals: Vec<(AppId, &Arrival)> = arrivals.iter().map(|one| (app, one)).collect();
+    let arrivals: Vec<(AppId, &ReceivedPostback)> = arrivals.iter().map(|one| (app, one)).collect();
     super::store(tx, &arrivals).await?;
     Ok(ids.len() as u64)
 }
 
 /// The same for every app.
-pub(super) async fn claim_any(tx: &Tx, limit: u32) -> Result<u64, Failure> {
+pub(super) async fn claim_all(tx: &Tx, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(
             "select app_store_id, app_id from app_store_ids

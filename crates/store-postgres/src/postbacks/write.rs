@@ -1,20 +1,22 @@
 //! Writing what was decided: keys, postbacks, counts, each in one statement and in the order of its keys.
 
-use super::Decided;
+use super::DecidedPostback;
 use crate::Failure;
-use crate::params::{Param, column, marks};
+use crate::params::{Param, column, placeholders};
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::HashSet;
-use tributary_domain::report::postback::{Arrival, PostbackCounts, PostbackFigures, PostbackSlice};
+use tributary_domain::report::postback::{
+    PostbackCounts, PostbackFigures, PostbackSlice, ReceivedPostback,
+};
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 
 /// Keeps postbacks of no app; gives those that were not here before.
-pub(super) async fn unclaimed(
+pub(super) async fn insert_unclaimed(
     tx: &Tx,
-    arrivals: &[&Arrival],
+    arrivals: &[&ReceivedPostback],
 ) -> Result<HashSet<PostbackId>, Failure> {
     if arrivals.is_empty() {
         return Ok(HashSet::new());
@@ -32,7 +34,7 @@ pub(super) async fn unclaimed(
         "insert into unclaimed_postbacks ({}) select * from unnest({})
          on conflict (app_store_id, key_digest, body_digest) do nothing returning postback_id",
         UnclaimedRow::COLUMNS,
-        marks(UnclaimedRow::COUNT)
+        placeholders(UnclaimedRow::COUNT)
     );
     let new = tx
         .query(
@@ -55,7 +57,10 @@ pub(super) async fn unclaimed(
 }
 
 /// Stores postbacks. When another node was first with a key or a body, all is decided again.
-pub(super) async fn postbacks(tx: &Tx, decided: &[Decided<'_>]) -> Result<(), Failure> {
+pub(super) async fn insert_postbacks(
+    tx: &Tx,
+    decided: &[DecidedPostback<'_>],
+) -> Result<(), Failure> {
     if decided.is_empty() {
         return Ok(());
     }
@@ -68,7 +73,7 @@ pub(super) async fn postbacks(tx: &Tx, decided: &[Decided<'_>]) -> Result<(), Fa
     if insert_keys(tx, &firsts).await? != firsts.len() as u64
         || insert(tx, &rows).await? != rows.len() as u64
     {
-        return Err(Failure::Overtaken);
+        return Err(Failure::Conflict);
     }
     Ok(())
 }
@@ -97,7 +102,7 @@ async fn insert(tx: &Tx, rows: &[PostbackRow]) -> Result<u64, Failure> {
         "insert into postbacks ({}) select * from unnest({})
          on conflict (app_id, key_digest, body_digest) do nothing",
         PostbackRow::COLUMNS,
-        marks(PostbackRow::COLUMNS_COUNT)
+        placeholders(PostbackRow::COLUMNS_COUNT)
     );
     tx.execute(
         &sql,
@@ -125,7 +130,7 @@ async fn insert(tx: &Tx, rows: &[PostbackRow]) -> Result<u64, Failure> {
 }
 
 /// Adds what they count.
-pub(super) async fn counts(tx: &Tx, counts: &PostbackCounts) -> Result<(), Failure> {
+pub(super) async fn add_counts(tx: &Tx, counts: &PostbackCounts) -> Result<(), Failure> {
     let rows: Vec<(&PostbackSlice, &PostbackFigures)> = counts.0.iter().collect();
     if rows.is_empty() {
         return Ok(());
@@ -159,7 +164,7 @@ pub(super) async fn counts(tx: &Tx, counts: &PostbackCounts) -> Result<(), Failu
     let sql = format!(
         "insert into postback_counts as stored ({key}, {columns}) select * from unnest({})
          on conflict ({key}) do update set {}",
-        marks(params.len()),
+        placeholders(params.len()),
         sums.join(", ")
     );
     tx.execute(&sql, &params).await?;

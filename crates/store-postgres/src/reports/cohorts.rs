@@ -1,23 +1,25 @@
 //! What devices that were installed together did in the days after.
 
-use super::stats::{PIECES, Pieces, rows_of_pieces};
+use super::stats::{PIECES, Pieces, join_rollup};
 use crate::Failure;
 use crate::params::Param;
-use crate::rows::{Cells, uuid};
+use crate::rows::{PostgresRow, uuid};
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
 use tributary_domain::report::Dimension;
-use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
+use tributary_domain::report::cohort::{CohortFigures, CohortReportQuery, CohortRow};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::unmerged_cohorts;
-use tributary_store::records::{cohort_column, cohort_figures, dimension_value, period, sums};
+use tributary_store::records::{
+    cohort_column, read_cohort_figures, read_dimension, read_period, sum_columns,
+};
 
 /// Adds what is merged and what is not.
 pub(super) async fn find_cohorts(
     tx: &Tx,
     app: AppId,
     environment: Environment,
-    question: &CohortQuestion,
+    question: &CohortReportQuery,
 ) -> Result<Vec<CohortRow>, Failure> {
     let merged = find_merged(tx, app, environment, question).await?;
     let unmerged = unmerged_cohorts(tx, app).await?;
@@ -28,9 +30,9 @@ async fn find_merged(
     tx: &Tx,
     app: AppId,
     environment: Environment,
-    question: &CohortQuestion,
+    question: &CohortReportQuery,
 ) -> Result<Vec<CohortRow>, Failure> {
-    let (table, column) = cohort_column(question.by);
+    let (table, column) = cohort_column(question.group_by);
     let value = column.unwrap_or("''");
     let parts = Pieces::of(&question.periods);
     let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
@@ -40,22 +42,22 @@ async fn find_merged(
     let sql = format!(
         "select pieces.n, {value}, age::bigint, {} from {PIECES} {}
          group by 1, 2, 3 limit $8",
-        sums(&CohortFigures::COLUMNS),
-        rows_of_pieces(table, " and age <= $7")
+        sum_columns(&CohortFigures::COLUMNS),
+        join_rollup(table, " and age <= $7")
     );
     let mut found = Vec::new();
     for row in &tx.query(&sql, &params).await? {
         let value = if column == Some("link_id") {
-            dimension_value(&Cells(row), Dimension::Link, 1)?
+            read_dimension(&PostgresRow(row), Dimension::Link, 1)?
         } else {
             row.try_get(1)?
         };
         let age: i64 = row.try_get(2)?;
         found.push(CohortRow {
-            period: period(&Cells(row))?,
+            period: read_period(&PostgresRow(row))?,
             value,
             age: u8::try_from(age).unwrap_or(u8::MAX),
-            figures: cohort_figures(&Cells(row), 3)?,
+            figures: read_cohort_figures(&PostgresRow(row), 3)?,
         });
     }
     Ok(found)

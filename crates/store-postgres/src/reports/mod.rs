@@ -13,14 +13,14 @@ use cohorts::find_cohorts;
 use costs::{COST_COLUMNS, find_costs};
 use stats::find_stats;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Event, name};
 use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
-use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
+use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost};
-use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::report::{Figures, Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -28,7 +28,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::admin::{integration_health, put_costs};
 use tributary_recording::{rebuild_rollups, rollup_days};
 use tributary_store::records::{ClickRow, CostRow};
-use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
+use tributary_store::{IntegrationHealth, LogPart, RebuildReport, Reports, RollupDay, StoreResult};
 
 #[async_trait]
 impl Reports for PostgresStore {
@@ -36,7 +36,7 @@ impl Reports for PostgresStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: StatsQuestion,
+        question: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("stats", async move |tx| {
@@ -56,9 +56,9 @@ impl Reports for PostgresStore {
             let mut found = Vec::new();
             for (app, periods) in &apps {
                 require_app(tx, organization, *app, Purpose::Reading).await?;
-                let question = StatsQuestion {
+                let question = ReportQuery {
                     periods: periods.clone(),
-                    by: Vec::new(),
+                    group_by: Vec::new(),
                     filters: Vec::new(),
                     rows_max: u32::MAX,
                 };
@@ -74,7 +74,7 @@ impl Reports for PostgresStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: CohortQuestion,
+        question: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("cohorts", async move |tx| {
@@ -89,7 +89,7 @@ impl Reports for PostgresStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         costs: Vec<Cost>,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<u64> {
         let organization = caller.organization();
         self.write("put_costs", async move |tx| {
@@ -152,7 +152,7 @@ impl Reports for PostgresStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         now: Timestamp,
-    ) -> StoreResult<Vec<(Network, Health)>> {
+    ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("delivery_health", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
@@ -266,7 +266,7 @@ impl Reports for PostgresStore {
             .await
     }
 
-    async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {
+    async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<RebuildReport> {
         self.write("rebuild_rollups", async move |tx| {
             Box::pin(rebuild_rollups(tx, day)).await
         })

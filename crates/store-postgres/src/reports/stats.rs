@@ -2,17 +2,17 @@
 
 use crate::Failure;
 use crate::params::{Param, column};
-use crate::rows::{Cells, uuid};
+use crate::rows::{PostgresRow, uuid};
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::{
-    Dimension, Figures, Period, Piece, Rollup, StatsQuestion, StatsRow, pieces,
+    Dimension, Figures, GrainSpan, Period, ReportQuery, Rollup, StatsRow, split_by_grain,
 };
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_recording::unmerged_figures;
 use tributary_store::records::{
-    dimension_column, dimension_value, figures, period, rollup_table, sums,
+    dimension_column, read_dimension, read_figures, read_period, rollup_table, sum_columns,
 };
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ pub(super) const PIECES: &str = "unnest($1, $2, $3, $4) as pieces (n, grain, beg
 
 /// The rows of a roll-up in each part of a period. One look-up a part, whatever the planner thinks of the table (see
 /// `devices::locked`): otherwise it may read all of an app's, of every grain, and compare them with every part.
-pub(super) fn rows_of_pieces(table: &str, further: &str) -> String {
+pub(super) fn join_rollup(table: &str, further: &str) -> String {
     format!(
         "cross join lateral
               (select * from {table}
@@ -41,7 +41,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     pub(super) fn of(periods: &[Period]) -> Self {
-        let all: Vec<Piece> = pieces(periods);
+        let all: Vec<GrainSpan> = split_by_grain(periods);
         Self {
             numbers: column(&all, |piece| {
                 i64::try_from(piece.period).unwrap_or(i64::MAX)
@@ -71,7 +71,7 @@ pub(super) async fn find_stats(
     tx: &Tx,
     app: AppId,
     environment: Environment,
-    question: &StatsQuestion,
+    question: &ReportQuery,
 ) -> Result<Vec<StatsRow>, Failure> {
     let merged = find_merged(tx, app, environment, question).await?;
     let unmerged = unmerged_figures(tx, app).await?;
@@ -82,9 +82,9 @@ async fn find_merged(
     tx: &Tx,
     app: AppId,
     environment: Environment,
-    question: &StatsQuestion,
+    question: &ReportQuery,
 ) -> Result<Vec<StatsRow>, Failure> {
-    let table = Rollup::answering(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
+    let table = Rollup::for_dimensions(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
     let parts = Pieces::of(&question.periods);
     let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
     let rows_max = i64::from(question.rows_max);
@@ -102,26 +102,26 @@ async fn find_merged(
         further = format!("{further} and {column} = ${}", params.len());
     }
     let mut grouped = vec!["pieces.n"];
-    grouped.extend(question.by.iter().map(|one| dimension_column(*one)));
+    grouped.extend(question.group_by.iter().map(|one| dimension_column(*one)));
     let grouped = grouped.join(", ");
     let sql = format!(
         "select {grouped}, {} from {PIECES} {}
          group by {grouped} limit $7",
-        sums(&Figures::COLUMNS),
-        rows_of_pieces(rollup_table(table), &further)
+        sum_columns(&Figures::COLUMNS),
+        join_rollup(rollup_table(table), &further)
     );
     let mut found = Vec::new();
     for row in &tx.query(&sql, &params).await? {
-        let row = Cells(row);
+        let row = PostgresRow(row);
         let mut index = 1;
-        let mut values = Vec::with_capacity(question.by.len());
-        for dimension in &question.by {
-            values.push(dimension_value(&row, *dimension, index)?);
+        let mut values = Vec::with_capacity(question.group_by.len());
+        for dimension in &question.group_by {
+            values.push(read_dimension(&row, *dimension, index)?);
             index += 1;
         }
-        let figures = figures(&row, index)?;
+        let figures = read_figures(&row, index)?;
         found.push(StatsRow {
-            period: period(&row)?,
+            period: read_period(&row)?,
             values,
             figures,
         });

@@ -1,21 +1,21 @@
 //! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
 //! order of their keys, so that two transactions never wait for each other in a circle.
 
+mod pending_increments;
 mod table;
-mod unmerged;
 
 #[cfg(test)]
-pub(crate) use unmerged::merge_all;
-pub(crate) use unmerged::{Merging, keep};
+pub(crate) use pending_increments::merge_all;
+pub(crate) use pending_increments::{MergeTask, store_increments};
 
 use crate::Failure;
-use crate::params::{Param, column, marks};
+use crate::params::{Param, column, placeholders};
 use crate::rows::uuid;
 use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey};
 use tributary_domain::report::{
-    CampaignKey, CreditKey, Figures, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
+    BucketKey, CampaignKey, CreditKey, Figures, NameKey, NetworkKey, PlaceKey, RollupRows,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::LinkId;
@@ -86,7 +86,7 @@ const COHORT_PLACES: Table = Table {
 };
 
 /// Adds a few rows: all statements are sent at once, in the order of tables, which is the order they are done in.
-async fn add_together(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
+async fn add_pipelined(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     let (networks, campaigns) = (listed(&rows.networks), listed(&rows.campaigns));
     let credits = listed(&rows.credits);
     let (names, places) = (listed(&rows.names), listed(&rows.places));
@@ -109,7 +109,7 @@ async fn add_together(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
 async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     if rows.len() <= STATEMENT_ROWS_MAX {
         // Boxed: so many statements under way at a time are large.
-        return Box::pin(add_together(tx, rows)).await;
+        return Box::pin(add_pipelined(tx, rows)).await;
     }
     for rows in listed(&rows.networks).chunks(STATEMENT_ROWS_MAX) {
         add_networks(tx, rows).await?;
@@ -244,7 +244,7 @@ fn cohort_numbers<K>(rows: &[(K, &CohortFigures)]) -> Vec<Vec<i64>> {
 async fn upsert(
     tx: &Tx,
     table: Table,
-    at: &[Stretch],
+    at: &[BucketKey],
     keys: &[&dyn Param],
     numbers: &[Vec<i64>],
 ) -> Result<(), Failure> {
@@ -275,7 +275,7 @@ async fn upsert(
         "insert into {name} as stored ({stretch}, slot, {key}{further}, {columns})
          select * from unnest({})
          on conflict ({stretch}, {key}, slot) do update set {}",
-        marks(params.len()),
+        placeholders(params.len()),
         sums.join(", ")
     );
     tx.execute(&sql, &params).await?;

@@ -1,25 +1,25 @@
 //! Roll-ups, as `recording` reads and writes them. A transaction that writes cohorts has locked the increments of their
 //! app, or all of the table.
 
-use super::{add_rows, unmerged};
+use super::{add_rows, pending_increments};
 use crate::Failure;
-use crate::devices::AsColumns;
+use crate::devices::DeviceColumns;
 use crate::params::{Param, column};
-use crate::rows::{Cells, read_row, uuid};
+use crate::rows::{PostgresRow, read_row, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::event::CREDITED_TO_ITS_OWN_CLICK;
-use tributary_domain::report::cap::{Fates, Quota, Value};
-use tributary_domain::report::cohort::{Doubt, Enrolled, Member};
+use tributary_domain::event::SELF_CREDITED_SOURCE;
+use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
+use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::RollupTable;
 use tributary_store::records::{
-    CohortStoredRow, CohortTable, Columns, EnrolledRow, RollupRow, rollup_table,
+    CohortRollupRow, CohortTable, Columns, EnrolledRow, RollupRow, rollup_table,
 };
 
 /// The condition of rows of a span.
@@ -28,11 +28,11 @@ const WITHIN: &str = "app_id = $1 and environment = $2 and grain in (15, 60, 144
 
 impl RollupTable for Tx {
     async fn increments(&self, app: AppId) -> Result<Increments, Failure> {
-        unmerged::read(self, app).await
+        pending_increments::read(self, app).await
     }
 
     async fn merge_increments(&self, app: AppId) -> Result<(), Failure> {
-        unmerged::merge_or_discard(self, app).await
+        pending_increments::merge_or_discard(self, app).await
     }
 
     async fn lock_rollups(&self) -> Result<(), Failure> {
@@ -57,7 +57,7 @@ impl RollupTable for Tx {
         let (from, until) = (from.as_millis(), until.as_millis());
         let key: [&dyn Param; 4] = [&app, &environment, &from, &until];
         let rows = self.query(&sql, &key).await?;
-        let row = |row| RollupRow::from_row(&Cells(row), table);
+        let row = |row| RollupRow::from_row(&PostgresRow(row), table);
         rows.iter().map(row).collect()
     }
 
@@ -66,14 +66,14 @@ impl RollupTable for Tx {
         table: CohortTable,
         (app, environment): (AppId, Environment),
         (from, until): (Timestamp, Timestamp),
-    ) -> Result<Vec<CohortStoredRow>, Failure> {
-        let (columns, name) = (CohortStoredRow::columns(table), table.name());
+    ) -> Result<Vec<CohortRollupRow>, Failure> {
+        let (columns, name) = (CohortRollupRow::columns(table), table.name());
         let sql = format!("select {columns} from {name} where {WITHIN}");
         let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
         let (from, until) = (from.as_millis(), until.as_millis());
         let key: [&dyn Param; 4] = [&app, &environment, &from, &until];
         let rows = self.query(&sql, &key).await?;
-        let row = |row| CohortStoredRow::from_row(&Cells(row), table);
+        let row = |row| CohortRollupRow::from_row(&PostgresRow(row), table);
         rows.iter().map(row).collect()
     }
 
@@ -95,9 +95,9 @@ impl RollupTable for Tx {
         Ok(days)
     }
 
-    async fn fates(&self, values: &[Value]) -> Result<Fates, Failure> {
+    async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Failure> {
         if values.is_empty() {
-            return Ok(Fates::default());
+            return Ok(CapDecisions::default());
         }
         let numbers: Vec<i64> = (0..).take(values.len()).collect();
         let rows = self
@@ -119,7 +119,7 @@ impl RollupTable for Tx {
                 ],
             )
             .await?;
-        let mut fates = Fates::default();
+        let mut fates = CapDecisions::default();
         for row in &rows {
             let place = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
             if let Some(value) = values.get(place) {
@@ -129,7 +129,7 @@ impl RollupTable for Tx {
         Ok(fates)
     }
 
-    async fn named_values(&self, quota: Quota) -> Result<usize, Failure> {
+    async fn named_value_count(&self, quota: Quota) -> Result<usize, Failure> {
         let rows = self
             .query(
                 "select count(*) from rollup_values
@@ -147,11 +147,11 @@ impl RollupTable for Tx {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    async fn insert_fates(&self, decided: &Fates) -> Result<(), Failure> {
+    async fn insert_cap_decisions(&self, decided: &CapDecisions) -> Result<(), Failure> {
         if decided.0.is_empty() {
             return Ok(());
         }
-        let rows: Vec<(&Value, bool)> = decided
+        let rows: Vec<(&CappedValue, bool)> = decided
             .0
             .iter()
             .map(|(value, is_other)| (value, *is_other))
@@ -173,11 +173,11 @@ impl RollupTable for Tx {
         Ok(())
     }
 
-    async fn enrolled(
+    async fn cohort_devices(
         &self,
-        members: &BTreeSet<&Member>,
-    ) -> Result<Vec<(Member, EnrolledRow)>, Failure> {
-        let members: Vec<&Member> = members.iter().copied().collect();
+        members: &BTreeSet<&CohortMember>,
+    ) -> Result<Vec<(CohortMember, EnrolledRow)>, Failure> {
+        let members: Vec<&CohortMember> = members.iter().copied().collect();
         let numbers: Vec<i64> = (0..).take(members.len()).collect();
         let sql = format!(
             "select {}, asked.number
@@ -208,7 +208,7 @@ impl RollupTable for Tx {
         Ok(found)
     }
 
-    async fn was_seen(&self, doubt: &Doubt) -> Result<bool, Failure> {
+    async fn was_active(&self, doubt: &UncertainAge) -> Result<bool, Failure> {
         let found = self
             .query_opt(
                 "select 1 from events
@@ -221,18 +221,21 @@ impl RollupTable for Tx {
                     &doubt.member.device.as_str(),
                     &uuid(EventId::first_at(doubt.from).as_bytes()),
                     &uuid(EventId::first_at(doubt.until).as_bytes()),
-                    &CREDITED_TO_ITS_OWN_CLICK.as_str(),
+                    &SELF_CREDITED_SOURCE.as_str(),
                 ],
             )
             .await?;
         Ok(found.is_some())
     }
 
-    async fn write_enrolled(&self, enrolled: &BTreeMap<Member, Enrolled>) -> Result<(), Failure> {
+    async fn write_cohort_devices(
+        &self,
+        enrolled: &BTreeMap<CohortMember, CohortDevice>,
+    ) -> Result<(), Failure> {
         if enrolled.is_empty() {
             return Ok(());
         }
-        let rows: Vec<(&Member, EnrolledRow)> = enrolled
+        let rows: Vec<(&CohortMember, EnrolledRow)> = enrolled
             .iter()
             .map(|(member, enrolled)| (member, EnrolledRow::write(enrolled)))
             .collect();

@@ -143,7 +143,7 @@ impl Drop for Schema {
 
 impl PostgresStore {
     /// A transaction that no method of the port has.
-    pub(super) async fn write_anything<T>(
+    pub(super) async fn run_write<T>(
         &self,
         work: impl AsyncFn(&Tx) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {

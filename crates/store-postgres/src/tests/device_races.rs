@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::MatchState;
-use tributary_domain::device::{DeviceKey, Identity, Matching, Platform, UserKey};
+use tributary_domain::device::{ContactHashes, DeviceKey, Identity, Platform, UserKey};
 use tributary_domain::event::sdk::Acceptance;
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, join3};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
 use tributary_store::contract::{billing_duplicates, duplicates};
@@ -31,17 +31,17 @@ async fn identical_calls_make_one_install() {
     let tenant = tenant(&nodes.shared()).await;
     for round in 0..ROUNDS {
         let key = format!("device-{round}");
-        let command = Configure {
+        let command = ConfigureCommand {
             identity: Identity {
                 user: UserKey::parse("user").ok(),
                 ..Identity::default()
             },
-            ..tenant.claims(&key, &tenant.clicked(10).await, 60)
+            ..tenant.configure_with_click(&key, &tenant.record_click(10).await, 60)
         };
         let call = |number| nodes_in_turn(&nodes, number).configure(command.clone());
         let outcomes = join3(call(0), call(1), call(2)).await;
         let calls = outcomes.map(|outcome| outcome.expect("a call is taken"));
-        assert_eq!(calls.iter().filter(|call| call.first_open).count(), 1);
+        assert_eq!(calls.iter().filter(|call| call.is_first_open).count(), 1);
         assert!(
             calls
                 .iter()
@@ -60,10 +60,11 @@ async fn one_of_many_devices_gets_the_click() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     for round in 0..ROUNDS / 5 {
-        let click = &tenant.clicked(10).await;
+        let click = &tenant.record_click(10).await;
         let outcomes = nodes
             .all(|node, number| {
-                let command = tenant.claims(&format!("device-{round}-{number}"), click, 60);
+                let command =
+                    tenant.configure_with_click(&format!("device-{round}-{number}"), click, 60);
                 async move { node.configure(command).await }
             })
             .await;
@@ -91,11 +92,11 @@ async fn a_loser_is_decided_again_on_what_is_left() {
     let tenant = &tenant(&nodes.shared()).await;
     for round in 0..ROUNDS / 5 {
         let seconds = round * 100_000;
-        tenant.clicked(seconds).await;
+        tenant.record_click(seconds).await;
         let outcomes = nodes
             .all(|node, number| {
                 let key = format!("device-{round}-{number}");
-                let command = tenant.from_address(&key, seconds + 60);
+                let command = tenant.configure_from_address(&key, seconds + 60);
                 async move { node.configure(command).await }
             })
             .await;
@@ -153,7 +154,7 @@ async fn no_event_slips_past_the_first_call() {
     let tenant = tenant(&nodes.shared()).await;
     for round in 0..ROUNDS {
         let key = format!("device-{round}");
-        let command = tenant.claims(&key, &tenant.clicked(10).await, 60);
+        let command = tenant.configure_with_click(&key, &tenant.record_click(10).await, 60);
         let sends = |number: i64| {
             let arrival = tenant.arrival(&key, 50 + number);
             let events = vec![event(&format!("{round}-{number}"), "search", 50)];
@@ -184,7 +185,9 @@ async fn no_event_slips_past_the_first_call() {
 async fn a_device_pays_for_the_first_time_once() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
-    tenant.configured(tenant.configure("device-1", 10)).await;
+    tenant
+        .call_configure(tenant.configure("device-1", 10))
+        .await;
     let outcomes = nodes
         .all(|node, number| {
             let arrival = tenant.arrival("device-1", 100);
@@ -203,7 +206,7 @@ async fn what_is_learned_of_a_person_at_once_adds_up() {
     let tenant = &tenant(&nodes.shared()).await;
     let key = DeviceKey::parse("device-1").expect("a device id");
     let learned = |number: i64| {
-        let mut matching = Matching::default();
+        let mut matching = ContactHashes::default();
         let field = match number % 4 {
             0 => &mut matching.email,
             1 => &mut matching.email_google,
@@ -213,7 +216,7 @@ async fn what_is_learned_of_a_person_at_once_adds_up() {
         *field = Some("a".repeat(64));
         Identity {
             user: None,
-            matching,
+            contact_hashes: matching,
         }
     };
     let (app, live) = (tenant.app.id, Environment::Live);
@@ -225,7 +228,11 @@ async fn what_is_learned_of_a_person_at_once_adds_up() {
         .await;
     assert!(outcomes.iter().all(Result::is_ok));
     let story = nodes.nodes[0].device(&tenant.reader, app, key).await;
-    let known = story.expect("a story is read").known.identity.matching;
+    let known = story
+        .expect("a story is read")
+        .state
+        .identity
+        .contact_hashes;
     let all = [
         known.email,
         known.email_google,
@@ -240,7 +247,7 @@ async fn with_tokens(tenant: &Tenant, devices: i64) {
         let mut command = tenant.configure(&format!("device-{number}"), 10 + number);
         command.traits.platform = Platform::Ios;
         command.ad_services_token = Some(format!("token-{number}"));
-        tenant.configured(command).await;
+        tenant.call_configure(command).await;
     }
 }
 

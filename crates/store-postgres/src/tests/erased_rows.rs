@@ -3,9 +3,10 @@
 use super::database::{Schema, client};
 use std::sync::Arc;
 use tributary_domain::attribution::ad_services::AdServices;
-use tributary_domain::billing::{Claim, Meaning};
+use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_store::contract::erasure_fixtures::{
-    DEVICE, FORGOTTEN_FROM, PERSON, device, life, notified, receipt, texts,
+    CLEARED_TABLES, DEVICE, PERSON, billing_notification, device, person_scenario, personal_texts,
+    receipt,
 };
 use tributary_store::contract::fixtures::at;
 use tributary_store::{Store, TokenOutcome};
@@ -28,7 +29,7 @@ async fn dump(schema: &Schema) -> Vec<(String, String)> {
 async fn found(schema: &Schema) -> Vec<(String, String)> {
     let dump = dump(schema).await;
     let mut found = Vec::new();
-    for text in texts() {
+    for text in personal_texts() {
         let places = dump.iter().filter(|(_, row)| row.contains(&text));
         found.extend(places.map(|(table, _)| (text.clone(), table.clone())));
     }
@@ -39,24 +40,24 @@ async fn found(schema: &Schema) -> Vec<(String, String)> {
 async fn nothing_is_left_of_who_it_was_in_any_table() {
     let schema = Schema::create().await;
     let store: Arc<dyn Store> = Arc::new(schema.open().await);
-    let life = life(&store).await;
+    let life = person_scenario(&store).await;
     let before = found(&schema).await;
-    for text in texts() {
+    for text in personal_texts() {
         assert!(
             before.iter().any(|(known, _)| *known == text),
             "{text} is nowhere"
         );
     }
     let tokens = store.lease_ad_services_tokens(at(300), at(330), 10).await;
-    life.erased(400).await;
+    life.erase(400).await;
     assert_eq!(found(&schema).await, []);
     // Neither its provider nor Apple's word brings it back: a lock is a row, too.
-    let again = Meaning::Payment(Claim::Continuation);
-    let mut renewal = notified(life.tenant(), "renewed", "sub-1", 700_000, again);
-    renewal.said.subscriber.device = Some(device(DEVICE));
+    let again = NotificationMeaning::Payment(PaymentClaim::Continuation);
+    let mut renewal = billing_notification(life.tenant(), "renewed", "sub-1", 700_000, again);
+    renewal.content.subscriber.device = Some(device(DEVICE));
     life.notify(&renewal).await;
-    let of_nobody = Meaning::Lifecycle("cancellation".to_owned());
-    life.notify(&notified(
+    let of_nobody = NotificationMeaning::Lifecycle("cancellation".to_owned());
+    life.notify(&billing_notification(
         life.tenant(),
         "lonely-2",
         "sub-0",
@@ -85,12 +86,12 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
 async fn forgotten_attribution_data_is_in_no_table_that_held_it() {
     let schema = Schema::create().await;
     let store: Arc<dyn Store> = Arc::new(schema.open().await);
-    life(&store).await;
+    person_scenario(&store).await;
     let swept = store.forget_attributions(at(90_001), 10).await.unwrap();
     assert_eq!(swept.forgotten, 1);
     let mut left = found(&schema).await;
     left.retain(|(text, table)| {
-        !text.eq_ignore_ascii_case(DEVICE) && FORGOTTEN_FROM.contains(&table.as_str())
+        !text.eq_ignore_ascii_case(DEVICE) && CLEARED_TABLES.contains(&table.as_str())
     });
     assert_eq!(left, []);
 }

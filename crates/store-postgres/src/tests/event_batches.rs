@@ -6,12 +6,12 @@ use super::races::{CALLERS, Nodes};
 use crate::PostgresStore;
 use std::sync::Arc;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequestContext};
 use tributary_store::contract::fixtures::{SharedStore, join_all};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
 use tributary_store::{Devices, Events, Instance, StoreError, StoreResult};
 
-type Sent = (Arrival, Vec<SdkEvent>);
+type SentRequest = (SdkRequestContext, Vec<SdkEvent>);
 
 /// How often the two nodes meet.
 const ROUNDS: usize = 6;
@@ -24,7 +24,7 @@ const CONFIGURED: usize = 7;
 
 /// A store that calls a circle of waiting what it is. PostgreSQL would find it after a second, and the
 /// transaction would run again unnoticed; here it waits in vain for a lock, and its callers are told.
-pub(super) async fn unforgiving(schema: &Schema) -> Arc<PostgresStore> {
+pub(super) async fn open_strict(schema: &Schema) -> Arc<PostgresStore> {
     let url = format!("{}%20-cdeadlock_timeout%3D1min", schema.url);
     let store = PostgresStore::connect(&url, super::database::options()).await;
     Arc::new(store.expect("a store"))
@@ -32,7 +32,7 @@ pub(super) async fn unforgiving(schema: &Schema) -> Arc<PostgresStore> {
 
 /// Requests of a few devices. Each has an event of its own, one that its neighbour sends as well, and a
 /// payment.
-fn requests(tenant: &Tenant, round: usize) -> Vec<Sent> {
+fn requests(tenant: &Tenant, round: usize) -> Vec<SentRequest> {
     let request = |place: usize| {
         let device = format!("device-{}", place % DEVICES);
         let seconds = i64::try_from(round * REQUESTS + place).expect("small");
@@ -60,7 +60,7 @@ fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
 }
 
 /// Every table of figures says what the log says.
-pub(super) async fn figures_are_the_sum_of_the_events(schema: &Schema) {
+pub(super) async fn assert_figures_match_events(schema: &Schema) {
     schema.merge_increments().await;
     let client = schema.client().await;
     let of_log = "select row(count(*), coalesce(sum(usd_micros) filter (where usd_micros > 0), 0),
@@ -89,12 +89,12 @@ pub(super) async fn figures_are_the_sum_of_the_events(schema: &Schema) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
     let schema = Schema::create().await;
-    let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+    let nodes = [open_strict(&schema).await, open_strict(&schema).await];
     let shared: SharedStore = nodes[0].clone();
     let tenant = &tenant(&shared).await;
     for place in 0..CONFIGURED - 1 {
         let command = tenant.configure(&format!("device-{place}"), 0);
-        tenant.configured(command).await;
+        tenant.call_configure(command).await;
     }
     let mut taken = 0;
     for round in 0..ROUNDS {
@@ -121,7 +121,7 @@ async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
         let sql = format!("select count(*) from {table} where source = 'sdk'");
         assert_eq!(number(&client, &sql).await, expected, "{table}");
     }
-    figures_are_the_sum_of_the_events(&schema).await;
+    assert_figures_match_events(&schema).await;
     let first = "select count(distinct device_id) from events where first_payment";
     let noted = "select count(*) from identities join events on event_id = first_payment_id
                  where first_payment and events.device_id = identities.device_id";
@@ -137,7 +137,7 @@ async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ids_of_two_nodes_in_any_order_are_taken_once() {
     let schema = Schema::create().await;
-    let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+    let nodes = [open_strict(&schema).await, open_strict(&schema).await];
     let shared: SharedStore = nodes[0].clone();
     let tenant = &tenant(&shared).await;
     for round in 0..ROUNDS {
@@ -155,14 +155,14 @@ async fn ids_of_two_nodes_in_any_order_are_taken_once() {
         let outcomes = join_all(there.chain(back).collect()).await;
         assert_eq!(accepted(outcomes), REQUESTS * 3);
     }
-    figures_are_the_sum_of_the_events(&schema).await;
+    assert_figures_match_events(&schema).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_everybody_sends_counts_once() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
-    tenant.configured(tenant.configure("device-1", 0)).await;
+    tenant.call_configure(tenant.configure("device-1", 0)).await;
     let outcomes = nodes
         .all(|node, number| {
             // One id is in it twice.
@@ -188,7 +188,7 @@ async fn a_request_that_everybody_sends_counts_once() {
         .count();
     assert_eq!((winners, losers), (1, answers.len() - 1));
     let client = nodes.schema.client().await;
-    figures_are_the_sum_of_the_events(&nodes.schema).await;
+    assert_figures_match_events(&nodes.schema).await;
     let repeated = "select count(*) from events where name = 'search again'";
     assert_eq!(
         number(&client, repeated).await,
@@ -207,7 +207,7 @@ async fn a_payment_is_known_to_the_next_request_of_its_batch() {
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
     let tenant = &tenant(&shared).await;
-    tenant.configured(tenant.configure("device-1", 0)).await;
+    tenant.call_configure(tenant.configure("device-1", 0)).await;
     let pays = |number: i64| {
         let paid = payment(&format!("p{number}"), "1", "USD", number);
         store.accept_sdk_events(tenant.arrival("device-1", 100), vec![paid])
@@ -215,7 +215,7 @@ async fn a_payment_is_known_to_the_next_request_of_its_batch() {
     let outcomes = join_all((0..100).map(pays).collect()).await;
     assert!(outcomes.iter().all(Result::is_ok));
     let client = schema.client().await;
-    figures_are_the_sum_of_the_events(&schema).await;
+    assert_figures_match_events(&schema).await;
     let first = "select occurred_at from events where first_payment";
     let arrived_first = "select min(occurred_at) from events where name = 'purchase'";
     let arrived_first = number(&client, arrived_first).await;
@@ -257,7 +257,7 @@ async fn a_request_at_fault_is_refused_alone() {
     let client = schema.client().await;
     let stored = number(&client, "select count(*) from events").await;
     assert_eq!(stored, 38 * 3);
-    figures_are_the_sum_of_the_events(&schema).await;
+    assert_figures_match_events(&schema).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

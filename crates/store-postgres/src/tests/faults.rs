@@ -15,7 +15,7 @@ use tributary_store::{Instance, StoreError, StoreResult, Tenants};
 
 const KILL_MYSELF: &str = "select pg_terminate_backend(pg_backend_pid())";
 
-fn impatient() -> PostgresOptions {
+fn short_timeouts() -> PostgresOptions {
     PostgresOptions {
         connections: 2,
         worker_connections: 1,
@@ -27,7 +27,7 @@ fn impatient() -> PostgresOptions {
 }
 
 #[track_caller]
-fn is_unavailable<T: std::fmt::Debug>(outcome: StoreResult<T>) -> String {
+fn expect_unavailable<T: std::fmt::Debug>(outcome: StoreResult<T>) -> String {
     let Err(StoreError::Unavailable { source, .. }) = outcome else {
         panic!("expected unavailable, got {outcome:?}");
     };
@@ -58,7 +58,7 @@ async fn fail_until(store: &PostgresStore, sqlstate: &str, attempt: u32) -> (Sto
     let runs = AtomicU32::new(0);
     let fail = format!("do $$ begin raise exception using errcode = '{sqlstate}'; end $$");
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
             note(tx, &format!("run {run}")).await?;
             if run < attempt {
@@ -77,11 +77,11 @@ async fn whoever_is_overtaken_decides_again_and_not_for_ever() {
     for (overtaken, expected_runs) in [(2, 3), (u32::MAX, ATTEMPTS_MAX)] {
         let runs = AtomicU32::new(0);
         let outcome = store
-            .write_anything(async |tx| {
+            .run_write(async |tx| {
                 let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
                 note(tx, &format!("overtaken {run}")).await?;
                 if run <= overtaken {
-                    return Err(Failure::Overtaken);
+                    return Err(Failure::Conflict);
                 }
                 Ok(())
             })
@@ -111,7 +111,7 @@ async fn a_transaction_that_gave_way_is_tried_again_from_the_beginning() {
         );
     }
     let (outcome, runs) = fail_until(&store, "40001", u32::MAX).await;
-    assert!(is_unavailable(outcome).contains("40001"));
+    assert!(expect_unavailable(outcome).contains("40001"));
     assert_eq!(runs, ATTEMPTS_MAX);
 }
 
@@ -120,12 +120,12 @@ async fn other_failures_and_refusals_are_not_tried_again() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let (outcome, runs) = fail_until(&store, "23514", u32::MAX).await;
-    assert!(is_unavailable(outcome).contains("23514"));
+    assert!(expect_unavailable(outcome).contains("23514"));
     assert_eq!(runs, 1);
 
     let runs = AtomicU32::new(0);
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             runs.fetch_add(1, Ordering::SeqCst);
             note(tx, "refused").await?;
             Err::<(), _>(Refusal::AppNotFound.into())
@@ -145,7 +145,7 @@ async fn a_real_deadlock_ends_well_for_both() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     for name in ["one", "two"] {
-        let outcome = store.write_anything(async |tx| note(tx, name).await).await;
+        let outcome = store.run_write(async |tx| note(tx, name).await).await;
         outcome.expect("a row");
     }
     let meeting = Arc::new(Barrier::new(2));
@@ -156,7 +156,7 @@ async fn a_real_deadlock_ends_well_for_both() {
         let own_runs = Arc::new(AtomicU32::new(0));
         tokio::spawn(async move {
             store
-                .write_anything(async move |tx| {
+                .run_write(async move |tx| {
                     runs.fetch_add(1, Ordering::SeqCst);
                     note(tx, &first).await?;
                     if own_runs.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -180,14 +180,14 @@ async fn a_failed_statement_that_is_overlooked_is_never_taken_for_a_success() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             note(tx, "overlooked").await?;
             let failed = tx.execute("select 1 / 0", &[]).await;
             assert!(failed.is_err());
             Ok(())
         })
         .await;
-    is_unavailable(outcome);
+    expect_unavailable(outcome);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -196,7 +196,7 @@ async fn a_session_that_is_ended_before_its_commit_is_tried_again() {
     let store = schema.open().await;
     let runs = AtomicU32::new(0);
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             note(tx, "noted").await?;
             if runs.fetch_add(1, Ordering::SeqCst) == 0 {
                 tx.query(KILL_MYSELF, &[]).await?;
@@ -208,12 +208,12 @@ async fn a_session_that_is_ended_before_its_commit_is_tried_again() {
     assert_eq!(runs.load(Ordering::SeqCst), 2);
 
     let always = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             tx.query(KILL_MYSELF, &[]).await?;
             Ok(())
         })
         .await;
-    is_unavailable(always);
+    expect_unavailable(always);
     store.commit_probe(at(1)).await.expect("the pool recovers");
 }
 
@@ -251,12 +251,12 @@ async fn a_session_that_is_ended_during_its_commit_is_never_tried_again() {
         .expect("a trigger that fires in the commit");
     let runs = AtomicU32::new(0);
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             runs.fetch_add(1, Ordering::SeqCst);
             note(tx, "fatal").await
         })
         .await;
-    assert!(is_unavailable(outcome).contains("not known"));
+    assert!(expect_unavailable(outcome).contains("not known"));
     assert_eq!(runs.into_inner(), 1);
     let dropped = client.batch_execute("drop function kill_myself() cascade");
     dropped.await.expect("no trigger any more");
@@ -272,12 +272,12 @@ async fn a_confirmation_that_is_lost_is_unavailable_and_nothing_is_done_twice() 
     proxy.cut_commits(1);
     let runs = AtomicU32::new(0);
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             let run = runs.fetch_add(1, Ordering::SeqCst);
             note(tx, &format!("run {run}")).await
         })
         .await;
-    assert!(is_unavailable(outcome).contains("not known"));
+    assert!(expect_unavailable(outcome).contains("not known"));
     assert_eq!(runs.into_inner(), 1);
     let client = schema.client().await;
     let stored = "select count(*) from instance where name like 'run %'";
@@ -303,14 +303,14 @@ async fn a_reader_asks_again_when_its_connection_is_lost_at_the_end() {
 async fn a_frozen_server_is_unavailable_in_bounded_time_and_forgotten_when_it_wakes() {
     let schema = Schema::create().await;
     let proxy = Proxy::start(&schema.url).await;
-    let store = PostgresStore::connect(&proxy.url, impatient()).await;
+    let store = PostgresStore::connect(&proxy.url, short_timeouts()).await;
     let store = store.expect("a store");
     store.commit_probe(at(1)).await.expect("a commit");
     proxy.freeze(true);
     let began = Instant::now();
     for seconds in 2..5 {
         // The first has a connection, the last ones wait for one.
-        is_unavailable(store.commit_probe(at(seconds)).await);
+        expect_unavailable(store.commit_probe(at(seconds)).await);
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{began:?}");
     proxy.freeze(false);
@@ -321,20 +321,20 @@ async fn a_frozen_server_is_unavailable_in_bounded_time_and_forgotten_when_it_wa
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_and_a_wait_for_a_lock_take_no_longer_than_allowed() {
     let schema = Schema::create().await;
-    let store = schema.open_with(impatient()).await;
+    let store = schema.open_with(short_timeouts()).await;
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             tx.query("select 1 from pg_sleep(30)", &[]).await?;
             Ok(())
         })
         .await;
-    assert!(is_unavailable(outcome).contains("57014"));
+    assert!(expect_unavailable(outcome).contains("57014"));
 
     store.commit_probe(at(1)).await.expect("a commit");
     let client = schema.client().await;
     let held = client.batch_execute("begin; select 1 from instance for update");
     held.await.expect("locks");
-    is_unavailable(store.commit_probe(at(2)).await);
+    expect_unavailable(store.commit_probe(at(2)).await);
     client.batch_execute("rollback").await.expect("no locks");
     store.commit_probe(at(3)).await.expect("a commit");
 }
@@ -346,7 +346,7 @@ async fn a_caller_who_goes_away_leaves_nothing_locked_and_no_connection_lost() {
     options.connections = 1;
     let store = open_named(&schema, options).await;
     for _ in 0..3 {
-        let abandoned = store.write_anything(async |tx| {
+        let abandoned = store.run_write(async |tx| {
             note(tx, "abandoned").await?;
             std::future::pending::<()>().await;
             Ok(())
@@ -355,7 +355,7 @@ async fn a_caller_who_goes_away_leaves_nothing_locked_and_no_connection_lost() {
         assert!(waited.is_err());
     }
     let outcome = store
-        .write_anything(async |tx| note(tx, "abandoned").await)
+        .run_write(async |tx| note(tx, "abandoned").await)
         .await;
     outcome.expect("the only connection is back, and the row is free");
     let sessions = format!(
@@ -373,7 +373,7 @@ async fn closing_waits_for_what_is_under_way() {
         let store = store.clone();
         async move {
             store
-                .write_anything(async |tx| {
+                .run_write(async |tx| {
                     note(tx, "late").await?;
                     tx.query("select 1 from pg_sleep(0.3)", &[]).await?;
                     Ok(())
@@ -386,9 +386,9 @@ async fn closing_waits_for_what_is_under_way() {
     let stored = "select count(*) from instance where name = 'late'";
     assert_eq!(number(&schema.client().await, stored).await, 1);
     working.await.expect("no panic").expect("a commit");
-    is_unavailable(store.commit_probe(at(1)).await);
-    is_unavailable(store.organizations().await);
-    is_unavailable(store.report().await);
+    expect_unavailable(store.commit_probe(at(1)).await);
+    expect_unavailable(store.organizations().await);
+    expect_unavailable(store.report().await);
     store.close().await;
 }
 
@@ -399,7 +399,7 @@ async fn a_violated_constraint_is_told_without_the_values_that_violate_it() {
     let shared: Arc<dyn tributary_store::Store> = store.clone();
     let caller = organization(&shared).await;
     let outcome = store
-        .write_anything(async |tx| {
+        .run_write(async |tx| {
             for _ in 0..2 {
                 tx.execute(
                     "insert into setup_links values ('canary', $1, 'owner', 'canary', 1, null)",
@@ -410,7 +410,7 @@ async fn a_violated_constraint_is_told_without_the_values_that_violate_it() {
             Ok(())
         })
         .await;
-    let text = is_unavailable(outcome);
+    let text = expect_unavailable(outcome);
     assert!(text.contains("setup_links_pkey"), "{text}");
     assert!(!text.contains("canary") && !text.contains("\\x"), "{text}");
 }

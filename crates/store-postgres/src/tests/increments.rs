@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all};
-use tributary_store::contract::reports::answers;
+use tributary_store::contract::reports::all_answers;
 use tributary_store::contract::sdk_fixtures::{event, payment, tenant};
 use tributary_store::{Clicks, Reports, StoreError};
 
@@ -14,7 +14,7 @@ const UNMERGED: &str = "select count(*) from rollup_increments";
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Waits until a node has merged everything.
-async fn merged(client: &tokio_postgres::Client) {
+async fn wait_until_merged(client: &tokio_postgres::Client) {
     let merging = async {
         while number(client, UNMERGED).await > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -40,7 +40,7 @@ async fn what_a_node_counted_before_it_was_gone_is_in_the_reports_of_others() {
         "a report changes nothing"
     );
     let _next = schema.open().await;
-    merged(&client).await;
+    wait_until_merged(&client).await;
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
 }
 
@@ -49,13 +49,15 @@ async fn a_server_that_takes_no_writes_answers_reports_with_all_that_was_counted
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
-    tenant.configured(tenant.configure("device-1", 20)).await;
+    tenant
+        .call_configure(tenant.configure("device-1", 20))
+        .await;
     let sent = vec![payment("e1", "5", "USD", 90)];
     let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
     taken.await.expect("an event is taken");
-    let before = answers(&tenant).await;
+    let before = all_answers(&tenant).await;
     schema.refuse_writes().await;
-    assert_eq!(answers(&tenant).await, before);
+    assert_eq!(all_answers(&tenant).await, before);
     assert_eq!(before[0].figures.revenue_micros, 5_000_000);
     let refused = store.record_click(tenant.click(1)).await;
     assert!(matches!(refused, Err(StoreError::Unavailable { .. })));
@@ -68,7 +70,7 @@ async fn a_node_merges_a_moment_after_it_counted() {
     let tenant = tenant(&store).await;
     store.record_click(tenant.click(1)).await.expect("a click");
     let client = schema.client().await;
-    merged(&client).await;
+    wait_until_merged(&client).await;
     let counted = "select sum(clicks)::bigint from rollup_networks where grain = 15";
     assert_eq!(number(&client, counted).await, 1);
 }
@@ -148,7 +150,9 @@ async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
-    tenant.configured(tenant.configure("device-1", 20)).await;
+    tenant
+        .call_configure(tenant.configure("device-1", 20))
+        .await;
     assert_eq!(tenant.figures().await[0].1.installs, 1);
     schema.merge_increments().await;
     let client = schema.client().await;

@@ -1,21 +1,21 @@
 //! The contract, and what only a database with several clients can go through.
 
 mod batches;
+mod connecting;
+mod connection_shares;
 mod database;
 mod device_races;
 mod erased_rows;
 mod event_batches;
 mod faults;
 mod increments;
+mod instance_report;
 mod older_schemas;
-mod opening;
 mod outbox_races;
 mod planned_batches;
 mod proxy;
 mod races;
-mod reporting;
 mod round_trips;
-mod shares;
 mod web_batches;
 mod web_site;
 
@@ -40,11 +40,11 @@ tributary_store::contract_suite!(super::open);
 )]
 async fn billing_histories_in_any_order() {
     use tributary_store::contract::billing_orders::{
-        CASES_ON_A_SERVER, CASES_VARIABLE, orders_are_alike,
+        CASES_ON_A_SERVER, CASES_VARIABLE, arrival_order_changes_nothing,
     };
     let (store, _schema) = open().await;
     let asked = std::env::var(CASES_VARIABLE).ok();
-    orders_are_alike(&store, CASES_ON_A_SERVER, asked).await;
+    arrival_order_changes_nothing(&store, CASES_ON_A_SERVER, asked).await;
 }
 
 /// The same promises behind a connection pooler that cannot keep statements.

@@ -5,7 +5,9 @@ use crate::migrate::MIGRATIONS;
 use std::sync::Arc;
 use tokio_postgres::Client;
 use tributary_domain::vocabulary::digest::{Digest, hex};
-use tributary_store::contract::billing_duplicates::{BEFORE_THE_UPGRADE, are_corrected, pairs};
+use tributary_store::contract::billing_duplicates::{
+    UNDO_MATCHING_SQL, assert_pairs_corrected, store_pairs,
+};
 use tributary_store::contract::fixtures::SharedStore;
 
 /// A schema as a version with so many steps left it.
@@ -154,12 +156,12 @@ async fn website_events_keep_their_pages_and_payments_what_was_given_back() {
 async fn pairs_of_before_the_upgrade_are_corrected() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
-    let one = pairs(&store).await;
+    let one = store_pairs(&store).await;
     let client = schema.client().await;
     let step = MIGRATIONS.iter().find(|step| step.number == 18);
     let step = step.expect("a step");
-    for sql in [BEFORE_THE_UPGRADE, step.sql] {
+    for sql in [UNDO_MATCHING_SQL, step.sql] {
         client.batch_execute(sql).await.expect("old rows");
     }
-    are_corrected(&store, &one).await;
+    assert_pairs_corrected(&store, &one).await;
 }

@@ -2,29 +2,29 @@
 //! is in one place.
 
 use super::database::{Schema, number};
-use super::event_batches::unforgiving;
+use super::event_batches::open_strict;
 use super::races::Nodes;
 use tokio_postgres::Client;
 use tributary_domain::app::AppChange;
 use tributary_domain::forwarding::alert::AlertKind;
-use tributary_domain::forwarding::course::Next;
-use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::forwarding::lifecycle::NextStep;
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{EventScope, IntegrationChange, Network};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::contract::fixtures::{SharedStore, at, origin};
 use tributary_store::contract::outbox_fixtures::{
-    Forwarding, ONE, OTHER, connected, ends, forwarding, settled,
+    ForwardingApp, LEASE, OTHER_LEASE, connected, ends_with, forwarding_app, settled,
 };
 use tributary_store::{Alerts, Apps, CheckOutcome, Devices, Integrations, LeaseId, Outbox};
-use tributary_store::{PendingDelivery, QueueRef, Settlement, StatusCheck};
+use tributary_store::{DeliverySettlement, PendingDelivery, QueueRef, StatusCheck};
 
 /// How often each race is run.
 const ROUNDS: i64 = 20;
 
 /// Everything that a settlement could change, as text.
-async fn everything(client: &Client) -> String {
+async fn dump_tables(client: &Client) -> String {
     let mut all = String::new();
     for table in [
         "outbox",
@@ -45,17 +45,17 @@ async fn everything(client: &Client) -> String {
 }
 
 /// Half of what was taken arrived, half is to be tried again.
-fn outcomes(one: &Forwarding, taken: &[PendingDelivery], seconds: i64) -> Settlement {
+fn outcomes(one: &ForwardingApp, taken: &[PendingDelivery], seconds: i64) -> DeliverySettlement {
     let outcome = |(place, pending): (usize, &PendingDelivery)| {
-        let waits = Next::Waits {
+        let waits = NextStep::Wait {
             due_at: at(seconds + 1),
             ambiguous_since: None,
         };
         if place % 2 == 0 {
-            let delivered = ends(DeliveryStatus::Delivered);
-            settled(pending, Verdict::Delivered, delivered, at(seconds))
+            let delivered = ends_with(DeliveryStatus::Delivered);
+            settled(pending, AttemptVerdict::Delivered, delivered, at(seconds))
         } else {
-            settled(pending, Verdict::Retry, waits, at(seconds))
+            settled(pending, AttemptVerdict::Retry, waits, at(seconds))
         }
     };
     let settled = taken.iter().enumerate().map(outcome).collect();
@@ -65,7 +65,7 @@ fn outcomes(one: &Forwarding, taken: &[PendingDelivery], seconds: i64) -> Settle
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_many_gets_the_queue() {
     let nodes = Nodes::start().await;
-    let one = &forwarding(&nodes.shared()).await;
+    let one = &forwarding_app(&nodes.shared()).await;
     // As on the first day: nobody ever touched the queue.
     let client = nodes.schema.client().await;
     let sql = "delete from queues";
@@ -92,18 +92,19 @@ async fn one_of_many_gets_the_queue() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_lost_a_queue_writes_nothing() {
     let nodes = Nodes::start().await;
-    let one = forwarding(&nodes.shared()).await;
-    one.attributed("phone", 10).await;
-    one.sends("phone", &["s1", "s2", "s3"], "sign_up", 11).await;
-    one.leases(ONE, 12, 20).await.expect("a lease");
-    let taken = one.takes(ONE, 12).await.expect("deliveries");
-    let late = nodes.nodes[1].lease_queue(one.queue, OTHER, at(20), at(80));
+    let one = forwarding_app(&nodes.shared()).await;
+    one.attribute_install("phone", 10).await;
+    one.send_events("phone", &["s1", "s2", "s3"], "sign_up", 11)
+        .await;
+    one.lease(LEASE, 12, 20).await.expect("a lease");
+    let taken = one.take_due(LEASE, 12).await.expect("deliveries");
+    let late = nodes.nodes[1].lease_queue(one.queue, OTHER_LEASE, at(20), at(80));
     late.await.expect("an answer").expect("a lease");
     let client = nodes.schema.client().await;
-    let before = everything(&client).await;
+    let before = dump_tables(&client).await;
     let mut settlement = outcomes(&one, &taken, 21);
     settlement.state.pause(at(21), "190", None);
-    settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, 21));
+    settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, 21));
     settlement.checks.push(StatusCheck {
         request: "r1".to_owned(),
         sent_at: at(21),
@@ -111,47 +112,47 @@ async fn whoever_lost_a_queue_writes_nothing() {
         due_at: at(22),
         deliveries: vec![taken[0].id],
     });
-    assert!(!one.settles(ONE, settlement.clone()).await);
-    assert_eq!(one.takes(ONE, 22).await, None);
+    assert!(!one.settle(LEASE, settlement.clone()).await);
+    assert_eq!(one.take_due(LEASE, 22).await, None);
     let node = &nodes.nodes[0];
-    let renewed = node.renew_lease(one.queue, ONE, at(500)).await;
+    let renewed = node.renew_lease(one.queue, LEASE, at(500)).await;
     assert!(!renewed.expect("an answer"));
-    let released = node.release_queue(one.queue, ONE, at(23)).await;
+    let released = node.release_queue(one.queue, LEASE, at(23)).await;
     released.expect("an answer");
-    let outcome = CheckOutcome::Over { note: None };
-    let asked = node.settle_status_check(one.queue, ONE, "r1".to_owned(), outcome, at(23));
+    let outcome = CheckOutcome::Done { note: None };
+    let asked = node.settle_status_check(one.queue, LEASE, "r1".to_owned(), outcome, at(23));
     assert!(!asked.await.expect("an answer"));
-    assert_eq!(everything(&client).await, before);
+    assert_eq!(dump_tables(&client).await, before);
     // The one who has it finds what the other one began.
-    let again = one.takes_through(&*nodes.nodes[1], Network::A, OTHER, 24);
+    let again = one.take_due_via(&*nodes.nodes[1], Network::A, OTHER_LEASE, 24);
     let again = again.await.expect("deliveries");
     assert_eq!(again.len(), 4);
     assert!(again.iter().all(|one| one.interrupted_at == Some(at(12))));
-    assert!(one.settles(OTHER, settlement).await);
-    assert_ne!(everything(&client).await, before);
+    assert!(one.settle(OTHER_LEASE, settlement).await);
+    assert_ne!(dump_tables(&client).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settlement_comes_before_a_new_holder_or_not_at_all() {
     let nodes = Nodes::start().await;
-    let one = forwarding(&nodes.shared()).await;
+    let one = forwarding_app(&nodes.shared()).await;
     let (first, second) = (&nodes.nodes[0], &nodes.nodes[1]);
-    one.attributed("phone", 10).await;
+    one.attribute_install("phone", 10).await;
     let ids: Vec<String> = (0..40).map(|number| format!("s{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    one.sends("phone", &ids, "sign_up", 11).await;
+    one.send_events("phone", &ids, "sign_up", 11).await;
     let client = nodes.schema.client().await;
     for round in 0..ROUNDS {
         let now = 100 + round * 100;
-        let leased = first.lease_queue(one.queue, ONE, at(now), at(now + 10));
+        let leased = first.lease_queue(one.queue, LEASE, at(now), at(now + 10));
         leased.await.expect("an answer").expect("a lease");
-        let taken = one.takes(ONE, now).await.expect("deliveries");
+        let taken = one.take_due(LEASE, now).await.expect("deliveries");
         let waiting = i64::try_from(taken.len()).expect("small");
-        let settling = first.settle(one.queue, ONE, outcomes(&one, &taken, now + 10));
+        let settling = first.settle_deliveries(one.queue, LEASE, outcomes(&one, &taken, now + 10));
         let taking = async {
-            let lease = second.lease_queue(one.queue, OTHER, at(now + 10), at(now + 50));
+            let lease = second.lease_queue(one.queue, OTHER_LEASE, at(now + 10), at(now + 50));
             lease.await.expect("an answer").expect("a lease");
-            one.takes_through(&**second, Network::A, OTHER, now + 20)
+            one.take_due_via(&**second, Network::A, OTHER_LEASE, now + 20)
                 .await
         };
         let (written, found) = tokio::join!(settling, taking);
@@ -164,13 +165,13 @@ async fn a_settlement_comes_before_a_new_holder_or_not_at_all() {
         }
         let left = number(&client, "select count(*) from outbox").await;
         assert_eq!(left, found);
-        let released = second.release_queue(one.queue, OTHER, at(now + 21));
+        let released = second.release_queue(one.queue, OTHER_LEASE, at(now + 21));
         released.await.expect("an answer");
     }
-    in_one_place(&client).await;
+    assert_no_delivery_twice(&client).await;
 }
 
-async fn in_one_place(client: &Client) {
+async fn assert_no_delivery_twice(client: &Client) {
     let twice = "select count(*) from outbox join deliveries using (app_id, delivery_id)";
     assert_eq!(number(client, twice).await, 0);
 }
@@ -180,9 +181,9 @@ async fn in_one_place(client: &Client) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delivery_is_planned_anew_or_settled() {
     let schema = Schema::create().await;
-    let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+    let nodes = [open_strict(&schema).await, open_strict(&schema).await];
     let shared: SharedStore = nodes[0].clone();
-    let one = forwarding(&shared).await;
+    let one = forwarding_app(&shared).await;
     let everybody = IntegrationChange {
         scope: Change::Set(EventScope::All),
         ..connected(Network::D)
@@ -197,31 +198,32 @@ async fn a_delivery_is_planned_anew_or_settled() {
     for round in 0..ROUNDS {
         let (now, device) = (100 + round * 100, format!("device-{round}"));
         one.tenant
-            .configured(one.tenant.configure(&device, now))
+            .call_configure(one.tenant.configure(&device, now))
             .await;
         let ids: Vec<String> = ids.iter().map(|id| format!("{round}-{id}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        one.sends(&device, &ids, "sign_up", now + 1).await;
-        let leased = nodes[0].lease_queue(queue, ONE, at(now + 2), at(now + 50));
+        one.send_events(&device, &ids, "sign_up", now + 1).await;
+        let leased = nodes[0].lease_queue(queue, LEASE, at(now + 2), at(now + 50));
         leased.await.expect("an answer").expect("a lease");
-        let taken = one.takes_through(&*nodes[0], queue.network, ONE, now + 2);
+        let taken = one.take_due_via(&*nodes[0], queue.network, LEASE, now + 2);
         let taken = taken.await.expect("deliveries");
         assert!(taken.len() >= 30);
-        let settling = nodes[0].settle(queue, ONE, outcomes(&one, &taken, now + 3));
-        let click = one.tenant.clicked(now).await;
-        let improving = nodes[1].configure(one.tenant.claims(&device, &click, now + 4));
+        let settling = nodes[0].settle_deliveries(queue, LEASE, outcomes(&one, &taken, now + 3));
+        let click = one.tenant.record_click(now).await;
+        let improving =
+            nodes[1].configure(one.tenant.configure_with_click(&device, &click, now + 4));
         let (written, improved) = tokio::join!(settling, improving);
         assert!(written.expect("an answer"));
         let improved = improved.expect("a call is taken").attribution;
         assert_eq!(improved.decision.click, Some(click.id));
-        in_one_place(&client).await;
+        assert_no_delivery_twice(&client).await;
         let delivered = format!(
             "select count(*) from deliveries where status = 'delivered' and settled_at = {}",
             at(now + 3).as_millis()
         );
         let half = i64::try_from(taken.len().div_ceil(2)).expect("small");
         assert_eq!(number(&client, &delivered).await, half);
-        let released = nodes[0].release_queue(queue, ONE, at(now + 5));
+        let released = nodes[0].release_queue(queue, LEASE, at(now + 5));
         released.await.expect("an answer");
     }
     // The events are known to one network after the other: to network_d from the beginning, to network_a since, which
@@ -234,23 +236,23 @@ async fn a_delivery_is_planned_anew_or_settled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_is_not_written_over_a_mended_integration() {
     let nodes = Nodes::start().await;
-    let one = &forwarding(&nodes.shared()).await;
+    let one = &forwarding_app(&nodes.shared()).await;
     let client = nodes.schema.client().await;
     for round in 0..ROUNDS {
         let now = 100 + round * 100;
         let revision = one
-            .leases(ONE, now, now + 50)
+            .lease(LEASE, now, now + 50)
             .await
             .expect("it is never stopped")
             .integration
             .revision
             .number();
-        let mut settlement = Settlement {
+        let mut settlement = DeliverySettlement {
             revision,
             ..one.settlement(Vec::new(), now + 1)
         };
         settlement.state.pause(at(now + 1), "190", None);
-        settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, now + 1));
+        settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, now + 1));
         let mends = IntegrationChange {
             credentials: connected(Network::A).credentials,
             ..IntegrationChange::default()
@@ -263,13 +265,13 @@ async fn a_pause_is_not_written_over_a_mended_integration() {
             Precondition::None,
             origin(now + 1),
         );
-        let settling = nodes.nodes[0].settle(one.queue, ONE, settlement);
+        let settling = nodes.nodes[0].settle_deliveries(one.queue, LEASE, settlement);
         let (mended, settled) = tokio::join!(mending, settling);
         mended.expect("it is mended");
         assert!(settled.expect("an answer"));
         let paused = "select count(*) from queues where paused_at is not null";
         assert_eq!(number(&client, paused).await, 0);
-        let released = nodes.nodes[0].release_queue(one.queue, ONE, at(now + 2));
+        let released = nodes.nodes[0].release_queue(one.queue, LEASE, at(now + 2));
         released.await.expect("an answer");
     }
 }
@@ -277,13 +279,13 @@ async fn a_pause_is_not_written_over_a_mended_integration() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_alert_is_told_by_one() {
     let nodes = Nodes::start().await;
-    let one = forwarding(&nodes.shared()).await;
-    one.leases(ONE, 10, 60).await.expect("a lease");
+    let one = forwarding_app(&nodes.shared()).await;
+    one.lease(LEASE, 10, 60).await.expect("a lease");
     for second in 0..4 {
         let mut settlement = one.settlement(Vec::new(), 20 + second);
         settlement.state.pause(at(20), "190", None);
-        settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, 20));
-        assert!(one.settles(ONE, settlement).await);
+        settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, 20));
+        assert!(one.settle(LEASE, settlement).await);
     }
     let outcomes = nodes
         .all(|node, _| async move { node.lease_alerts(at(30), at(60), 10).await })
@@ -299,7 +301,7 @@ async fn an_alert_is_told_by_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_everybody_finds_out_is_remembered_once() {
     let nodes = Nodes::start().await;
-    let one = forwarding(&nodes.shared()).await;
+    let one = forwarding_app(&nodes.shared()).await;
     let listens = AppChange {
         alert_webhook_url: Change::Set(HttpsUrl::parse("https://a.example/alerts").expect("a URL")),
         ..AppChange::default()

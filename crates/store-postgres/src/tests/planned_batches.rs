@@ -4,19 +4,19 @@ use super::database::{Schema, number};
 use super::web_site::{Site, accepted};
 use std::sync::Arc;
 use tokio_postgres::Client;
-use tributary_domain::forwarding::Skip;
+use tributary_domain::forwarding::SkipReason;
 use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, origin};
-use tributary_store::contract::outbox_fixtures::{ONE, connected, forwarding};
+use tributary_store::contract::outbox_fixtures::{LEASE, connected, forwarding_app};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
 use tributary_store::{Events, Integrations};
 
 /// Devices of each app.
 const DEVICES: i64 = 5;
 /// An event's name, a network, how it stands there, and why.
-type Line = (String, String, String, Option<String>);
+type DeliveryLine = (String, String, String, Option<String>);
 
 /// Requests of each app.
 const REQUESTS: i64 = 60;
@@ -33,16 +33,16 @@ async fn events_of_several_apps_are_planned_together() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
-    let (one, two) = (forwarding(&shared).await, forwarding(&shared).await);
+    let (one, two) = (forwarding_app(&shared).await, forwarding_app(&shared).await);
     // The second one sends to another network as well, which none of its installs are credited to.
     two.change(Network::C, connected(Network::C), 4).await;
     let silent = tenant(&shared).await;
     let tenants = [&one.tenant, &two.tenant, &silent];
     for tenant in tenants {
         for device in 0..DEVICES {
-            let click = tenant.clicked(9).await;
-            let command = tenant.claims(&format!("device-{device}"), &click, 10);
-            tenant.configured(command).await;
+            let click = tenant.record_click(9).await;
+            let command = tenant.configure_with_click(&format!("device-{device}"), &click, 10);
+            tenant.call_configure(command).await;
         }
     }
     let client = schema.client().await;
@@ -94,7 +94,7 @@ async fn events_of_several_apps_are_planned_together() {
 async fn events_that_move_to_another_network_are_planned_anew() {
     let schema = Schema::create().await;
     let shared: SharedStore = Arc::new(schema.open().await);
-    let one = forwarding(&shared).await;
+    let one = forwarding_app(&shared).await;
     let likeness = IntegrationChange {
         settings: [(
             "forwardProbabilistic",
@@ -105,33 +105,33 @@ async fn events_that_move_to_another_network_are_planned_anew() {
     };
     one.change(Network::A, likeness, 5).await;
     one.change(Network::C, connected(Network::C), 5).await;
-    one.tenant.clicked(10).await;
+    one.tenant.record_click(10).await;
     let mut right = one.tenant.click(20);
     (right.network, right.address_hash) = (Some(Network::C), None);
     let recorded = shared.record_click(right.clone()).await;
     recorded.expect("a click is recorded");
-    let command = one.tenant.from_address("phone", 60);
-    one.tenant.configured(command).await;
-    one.sends("phone", &["s1", "s2"], "sign_up", 70).await;
+    let command = one.tenant.configure_from_address("phone", 60);
+    one.tenant.call_configure(command).await;
+    one.send_events("phone", &["s1", "s2"], "sign_up", 70).await;
     let pending = |id: &str| (id.to_owned(), "pending", None);
     let all = ["install", "s1", "s2"].map(pending);
-    assert_eq!(one.standing().await, all);
+    assert_eq!(one.delivery_statuses().await, all);
     // One is on its way: the network may have it.
-    one.leases(ONE, 71, 200).await.expect("a lease");
+    one.lease(LEASE, 71, 200).await.expect("a lease");
     let revision = one
         .change(Network::A, IntegrationChange::default(), 71)
         .await;
     let revision = revision.revision.number();
-    let due = shared.due_deliveries(one.queue, ONE, revision, at(71), 1);
+    let due = shared.due_deliveries(one.queue, LEASE, revision, at(71), 1);
     let due = due.await.expect("an answer").expect("deliveries");
-    let taken = shared.begin_sending(one.queue, ONE, vec![due[0].id], at(71));
+    let taken = shared.begin_sending(one.queue, LEASE, vec![due[0].id], at(71));
     assert_eq!(
         taken.await.expect("an answer").map(|taken| taken.len()),
         Some(1)
     );
 
-    let command = one.tenant.claims("phone", &right, 80);
-    one.tenant.configured(command).await;
+    let command = one.tenant.configure_with_click("phone", &right, 80);
+    one.tenant.call_configure(command).await;
     let client = schema.client().await;
     let rows = client
         .query(
@@ -144,11 +144,11 @@ async fn events_that_move_to_another_network_are_planned_anew() {
         )
         .await
         .expect("rows");
-    let lines: Vec<Line> = rows
+    let lines: Vec<DeliveryLine> = rows
         .iter()
         .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3)))
         .collect();
-    let line = |name: &str, network: &str, status: &str, reason: Option<&str>| -> Line {
+    let line = |name: &str, network: &str, status: &str, reason: Option<&str>| -> DeliveryLine {
         let [name, network, status] = [name, network, status].map(str::to_owned);
         (name, network, status, reason.map(str::to_owned))
     };
@@ -167,7 +167,7 @@ async fn events_that_move_to_another_network_are_planned_anew() {
     let counted = "select sum(cancelled)::bigint from delivery_hours where network = 'network_a'";
     assert_eq!(number(&client, counted).await, 2);
     for event in one.log().await {
-        assert_eq!(event.skipped, [(Network::A, Skip::NotAttributed)]);
+        assert_eq!(event.skipped, [(Network::A, SkipReason::NotAttributed)]);
     }
 }
 
@@ -177,16 +177,16 @@ async fn a_long_story_is_planned_anew_page_by_page() {
     const EVENTS: i64 = 2_500;
     let schema = Schema::create().await;
     let shared: SharedStore = Arc::new(schema.open().await);
-    let one = forwarding(&shared).await;
+    let one = forwarding_app(&shared).await;
     for hundred in 0..EVENTS / 100 {
         let ids: Vec<String> = (0..100).map(|id| format!("{hundred}-{id}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        one.sends("phone", &ids, "sign_up", 8).await;
+        one.send_events("phone", &ids, "sign_up", 8).await;
     }
     let client = schema.client().await;
     let waiting = "select count(*) from outbox";
     assert_eq!(number(&client, waiting).await, 0);
-    one.attributed("phone", 10).await;
+    one.attribute_install("phone", 10).await;
     assert_eq!(number(&client, waiting).await, EVENTS + 1);
     let skipped = "select count(*) from events where skipped is not null";
     assert_eq!(number(&client, skipped).await, 0);

@@ -109,7 +109,8 @@ async fn one_node_founds_the_first_organization() {
                 name: name("First"),
                 created_at: at(0),
             };
-            node.found(organization, origin(0)).await
+            node.create_first_organization(organization, origin(0))
+                .await
         })
         .await;
     assert_eq!(outcomes.iter().filter(|one| **one == Ok(true)).count(), 1);
@@ -133,7 +134,7 @@ async fn one_of_many_new_links_gets_the_slug() {
     assert_eq!(admitted(&outcomes, &Refusal::SlugTaken), 1);
     let mut links = 0;
     for app in apps {
-        let reading = caller.reading();
+        let reading = caller.read_access();
         let page = nodes.nodes[1].links(&reading, app, first_page("50")).await;
         links += page.expect("a list").items.len();
     }
@@ -223,7 +224,7 @@ async fn changes_of_one_app_add_up() {
         .collect();
     tags.sort_unstable();
     assert_eq!(tags, (2..2 + CALLERS).collect::<Vec<_>>());
-    let reading = caller.reading();
+    let reading = caller.read_access();
     let log = nodes.nodes[0].audit_log(&reading, Some(app.id), first_page("500"));
     let lines = log.await.expect("the log").items.len();
     assert_eq!(lines, 1 + numbered(CALLERS));
@@ -278,7 +279,9 @@ async fn changes_of_an_integration_nobody_touched_add_up() {
         })
         .await;
     assert!(outcomes.iter().all(Result::is_ok));
-    let all = nodes.nodes[1].integrations(&caller.reading(), app.id).await;
+    let all = nodes.nodes[1]
+        .integrations(&caller.read_access(), app.id)
+        .await;
     assert_eq!(all.expect("a list")[0].tag(), CALLERS.to_string());
 }
 
@@ -310,7 +313,7 @@ async fn every_new_document_is_a_version_and_every_switch_is_kept() {
         })
         .await;
     assert!(outcomes.iter().all(Result::is_ok));
-    let reading = caller.reading();
+    let reading = caller.read_access();
     let versions = nodes.nodes[1].skan_versions(&reading, app.id).await;
     let numbers: Vec<i64> = versions
         .expect("a list")
@@ -339,7 +342,7 @@ async fn a_key_is_revoked_once() {
         .map(|key| key.expect("a key").revoked_at)
         .collect();
     assert_eq!(times.len(), 1, "{times:?}");
-    let reading = caller.reading();
+    let reading = caller.read_access();
     let log = nodes.nodes[1].audit_log(&reading, None, first_page("500"));
     assert_eq!(log.await.expect("the log").items.len(), 3);
 }

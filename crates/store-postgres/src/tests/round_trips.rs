@@ -22,7 +22,7 @@ async fn note(tx: &Tx, name: &str) -> Result<(), Failure> {
 async fn first_reads_travel_with_the_beginning_and_belong_to_the_transaction() {
     let schema = Schema::create().await;
     let store = schema.open().await;
-    let mode = Mode::WriteAfterReading;
+    let mode = Mode::PipelinedWrite;
     let outcome = tx::run(&store.pool, "test", mode, async |tx| {
         // Two statements of one transaction have one begin, and see their own writes undone with it.
         let first = tx.query_one("select now()::text", &[]).await?;
@@ -30,7 +30,7 @@ async fn first_reads_travel_with_the_beginning_and_belong_to_the_transaction() {
         let second = tx.query_one("select now()::text", &[]).await?;
         let (first, second): (String, String) = (first.try_get(0)?, second.try_get(0)?);
         assert_eq!(first, second, "the time of one transaction");
-        Err::<(), _>(Failure::Overtaken)
+        Err::<(), _>(Failure::Conflict)
     })
     .await;
     assert!(matches!(outcome, Err(StoreError::Unavailable { .. })));
@@ -42,7 +42,7 @@ async fn nothing_is_done_after_the_first_reads_when_the_transaction_did_not_begi
     let schema = Schema::create().await;
     let store = schema.open().await;
     let runs = AtomicU32::new(0);
-    let mode = Mode::WriteAfterReading;
+    let mode = Mode::PipelinedWrite;
     let outcome: StoreResult<()> = tx::run(&store.pool, "test", mode, async |tx| {
         let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
         // The session ends in the middle of the first reads, as when it never began.

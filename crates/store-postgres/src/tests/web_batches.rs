@@ -9,7 +9,7 @@ use super::web_site::{Site, accepted, conflict, refused};
 use crate::web_events;
 use std::collections::BTreeSet;
 use std::pin::Pin;
-use tributary_domain::event::web::Posted;
+use tributary_domain::event::web::WebEvent;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::contract::fixtures::{at, join_all};
@@ -38,7 +38,7 @@ async fn refunds_of_two_nodes_never_exceed_their_payment() {
         assert_eq!(accepted(&outcomes), 10);
         assert_eq!(refused(&outcomes, &Refusal::RefundExceedsPayment), 54);
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 /// Senders who go on and on: none of the nodes is overtaken for ever.
@@ -56,7 +56,7 @@ async fn refunds_without_end_are_all_answered() {
         }
     };
     join_all((0..ROUNDS).map(sender).collect()).await;
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,14 +77,14 @@ async fn refunds_of_many_payments_in_any_order_do_not_wait_in_a_circle() {
         assert_eq!(accepted(&outcomes), POSTS * 3);
         assert_eq!(refused(&outcomes, &Refusal::RefundExceedsPayment), POSTS);
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn identical_posts_of_two_nodes_are_one_event() {
     let site = Site::start().await;
     for round in 0..ROUNDS {
-        let posts = (0..POSTS).map(|place| Posted {
+        let posts = (0..POSTS).map(|place| WebEvent {
             received_at: at(101 + i64::try_from(place).expect("small")),
             ..site.purchase(&format!("p{round}"), 10, "visitor")
         });
@@ -94,7 +94,7 @@ async fn identical_posts_of_two_nodes_are_one_event() {
         let first: BTreeSet<_> = answers.map(|answer| answer.received_at).collect();
         assert_eq!(first.len(), 1, "all are told when the first one arrived");
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
     let figures = site.tenant.figures_of("network_a").await;
     assert_eq!(figures.purchases, i64::try_from(ROUNDS).expect("small"));
     assert_eq!(figures.paying_devices, 1);
@@ -127,7 +127,7 @@ async fn of_conflicting_posts_of_two_nodes_one_is_taken() {
             POSTS * 2
         );
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 /// Refunds may come before their purchase, and are sent again until it is there. Meanwhile the same devices
@@ -174,7 +174,7 @@ async fn purchases_and_refunds_of_two_nodes_interleave() {
         let racers: Vec<Racer<'_>> = vec![Box::pin(web), Box::pin(sdk)];
         join_all(racers).await;
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
     let client = site.schema.client().await;
     let first = "select count(*) from events where first_payment";
     assert_eq!(number(&client, first).await, 20, "one of each device");
@@ -187,7 +187,7 @@ async fn purchases_and_refunds_of_two_nodes_interleave() {
 async fn posts_of_one_batch_see_each_other_and_are_refused_alone() {
     let site = Site::start().await;
     let app = AppId::from_bytes([7; 16]);
-    let forged = |posted: Posted| Posted {
+    let forged = |posted: WebEvent| WebEvent {
         click: None,
         ..posted
     };
@@ -205,11 +205,11 @@ async fn posts_of_one_batch_see_each_other_and_are_refused_alone() {
         site.purchase("p2", 5, "visitor"),
     ];
     let node = &site.nodes[0];
-    let answers = node.write_anything(async |tx| web_events::accept(tx, &posts).await);
+    let answers = node.run_write(async |tx| web_events::accept(tx, &posts).await);
     let answers = answers.await.expect("a batch is written");
     let told: Vec<_> = answers
         .into_iter()
-        .map(|answer| answer.map(|accepted| accepted.duplicate))
+        .map(|answer| answer.map(|accepted| accepted.is_duplicate))
         .collect();
     let expected = [
         Ok(false),
@@ -224,7 +224,7 @@ async fn posts_of_one_batch_see_each_other_and_are_refused_alone() {
         Ok(false),
     ];
     assert_eq!(told, expected);
-    site.is_consistent().await;
+    site.assert_consistent().await;
     let client = site.schema.client().await;
     let strangers = "select count(*) from identities where device_id = 'nobody'";
     assert_eq!(number(&client, strangers).await, 0);
@@ -232,7 +232,7 @@ async fn posts_of_one_batch_see_each_other_and_are_refused_alone() {
     // What the database itself finds fault with costs the others nothing either.
     let sent = (0..20).map(|place| {
         let posted = site.purchase(&format!("q{place}"), 1, "visitor");
-        let unknown = Posted {
+        let unknown = WebEvent {
             app,
             ..posted.clone()
         };
@@ -241,7 +241,7 @@ async fn posts_of_one_batch_see_each_other_and_are_refused_alone() {
     for (place, outcome) in (0..).zip(join_all(sent.collect()).await) {
         assert_eq!(outcome.is_ok(), place != 7, "{outcome:?}");
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 /// An event refers to a click, or is refused because it is gone; never both.
@@ -249,7 +249,7 @@ async fn posts_of_one_batch_see_each_other_and_are_refused_alone() {
 async fn a_click_that_is_being_removed_is_kept_or_gone() {
     let mut site = Site::start().await;
     for round in 0..ROUNDS * 2 {
-        site.click = site.tenant.clicked(5).await;
+        site.click = site.tenant.record_click(5).await;
         let posts = (0..20).map(|place| {
             let id = format!("p{round}-{place}");
             site.purchase(&id, 1, &format!("device-{place}"))
@@ -260,5 +260,5 @@ async fn a_click_that_is_being_removed_is_kept_or_gone() {
         let gone = refused(&outcomes, &Refusal::ClickNotVerified);
         assert_eq!(accepted(&outcomes) + gone, outcomes.len());
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }

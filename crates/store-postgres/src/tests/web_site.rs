@@ -1,12 +1,12 @@
 //! A website that posts its events to two nodes.
 
 use super::database::{Schema, number};
-use super::event_batches::{figures_are_the_sum_of_the_events, unforgiving};
+use super::event_batches::{assert_figures_match_events, open_strict};
 use crate::PostgresStore;
 use std::sync::Arc;
 use tributary_domain::click::Click;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::web::{Posted, WebAccepted, WebEventKind};
+use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, WebEventKind};
 use tributary_domain::link::{LinkChange, LinkKind};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -15,13 +15,13 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
+use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, origin, unique};
 use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
 use tributary_store::{Links, StoreError, StoreResult, WebEvents};
 
 const SITE: &str = "https://shop.example.com";
-pub(super) type Outcome = Result<WebAccepted, Refusal>;
+pub(super) type WebOutcome = Result<AcceptedWebEvent, Refusal>;
 
 /// Two nodes, and an app whose link leads to a website.
 pub(super) struct Site {
@@ -34,7 +34,7 @@ pub(super) struct Site {
 impl Site {
     pub(super) async fn start() -> Self {
         let schema = Schema::create().await;
-        let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+        let nodes = [open_strict(&schema).await, open_strict(&schema).await];
         let shared: SharedStore = nodes[0].clone();
         let tenant = tenant(&shared).await;
         let change = LinkChange {
@@ -45,7 +45,7 @@ impl Site {
         let (app, link, any) = (tenant.app.id, tenant.link.id, Precondition::None);
         let changed = nodes[0].update_link(&tenant.writer, app, link, change, any, origin(3));
         changed.await.expect("a link is changed");
-        let click = tenant.clicked(5).await;
+        let click = tenant.record_click(5).await;
         Self {
             nodes,
             schema,
@@ -54,28 +54,28 @@ impl Site {
         }
     }
 
-    pub(super) fn purchase(&self, id: &str, amount: usize, device: &str) -> Posted {
-        Posted {
+    pub(super) fn purchase(&self, id: &str, amount: usize, device: &str) -> WebEvent {
+        WebEvent {
             app: self.click.app,
             id: EventId::new(at(100), unique()),
-            given_id: id.to_owned(),
+            external_id: id.to_owned(),
             click_text: self.click.id.to_string(),
             click: Some(self.click.id),
             device: DeviceKey::parse(device).expect("a device id"),
             occurred_at: at(100),
             kind: WebEventKind::Purchase,
             amount: Some(Amount::parse(&amount.to_string()).expect("an amount")),
-            currency: Currency::stored("USD"),
+            currency: Currency::from_stored("USD"),
             source_url: format!("{SITE}/paid"),
-            origin: Origin::stored(SITE).expect("an origin"),
+            origin: WebOrigin::from_stored(SITE).expect("an origin"),
             parent: None,
             email_sha256: None,
             received_at: at(101),
         }
     }
 
-    pub(super) fn refund(&self, id: &str, amount: usize, parent: &str, device: &str) -> Posted {
-        Posted {
+    pub(super) fn refund(&self, id: &str, amount: usize, parent: &str, device: &str) -> WebEvent {
+        WebEvent {
             kind: WebEventKind::Refund,
             amount: Some(Amount::parse(&format!("-{amount}")).expect("an amount")),
             parent: Some(parent.to_owned()),
@@ -84,17 +84,17 @@ impl Site {
     }
 
     /// Every second one is sent to the other node, all at the same moment. Nobody finds the database at fault.
-    pub(super) async fn send(&self, posts: impl IntoIterator<Item = Posted>) -> Vec<Outcome> {
+    pub(super) async fn send(&self, posts: impl IntoIterator<Item = WebEvent>) -> Vec<WebOutcome> {
         let sent = posts.into_iter().zip(self.nodes.iter().cycle());
         let sent = sent.map(|(posted, node)| node.accept_web_event(posted));
         let outcomes = join_all(sent.collect()).await;
-        outcomes.into_iter().map(told).collect()
+        outcomes.into_iter().map(refusal_or_panic).collect()
     }
 
     /// Nothing fell between two tables.
-    pub(super) async fn is_consistent(&self) {
+    pub(super) async fn assert_consistent(&self) {
         let client = self.schema.client().await;
-        figures_are_the_sum_of_the_events(&self.schema).await;
+        assert_figures_match_events(&self.schema).await;
         let events = number(&client, "select count(*) from events where source = 'web'").await;
         for counted in [
             "select count(*) from events where source_url is not null",
@@ -124,7 +124,7 @@ impl Site {
 }
 
 /// What a sender is told; the database is never at fault.
-fn told(outcome: StoreResult<WebAccepted>) -> Outcome {
+fn refusal_or_panic(outcome: StoreResult<AcceptedWebEvent>) -> WebOutcome {
     match outcome {
         Ok(accepted) => Ok(accepted),
         Err(StoreError::Refused(refusal)) => Err(refusal),
@@ -133,15 +133,15 @@ fn told(outcome: StoreResult<WebAccepted>) -> Outcome {
 }
 
 /// How many are new.
-pub(super) fn accepted(outcomes: &[Outcome]) -> usize {
+pub(super) fn accepted(outcomes: &[WebOutcome]) -> usize {
     let new = outcomes
         .iter()
-        .filter(|outcome| matches!(outcome, Ok(accepted) if !accepted.duplicate));
+        .filter(|outcome| matches!(outcome, Ok(accepted) if !accepted.is_duplicate));
     new.count()
 }
 
 /// How many were refused by this.
-pub(super) fn refused(outcomes: &[Outcome], by: &Refusal) -> usize {
+pub(super) fn refused(outcomes: &[WebOutcome], by: &Refusal) -> usize {
     let refused = outcomes
         .iter()
         .filter(|outcome| outcome.as_ref().err() == Some(by));

@@ -3,7 +3,7 @@
 //! Payments that are refunded are locked first, or what is read could be older than their locks.
 
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT};
-use crate::devices::locked;
+use crate::devices::bulk;
 use crate::event_rows::{EVENT_COLUMNS, read_event};
 use crate::links::LINK_COLUMNS;
 use crate::params::column;
@@ -16,7 +16,8 @@ use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::event::web::{
-    Before, GivenKey, Posted, Refunds, Reservation, StoredClick, WebClick, WebEventKind, WebFacts,
+    ExistingEvent, ExternalKey, RefundTotals, Reservation, StoredWebClick, WebClick, WebEvent,
+    WebEventKind, WebFacts,
 };
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::link::LinkKind;
@@ -24,7 +25,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
-use tributary_recording::duplicates::lock_reported;
+use tributary_recording::duplicates::lock_sdk_events;
 use tributary_store::StoreError;
 use tributary_store::records::{ClickRow, LinkRow};
 use uuid::Uuid;
@@ -34,49 +35,58 @@ pub(super) const ENVIRONMENT: Environment = Environment::Live;
 pub(super) const SOURCE: EventSource = EventSource::Web;
 
 /// What is known, and the payments that stay as they are until this transaction ends.
-pub(super) struct Facts<'a> {
-    pub(super) known: WebFacts<'a>,
-    pub(super) locked: BTreeSet<GivenKey<'a>>,
+pub(super) struct LockedWebFacts<'a> {
+    pub(super) facts: WebFacts<'a>,
+    pub(super) locked: BTreeSet<ExternalKey<'a>>,
 }
 
 /// Locks and reads what the rules need to know.
-pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>, Failure> {
+pub(super) async fn gather<'a>(
+    tx: &Tx,
+    posts: &'a [WebEvent],
+) -> Result<LockedWebFacts<'a>, Failure> {
     // A post without a verified click is refused, so it locks nothing.
     let verifiable = || posts.iter().filter(|posted| posted.click.is_some());
     let refunds = verifiable().filter(|posted| posted.kind == WebEventKind::Refund);
-    let refunds = refunds.filter_map(Posted::parent_key).collect();
+    let refunds = refunds.filter_map(WebEvent::parent_key).collect();
     let locked = lock_payments(tx, refunds).await?;
 
-    let own: BTreeSet<_> = posts.iter().map(Posted::key).collect();
-    let parents: BTreeSet<_> = verifiable().filter_map(Posted::parent_key).collect();
+    let own: BTreeSet<_> = posts.iter().map(WebEvent::key).collect();
+    let parents: BTreeSet<_> = verifiable().filter_map(WebEvent::parent_key).collect();
     let clicks = verifiable().filter_map(|posted| Some((posted.app, posted.click?)));
     let apps: BTreeSet<AppId> = verifiable().map(|posted| posted.app).collect();
-    let first_payments = || locked::find_first_payments(tx, verifiable().map(Posted::visitor));
+    let first_payments = || bulk::find_first_payments(tx, verifiable().map(WebEvent::device_ref));
     // Sent together: they do not depend on each other.
     let (found, refunds, mut paid, clicks, integrations) = tokio::try_join!(
         find_events(tx, &own, &parents),
         find_refunds(tx, &locked),
         first_payments(),
         find_clicks(tx, clicks.collect()),
-        integrations::touched(tx, &apps)
+        integrations::find_configured(tx, &apps)
     )?;
-    let Found { events, reserved } = found;
+    let FoundKeys { events, reserved } = found;
     let twins = reserved.values().filter_map(|(_, event)| event.as_ref());
     let twins: Vec<&Event> = twins.collect();
     let mut reported = BTreeMap::new();
     if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
-        reported = lock_reported(tx, &twins, first.received_at).await?;
+        reported = lock_sdk_events(tx, &twins, first.received_at).await?;
         // The devices may have changed until they were locked.
         paid = first_payments().await?;
     }
     let reservation = |(key, (by, _))| {
         let reported = reported.remove(&by).map(Box::new);
-        (key, Reservation { by, reported })
+        (
+            key,
+            Reservation {
+                event_id: by,
+                sdk_event: reported,
+            },
+        )
     };
     let reservations = reserved.into_iter().map(reservation).collect();
     let new = verifiable().filter(|posted| !events.contains_key(&posted.key()));
     let rates: BTreeSet<_> = new
-        .filter_map(Posted::exchange_day)
+        .filter_map(WebEvent::exchange_day)
         .map(|(_, currency, day)| (currency, day))
         .collect();
     let rates = imported_rates(tx, &rates.into_iter().collect::<Vec<_>>()).await?;
@@ -89,7 +99,10 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
         rates,
         integrations,
     };
-    Ok(Facts { known, locked })
+    Ok(LockedWebFacts {
+        facts: known,
+        locked,
+    })
 }
 
 /// Locks payments, so that nobody else gives anything of them back until this transaction ends, and says which
@@ -97,8 +110,8 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
 /// on several machines by one statement.
 async fn lock_payments<'a>(
     tx: &Tx,
-    wanted: BTreeSet<GivenKey<'a>>,
-) -> Result<BTreeSet<GivenKey<'a>>, Failure> {
+    wanted: BTreeSet<ExternalKey<'a>>,
+) -> Result<BTreeSet<ExternalKey<'a>>, Failure> {
     let mut by_app: BTreeMap<AppId, Vec<&'a str>> = BTreeMap::new();
     for (app, given) in wanted {
         by_app.entry(app).or_default().push(given);
@@ -129,15 +142,15 @@ async fn lock_payments<'a>(
 }
 
 /// The keys that are wanted, each once, as columns. A row tells by a number, from one, which it is of.
-fn columns<'a>(wanted: &[GivenKey<'a>]) -> (Vec<Uuid>, Vec<&'a str>) {
+fn columns<'a>(wanted: &[ExternalKey<'a>]) -> (Vec<Uuid>, Vec<&'a str>) {
     let apps = column(wanted, |(app, _)| uuid(app.as_bytes()));
     (apps, column(wanted, |(_, given)| *given))
 }
 
-fn numbered<K: Copy>(wanted: &[K], row: &Row) -> Result<K, Failure> {
+fn key_of_row<K: Copy>(wanted: &[K], row: &Row) -> Result<K, Failure> {
     let number: i64 = row.try_get("number")?;
     let place = usize::try_from(number - 1).unwrap_or(usize::MAX);
-    wanted.get(place).copied().ok_or(Failure::Overtaken)
+    wanted.get(place).copied().ok_or(Failure::Conflict)
 }
 
 static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
@@ -159,17 +172,17 @@ static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The events that have ids, and the ids that other sources reserved, each with its event where that is stored.
-struct Found<'a> {
-    events: BTreeMap<GivenKey<'a>, Before>,
-    reserved: BTreeMap<GivenKey<'a>, (EventId, Option<Event>)>,
+struct FoundKeys<'a> {
+    events: BTreeMap<ExternalKey<'a>, ExistingEvent>,
+    reserved: BTreeMap<ExternalKey<'a>, (EventId, Option<Event>)>,
 }
 
 /// Finds the events of posts and of their parents, and the reserved ids of posts. A parent must be in the log.
 async fn find_events<'a>(
     tx: &Tx,
-    own: &BTreeSet<GivenKey<'a>>,
-    parents: &BTreeSet<GivenKey<'a>>,
-) -> Result<Found<'a>, Failure> {
+    own: &BTreeSet<ExternalKey<'a>>,
+    parents: &BTreeSet<ExternalKey<'a>>,
+) -> Result<FoundKeys<'a>, Failure> {
     let wanted: Vec<_> = own.union(parents).copied().collect();
     let (apps, given) = columns(&wanted);
     let rows = tx
@@ -178,12 +191,12 @@ async fn find_events<'a>(
             &[&apps, &given, &ENVIRONMENT.as_str(), &SOURCE.as_str()],
         )
         .await?;
-    let mut found = Found {
+    let mut found = FoundKeys {
         events: BTreeMap::new(),
         reserved: BTreeMap::new(),
     };
     for row in &rows {
-        let key = numbered(&wanted, row)?;
+        let key = key_of_row(&wanted, row)?;
         let taken: Uuid = row.try_get("taken_id")?;
         let logged: Option<Uuid> = row.try_get("event_id")?;
         let event = logged.map(|_| read_event(row)).transpose()?;
@@ -200,7 +213,7 @@ async fn find_events<'a>(
             return Err(corrupt("event_id").into());
         }
         let fingerprint = fingerprint.try_into().map_err(|_| corrupt("fingerprint"))?;
-        let before = Before {
+        let before = ExistingEvent {
             fingerprint: Digest::from_bytes(fingerprint),
             event: event.map(Box::new),
         };
@@ -212,8 +225,8 @@ async fn find_events<'a>(
 /// Refunds of locked payments.
 async fn find_refunds<'a>(
     tx: &Tx,
-    locked: &BTreeSet<GivenKey<'a>>,
-) -> Result<BTreeMap<GivenKey<'a>, Refunds>, Failure> {
+    locked: &BTreeSet<ExternalKey<'a>>,
+) -> Result<BTreeMap<ExternalKey<'a>, RefundTotals>, Failure> {
     if locked.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -229,11 +242,11 @@ async fn find_refunds<'a>(
         )
         .await?;
     let refunds = |row: &Row| {
-        let refunds = Refunds {
+        let refunds = RefundTotals {
             total: Amount::from_micros(row.try_get("refunded_micros")?),
             version: row.try_get("version")?,
         };
-        Ok((numbered(&wanted, row)?, refunds))
+        Ok((key_of_row(&wanted, row)?, refunds))
     };
     rows.iter().map(refunds).collect()
 }
@@ -242,7 +255,7 @@ async fn find_refunds<'a>(
 async fn find_clicks(
     tx: &Tx,
     wanted: BTreeSet<(AppId, ClickId)>,
-) -> Result<BTreeMap<(AppId, ClickId), StoredClick>, Failure> {
+) -> Result<BTreeMap<(AppId, ClickId), StoredWebClick>, Failure> {
     let wanted: Vec<_> = wanted.into_iter().collect();
     let sql = format!(
         "select {}, clicks.kept, {}, wanted.number
@@ -263,7 +276,13 @@ async fn find_clicks(
             link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
         });
         let kept = row.try_get(CLICK_COLUMNS_COUNT)?;
-        Ok((numbered(&wanted, row)?, StoredClick { found, kept }))
+        Ok((
+            key_of_row(&wanted, row)?,
+            StoredWebClick {
+                click: found,
+                is_referenced: kept,
+            },
+        ))
     };
     rows.iter().map(click).collect()
 }

@@ -13,31 +13,31 @@
 mod facts;
 mod write;
 
-use crate::batch::{Batches, Item};
+use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::pool::Pool;
 use crate::tx::{self, Mode, Tx};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::sync::Arc;
-use tributary_domain::event::web::{Posted, WebAccepted, decide};
+use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, decide};
 use tributary_domain::refusal::Refusal;
 use tributary_store::{StoreResult, WebEvents};
 
 /// Batches under way at a time: one is decided while the other is synced.
-const BATCHES_AT_A_TIME: usize = 2;
+const CONCURRENT_BATCHES: usize = 2;
 
 /// What a post comes to. A refusal is a value here, since it undoes nothing of the others.
-pub(crate) type Answer = Result<WebAccepted, Refusal>;
+pub(crate) type WebEventAnswer = Result<AcceptedWebEvent, Refusal>;
 
-impl Item for Posted {}
+impl BatchItem for WebEvent {}
 
 /// Where posts are written in batches.
-pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Posted, Answer> {
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<WebEvent, WebEventAnswer> {
     let name = "accept_web_event";
-    Batches::start_several(name, BATCHES_AT_A_TIME, move |posts: Arc<[Posted]>| {
+    BatchWriter::start_concurrent(name, CONCURRENT_BATCHES, move |posts: Arc<[WebEvent]>| {
         let pool = pool.clone();
         async move {
-            tx::run(&pool, name, Mode::WriteAfterReading, async move |tx| {
+            tx::run(&pool, name, Mode::PipelinedWrite, async move |tx| {
                 accept(tx, &posts).await
             })
             .await
@@ -46,17 +46,17 @@ pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Posted, Answer> {
 }
 
 /// Records the posts that are accepted. One answer per post.
-pub(crate) async fn accept(tx: &Tx, posts: &[Posted]) -> Result<Vec<Answer>, Failure> {
+pub(crate) async fn accept(tx: &Tx, posts: &[WebEvent]) -> Result<Vec<WebEventAnswer>, Failure> {
     let facts = facts::gather(tx, posts).await?;
-    let decisions = decide(posts, &facts.known);
+    let decisions = decide(posts, &facts.facts);
     // Boxed: so many statements under way at a time are large.
-    Box::pin(write::all(tx, &facts, &decisions.changes)).await?;
+    Box::pin(write::write_changes(tx, &facts, &decisions.changes)).await?;
     Ok(decisions.answers)
 }
 
 #[async_trait]
 impl WebEvents for PostgresStore {
-    async fn accept_web_event(&self, posted: Posted) -> StoreResult<WebAccepted> {
+    async fn accept_web_event(&self, posted: WebEvent) -> StoreResult<AcceptedWebEvent> {
         Ok(self.web_events.write(posted).await??)
     }
 }

@@ -3,35 +3,35 @@
 //! Tables and keys have one order, which is the order of everybody who writes them: the events' ids, payments, events,
 //! devices, clicks, the outbox, and what was counted. Payments are locked by then.
 
-use super::facts::{ENVIRONMENT, Facts};
+use super::facts::{ENVIRONMENT, LockedWebFacts};
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use crate::{Failure, devices, duplicates, event_rows, planned, rollups};
+use crate::{Failure, devices, duplicates, event_rows, outbox_table, rollups};
 use tributary_domain::device::DeviceRef;
-use tributary_domain::event::web::{GivenKey, RecordedPost, RefundedPayment, WebChanges};
+use tributary_domain::event::web::{ExternalKey, RecordedWebEvent, RefundedPayment, WebChanges};
 use tributary_recording::duplicates::demote;
-use tributary_recording::{Tally, settle_first_payment};
+use tributary_recording::{TransactionTally, settle_first_payment};
 use tributary_store::records::PlannedRow;
 
 /// Writes what was accepted.
-pub(super) async fn all(
+pub(super) async fn write_changes(
     tx: &Tx,
-    facts: &Facts<'_>,
+    facts: &LockedWebFacts<'_>,
     changes: &WebChanges<'_>,
 ) -> Result<(), Failure> {
     if changes.recorded.is_empty() {
         return Ok(());
     }
     check_locks(facts, changes)?;
-    let mut tally = Tally::default();
+    let mut tally = TransactionTally::default();
     take_over(tx, changes).await?;
     demote(tx, &changes.demotions, &mut tally).await?;
     changes.count(&mut tally.increments);
     let is_settled = changes.unsettled.is_empty();
     let keep = async {
         if is_settled {
-            rollups::keep(tx, &tally.increments).await
+            rollups::store_increments(tx, &tally.increments).await
         } else {
             Ok(())
         }
@@ -47,10 +47,10 @@ pub(super) async fn all(
         insert_refunded(tx, changes),
         update_refunded(tx, changes),
         event_rows::insert(tx, &events),
-        devices::locked::claim_first_payments(tx, &changes.payers),
-        devices::locked::check_first_payments(tx, &changes.payers),
+        devices::bulk::claim_first_payments(tx, &changes.payers),
+        devices::bulk::check_first_payments(tx, &changes.payers),
         keep_clicks(tx, changes),
-        planned::insert(tx, &planned),
+        outbox_table::insert_rows(tx, &planned),
         keep,
     )?;
     if !is_settled {
@@ -62,13 +62,13 @@ pub(super) async fn all(
             };
             settle_first_payment(tx, device, &mut tally).await?;
         }
-        rollups::keep(tx, &tally.increments).await?;
+        rollups::store_increments(tx, &tally.increments).await?;
     }
     tally.write(tx).await?;
     Ok(())
 }
 
-fn planned_rows(recorded: &RecordedPost) -> impl Iterator<Item = PlannedRow> {
+fn planned_rows(recorded: &RecordedWebEvent) -> impl Iterator<Item = PlannedRow> {
     let event = &recorded.event;
     let planned = recorded.planned.iter();
     planned.map(|one| PlannedRow::write(event, one, event.received_at))
@@ -76,13 +76,13 @@ fn planned_rows(recorded: &RecordedPost) -> impl Iterator<Item = PlannedRow> {
 
 /// Checks that every stored payment that is refunded is locked. One that was stored after the locks were taken is not,
 /// and waiting for it now could be a circle: the batch is decided again, and then it is locked.
-fn check_locks(facts: &Facts<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
-    let is_stored = |key: &&GivenKey<'_>| facts.known.events.contains_key(*key);
+fn check_locks(facts: &LockedWebFacts<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let is_stored = |key: &&ExternalKey<'_>| facts.facts.events.contains_key(*key);
     let mut stored = changes.refunded.keys().filter(is_stored);
     if stored.all(|key| facts.locked.contains(key)) {
         Ok(())
     } else {
-        Err(Failure::Overtaken)
+        Err(Failure::Conflict)
     }
 }
 
@@ -90,18 +90,18 @@ fn check_locks(facts: &Facts<'_>, changes: &WebChanges<'_>) -> Result<(), Failur
 async fn take_over(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let reserved = changes.recorded.iter().filter_map(|recorded| {
         let event = &recorded.event;
-        let id = (event.app, ENVIRONMENT, event.given_id.as_str());
+        let id = (event.app, ENVIRONMENT, event.external_id.as_str());
         Some((id, recorded.reserved_by?, event.id, recorded.fingerprint))
     });
     duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await
 }
 
 /// All rows must be there still; if not, another node was first.
-fn all_of(wanted: usize, rows: u64) -> Result<(), Failure> {
+fn require_all_rows(wanted: usize, rows: u64) -> Result<(), Failure> {
     if u64::try_from(wanted) == Ok(rows) {
         Ok(())
     } else {
-        Err(Failure::Overtaken)
+        Err(Failure::Conflict)
     }
 }
 
@@ -122,22 +122,22 @@ async fn keep_clicks(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
             ],
         )
         .await?;
-    all_of(clicks.len(), kept)
+    require_all_rows(clicks.len(), kept)
 }
 
 /// Takes the ids that the senders gave, or finds that another node has given one of them away.
 async fn claim_ids(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let free = changes.recorded.iter();
     let free = free.filter(|recorded| recorded.reserved_by.is_none());
-    let keys: Vec<_> = free.map(RecordedPost::key).collect();
+    let keys: Vec<_> = free.map(RecordedWebEvent::key).collect();
     let claimed = event_rows::claim(tx, &keys).await?;
     if claimed.contains(&false) {
-        return Err(Failure::Overtaken);
+        return Err(Failure::Conflict);
     }
     Ok(())
 }
 
-type Refunded<'c> = (&'c GivenKey<'c>, &'c RefundedPayment);
+type Refunded<'c> = (&'c ExternalKey<'c>, &'c RefundedPayment);
 
 /// Writes what was given back of payments of which nothing was before.
 async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
@@ -158,7 +158,7 @@ async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
             ],
         )
         .await?;
-    all_of(first.len(), written)
+    require_all_rows(first.len(), written)
 }
 
 /// Writes what was given back of others. They are locked; the version has the last word all the same.
@@ -185,5 +185,5 @@ async fn update_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
             ],
         )
         .await?;
-    all_of(again.len(), written)
+    require_all_rows(again.len(), written)
 }

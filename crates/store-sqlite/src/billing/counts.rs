@@ -1,12 +1,16 @@
 //! How many notifications came, and what became of them.
 
 use crate::Failure;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::params;
-use tributary_recording::{BillingDay, BillingDayTable, DayCount};
+use tributary_recording::{BillingDay, BillingDayCounts, BillingDayTable};
 
-impl BillingDayTable for Tables<'_> {
-    async fn add_to_billing_day(&self, day: &BillingDay, count: &DayCount) -> Result<(), Failure> {
+impl BillingDayTable for SqliteTables<'_> {
+    async fn add_to_billing_day(
+        &self,
+        day: &BillingDay,
+        count: &BillingDayCounts,
+    ) -> Result<(), Failure> {
         self.0
             .prepare_cached(
                 "insert into billing_days (app_id, provider, environment, day, notifications, events,

@@ -2,16 +2,16 @@
 
 use crate::Failure;
 use crate::rows::read_row;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::params;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_recording::KeyTable;
+use tributary_recording::BillingKeyTable;
 use tributary_store::records::ChainRow;
 
-impl KeyTable for Tables<'_> {
+impl BillingKeyTable for SqliteTables<'_> {
     async fn insert_keys(&self, chain: &Chain, keys: &BTreeSet<String>) -> Result<(), Failure> {
         let mut insert = self.0.prepare_cached(
             "insert into billing_keys (app_id, environment, lookup_key, provider, chain)
@@ -29,7 +29,7 @@ impl KeyTable for Tables<'_> {
         Ok(())
     }
 
-    async fn keyed_chains(
+    async fn chains_by_key(
         &self,
         of: (AppId, Environment),
         keys: &[String],

@@ -7,29 +7,29 @@ mod people;
 mod trials;
 
 use crate::rows::{APP_COLUMNS, app_secrets, read_row, require_app};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::ops::RangeInclusive;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{App, AppSecret, BillingProvider};
-use tributary_domain::billing::Arrival;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::billing::IncomingNotification;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    BillingDay, BillingDayTable, DayCount, TrialTable, accept_notifications, settle_trials,
+    BillingDay, BillingDayCounts, BillingDayTable, TrialTable, accept_notifications, settle_trials,
 };
 use tributary_store::records::{AppRow, billing_provider};
 use tributary_store::{
-    Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
+    Billing, BillingApp, BillingFigures, BillingSecret, NotificationOutcome, StoreError,
     StoreResult,
 };
 
 /// An app of any organization.
-pub(crate) fn find_any_app(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
+pub(crate) fn app_by_id(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
         .prepare_cached(&sql)?
@@ -56,7 +56,7 @@ fn find_secrets(connection: &Connection, app: AppId) -> Result<Vec<BillingSecret
             Ok(BillingSecret {
                 secret: AppSecret::parse(&name)
                     .ok_or_else(|| StoreError::corrupt("app_secrets", "name", app))?,
-                sealed: Sealed::from_bytes(sealed),
+                sealed: SealedSecret::from_bytes(sealed),
                 set_at: Timestamp::from_millis(set_at),
             })
         })
@@ -109,7 +109,7 @@ fn find_figures(
 impl Billing for SqliteStore {
     async fn billing_app(&self, app: AppId) -> StoreResult<Option<BillingApp>> {
         self.read("billing_app", move |connection| {
-            let Some(found) = find_any_app(connection, app)? else {
+            let Some(found) = app_by_id(connection, app)? else {
                 return Ok(None);
             };
             Ok(Some(BillingApp {
@@ -120,9 +120,12 @@ impl Billing for SqliteStore {
         .await
     }
 
-    async fn accept_notification(&self, arrival: Arrival) -> StoreResult<NotificationAccepted> {
+    async fn accept_notification(
+        &self,
+        arrival: IncomingNotification,
+    ) -> StoreResult<NotificationOutcome> {
         self.write_counted("accept_notification", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             let (mut answers, increments) = run(accept_notifications(&tables, &[&arrival]))?;
             let answer = answers.pop();
             let missing = || StoreError::unavailable("accept_notification", "no answer: a bug");
@@ -144,11 +147,11 @@ impl Billing for SqliteStore {
                 environment: Environment::Live,
                 day: Day::of(at),
             };
-            let count = DayCount {
+            let count = BillingDayCounts {
                 unauthorized: 1,
-                ..DayCount::default()
+                ..BillingDayCounts::default()
             };
-            run(Tables(connection).add_to_billing_day(&day, &count))
+            run(SqliteTables(connection).add_to_billing_day(&day, &count))
         })
         .await
     }
@@ -171,14 +174,14 @@ impl Billing for SqliteStore {
         // Nothing is due nearly always, and a look costs no sync.
         let due = self
             .read("due_trials", move |connection| {
-                run(Tables(connection).due_trials(now, limit))
+                run(SqliteTables(connection).due_trials(now, limit))
             })
             .await?;
         if due.is_empty() {
             return Ok(0);
         }
         self.write_counted("settle_trials", move |connection| {
-            run(settle_trials(&Tables(connection), now, limit))
+            run(settle_trials(&SqliteTables(connection), now, limit))
         })
         .await
     }

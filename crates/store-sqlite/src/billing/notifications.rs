@@ -1,23 +1,23 @@
 //! Notifications as they are kept, and the subscriptions that they are of.
 
-use super::people::{self, By};
+use super::people::{self, LinkSearch};
 use crate::Failure;
 use crate::rows::read_row;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need};
+use tributary_domain::billing::connected::{KEY_SUBSCRIPTIONS_MAX, SearchQuery, SearchResult};
 use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Chain, Notification};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_recording::{KeyTable, NotificationTable};
+use tributary_recording::{BillingKeyTable, NotificationTable};
 use tributary_store::records::{ChainRow, Columns, NotificationRow};
 
 const COLUMNS: &str = NotificationRow::COLUMNS;
 
-impl NotificationTable for Tables<'_> {
+impl NotificationTable for SqliteTables<'_> {
     async fn notification_digest(
         &self,
         app: AppId,
@@ -84,7 +84,7 @@ impl NotificationTable for Tables<'_> {
             .execute(params![
                 one.app.as_bytes(),
                 one.provider.as_str(),
-                one.said.given_id
+                one.content.external_id
             ])?;
         Ok(())
     }
@@ -121,40 +121,48 @@ impl NotificationTable for Tables<'_> {
         Ok(found)
     }
 
-    async fn connected(&self, of: (AppId, Environment), need: &Need) -> Result<Found, Failure> {
+    async fn find_connected(
+        &self,
+        of: (AppId, Environment),
+        need: &SearchQuery,
+    ) -> Result<SearchResult, Failure> {
         let keys: Vec<String> = need.keys.iter().cloned().collect();
-        let mut found = Found {
+        let mut found = SearchResult {
             notifications: self.notifications(&need.chains).await?,
             keyed: self
-                .keyed_chains(of, &keys, KEY_SUBSCRIPTIONS_MAX + 1)
+                .chains_by_key(of, &keys, KEY_SUBSCRIPTIONS_MAX + 1)
                 .await?,
-            ..Found::default()
+            ..SearchResult::default()
         };
         for person in &need.people {
-            let by = By::Id(person.as_str());
-            found.people.extend(people::people(self.0, of, &by)?);
+            let by = LinkSearch::Id(person.as_str());
+            found
+                .people
+                .extend(people::find_person_links(self.0, of, &by)?);
         }
         for id in &need.advertising {
-            let by = By::Id(id.as_str());
+            let by = LinkSearch::Id(id.as_str());
             found
                 .advertising
-                .extend(people::advertising(self.0, of, &by)?);
+                .extend(people::find_advertising_links(self.0, of, &by)?);
         }
         for device in &need.devices {
-            let by = By::Device(device);
-            found.people.extend(people::people(self.0, of, &by)?);
+            let by = LinkSearch::Device(device);
+            found
+                .people
+                .extend(people::find_person_links(self.0, of, &by)?);
             found
                 .advertising
-                .extend(people::advertising(self.0, of, &by)?);
+                .extend(people::find_advertising_links(self.0, of, &by)?);
         }
         Ok(found)
     }
 
-    async fn whole_chain(&self, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+    async fn all_notifications(&self, chain: &Chain) -> Result<Vec<Notification>, Failure> {
         latest(self.0, chain, i64::MAX)
     }
 
-    async fn reported_chains(
+    async fn chains_by_external_id(
         &self,
         of: (AppId, Environment),
         given_ids: &BTreeSet<&str>,
@@ -169,7 +177,7 @@ impl NotificationTable for Tables<'_> {
         Ok(chains)
     }
 
-    async fn lone_chains(
+    async fn single_notification_chains(
         &self,
         of: (AppId, Environment),
         texts: &[String],

@@ -1,19 +1,19 @@
 //! Which devices use which people's ids and advertising ids.
 
 use crate::Failure;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
-use tributary_domain::billing::join::{AdvertisingLink, Link, PersonLink};
+use tributary_domain::billing::join::{AdvertisingLink, DeviceLink, PersonLink};
 use tributary_domain::device::{AdvertisingId, DeviceKey, DeviceRef, UserKey};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::LinkTable;
+use tributary_recording::UserLinkTable;
 
 /// Which links are wanted.
-pub(super) enum By<'a> {
+pub(super) enum LinkSearch<'a> {
     /// Those of a person or an advertising id.
     Id(&'a str),
     /// Those of a device.
@@ -21,17 +21,17 @@ pub(super) enum By<'a> {
 }
 
 /// Returns the links between people and devices.
-pub(super) fn people(
+pub(super) fn find_person_links(
     connection: &Connection,
     of: (AppId, Environment),
-    by: &By<'_>,
+    by: &LinkSearch<'_>,
 ) -> Result<Vec<PersonLink>, Failure> {
     let sql = match by {
-        By::Id(_) => {
+        LinkSearch::Id(_) => {
             "select user_id as id, device_id, linked_at as since from user_links
              where app_id = ?1 and environment = ?2 and user_id = ?3 limit ?4"
         }
-        By::Device(_) => {
+        LinkSearch::Device(_) => {
             "select user_id as id, device_id, linked_at as since from user_links
              where app_id = ?1 and environment = ?2 and device_id = ?3 limit ?4"
         }
@@ -40,17 +40,17 @@ pub(super) fn people(
 }
 
 /// Returns the links between advertising ids and devices.
-pub(super) fn advertising(
+pub(super) fn find_advertising_links(
     connection: &Connection,
     of: (AppId, Environment),
-    by: &By<'_>,
+    by: &LinkSearch<'_>,
 ) -> Result<Vec<AdvertisingLink>, Failure> {
     let sql = match by {
-        By::Id(_) => {
+        LinkSearch::Id(_) => {
             "select advertising_id as id, device_id, first_seen_at as since from devices
              where app_id = ?1 and environment = ?2 and advertising_id = ?3 limit ?4"
         }
-        By::Device(_) => {
+        LinkSearch::Device(_) => {
             "select advertising_id as id, device_id, first_seen_at as since from devices
              where app_id = ?1 and environment = ?2 and device_id = ?3
                and advertising_id is not null limit ?4"
@@ -63,16 +63,16 @@ fn links<Id>(
     connection: &Connection,
     sql: &str,
     (app, environment): (AppId, Environment),
-    by: &By<'_>,
+    by: &LinkSearch<'_>,
     id: fn(String) -> Id,
-) -> Result<Vec<Link<Id>>, Failure> {
+) -> Result<Vec<DeviceLink<Id>>, Failure> {
     let key = match by {
-        By::Id(id) => id,
-        By::Device(device) => device.as_str(),
+        LinkSearch::Id(id) => id,
+        LinkSearch::Device(device) => device.as_str(),
     };
     let limit = i64::try_from(PERSON_IDS_MAX).unwrap_or(i64::MAX);
     let link = |row: &Row<'_>| {
-        Ok(Link {
+        Ok(DeviceLink {
             id: id(row.get("id")?),
             device: DeviceKey::stored(row.get("device_id")?),
             since: Timestamp::from_millis(row.get("since")?),
@@ -88,7 +88,7 @@ fn links<Id>(
     Ok(found)
 }
 
-impl LinkTable for Tables<'_> {
+impl UserLinkTable for SqliteTables<'_> {
     async fn link_user(
         &self,
         device: DeviceRef<'_>,

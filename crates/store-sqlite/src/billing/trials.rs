@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::rows::read_row;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
@@ -13,7 +13,7 @@ use tributary_recording::TrialTable;
 use tributary_store::StoreError;
 use tributary_store::records::ChainRow;
 
-impl TrialTable for Tables<'_> {
+impl TrialTable for SqliteTables<'_> {
     async fn trial(&self, chain: &Chain) -> Result<Option<Trial>, Failure> {
         let key = params![chain.app.as_bytes(), chain.provider.as_str(), chain.name];
         let row: Option<(i64, String)> = self

@@ -1,35 +1,35 @@
 //! Devices, their people, and the decisions about their installs.
 
-mod known;
+mod state;
 mod tokens;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use known::{
-    claim_first_payment, find_known, find_known_in, first_payment, note_first_payment, note_seen,
-    settle_payer,
+pub(crate) use state::{
+    claim_first_payment, find_first_payment, find_state, find_state_in, note_first_payment,
+    note_last_seen, settle_first_payment_in,
 };
 
 use crate::events::find_events;
 use crate::rows::{APP_COLUMNS, app_secrets, read_row, require_app};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::AppSecret;
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
-use tributary_domain::install::Configure;
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::install::ConfigureCommand;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
 use tributary_store::records::AppRow;
 use tributary_store::{
-    AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
-    StoreError, StoreResult, TokenOutcome,
+    AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
+    SdkApp, StoreError, StoreResult, TokenOutcome,
 };
 
 fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {
@@ -56,7 +56,7 @@ fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>
         app: row.read(app_secrets(connection, app)?)?,
         environment: Environment::parse(&environment)
             .ok_or_else(|| StoreError::corrupt("sdk_keys", "environment", app))?,
-        social_referrer_key: sealed.map(Sealed::from_bytes),
+        social_referrer_key: sealed.map(SealedSecret::from_bytes),
     }))
 }
 
@@ -65,16 +65,16 @@ fn find_story(
     app: AppId,
     environment: Environment,
     device: &DeviceKey,
-) -> Result<DeviceStory, Failure> {
-    let known = find_known(connection, app, environment, device)?;
-    let limit = i64::try_from(STORY_EVENTS_MAX).unwrap_or(i64::MAX);
+) -> Result<DeviceDetails, Failure> {
+    let known = find_state(connection, app, environment, device)?;
+    let limit = i64::try_from(DEVICE_EVENTS_MAX).unwrap_or(i64::MAX);
     let events = find_events(
         connection,
         &["app_id = ?", "environment = ?", "device_id = ?"],
         &[app.as_bytes(), &environment.as_str(), &device.as_str()],
         limit + 1,
     )?;
-    Ok(DeviceStory::of(known, events)?)
+    Ok(DeviceDetails::new(known, events)?)
 }
 
 #[async_trait]
@@ -87,9 +87,9 @@ impl Devices for SqliteStore {
         .await
     }
 
-    async fn configure(&self, command: Configure) -> StoreResult<Configured> {
+    async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome> {
         self.write_counted("configure", move |connection| {
-            run(configure(&Tables(connection), &command))
+            run(configure(&SqliteTables(connection), &command))
         })
         .await
     }
@@ -108,7 +108,7 @@ impl Devices for SqliteStore {
                 environment,
                 key: &device,
             };
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             Ok(((), run(identify(&tables, device, identity, at))?))
         })
         .await
@@ -119,7 +119,7 @@ impl Devices for SqliteStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         device: DeviceKey,
-    ) -> StoreResult<DeviceStory> {
+    ) -> StoreResult<DeviceDetails> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("device", move |connection| {
             require_app(connection, organization, app)?;
@@ -134,7 +134,7 @@ impl Devices for SqliteStore {
         app: AppId,
         device: DeviceKey,
         pseudonym: DeviceKey,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<()> {
         let (organization, environment) = (caller.organization(), caller.environment());
         let begun = std::time::Instant::now();
@@ -145,7 +145,7 @@ impl Devices for SqliteStore {
                 environment,
                 key: &device,
             };
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(erase_device(
                 &tables,
                 organization,
@@ -155,7 +155,7 @@ impl Devices for SqliteStore {
             ))
         };
         let outcome = self.writer.run_erasing(name, work).await;
-        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
     }
 
@@ -165,7 +165,11 @@ impl Devices for SqliteStore {
         limit: u32,
     ) -> StoreResult<AttributionSweep> {
         self.write("forget_attributions", move |connection| {
-            run(forget_attributions(&Tables(connection), before, limit))
+            run(forget_attributions(
+                &SqliteTables(connection),
+                before,
+                limit,
+            ))
         })
         .await
     }
@@ -179,7 +183,7 @@ impl Devices for SqliteStore {
         // Nothing is due nearly always, and a look costs no sync.
         let due = self
             .read("due_ad_services_tokens", move |connection| {
-                tokens::any_due(connection, now)
+                tokens::has_due(connection, now)
             })
             .await?;
         if !due {
@@ -198,7 +202,12 @@ impl Devices for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<bool> {
         self.write_counted("settle_ad_services_token", move |connection| {
-            run(settle_token(&Tables(connection), &lease, &outcome, at))
+            run(settle_token(
+                &SqliteTables(connection),
+                &lease,
+                &outcome,
+                at,
+            ))
         })
         .await
     }

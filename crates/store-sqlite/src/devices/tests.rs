@@ -4,10 +4,11 @@ use crate::SqliteStore;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::sync::Arc;
-use tributary_domain::billing::{Claim, Meaning};
+use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_store::Store;
 use tributary_store::contract::erasure_fixtures::{
-    DEVICE, FORGOTTEN_FROM, PERSON, device, life, notified, receipt, texts,
+    CLEARED_TABLES, DEVICE, PERSON, billing_notification, device, person_scenario, personal_texts,
+    receipt,
 };
 use tributary_store::contract::fixtures::at;
 
@@ -50,7 +51,7 @@ fn dump(path: &Path) -> Vec<(String, String)> {
 fn found(path: &Path) -> Vec<(String, String)> {
     let dump = dump(path);
     let mut found = Vec::new();
-    for text in texts() {
+    for text in personal_texts() {
         let places = dump.iter().filter(|(_, value)| value.contains(&text));
         found.extend(places.map(|(place, _)| (text.clone(), place.clone())));
     }
@@ -73,7 +74,7 @@ fn found_raw(folder: &Path) -> Vec<String> {
             .iter()
             .any(|file| file.windows(bytes.len()).any(|part| part == bytes))
     };
-    let mut texts = texts();
+    let mut texts = personal_texts();
     texts.retain(|text| {
         let digest = tributary_domain::vocabulary::digest::from_hex(text);
         let is_hash = text.len() == 64;
@@ -83,7 +84,7 @@ fn found_raw(folder: &Path) -> Vec<String> {
 }
 
 /// Waits until the log was truncated.
-async fn until_nothing_is_left(folder: &Path) {
+async fn wait_until_erased(folder: &Path) {
     let begun = std::time::Instant::now();
     while begun.elapsed() < std::time::Duration::from_secs(20) {
         if found_raw(folder).is_empty() {
@@ -101,21 +102,21 @@ async fn nothing_is_left_of_who_it_was_in_the_bytes_of_any_file() {
     let opened = path.clone();
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
     let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
-    let life = life(&store).await;
+    let life = person_scenario(&store).await;
     assert!(found_raw(folder.path()).len() > 10);
     // A long reader keeps the log: the erasure is answered, and the bytes go once the reader is through.
     let reader = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let held = reader.unchecked_transaction().unwrap();
     let read = |sql| reader.query_row(sql, (), |row| row.get::<_, i64>(0));
     assert!(read("select count(*) from events").unwrap() > 0);
-    life.erased(400).await;
+    life.erase(400).await;
     tokio::time::sleep(std::time::Duration::from_millis(700)).await;
     assert!(
         !found_raw(folder.path()).is_empty(),
         "the reader's snapshot is in the log"
     );
     held.finish().unwrap();
-    until_nothing_is_left(folder.path()).await;
+    wait_until_erased(folder.path()).await;
     drop(reader);
     store.close().await;
     assert_eq!(found_raw(folder.path()), [""; 0]);
@@ -128,10 +129,10 @@ async fn a_clean_stop_leaves_everything_in_the_one_file() {
     let opened = path.clone();
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
     let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
-    let _life = life(&store).await;
+    let _life = person_scenario(&store).await;
     let before = dump(&path);
     store.close().await;
-    assert!(!crate::left_log::log_of(&path).exists());
+    assert!(!crate::leftover_wal::wal_path(&path).exists());
     let copy = folder.path().join("copy.db");
     std::fs::copy(&path, &copy).unwrap();
     assert!(std::fs::metadata(&copy).unwrap().len() > 100_000);
@@ -145,23 +146,23 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
     let opened = path.clone();
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
     let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
-    let life = life(&store).await;
+    let life = person_scenario(&store).await;
     let before = found(&path);
-    for text in texts() {
+    for text in personal_texts() {
         assert!(
             before.iter().any(|(known, _)| *known == text),
             "{text} is nowhere"
         );
     }
-    life.erased(400).await;
+    life.erase(400).await;
     assert_eq!(found(&path), []);
     // Nor does its provider bring it back.
-    let again = Meaning::Payment(Claim::Continuation);
-    let mut renewal = notified(life.tenant(), "renewed", "sub-1", 700_000, again);
-    renewal.said.subscriber.device = Some(device(DEVICE));
+    let again = NotificationMeaning::Payment(PaymentClaim::Continuation);
+    let mut renewal = billing_notification(life.tenant(), "renewed", "sub-1", 700_000, again);
+    renewal.content.subscriber.device = Some(device(DEVICE));
     life.notify(&renewal).await;
-    let of_nobody = Meaning::Lifecycle("cancellation".to_owned());
-    life.notify(&notified(
+    let of_nobody = NotificationMeaning::Lifecycle("cancellation".to_owned());
+    life.notify(&billing_notification(
         life.tenant(),
         "lonely-2",
         "sub-0",
@@ -187,14 +188,14 @@ async fn forgotten_attribution_data_is_in_no_table_that_held_it() {
     let opened = path.clone();
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
     let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
-    life(&store).await;
+    person_scenario(&store).await;
     let swept = store.forget_attributions(at(90_001), 10).await.unwrap();
     assert_eq!(swept.forgotten, 1);
     let left: Vec<_> = found(&path)
         .into_iter()
         .filter(|(text, place)| {
             let (table, _) = place.split_once('.').unwrap();
-            !text.eq_ignore_ascii_case(DEVICE) && FORGOTTEN_FROM.contains(&table)
+            !text.eq_ignore_ascii_case(DEVICE) && CLEARED_TABLES.contains(&table)
         })
         .collect();
     assert_eq!(left, []);

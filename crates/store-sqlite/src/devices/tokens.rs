@@ -1,17 +1,17 @@
 //! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
 
 use crate::Failure;
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TokenTable;
 use tributary_store::{LeasedToken, StoreError};
 
-pub(super) fn any_due(connection: &Connection, now: Timestamp) -> Result<bool, Failure> {
+pub(super) fn has_due(connection: &Connection, now: Timestamp) -> Result<bool, Failure> {
     let due = connection
         .prepare_cached("select 1 from ad_services_tokens where due_at <= ?1 limit 1")?
         .exists([now.as_millis()])?;
@@ -57,8 +57,8 @@ pub(super) fn lease(
     .collect()
 }
 
-impl TokenTable for Tables<'_> {
-    async fn enqueue_token(&self, command: &Configure) -> Result<(), Failure> {
+impl TokenTable for SqliteTables<'_> {
+    async fn enqueue_token(&self, command: &ConfigureCommand) -> Result<(), Failure> {
         self.0
             .prepare_cached(
                 "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
@@ -76,18 +76,18 @@ impl TokenTable for Tables<'_> {
     }
 
     async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
-        let sql = format!("select 1 from ad_services_tokens where {HELD}");
-        Ok(self.0.prepare_cached(&sql)?.exists(held(lease))?)
+        let sql = format!("select 1 from ad_services_tokens where {LEASE_CONDITION}");
+        Ok(self.0.prepare_cached(&sql)?.exists(lease_key(lease))?)
     }
 
     async fn remove_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
-        let sql = format!("delete from ad_services_tokens where {HELD}");
-        Ok(self.0.prepare_cached(&sql)?.execute(held(lease))? == 1)
+        let sql = format!("delete from ad_services_tokens where {LEASE_CONDITION}");
+        Ok(self.0.prepare_cached(&sql)?.execute(lease_key(lease))? == 1)
     }
 
     async fn retry_token(&self, lease: &LeasedToken, due_at: Timestamp) -> Result<bool, Failure> {
-        let sql = format!("update ad_services_tokens set due_at = ?5 where {HELD}");
-        let (app, environment, device, leased_until) = held(lease);
+        let sql = format!("update ad_services_tokens set due_at = ?5 where {LEASE_CONDITION}");
+        let (app, environment, device, leased_until) = lease_key(lease);
         let values = (app, environment, device, leased_until, due_at.as_millis());
         Ok(self.0.prepare_cached(&sql)?.execute(values)? == 1)
     }
@@ -105,9 +105,9 @@ impl TokenTable for Tables<'_> {
 }
 
 /// The condition under which a lease is held; see [`held`].
-const HELD: &str = "app_id = ?1 and environment = ?2 and device_id = ?3 and due_at = ?4";
+const LEASE_CONDITION: &str = "app_id = ?1 and environment = ?2 and device_id = ?3 and due_at = ?4";
 
-fn held(lease: &LeasedToken) -> (&[u8; 16], &'static str, &str, i64) {
+fn lease_key(lease: &LeasedToken) -> (&[u8; 16], &'static str, &str, i64) {
     (
         lease.app.as_bytes(),
         lease.environment.as_str(),

@@ -1,8 +1,10 @@
 //! Bringing the schema up to date.
 
-use crate::connection::OpenError;
+use crate::connection::SqliteOpenError;
 use rusqlite::{Connection, TransactionBehavior};
-use tributary_store::migration::{Applied, Migration, MigrationRefusal, pending};
+use tributary_store::migration::{
+    AppliedMigration, Migration, MigrationRefusal, pending_migrations,
+};
 
 /// Every step, in order. Append only: a step that was released is never edited.
 pub(crate) const MIGRATIONS: &[Migration] = &[
@@ -104,11 +106,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), SqliteOpenError> {
     migrate_to(connection, MIGRATIONS)
 }
 
-fn migrate_to(connection: &mut Connection, known: &[Migration]) -> Result<(), OpenError> {
+fn migrate_to(connection: &mut Connection, known: &[Migration]) -> Result<(), SqliteOpenError> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
         "create table if not exists schema_migrations (
@@ -116,7 +118,7 @@ fn migrate_to(connection: &mut Connection, known: &[Migration]) -> Result<(), Op
          ) strict",
     )?;
     let applied = applied(&tx)?;
-    for migration in pending(known, &applied)? {
+    for migration in pending_migrations(known, &applied)? {
         tracing::info!(migration.number, migration.name, "applying a migration");
         tx.execute_batch(migration.sql)?;
         tx.execute(
@@ -128,11 +130,11 @@ fn migrate_to(connection: &mut Connection, known: &[Migration]) -> Result<(), Op
     Ok(())
 }
 
-fn applied(connection: &Connection) -> Result<Vec<Applied>, rusqlite::Error> {
+fn applied(connection: &Connection) -> Result<Vec<AppliedMigration>, rusqlite::Error> {
     connection
         .prepare("select number, checksum from schema_migrations order by number")?
         .query_map((), |row| {
-            Ok(Applied {
+            Ok(AppliedMigration {
                 number: row.get(0)?,
                 checksum: row.get(1)?,
             })
@@ -141,12 +143,12 @@ fn applied(connection: &Connection) -> Result<Vec<Applied>, rusqlite::Error> {
 }
 
 /// The newest step of a database, if this program knows all that it has.
-pub(crate) fn known(
+pub(crate) fn newest_known(
     connection: &Connection,
 ) -> Result<Result<i64, MigrationRefusal>, rusqlite::Error> {
     let applied = applied(connection)?;
     let newest = applied.last().map_or(0, |step| step.number);
-    Ok(pending(MIGRATIONS, &applied).map(|_| newest))
+    Ok(pending_migrations(MIGRATIONS, &applied).map(|_| newest))
 }
 
 #[cfg(test)]

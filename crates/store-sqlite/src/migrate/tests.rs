@@ -75,10 +75,9 @@ fn a_newer_database_is_refused_and_not_touched() {
     let refused = migrate(&mut connection);
     assert!(matches!(
         refused,
-        Err(OpenError::Migration(MigrationRefusal::DatabaseIsNewer {
-            found: 999,
-            ..
-        }))
+        Err(SqliteOpenError::Migration(
+            MigrationRefusal::DatabaseIsNewer { found: 999, .. }
+        ))
     ));
 }
 

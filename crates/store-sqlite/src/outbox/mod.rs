@@ -1,24 +1,24 @@
 //! The outbox: deliveries that are to be made, and what came of them.
 
-pub(crate) mod checks;
-pub(crate) mod ends;
-mod lease;
+mod due_queues;
+mod sending;
 pub(crate) mod settle;
+pub(crate) mod status_checks;
 mod sweep;
-mod take;
+pub(crate) mod terminal;
 
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{SqliteStore, conversions, queues};
 use async_trait::async_trait;
-use tributary_domain::forwarding::settlement::may_go_on;
+use tributary_domain::forwarding::settlement::may_continue;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{lease_queue, settle_deliveries, settle_status_check};
-use tributary_store::records::whole;
+use tributary_store::records::count_to_u64;
 use tributary_store::{
-    CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
-    StatusCheck, StoreResult,
+    CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
+    PendingDelivery, QueueRef, StatusCheck, StoreResult,
 };
 
 #[async_trait]
@@ -30,7 +30,7 @@ impl Outbox for SqliteStore {
         limit: u32,
     ) -> StoreResult<Vec<QueueRef>> {
         self.read("due_queues", move |connection| {
-            lease::due_queues(connection, network, now, limit)
+            due_queues::find_due_queues(connection, network, now, limit)
         })
         .await
     }
@@ -44,7 +44,7 @@ impl Outbox for SqliteStore {
     ) -> StoreResult<Option<LeasedQueue>> {
         self.write("lease_queue", move |connection| {
             run(lease_queue(
-                &Tables(connection),
+                &SqliteTables(connection),
                 queue,
                 lease_id,
                 now,
@@ -61,7 +61,7 @@ impl Outbox for SqliteStore {
         until: Timestamp,
     ) -> StoreResult<bool> {
         self.write("renew_lease", move |connection| {
-            queues::hold(connection, queue, lease, until)
+            queues::renew_lease(connection, queue, lease, until)
         })
         .await
     }
@@ -73,7 +73,7 @@ impl Outbox for SqliteStore {
         now: Timestamp,
     ) -> StoreResult<()> {
         self.write("release_queue", move |connection| {
-            queues::release(connection, queue, lease, now)
+            queues::release_lease(connection, queue, lease, now)
         })
         .await
     }
@@ -87,11 +87,11 @@ impl Outbox for SqliteStore {
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
         self.read("due_deliveries", move |connection| {
-            let is_held = queues::is_held(connection, queue, lease)?;
-            if !is_held || !may_go_on(revision, queues::version(connection, queue)?) {
+            let is_held = queues::holds_lease(connection, queue, lease)?;
+            if !is_held || !may_continue(revision, queues::find_version(connection, queue)?) {
                 return Ok(None);
             }
-            take::due(connection, queue, now, limit).map(Some)
+            sending::find_due(connection, queue, now, limit).map(Some)
         })
         .await
     }
@@ -104,19 +104,19 @@ impl Outbox for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<Option<Vec<DeliveryId>>> {
         self.write("begin_sending", move |connection| {
-            if !queues::is_held(connection, queue, lease)? {
+            if !queues::holds_lease(connection, queue, lease)? {
                 return Ok(None);
             }
-            take::begin(connection, queue, deliveries, at).map(Some)
+            sending::mark_sending(connection, queue, deliveries, at).map(Some)
         })
         .await
     }
 
-    async fn gather(
+    async fn gather_conversions(
         &self,
         queue: QueueRef,
         pending: Vec<PendingDelivery>,
-    ) -> StoreResult<Vec<Gathered>> {
+    ) -> StoreResult<Vec<GatheredDelivery>> {
         self.read("gather_conversions", move |connection| {
             let gathered = pending
                 .into_iter()
@@ -126,14 +126,14 @@ impl Outbox for SqliteStore {
         .await
     }
 
-    async fn settle(
+    async fn settle_deliveries(
         &self,
         queue: QueueRef,
         lease: LeaseId,
-        settlement: Settlement,
+        settlement: DeliverySettlement,
     ) -> StoreResult<bool> {
         self.write("settle_deliveries", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(settle_deliveries(&tables, queue, lease, &settlement))
         })
         .await
@@ -146,7 +146,7 @@ impl Outbox for SqliteStore {
         limit: u32,
     ) -> StoreResult<Vec<StatusCheck>> {
         self.read("due_status_checks", move |connection| {
-            checks::due(connection, queue, now, limit)
+            status_checks::find_due(connection, queue, now, limit)
         })
         .await
     }
@@ -160,7 +160,7 @@ impl Outbox for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<bool> {
         self.write("settle_status_check", move |connection| {
-            let tables = Tables(connection);
+            let tables = SqliteTables(connection);
             run(settle_status_check(
                 &tables, queue, lease, &request, &outcome, at,
             ))
@@ -175,7 +175,7 @@ impl Outbox for SqliteStore {
             let mut counts = Vec::new();
             for network in Network::ALL {
                 let count: i64 = statement.query_row([network.as_str()], |row| row.get(0))?;
-                counts.push((network, whole(count)));
+                counts.push((network, count_to_u64(count)));
             }
             Ok(counts)
         })
@@ -186,7 +186,7 @@ impl Outbox for SqliteStore {
         // Looked for by a reader: it may have to read through all that waits.
         let late = self
             .read("late_deliveries", move |connection| {
-                sweep::find_late(connection, now, limit)
+                sweep::find_expired(connection, now, limit)
             })
             .await?;
         if late.is_empty() {

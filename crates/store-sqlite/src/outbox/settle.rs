@@ -1,26 +1,26 @@
 //! What attempts came to, as the process that holds their queue settles it.
 
-use super::ends::end;
+use super::terminal::end;
 use crate::Failure;
 use rusqlite::{Connection, params};
-use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::lifecycle::NextStep;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
-use tributary_store::{QueueRef, Settled};
+use tributary_store::{QueueRef, SettledDelivery};
 
 /// Writes what an attempt came to.
 pub(crate) fn write_settled(
     connection: &Connection,
     queue: QueueRef,
-    settled: &Settled,
+    settled: &SettledDelivery,
     at: Timestamp,
 ) -> Result<(), Failure> {
     let (due_at, ambiguous_since) = match &settled.next {
-        Next::Waits {
+        NextStep::Wait {
             due_at,
             ambiguous_since,
         } => (due_at.as_millis(), *ambiguous_since),
-        Next::Ends { .. } => (at.as_millis(), None),
+        NextStep::End { .. } => (at.as_millis(), None),
     };
     connection
         .prepare_cached(
@@ -36,7 +36,7 @@ pub(crate) fn write_settled(
             settled.attempts_made,
             attempts_to_json(&settled.attempts)
         ])?;
-    if let Next::Ends { status, reason } = &settled.next {
+    if let NextStep::End { status, reason } = &settled.next {
         end(
             connection,
             queue.app,

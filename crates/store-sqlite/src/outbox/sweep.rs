@@ -1,17 +1,17 @@
 //! What nobody comes back for: deliveries that grew too old, and the story of those that ended long ago.
 
-use super::ends::{count, end};
+use super::terminal::{count, end};
 use crate::Failure;
 use rusqlite::Connection;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{EndCounts, LateDelivery, LateRow, hour_of};
+use tributary_store::records::{ExpiredDelivery, ExpiredRow, TerminalCounts, hour_of};
 
 /// Deliveries that grew too old, except for those of a process that holds their queue.
-pub(super) fn find_late(
+pub(super) fn find_expired(
     connection: &Connection,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<LateDelivery>, Failure> {
+) -> Result<Vec<ExpiredDelivery>, Failure> {
     let sql = format!(
         "select {} from outbox
          where expires_at <= ?1
@@ -21,12 +21,12 @@ pub(super) fn find_late(
                                  and queues.network = outbox.network
                                  and queues.leased_until > ?1))
          limit ?2",
-        LateRow::COLUMNS
+        ExpiredRow::COLUMNS
     );
-    let rows: Vec<LateRow> = connection
+    let rows: Vec<ExpiredRow> = connection
         .prepare_cached(&sql)?
         .query_map((now.as_millis(), limit), |row| {
-            Ok(LateRow {
+            Ok(ExpiredRow {
                 app_id: row.get("app_id")?,
                 network: row.get("network")?,
                 delivery_id: row.get("delivery_id")?,
@@ -35,20 +35,20 @@ pub(super) fn find_late(
             })
         })?
         .collect::<Result<_, _>>()?;
-    let late = rows.into_iter().map(LateRow::read);
+    let late = rows.into_iter().map(ExpiredRow::read);
     Ok(late.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn expire(
     connection: &Connection,
-    late: Vec<LateDelivery>,
+    late: Vec<ExpiredDelivery>,
     now: Timestamp,
 ) -> Result<u64, Failure> {
     let mut ended = 0;
     for one in late {
         let (queue, status) = (one.queue, one.status);
         if end(connection, queue.app, one.id, status, Some(one.reason), now)? {
-            count(connection, queue, &EndCounts::of([status]), now)?;
+            count(connection, queue, &TerminalCounts::of([status]), now)?;
             ended += 1;
         }
     }

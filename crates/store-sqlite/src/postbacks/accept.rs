@@ -4,7 +4,8 @@ use crate::Failure;
 use crate::rows::read_row;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::report::postback::{
-    Arrival, Before, Counting, Course, PostbackCounts, PostbackFigures, PostbackSlice, course,
+    Counting, EarlierPostbacks, PostbackCounts, PostbackDecision, PostbackFigures, PostbackSlice,
+    ReceivedPostback, decide_postback,
 };
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::counting::Trust;
@@ -12,15 +13,15 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
-use tributary_store::{PostbackAccepted, StoreError};
+use tributary_store::{PostbackOutcome, StoreError};
 
 /// Stores a postback for the app that has its App Store id, or for whoever gets it.
 pub(super) fn accept(
     connection: &Connection,
-    arrival: &Arrival,
-) -> Result<PostbackAccepted, Failure> {
+    arrival: &ReceivedPostback,
+) -> Result<PostbackOutcome, Failure> {
     match app_of(connection, &arrival.app_store_id())? {
-        None => keep_unclaimed(connection, arrival),
+        None => insert_unclaimed(connection, arrival),
         Some(app) => store(connection, app, arrival),
     }
 }
@@ -33,7 +34,10 @@ fn app_of(connection: &Connection, app_store_id: &str) -> Result<Option<AppId>, 
     Ok(app.map(AppId::from_bytes))
 }
 
-fn keep_unclaimed(connection: &Connection, arrival: &Arrival) -> Result<PostbackAccepted, Failure> {
+fn insert_unclaimed(
+    connection: &Connection,
+    arrival: &ReceivedPostback,
+) -> Result<PostbackOutcome, Failure> {
     let row = UnclaimedRow::write(arrival);
     let sql = format!(
         "insert into unclaimed_postbacks ({}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
@@ -51,9 +55,9 @@ fn keep_unclaimed(connection: &Connection, arrival: &Arrival) -> Result<Postback
         row.body
     ])?;
     Ok(if stored == 0 {
-        PostbackAccepted::Duplicate
+        PostbackOutcome::Duplicate
     } else {
-        PostbackAccepted::Unclaimed
+        PostbackOutcome::Unclaimed
     })
 }
 
@@ -61,13 +65,13 @@ fn keep_unclaimed(connection: &Connection, arrival: &Arrival) -> Result<Postback
 fn store(
     connection: &Connection,
     app: AppId,
-    arrival: &Arrival,
-) -> Result<PostbackAccepted, Failure> {
+    arrival: &ReceivedPostback,
+) -> Result<PostbackOutcome, Failure> {
     let before = find_before(connection, app, arrival)?;
-    let counting = match course(arrival, &before) {
-        Course::Duplicate => return Ok(PostbackAccepted::Duplicate),
-        Course::First(counting) => Some(counting),
-        Course::Conflicting => None,
+    let counting = match decide_postback(arrival, &before) {
+        PostbackDecision::Duplicate => return Ok(PostbackOutcome::Duplicate),
+        PostbackDecision::First(counting) => Some(counting),
+        PostbackDecision::Conflicting => None,
     };
     let row = PostbackRow::write(app, arrival, counting);
     insert(connection, &row)?;
@@ -86,10 +90,14 @@ fn store(
             ])?;
         count(connection, app, arrival, counting)?;
     }
-    Ok(PostbackAccepted::Stored)
+    Ok(PostbackOutcome::Stored)
 }
 
-fn find_before(connection: &Connection, app: AppId, arrival: &Arrival) -> Result<Before, Failure> {
+fn find_before(
+    connection: &Connection,
+    app: AppId,
+    arrival: &ReceivedPostback,
+) -> Result<EarlierPostbacks, Failure> {
     let (key, body) = (arrival.key_digest(), arrival.body_digest());
     let same_body = connection
         .prepare_cached(
@@ -109,9 +117,9 @@ fn find_before(connection: &Connection, app: AppId, arrival: &Arrival) -> Result
         let trust = trust.ok_or_else(|| StoreError::corrupt("postback_keys", "trust", app))?;
         Ok::<_, Failure>((trust, Digest::from_bytes(body)))
     };
-    Ok(Before {
-        same_body,
-        firsts: rows.into_iter().map(read).collect::<Result<_, _>>()?,
+    Ok(EarlierPostbacks {
+        has_same_body: same_body,
+        first_by_trust: rows.into_iter().map(read).collect::<Result<_, _>>()?,
     })
 }
 
@@ -146,7 +154,7 @@ fn insert(connection: &Connection, row: &PostbackRow) -> Result<(), Failure> {
 fn count(
     connection: &Connection,
     app: AppId,
-    arrival: &Arrival,
+    arrival: &ReceivedPostback,
     counting: Counting,
 ) -> Result<(), Failure> {
     let mut counts = PostbackCounts::default();
@@ -224,7 +232,7 @@ pub(crate) fn claim(
 }
 
 /// The same for every app.
-pub(super) fn claim_any(connection: &Connection, limit: u32) -> Result<u64, Failure> {
+pub(super) fn claim_all(connection: &Connection, limit: u32) -> Result<u64, Failure> {
     let waiting: Vec<(String, [u8; 16])> = connection
         .prepare_cached(
             "select app_store_id, app_id from app_store_ids

@@ -14,7 +14,7 @@ use tributary_store::records::{Columns, FoundPostbackRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage};
 
 /// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
-pub(super) fn page(
+pub(super) fn find_page(
     connection: &Connection,
     app: &App,
     filter: &PostbackFilter,

@@ -12,18 +12,18 @@ use crate::rows::find_app;
 use async_trait::async_trait;
 use rusqlite::params;
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized, Environment};
-use tributary_domain::report::postback::Arrival;
+use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{
-    PostbackAccepted, PostbackFilter, PostbackPage, PostbackQuestion, PostbackStats, Postbacks,
+    PostbackFilter, PostbackOutcome, PostbackPage, PostbackReportQuery, PostbackStats, Postbacks,
     StoreResult,
 };
 
 #[async_trait]
 impl Postbacks for SqliteStore {
-    async fn accept_postback(&self, arrival: Arrival) -> StoreResult<PostbackAccepted> {
+    async fn accept_postback(&self, arrival: ReceivedPostback) -> StoreResult<PostbackOutcome> {
         self.write("accept_postback", move |connection| {
             accept::accept(connection, &arrival)
         })
@@ -41,7 +41,7 @@ impl Postbacks for SqliteStore {
         let is_live = caller.environment() == Environment::Live;
         self.read("postbacks", move |connection| {
             let app = find_app(connection, organization, app)?;
-            find::page(connection, &app, &filter, page, is_live)
+            find::find_page(connection, &app, &filter, page, is_live)
         })
         .await
     }
@@ -50,7 +50,7 @@ impl Postbacks for SqliteStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: PostbackQuestion,
+        question: PostbackReportQuery,
     ) -> StoreResult<Vec<PostbackStats>> {
         let organization = caller.organization();
         let is_live = caller.environment() == Environment::Live;
@@ -66,7 +66,7 @@ impl Postbacks for SqliteStore {
 
     async fn claim_postbacks(&self, limit: u32) -> StoreResult<u64> {
         self.write("claim_postbacks", move |connection| {
-            accept::claim_any(connection, limit)
+            accept::claim_all(connection, limit)
         })
         .await
     }

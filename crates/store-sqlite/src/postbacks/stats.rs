@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 use tributary_domain::app::App;
 use tributary_store::records::{PostbackStatsRow, StatsSql};
-use tributary_store::{PostbackQuestion, PostbackStats};
+use tributary_store::{PostbackReportQuery, PostbackStats};
 
 fn stats_row(row: &Row<'_>) -> rusqlite::Result<PostbackStatsRow> {
     Ok(PostbackStatsRow {
@@ -31,9 +31,9 @@ fn stats_row(row: &Row<'_>) -> rusqlite::Result<PostbackStatsRow> {
 pub(super) fn find(
     connection: &Connection,
     app: &App,
-    question: &PostbackQuestion,
+    question: &PostbackReportQuery,
 ) -> Result<Vec<PostbackStats>, Failure> {
-    let StatsSql { select, group_by } = StatsSql::of(&question.by);
+    let StatsSql { select, group_by } = StatsSql::of(&question.group_by);
     let [always, now] = StatsSql::counting(app.skan_test_signals);
     let periods: Vec<String> = question
         .periods

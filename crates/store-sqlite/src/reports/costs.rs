@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::rows::{page_start, read_row};
-use crate::tables::Tables;
+use crate::tables::SqliteTables;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 use tributary_domain::report::CostSum;
@@ -16,7 +16,7 @@ use tributary_store::records::{Columns, CostRow};
 
 const COST_COLUMNS: &str = CostRow::COLUMNS;
 
-impl CostTable for Tables<'_> {
+impl CostTable for SqliteTables<'_> {
     async fn remove_costs(&self, app: AppId, costs: &[CostKey]) -> Result<(), Failure> {
         let mut remove = self
             .0

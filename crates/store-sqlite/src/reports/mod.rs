@@ -7,7 +7,7 @@ mod stats;
 use crate::clicks::CLICK_COLUMNS;
 use crate::events::{EVENT_COLUMNS, read_events};
 use crate::rows::{read_row, require_app};
-use crate::tables::{Tables, run};
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
@@ -15,14 +15,14 @@ use costs::{find_cost_sums, find_costs};
 use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
 pub(crate) use stats::find_stats;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::AuditContext;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Event, name};
 use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
-use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
+use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
-use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::report::{Figures, Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -30,7 +30,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::admin::{integration_health, put_costs};
 use tributary_recording::{rebuild_rollups, rollup_days};
 use tributary_store::records::ClickRow;
-use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
+use tributary_store::{IntegrationHealth, LogPart, RebuildReport, Reports, RollupDay, StoreResult};
 
 fn find_totals(
     connection: &Connection,
@@ -41,9 +41,9 @@ fn find_totals(
     let mut found = Vec::new();
     for (app, periods) in apps {
         require_app(connection, organization, *app)?;
-        let question = StatsQuestion {
+        let question = ReportQuery {
             periods: periods.clone(),
-            by: Vec::new(),
+            group_by: Vec::new(),
             filters: Vec::new(),
             rows_max: u32::MAX,
         };
@@ -59,7 +59,7 @@ impl Reports for SqliteStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: StatsQuestion,
+        question: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("stats", move |connection| {
@@ -85,7 +85,7 @@ impl Reports for SqliteStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: CohortQuestion,
+        question: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("cohorts", move |connection| {
@@ -100,11 +100,11 @@ impl Reports for SqliteStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         costs: Vec<Cost>,
-        origin: Origin,
+        origin: AuditContext,
     ) -> StoreResult<u64> {
         let organization = caller.organization();
         self.write("put_costs", move |connection| {
-            let (tables, of) = (Tables(connection), (organization, app));
+            let (tables, of) = (SqliteTables(connection), (organization, app));
             run(put_costs(&tables, of, &costs, &origin))
         })
         .await
@@ -156,14 +156,14 @@ impl Reports for SqliteStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         now: Timestamp,
-    ) -> StoreResult<Vec<(Network, Health)>> {
+    ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("delivery_health", move |connection| {
             require_app(connection, organization, app)?;
             if environment == Environment::Test {
                 return Ok(Vec::new());
             }
-            run(integration_health(&Tables(connection), app, now))
+            run(integration_health(&SqliteTables(connection), app, now))
         })
         .await
     }
@@ -259,21 +259,21 @@ impl Reports for SqliteStore {
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
         self.read("rollup_days", |connection| {
-            run(rollup_days(&Tables(connection)))
+            run(rollup_days(&SqliteTables(connection)))
         })
         .await
     }
 
-    async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {
+    async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<RebuildReport> {
         let begun = std::time::Instant::now();
         let name = "rebuild_rollups";
         let outcome = self
             .writer
-            .run_after_counts(name, move |connection| {
-                run(rebuild_rollups(&Tables(connection), day))
+            .run_after_increments(name, move |connection| {
+                run(rebuild_rollups(&SqliteTables(connection), day))
             })
             .await;
-        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
     }
 }

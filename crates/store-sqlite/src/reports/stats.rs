@@ -1,8 +1,8 @@
 //! Figures of an app, by whatever was asked.
 
 use crate::Failure;
-use crate::rows::Cells;
-use crate::tables::{Tables, run};
+use crate::rows::SqliteRow;
+use crate::tables::{SqliteTables, run};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
 use std::collections::HashMap;
@@ -10,11 +10,13 @@ use std::fmt::Write as _;
 use tributary_domain::access::Environment;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::{
-    Dimension, Figures, Period, Rollup, StatsQuestion, StatsRow, pieces,
+    Dimension, Figures, Period, ReportQuery, Rollup, StatsRow, split_by_grain,
 };
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_recording::unmerged_figures;
-use tributary_store::records::{dimension_column, dimension_value, figures, period, rollup_table};
+use tributary_store::records::{
+    dimension_column, read_dimension, read_figures, read_period, rollup_table,
+};
 
 /// The parts of periods as a table that statements join with.
 pub(super) const PIECES: &str = "with pieces (n, grain, begins, ends) as (
@@ -22,7 +24,7 @@ pub(super) const PIECES: &str = "with pieces (n, grain, begins, ends) as (
             json_extract(value, '$[3]') from json_each(?))";
 
 pub(super) fn pieces_json(periods: &[Period]) -> String {
-    let parts: Vec<String> = pieces(periods)
+    let parts: Vec<String> = split_by_grain(periods)
         .iter()
         .map(|piece| {
             let (from, until) = (piece.from.as_millis(), piece.until.as_millis());
@@ -60,10 +62,10 @@ pub(crate) fn find_stats(
     connection: &Connection,
     app: AppId,
     environment: Environment,
-    question: &StatsQuestion,
+    question: &ReportQuery,
 ) -> Result<Vec<StatsRow>, Failure> {
     let merged = find_merged(connection, app, environment, question)?;
-    let unmerged = run(unmerged_figures(&Tables(connection), app))?;
+    let unmerged = run(unmerged_figures(&SqliteTables(connection), app))?;
     Ok(unmerged.add_to_stats((app, environment), question, merged)?)
 }
 
@@ -72,9 +74,9 @@ fn find_merged(
     connection: &Connection,
     app: AppId,
     environment: Environment,
-    question: &StatsQuestion,
+    question: &ReportQuery,
 ) -> Result<Vec<StatsRow>, Failure> {
-    let table = Rollup::answering(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
+    let table = Rollup::for_dimensions(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
     let mut values = vec![
         Value::Text(pieces_json(&question.periods)),
         Value::Blob(app.as_bytes().to_vec()),
@@ -87,7 +89,7 @@ fn find_merged(
         values.push(filter_value(*dimension, wanted));
     }
     let mut columns = vec!["pieces.n"];
-    columns.extend(question.by.iter().map(|one| dimension_column(*one)));
+    columns.extend(question.group_by.iter().map(|one| dimension_column(*one)));
     columns.extend(Figures::COLUMNS);
     let sql = format!(
         "{PIECES} select {} from pieces cross join {} as rollup
@@ -102,10 +104,10 @@ fn find_merged(
     let (mut found, mut places, mut key) = (Vec::<StatsRow>::new(), HashMap::new(), Vec::new());
     while let Some(row) = rows.next()? {
         key.clear();
-        for index in 0..=question.by.len() {
+        for index in 0..=question.group_by.len() {
             write_key(row, index, &mut key)?;
         }
-        let figures = figures(&Cells(row), question.by.len() + 1)?;
+        let figures = read_figures(&SqliteRow(row), question.group_by.len() + 1)?;
         if let Some(place) = places.get(&key) {
             let known: &mut StatsRow = &mut found[*place];
             known.figures.add(&figures, 1);
@@ -117,15 +119,12 @@ fn find_merged(
     Ok(found)
 }
 
-fn stats_row(
-    row: &Row<'_>,
-    question: &StatsQuestion,
-    figures: Figures,
-) -> Result<StatsRow, Failure> {
-    let value = |(index, one): (usize, &Dimension)| dimension_value(&Cells(row), *one, index + 1);
-    let values = question.by.iter().enumerate().map(value);
+fn stats_row(row: &Row<'_>, question: &ReportQuery, figures: Figures) -> Result<StatsRow, Failure> {
+    let value =
+        |(index, one): (usize, &Dimension)| read_dimension(&SqliteRow(row), *one, index + 1);
+    let values = question.group_by.iter().enumerate().map(value);
     Ok(StatsRow {
-        period: period(&Cells(row))?,
+        period: read_period(&SqliteRow(row))?,
         values: values.collect::<Result<_, _>>()?,
         figures,
     })

@@ -1,16 +1,16 @@
 //! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
 //! order of their keys.
 
+mod pending_increments;
 mod table;
-mod unmerged;
 
-pub(crate) use unmerged::{keep, merge_all};
+pub(crate) use pending_increments::{merge_all, store_increments};
 
 use crate::Failure;
 use rusqlite::{CachedStatement, Connection, ToSql, params_from_iter};
 use std::sync::LazyLock;
 use tributary_domain::report::cohort::CohortFigures;
-use tributary_domain::report::{Figures, RollupRows, Stretch};
+use tributary_domain::report::{BucketKey, Figures, RollupRows};
 use tributary_domain::vocabulary::id::LinkId;
 
 /// There is one writer, which never waits for another.
@@ -81,20 +81,20 @@ fn link(link: Option<&LinkId>) -> &[u8] {
 }
 
 /// Figures of a row: their columns.
-trait Counted {
+trait FigureColumns {
     const COLUMNS: &'static [&'static str];
 }
 
-impl Counted for Figures {
+impl FigureColumns for Figures {
     const COLUMNS: &'static [&'static str] = &Self::COLUMNS;
 }
 
-impl Counted for CohortFigures {
+impl FigureColumns for CohortFigures {
     const COLUMNS: &'static [&'static str] = &Self::COLUMNS;
 }
 
 /// The statement that adds to rows of one table.
-fn upsert<F: Counted>(table: &str, key: &[&str]) -> String {
+fn upsert<F: FigureColumns>(table: &str, key: &[&str]) -> String {
     let names = format!(
         "app_id, environment, grain, bucket, {}, slot",
         key.join(", ")
@@ -116,7 +116,7 @@ impl<'c> Upsert<'c> {
         Ok(Self(connection.prepare_cached(sql)?))
     }
 
-    fn add(&mut self, at: &Stretch, key: &[&dyn ToSql], numbers: &[i64]) -> Result<(), Failure> {
+    fn add(&mut self, at: &BucketKey, key: &[&dyn ToSql], numbers: &[i64]) -> Result<(), Failure> {
         let environment = at.environment.as_str();
         let (grain, bucket) = (at.grain.minutes(), at.bucket.begins_at().as_millis());
         let head: [&dyn ToSql; 4] = [at.app.as_bytes(), &environment, &grain, &bucket];

@@ -1,32 +1,32 @@
 //! Roll-ups, as `recording` reads and writes them.
 
-use super::{add_rows, merge_all, unmerged};
+use super::{add_rows, merge_all, pending_increments};
 use crate::Failure;
-use crate::rows::{Cells, read_row};
-use crate::tables::Tables;
+use crate::rows::{SqliteRow, read_row};
+use crate::tables::SqliteTables;
 use rusqlite::{OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::event::CREDITED_TO_ITS_OWN_CLICK;
-use tributary_domain::report::cap::{Fates, Quota, Value};
-use tributary_domain::report::cohort::{Doubt, Enrolled, Member};
+use tributary_domain::event::SELF_CREDITED_SOURCE;
+use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
+use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::RollupTable;
 use tributary_store::records::{
-    CohortStoredRow, CohortTable, Columns, EnrolledRow, RollupRow, rollup_table,
+    CohortRollupRow, CohortTable, Columns, EnrolledRow, RollupRow, rollup_table,
 };
 
 /// The condition of rows of a span.
 const WITHIN: &str = "app_id = ?1 and environment = ?2 and grain in (15, 60, 1440)
      and bucket >= ?3 and bucket < ?4";
 
-impl RollupTable for Tables<'_> {
+impl RollupTable for SqliteTables<'_> {
     async fn increments(&self, app: AppId) -> Result<Increments, Failure> {
-        unmerged::read(self.0, app)
+        pending_increments::read(self.0, app)
     }
 
     async fn merge_increments(&self, app: AppId) -> Result<(), Failure> {
@@ -48,7 +48,7 @@ impl RollupTable for Tables<'_> {
         let (from, until) = (from.as_millis(), until.as_millis());
         let key = params![app.as_bytes(), environment.as_str(), from, until];
         let mut find = self.0.prepare_cached(&sql)?;
-        let rows = find.query_map(key, |row| RollupRow::from_row(&Cells(row), table))?;
+        let rows = find.query_map(key, |row| RollupRow::from_row(&SqliteRow(row), table))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -57,13 +57,13 @@ impl RollupTable for Tables<'_> {
         table: CohortTable,
         (app, environment): (AppId, Environment),
         (from, until): (Timestamp, Timestamp),
-    ) -> Result<Vec<CohortStoredRow>, Failure> {
-        let (columns, name) = (CohortStoredRow::columns(table), table.name());
+    ) -> Result<Vec<CohortRollupRow>, Failure> {
+        let (columns, name) = (CohortRollupRow::columns(table), table.name());
         let sql = format!("select {columns} from {name} where {WITHIN}");
         let (from, until) = (from.as_millis(), until.as_millis());
         let key = params![app.as_bytes(), environment.as_str(), from, until];
         let mut find = self.0.prepare_cached(&sql)?;
-        let rows = find.query_map(key, |row| CohortStoredRow::from_row(&Cells(row), table))?;
+        let rows = find.query_map(key, |row| CohortRollupRow::from_row(&SqliteRow(row), table))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -84,14 +84,14 @@ impl RollupTable for Tables<'_> {
         Ok(days.collect::<Result<_, _>>()?)
     }
 
-    async fn fates(&self, values: &[Value]) -> Result<Fates, Failure> {
+    async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Failure> {
         let mut find = self.0.prepare_cached(
             "select is_other from rollup_values
              where app_id = ?1 and environment = ?2 and day = ?3 and kind = ?4 and digest = ?5",
         )?;
-        let mut fates = Fates::default();
+        let mut fates = CapDecisions::default();
         for value in values {
-            let Value { quota, digest } = value;
+            let CappedValue { quota, digest } = value;
             let key = params![
                 quota.app.as_bytes(),
                 quota.environment.as_str(),
@@ -105,7 +105,7 @@ impl RollupTable for Tables<'_> {
         Ok(fates)
     }
 
-    async fn named_values(&self, quota: Quota) -> Result<usize, Failure> {
+    async fn named_value_count(&self, quota: Quota) -> Result<usize, Failure> {
         let count: i64 = self
             .0
             .prepare_cached(
@@ -124,12 +124,12 @@ impl RollupTable for Tables<'_> {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    async fn insert_fates(&self, decided: &Fates) -> Result<(), Failure> {
+    async fn insert_cap_decisions(&self, decided: &CapDecisions) -> Result<(), Failure> {
         let mut insert = self.0.prepare_cached(
             "insert into rollup_values (app_id, environment, day, kind, digest, is_other)
              values (?1, ?2, ?3, ?4, ?5, ?6)",
         )?;
-        for (Value { quota, digest }, is_other) in &decided.0 {
+        for (CappedValue { quota, digest }, is_other) in &decided.0 {
             insert.execute(params![
                 quota.app.as_bytes(),
                 quota.environment.as_str(),
@@ -142,10 +142,10 @@ impl RollupTable for Tables<'_> {
         Ok(())
     }
 
-    async fn enrolled(
+    async fn cohort_devices(
         &self,
-        members: &BTreeSet<&Member>,
-    ) -> Result<Vec<(Member, EnrolledRow)>, Failure> {
+        members: &BTreeSet<&CohortMember>,
+    ) -> Result<Vec<(CohortMember, EnrolledRow)>, Failure> {
         let sql = format!(
             "select {} from cohort_devices
              where app_id = ?1 and environment = ?2 and device_id = ?3",
@@ -162,7 +162,7 @@ impl RollupTable for Tables<'_> {
         Ok(found)
     }
 
-    async fn was_seen(&self, doubt: &Doubt) -> Result<bool, Failure> {
+    async fn was_active(&self, doubt: &UncertainAge) -> Result<bool, Failure> {
         let found = self
             .0
             .prepare_cached(
@@ -176,12 +176,15 @@ impl RollupTable for Tables<'_> {
                 doubt.member.device.as_str(),
                 EventId::first_at(doubt.from).as_bytes(),
                 EventId::first_at(doubt.until).as_bytes(),
-                CREDITED_TO_ITS_OWN_CLICK.as_str()
+                SELF_CREDITED_SOURCE.as_str()
             ])?;
         Ok(found)
     }
 
-    async fn write_enrolled(&self, enrolled: &BTreeMap<Member, Enrolled>) -> Result<(), Failure> {
+    async fn write_cohort_devices(
+        &self,
+        enrolled: &BTreeMap<CohortMember, CohortDevice>,
+    ) -> Result<(), Failure> {
         let mut write = self.0.prepare_cached(
             "insert into cohort_devices (app_id, environment, device_id, installed_at, network,
                                          link_id, campaign_id, country, ages)

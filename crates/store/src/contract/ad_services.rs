@@ -4,16 +4,16 @@ use super::fixtures::{SharedStore, at};
 use super::sdk_fixtures::{Tenant, tenant};
 use crate::{LeasedToken, TokenOutcome};
 use tributary_domain::attribution::MatchType;
-use tributary_domain::attribution::ad_services::{AdServices, Record};
+use tributary_domain::attribution::ad_services::{AdServices, AdServicesRecord};
 use tributary_domain::device::Platform;
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 
 async fn lease(store: &SharedStore, now: i64) -> Vec<LeasedToken> {
     let leased = store.lease_ad_services_tokens(at(now), at(now + 30), 10);
     leased.await.expect("tokens are leased")
 }
 
-fn with_token(tenant: &Tenant, key: &str) -> Configure {
+fn with_token(tenant: &Tenant, key: &str) -> ConfigureCommand {
     let mut command = tenant.configure(key, 60);
     command.traits.platform = Platform::Ios;
     command.ad_services_token = Some(format!("token of {key}"));
@@ -23,8 +23,8 @@ fn with_token(tenant: &Tenant, key: &str) -> Configure {
 /// A token is leased to one worker, put back, and settled once.
 pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(with_token(&tenant, "device-1")).await;
-    tenant.configured(with_token(&tenant, "device-1")).await;
+    tenant.call_configure(with_token(&tenant, "device-1")).await;
+    tenant.call_configure(with_token(&tenant, "device-1")).await;
     assert!(lease(store, 59).await.is_empty(), "not due yet");
     let leased = lease(store, 60).await;
     assert_eq!(leased.len(), 1);
@@ -57,14 +57,14 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
         .await
     );
     assert!(lease(store, 9_000).await.is_empty());
-    let known = tenant.story("device-1").await.known;
+    let known = tenant.device_details("device-1").await.state;
     let decision = known.attribution.expect("it is decided").decision;
     assert_eq!(
         decision.evidence.ad_services.as_deref(),
         Some("not_attributed")
     );
     assert_eq!(decision.match_type, MatchType::Organic);
-    tenant.configured(with_token(&tenant, "device-1")).await;
+    tenant.call_configure(with_token(&tenant, "device-1")).await;
     assert!(
         lease(store, 9_000).await.is_empty(),
         "Apple was asked already"
@@ -74,19 +74,21 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
 /// Apple's word improves an organic install, and its events move along.
 pub async fn apples_word_improves_an_organic_install(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(with_token(&tenant, "device-1")).await;
+    tenant.call_configure(with_token(&tenant, "device-1")).await;
     assert_eq!(tenant.figures_of("organic").await.organic_installs, 1);
     let leased = lease(store, 60).await;
-    let record = Record {
+    let record = AdServicesRecord {
         campaign_id: Some("542370539".to_owned()),
-        ..Record::default()
+        ..AdServicesRecord::default()
     };
     let tap = TokenOutcome::Final(AdServices::Tap(Box::new(record)));
     store
         .settle_ad_services_token(leased[0].clone(), tap, at(61))
         .await
         .expect("a token is settled");
-    let answered = tenant.configured(tenant.configure("device-1", 70)).await;
+    let answered = tenant
+        .call_configure(tenant.configure("device-1", 70))
+        .await;
     assert_eq!(
         answered.attribution.decision.match_type,
         MatchType::AdServices

@@ -1,37 +1,37 @@
 //! What people are told of.
 
 use super::fixtures::{SharedStore, at, origin, unique};
-use super::outbox_fixtures::{ONE, ends, forwarding, settled};
+use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
 use tributary_domain::app::AppChange;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 
 /// Many failures within an hour are told once.
 pub async fn many_failures_are_told(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
     let ids: Vec<String> = (0..100).map(|number| format!("s{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    one.sends("phone", &ids, "sign_up", 11).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
+    one.send_events("phone", &ids, "sign_up", 11).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
     for round in 0..2 {
-        let taken = one.takes(ONE, 13).await.expect("deliveries");
+        let taken = one.take_due(LEASE, 13).await.expect("deliveries");
         let failed = |pending| {
             settled(
                 pending,
-                Verdict::Terminal,
-                ends(DeliveryStatus::Failed),
+                AttemptVerdict::Terminal,
+                ends_with(DeliveryStatus::Failed),
                 at(13),
             )
         };
         let mut settlement = one.settlement(taken.iter().map(failed).collect(), 14 + round);
         settlement.state = QueueState::default();
-        settlement.failing = Some(one.alert(AlertKind::DeliveriesFailing, 14 + round));
-        assert!(one.settles(ONE, settlement).await);
+        settlement.failure_alert = Some(one.alert(AlertKind::DeliveriesFailing, 14 + round));
+        assert!(one.settle(LEASE, settlement).await);
     }
     let told = store
         .lease_alerts(at(20), at(80), 10)
@@ -75,7 +75,7 @@ pub async fn many_failures_are_told(store: &SharedStore) {
 
 /// Everybody who listens is told, and not again for a while.
 pub async fn alerts_reach_every_app_that_listens(store: &SharedStore) {
-    let (one, other) = (forwarding(store).await, forwarding(store).await);
+    let (one, other) = (forwarding_app(store).await, forwarding_app(store).await);
     let change = AppChange {
         alert_webhook_url: Change::Set(
             HttpsUrl::parse("https://alerts.example.com").expect("a URL"),

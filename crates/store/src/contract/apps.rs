@@ -5,7 +5,7 @@ use super::fixtures::{
 };
 use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::app::{AppChange, AppSecret, BillingProvider, FraudPolicy, SdkRevenue};
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
@@ -38,7 +38,7 @@ fn everything() -> AppChange {
         qualified_trial_delay_hours: Change::Set(48),
         skan_test_signals: Change::Set(true),
         alert_webhook_url: Change::Set(HttpsUrl::parse("https://example.com/a").expect("a URL")),
-        keeps_replaced: false,
+        keeps_previous_secret: false,
         secrets: Vec::new(),
     }
 }
@@ -67,7 +67,10 @@ pub async fn an_app_comes_back_as_it_was_stored(store: &SharedStore) {
         .await;
     assert_eq!(made.expect("an app is made"), new);
     assert_eq!(
-        store.app(&caller.reading(), new.id).await.expect("the app"),
+        store
+            .app(&caller.read_access(), new.id)
+            .await
+            .expect("the app"),
         new
     );
 
@@ -79,7 +82,10 @@ pub async fn an_app_comes_back_as_it_was_stored(store: &SharedStore) {
     assert_eq!(changed.created_at, at(1));
     assert_eq!(changed.timezone.as_str(), "Asia/Kathmandu");
     assert_eq!(
-        store.app(&caller.reading(), new.id).await.expect("the app"),
+        store
+            .app(&caller.read_access(), new.id)
+            .await
+            .expect("the app"),
         changed
     );
 }
@@ -102,7 +108,10 @@ pub async fn a_change_is_decided_on_what_is_stored(store: &SharedStore) {
             .await;
         outcome.expect("the app is changed");
     }
-    let stored = store.app(&caller.reading(), app.id).await.expect("the app");
+    let stored = store
+        .app(&caller.read_access(), app.id)
+        .await
+        .expect("the app");
     assert!(stored.web_events_enabled);
     assert!(!stored.sdk.enabled);
     assert_eq!(stored.tag(), "3");
@@ -118,7 +127,10 @@ pub async fn an_old_version_is_not_changed(store: &SharedStore) {
         .await;
     assert_eq!(refusal(outcome), Refusal::VersionConflict);
     assert_eq!(
-        store.app(&caller.reading(), app.id).await.expect("the app"),
+        store
+            .app(&caller.read_access(), app.id)
+            .await
+            .expect("the app"),
         app
     );
 }
@@ -129,7 +141,7 @@ pub async fn an_unchanged_app_is_not_written(store: &SharedStore) {
     let app = app(store, &caller).await;
     let lines = async || {
         let log = store
-            .audit_log(&caller.reading(), None, first_page("500"))
+            .audit_log(&caller.read_access(), None, first_page("500"))
             .await;
         log.expect("the log").items.len()
     };
@@ -160,7 +172,7 @@ pub async fn an_app_store_id_belongs_to_one_app_of_the_instance(store: &SharedSt
     );
     assert_eq!(
         store
-            .app(&other.reading(), second.id)
+            .app(&other.read_access(), second.id)
             .await
             .expect("the app"),
         second
@@ -231,10 +243,10 @@ pub async fn a_refused_creation_leaves_nothing(store: &SharedStore) {
         .create_app(&caller, second.clone(), Vec::new(), origin(3))
         .await;
     assert_eq!(refusal(outcome), Refusal::StoreIdTaken);
-    let outcome = store.app(&caller.reading(), second.id).await;
+    let outcome = store.app(&caller.read_access(), second.id).await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let apps = store
-        .apps(&caller.reading(), true, first_page("50"))
+        .apps(&caller.read_access(), true, first_page("50"))
         .await
         .expect("a list");
     assert_eq!(apps.items.len(), 1);
@@ -245,7 +257,7 @@ pub async fn another_organization_sees_and_changes_nothing(store: &SharedStore) 
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
     assert_eq!(
-        refusal(store.app(&stranger.reading(), app.id).await),
+        refusal(store.app(&stranger.read_access(), app.id).await),
         Refusal::AppNotFound
     );
     let outcome = store
@@ -259,12 +271,15 @@ pub async fn another_organization_sees_and_changes_nothing(store: &SharedStore) 
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let list = store
-        .apps(&stranger.reading(), true, first_page("50"))
+        .apps(&stranger.read_access(), true, first_page("50"))
         .await
         .expect("a list");
     assert!(list.items.is_empty());
     assert_eq!(
-        store.app(&owner.reading(), app.id).await.expect("the app"),
+        store
+            .app(&owner.read_access(), app.id)
+            .await
+            .expect("the app"),
         app
     );
 }
@@ -286,7 +301,7 @@ pub async fn apps_are_paged_newest_first(store: &SharedStore) {
     let mut request = first_page("2");
     loop {
         let page = store
-            .apps(&caller.reading(), true, request)
+            .apps(&caller.read_access(), true, request)
             .await
             .expect("a page");
         seen.extend(page.items.iter().map(|app| app.id));
@@ -321,7 +336,7 @@ pub async fn archived_apps_are_left_out(store: &SharedStore) {
         .expect("an archived app");
     for (with_archived, expected) in [(true, &ids[..]), (false, &ids[1..])] {
         let page = store
-            .apps(&caller.reading(), with_archived, first_page("50"))
+            .apps(&caller.read_access(), with_archived, first_page("50"))
             .await
             .expect("a page");
         let found: Vec<AppId> = page.items.iter().map(|app| app.id).collect();
@@ -333,7 +348,7 @@ pub async fn archived_apps_are_left_out(store: &SharedStore) {
 pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
     const SECRET: AppSecret = AppSecret::Billing(BillingProvider::Revenuecat);
     let caller = organization(store).await;
-    let sealed = Sealed::from_bytes(vec![1, 2, 3]);
+    let sealed = SealedSecret::from_bytes(vec![1, 2, 3]);
     let mut new = new_app(&caller, 1);
     new.secrets.insert(AppSecret::SocialReferrerKey);
     let secrets = vec![(AppSecret::SocialReferrerKey, sealed.clone())];
@@ -342,7 +357,7 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
         .await
         .expect("an app is made");
     let stored = store
-        .app_secret(&caller.reading(), app.id, AppSecret::SocialReferrerKey)
+        .app_secret(&caller.read_access(), app.id, AppSecret::SocialReferrerKey)
         .await;
     assert_eq!(stored.expect("a look-up"), Some(sealed));
 
@@ -351,17 +366,17 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
         ..AppChange::default()
     };
     for bytes in [vec![4], vec![5]] {
-        let set = change(Change::Set(Sealed::from_bytes(bytes)));
+        let set = change(Change::Set(SealedSecret::from_bytes(bytes)));
         let outcome = store
             .update_app(&caller, app.id, set, Precondition::None, origin(2))
             .await;
         assert!(outcome.expect("a secret is set").secrets.contains(&SECRET));
     }
     let stored = store
-        .app_secret(&caller.reading(), app.id, SECRET)
+        .app_secret(&caller.read_access(), app.id, SECRET)
         .await
         .expect("a look-up");
-    assert_eq!(stored, Some(Sealed::from_bytes(vec![5])));
+    assert_eq!(stored, Some(SealedSecret::from_bytes(vec![5])));
 
     let reset = change(Change::Reset);
     let outcome = store
@@ -375,12 +390,15 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
     );
     assert_eq!(
         store
-            .app_secret(&caller.reading(), app.id, SECRET)
+            .app_secret(&caller.read_access(), app.id, SECRET)
             .await
             .expect("a look-up"),
         None
     );
-    let app = store.app(&caller.reading(), app.id).await.expect("the app");
+    let app = store
+        .app(&caller.read_access(), app.id)
+        .await
+        .expect("the app");
     assert_eq!(app.secrets.len(), 1);
 }
 
@@ -390,12 +408,14 @@ pub async fn another_organization_reads_no_secret(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let mut new = new_app(&owner, 1);
     new.secrets.insert(SECRET);
-    let secrets = vec![(SECRET, Sealed::from_bytes(vec![1]))];
+    let secrets = vec![(SECRET, SealedSecret::from_bytes(vec![1]))];
     let app = store
         .create_app(&owner, new, secrets, origin(1))
         .await
         .expect("an app is made");
-    let outcome = store.app_secret(&stranger.reading(), app.id, SECRET).await;
+    let outcome = store
+        .app_secret(&stranger.read_access(), app.id, SECRET)
+        .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
 }
 
@@ -403,12 +423,12 @@ pub async fn another_organization_reads_no_secret(store: &SharedStore) {
 pub async fn a_zone_that_is_no_longer_listed_comes_back(store: &SharedStore) {
     let caller = organization(store).await;
     let mut new = new_app(&caller, 1);
-    new.timezone = Timezone::stored("Mars/Olympus").expect("a well-formed name");
+    new.timezone = Timezone::from_stored("Mars/Olympus").expect("a well-formed name");
     let made = store
         .create_app(&caller, new, Vec::new(), origin(1))
         .await
         .expect("an app is made");
-    let found = store.app(&caller.reading(), made.id).await;
+    let found = store.app(&caller.read_access(), made.id).await;
     assert_eq!(found.expect("the app").timezone.as_str(), "Mars/Olympus");
 }
 
@@ -422,7 +442,7 @@ pub async fn the_zone_of_an_apps_days_is_known_to_readers_of_figures(store: &Sha
         .await
         .expect("an app is made");
     let zone = async |caller: &Authorized<AppsWrite>| {
-        let reader = caller.reading().analytics();
+        let reader = caller.read_access().analytics_access();
         store.app_timezone(&reader, made.id).await
     };
     assert_eq!(
@@ -466,7 +486,10 @@ pub async fn concurrent_changes_lose_nothing(store: &SharedStore) {
     )
     .await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    let stored = store.app(&caller.reading(), app.id).await.expect("the app");
+    let stored = store
+        .app(&caller.read_access(), app.id)
+        .await
+        .expect("the app");
     assert!(stored.web_events_enabled && !stored.sdk.enabled && stored.skan_test_signals);
     assert_eq!(stored.tag(), "4");
 }
@@ -476,7 +499,7 @@ pub async fn the_names_of_apps_are_known_to_readers_of_figures(store: &SharedSto
     let (caller, other) = (organization(store).await, organization(store).await);
     let (first, second) = (app(store, &caller).await, app(store, &caller).await);
     app(store, &other).await;
-    let reader = caller.reading().analytics();
+    let reader = caller.read_access().analytics_access();
     let names = store.app_names(&reader).await.expect("a list");
     let ids: Vec<_> = names.iter().map(|app| app.id).collect();
     assert_eq!(ids, [second.id, first.id]);

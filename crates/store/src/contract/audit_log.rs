@@ -6,9 +6,9 @@ use super::fixtures::{
 use std::collections::BTreeMap;
 use tributary_domain::access::{Actor, AppsWrite, Authorized};
 use tributary_domain::app::{AppChange, AppSecret};
-use tributary_domain::audit::{Action, Entry};
+use tributary_domain::audit::{Action, AuditEntry};
 use tributary_domain::integration::{Credential, IntegrationChange, Network};
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::link::LinkChange;
 use tributary_domain::skan::Document;
 use tributary_domain::vocabulary::change::Change;
@@ -20,16 +20,16 @@ async fn log(
     store: &SharedStore,
     caller: &Authorized<AppsWrite>,
     app: Option<AppId>,
-) -> Vec<Entry> {
+) -> Vec<AuditEntry> {
     let page = store
-        .audit_log(&caller.reading(), app, first_page("500"))
+        .audit_log(&caller.read_access(), app, first_page("500"))
         .await;
     page.expect("the log").items
 }
 
 fn new_credential() -> IntegrationChange {
     let credential = Credential {
-        sealed: Sealed::from_bytes(b"canary-credential".to_vec()),
+        sealed: SealedSecret::from_bytes(b"canary-credential".to_vec()),
         hint: Some("nary".to_owned()),
     };
     IntegrationChange {
@@ -50,7 +50,7 @@ async fn make_every_change(store: &SharedStore, caller: &Authorized<AppsWrite>) 
         .revoke_key(key.key.id, origin(4))
         .await
         .expect("a key is revoked");
-    let sealed = Sealed::from_bytes(b"canary-secret".to_vec());
+    let sealed = SealedSecret::from_bytes(b"canary-secret".to_vec());
     let change = AppChange {
         web_events_enabled: Change::Set(true),
         secrets: vec![(AppSecret::SocialReferrerKey, Change::Set(sealed))],
@@ -175,7 +175,7 @@ pub async fn a_creation_says_what_was_made(store: &SharedStore) {
     make_every_change(store, &caller).await;
     let mut app = new_app(&caller, 10);
     app.secrets.insert(AppSecret::SocialReferrerKey);
-    let sealed = Sealed::from_bytes(b"canary-secret".to_vec());
+    let sealed = SealedSecret::from_bytes(b"canary-secret".to_vec());
     let secrets = vec![(AppSecret::SocialReferrerKey, sealed)];
     store
         .create_app(&caller, app, secrets, origin(10))
@@ -254,7 +254,7 @@ pub async fn the_log_is_paged_newest_first(store: &SharedStore) {
     let mut request = first_page("3");
     loop {
         let page = store
-            .audit_log(&caller.reading(), None, request)
+            .audit_log(&caller.read_access(), None, request)
             .await
             .expect("a page");
         seen.extend(page.items.iter().map(|entry| entry.id));

@@ -2,17 +2,19 @@
 
 use super::fixtures::{SharedStore, at, first_page, join_all, origin};
 use super::sdk_fixtures::{Tenant, tenant};
-use crate::NotificationAccepted;
+use crate::NotificationOutcome;
 use crate::records::original_transaction;
 use std::borrow::Cow;
 use std::time::Duration;
 use tributary_domain::access::{Authorized, Environment};
 use tributary_domain::app::{AppChange, AppSecret, BillingProvider};
-use tributary_domain::billing::money::Price;
-use tributary_domain::billing::{Arrival, Claim, Meaning, Said, Subscriber};
+use tributary_domain::billing::money::ReportedPrice;
+use tributary_domain::billing::{
+    IncomingNotification, NotificationMeaning, PaymentClaim, ProviderNotification, Subscriber,
+};
 use tributary_domain::device::{DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Event, EventFilter};
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -24,13 +26,19 @@ fn person(name: &str) -> UserKey {
 }
 
 /// Something of a person's subscription that happened at that second.
-fn arrival(tenant: &Tenant, id: &str, second: i64, meaning: Meaning, usd: Option<&str>) -> Arrival {
+fn arrival(
+    tenant: &Tenant,
+    id: &str,
+    second: i64,
+    meaning: NotificationMeaning,
+    usd: Option<&str>,
+) -> IncomingNotification {
     let amount = usd.map(|text| Amount::parse(text).expect("an amount"));
-    Arrival {
+    IncomingNotification {
         app: tenant.app.id,
         provider: PROVIDER,
-        said: Said {
-            given_id: id.to_owned(),
+        content: ProviderNotification {
+            external_id: id.to_owned(),
             kind: "ANY".to_owned(),
             environment: Environment::Live,
             meaning,
@@ -40,7 +48,7 @@ fn arrival(tenant: &Tenant, id: &str, second: i64, meaning: Meaning, usd: Option
             original_transaction: Some("sub-1".to_owned()),
             period: None,
             country: Some("DE".to_owned()),
-            price: Price {
+            price: ReportedPrice {
                 paid: None,
                 usd: amount,
             },
@@ -59,17 +67,23 @@ fn arrival(tenant: &Tenant, id: &str, second: i64, meaning: Meaning, usd: Option
     }
 }
 
-fn payment(tenant: &Tenant, id: &str, second: i64, claim: Claim) -> Arrival {
-    arrival(tenant, id, second, Meaning::Payment(claim), Some("10"))
+fn payment(tenant: &Tenant, id: &str, second: i64, claim: PaymentClaim) -> IncomingNotification {
+    arrival(
+        tenant,
+        id,
+        second,
+        NotificationMeaning::Payment(claim),
+        Some("10"),
+    )
 }
 
 impl Tenant {
-    async fn notified(&self, arrival: &Arrival) -> NotificationAccepted {
+    async fn notify(&self, arrival: &IncomingNotification) -> NotificationOutcome {
         let accepted = self.store.accept_notification(arrival.clone());
         accepted.await.expect("a notification is kept")
     }
 
-    async fn billed(&self) -> Vec<Event> {
+    async fn billing_events(&self) -> Vec<Event> {
         let page = first_page("100");
         let events = self
             .store
@@ -81,12 +95,12 @@ impl Tenant {
     }
 
     async fn names(&self) -> Vec<String> {
-        let events = self.billed().await.into_iter();
+        let events = self.billing_events().await.into_iter();
         events.map(|event| event.name).collect()
     }
 
     /// Money in less money back, in millionths.
-    async fn net(&self) -> i64 {
+    async fn net_revenue(&self) -> i64 {
         let (from, until) = (at(0), at(10_000));
         let store = &self.store;
         let figures = store
@@ -103,7 +117,7 @@ impl Tenant {
 /// A notification is kept once by its id, whoever posts it at the same moment, and apart for every app.
 pub async fn a_notification_is_kept_once(store: &SharedStore) {
     let (one, other) = (tenant(store).await, tenant(store).await);
-    let paid = payment(&one, "n-1", 10, Claim::Start);
+    let paid = payment(&one, "n-1", 10, PaymentClaim::Start);
     let at_once = (0..8).map(|_| {
         let again = paid.clone();
         let store = store.clone();
@@ -113,18 +127,21 @@ pub async fn a_notification_is_kept_once(store: &SharedStore) {
     let stored = answers.iter().filter(|answer| {
         matches!(
             answer.as_ref().expect("all are answered"),
-            NotificationAccepted::Stored { event: true, .. }
+            NotificationOutcome::Stored {
+                has_event: true,
+                ..
+            }
         )
     });
     assert_eq!(stored.count(), 1);
     let mut changed = paid.clone();
     "{}".clone_into(&mut changed.body);
-    assert_eq!(one.notified(&changed).await, NotificationAccepted::Reused);
+    assert_eq!(one.notify(&changed).await, NotificationOutcome::IdReused);
     assert_eq!(one.names().await, ["purchase"]);
-    assert_eq!(one.net().await, 10_000_000);
+    assert_eq!(one.net_revenue().await, 10_000_000);
     assert!(other.names().await.is_empty());
     other
-        .notified(&payment(&other, "n-1", 10, Claim::Start))
+        .notify(&payment(&other, "n-1", 10, PaymentClaim::Start))
         .await;
     assert_eq!(other.names().await, ["purchase"]);
     let reader = Authorized::operator(one.writer.organization());
@@ -145,40 +162,40 @@ pub async fn payments_at_once_have_one_first(store: &SharedStore) {
     let tenant = tenant(store).await;
     let payments = (1..=12).map(|number| {
         let id = format!("n-{number:02}");
-        let mut one = payment(&tenant, &id, number, Claim::Start);
-        one.said.original_transaction = Some(format!("sub-{number}"));
+        let mut one = payment(&tenant, &id, number, PaymentClaim::Start);
+        one.content.original_transaction = Some(format!("sub-{number}"));
         let store = store.clone();
         async move { store.accept_notification(one).await }
     });
     for answer in join_all(payments.collect()).await {
         answer.expect("all are kept");
     }
-    let events = tenant.billed().await;
+    let events = tenant.billing_events().await;
     let first: Vec<&str> = events
         .iter()
         .filter(|event| event.name == "purchase")
-        .map(|event| event.given_id.as_str())
+        .map(|event| event.external_id.as_str())
         .collect();
     assert_eq!(first, ["n-01"]);
     assert_eq!(events.len(), 12);
-    assert_eq!(tenant.net().await, 120_000_000);
+    assert_eq!(tenant.net_revenue().await, 120_000_000);
 }
 
 /// A billing event says which transaction its subscription began with, if the provider does.
 pub async fn events_name_their_original_transaction(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant
-        .notified(&payment(&tenant, "named", 10, Claim::Start))
+        .notify(&payment(&tenant, "named", 10, PaymentClaim::Start))
         .await;
-    let mut nameless = payment(&tenant, "nameless", 20, Claim::Start);
-    nameless.said.original_transaction = None;
-    tenant.notified(&nameless).await;
-    let events = tenant.billed().await;
+    let mut nameless = payment(&tenant, "nameless", 20, PaymentClaim::Start);
+    nameless.content.original_transaction = None;
+    tenant.notify(&nameless).await;
+    let events = tenant.billing_events().await;
     let found: Vec<_> = events
         .iter()
         .map(|event| {
             (
-                event.given_id.as_str(),
+                event.external_id.as_str(),
                 original_transaction(event).map(Cow::into_owned),
             )
         })
@@ -190,30 +207,36 @@ pub async fn events_name_their_original_transaction(store: &SharedStore) {
 /// A refund and its reversal count against their payment, in whichever order they come.
 pub async fn refunds_wait_for_their_payment(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let of_t1 = |mut one: Arrival| {
-        one.said.transaction = Some("t1".to_owned());
+    let of_t1 = |mut one: IncomingNotification| {
+        one.content.transaction = Some("t1".to_owned());
         one
     };
-    let paid = of_t1(payment(&tenant, "paid", 10, Claim::Start));
-    let refund = of_t1(arrival(&tenant, "refund", 20, Meaning::Refund, Some("4")));
+    let paid = of_t1(payment(&tenant, "paid", 10, PaymentClaim::Start));
+    let refund = of_t1(arrival(
+        &tenant,
+        "refund",
+        20,
+        NotificationMeaning::Refund,
+        Some("4"),
+    ));
     let reversed = of_t1(arrival(
         &tenant,
         "back",
         30,
-        Meaning::RefundReversed,
+        NotificationMeaning::RefundReversed,
         Some("9"),
     ));
-    tenant.notified(&reversed).await;
-    tenant.notified(&refund).await;
-    assert_eq!(tenant.net().await, 0);
-    tenant.notified(&paid).await;
-    assert_eq!(tenant.net().await, 10_000_000);
+    tenant.notify(&reversed).await;
+    tenant.notify(&refund).await;
+    assert_eq!(tenant.net_revenue().await, 0);
+    tenant.notify(&paid).await;
+    assert_eq!(tenant.net_revenue().await, 10_000_000);
     assert_eq!(
         tenant.names().await,
         ["purchase", "refund", "refund_reversed"]
     );
     let worth: Vec<i64> = tenant
-        .billed()
+        .billing_events()
         .await
         .iter()
         .filter_map(|event| event.revenue.as_ref())
@@ -225,11 +248,11 @@ pub async fn refunds_wait_for_their_payment(store: &SharedStore) {
 /// A person who shows up within the time is joined to what waited for them, once.
 pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let paid = payment(&tenant, "n-1", 10, Claim::Start);
-    let accepted = tenant.notified(&paid).await;
-    let unmatched = NotificationAccepted::Stored {
-        event: true,
-        matched: false,
+    let paid = payment(&tenant, "n-1", 10, PaymentClaim::Start);
+    let accepted = tenant.notify(&paid).await;
+    let unmatched = NotificationOutcome::Stored {
+        has_event: true,
+        is_matched: false,
     };
     assert_eq!(accepted, unmatched);
     let device = DeviceKey::parse("phone-1").expect("a device id");
@@ -242,10 +265,10 @@ pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
         let identified = store.identify(app, live, device.clone(), identity.clone(), at(second));
         identified.await.expect("a person is known");
     }
-    let events = tenant.billed().await;
+    let events = tenant.billing_events().await;
     assert_eq!(events[0].device, Some(device));
     assert!(events[0].first_payment);
-    assert_eq!(tenant.net().await, 10_000_000);
+    assert_eq!(tenant.net_revenue().await, 10_000_000);
     let reader = Authorized::operator(tenant.writer.organization());
     let figures = store
         .billing_figures(&reader, tenant.app.id, Day::of(at(0))..=Day::of(at(0)))
@@ -258,17 +281,17 @@ pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
 pub async fn trials_on_hold_count_once(store: &SharedStore) {
     let tenant = tenant(store).await;
     for (sub, cancelled) in [("alive", false), ("gone", true)] {
-        let of = |mut one: Arrival| {
-            one.said.original_transaction = Some(sub.to_owned());
+        let of = |mut one: IncomingNotification| {
+            one.content.original_transaction = Some(sub.to_owned());
             one.trial_hold = Some(Duration::from_secs(100));
             one
         };
-        let trial = arrival(&tenant, sub, 10, Meaning::TrialStart, Some("0"));
-        tenant.notified(&of(trial)).await;
+        let trial = arrival(&tenant, sub, 10, NotificationMeaning::TrialStart, Some("0"));
+        tenant.notify(&of(trial)).await;
         if cancelled {
-            let meaning = Meaning::Lifecycle("trial_cancelled".to_owned());
+            let meaning = NotificationMeaning::Lifecycle("trial_cancelled".to_owned());
             let cancelled = arrival(&tenant, "cancelled", 20, meaning, None);
-            tenant.notified(&of(cancelled)).await;
+            tenant.notify(&of(cancelled)).await;
         }
     }
     let settled = async |second| {
@@ -285,20 +308,20 @@ pub async fn trials_on_hold_count_once(store: &SharedStore) {
     }
     assert_eq!(settled(1_200).await, 0);
     let qualified: Vec<Event> = tenant
-        .billed()
+        .billing_events()
         .await
         .into_iter()
         .filter(|event| event.name == "qualified_trial")
         .collect();
     assert_eq!(qualified.len(), 1);
-    assert_eq!(qualified[0].given_id, "qualified_trial:revenuecat:alive");
+    assert_eq!(qualified[0].external_id, "qualified_trial:revenuecat:alive");
     assert_eq!(qualified[0].occurred_at, at(1_100));
 }
 
 /// A new secret leaves the one before it beside it.
 pub async fn a_secret_is_replaced(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let sealed = |text: &str| Sealed::from_bytes(text.as_bytes().to_vec());
+    let sealed = |text: &str| SealedSecret::from_bytes(text.as_bytes().to_vec());
     for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
         let when = i64::try_from(number).expect("a small number") + 10;
         let rotation = AppChange::rotation(PROVIDER, sealed(text));
@@ -314,7 +337,7 @@ pub async fn a_secret_is_replaced(store: &SharedStore) {
     }
     let found = store.billing_app(tenant.app.id).await;
     let found = found.expect("it is read").expect("an app");
-    let mut secrets: Vec<(AppSecret, Sealed, i64)> = found
+    let mut secrets: Vec<(AppSecret, SealedSecret, i64)> = found
         .secrets
         .into_iter()
         .map(|one| (one.secret, one.sealed, one.set_at.as_millis()))
@@ -325,7 +348,7 @@ pub async fn a_secret_is_replaced(store: &SharedStore) {
         secrets,
         [
             (AppSecret::Billing(PROVIDER), sealed("three"), set_at),
-            (AppSecret::BillingBefore(PROVIDER), sealed("two"), set_at),
+            (AppSecret::BillingPrevious(PROVIDER), sealed("two"), set_at),
         ]
     );
 }

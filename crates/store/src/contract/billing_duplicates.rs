@@ -1,24 +1,24 @@
 //! Payments that an app reports by their store transactions, and a billing provider as well.
 
-use super::duplicates::{forwarding_shop, is_duplicate_of};
-use super::erasure_fixtures::{device, notified, person};
-use super::fixtures::{SharedStore, at, join_all, new_key, origin, rebuilds_the_same};
-use super::outbox_fixtures::Forwarding;
+use super::duplicates::{assert_duplicate_of, forwarding_shop};
+use super::erasure_fixtures::{billing_notification, device, person};
+use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, join_all, new_key, origin};
+use super::outbox_fixtures::ForwardingApp;
 use super::sdk_fixtures::{event, payment};
 use super::web_events::purchase;
 use std::pin::Pin;
 use tributary_domain::access::{Environment, Permission, authorize};
-use tributary_domain::billing::{Arrival, Claim, Meaning};
+use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::click::Click;
 use tributary_domain::device::Identity;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::sdk::SdkEvent;
 use tributary_domain::event::{Event, EventSource};
 
-impl Forwarding {
+impl ForwardingApp {
     /// A payment of 10 USD on a device, by the transaction's own subscription.
-    fn paid(&self, on: &str, transaction: &str, second: i64) -> Arrival {
-        self.paid_in(on, transaction, transaction, second, Claim::Start)
+    fn paid(&self, on: &str, transaction: &str, second: i64) -> IncomingNotification {
+        self.paid_in(on, transaction, transaction, second, PaymentClaim::Start)
     }
 
     fn paid_in(
@@ -27,23 +27,23 @@ impl Forwarding {
         chain: &str,
         transaction: &str,
         second: i64,
-        claim: Claim,
-    ) -> Arrival {
+        claim: PaymentClaim,
+    ) -> IncomingNotification {
         let id = format!("n-{chain}-{transaction}");
-        let meaning = Meaning::Payment(claim);
-        let mut one = notified(&self.tenant, &id, chain, second, meaning);
-        one.said.transaction = Some(transaction.to_owned());
-        one.said.subscriber.people.clear();
-        one.said.subscriber.device = Some(device(on));
+        let meaning = NotificationMeaning::Payment(claim);
+        let mut one = billing_notification(&self.tenant, &id, chain, second, meaning);
+        one.content.transaction = Some(transaction.to_owned());
+        one.content.subscriber.people.clear();
+        one.content.subscriber.device = Some(device(on));
         one
     }
 
-    async fn bills(&self, arrival: Arrival) {
+    async fn notify(&self, arrival: IncomingNotification) {
         let accepted = self.tenant.store.accept_notification(arrival).await;
         accepted.expect("a notification is kept");
     }
 
-    async fn billed(&self, transaction: &str) -> Event {
+    async fn billing_event(&self, transaction: &str) -> Event {
         let log = self.log().await.into_iter();
         let named = format!("\"transactionId\":\"{transaction}\"");
         let mut found = log.filter(|event| {
@@ -54,7 +54,7 @@ impl Forwarding {
     }
 
     /// Purchases, paying devices and revenue in whole USD.
-    async fn sums(&self) -> (i64, i64, i64) {
+    async fn purchase_totals(&self) -> (i64, i64, i64) {
         let total = self.total().await;
         let usd = total.revenue_micros / 1_000_000;
         (total.purchases, total.paying_devices, usd)
@@ -65,84 +65,97 @@ impl Forwarding {
 /// that the network may know already.
 pub async fn a_billing_event_replaces_the_sdks(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
-    one.reports("phone", payment("t1", "9", "USD", 100)).await;
+    one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
+        .await;
     let before = one.event(EventSource::Sdk, "t1").await;
     assert!(before.first_payment && before.skipped.is_empty());
-    let [(_, _, known)] = &one.told(&before).await[..] else {
+    let [(_, _, known)] = &one.deliveries_of_event(&before).await[..] else {
         panic!("one delivery is planned");
     };
-    one.bills(one.paid("phone", "t1", 110)).await;
+    one.notify(one.paid("phone", "t1", 110)).await;
     let sdk = one.event(EventSource::Sdk, "t1").await;
-    let billed = one.billed("t1").await;
-    is_duplicate_of(&sdk, &billed);
+    let billed = one.billing_event("t1").await;
+    assert_duplicate_of(&sdk, &billed);
     assert!(billed.first_payment);
     assert_eq!((sdk.dedup_root, billed.dedup_root), (None, Some(sdk.id)));
     let cancelled = Some("duplicate_of_verified".to_owned());
     assert_eq!(
-        one.told(&sdk).await,
+        one.deliveries_of_event(&sdk).await,
         [("cancelled", cancelled, known.clone())]
     );
-    assert_eq!(one.told(&billed).await, [("pending", None, known.clone())]);
-    assert_eq!(one.sums().await, (1, 1, 10));
+    assert_eq!(
+        one.deliveries_of_event(&billed).await,
+        [("pending", None, known.clone())]
+    );
+    assert_eq!(one.purchase_totals().await, (1, 1, 10));
     // What is learnt about the device later changes neither.
-    one.attributed("phone", 300).await;
-    assert_eq!(one.billed("t1").await.dedup_root, Some(sdk.id));
-    assert_eq!(one.told(&billed).await, [("pending", None, known.clone())]);
-    rebuilds_the_same(store).await;
+    one.attribute_install("phone", 300).await;
+    assert_eq!(one.billing_event("t1").await.dedup_root, Some(sdk.id));
+    assert_eq!(
+        one.deliveries_of_event(&billed).await,
+        [("pending", None, known.clone())]
+    );
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// An SDK event whose transaction a provider reported before does not count and is not planned.
 pub async fn an_sdk_event_after_the_billing_event_does_not_count(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
-    one.bills(one.paid("phone", "t1", 110)).await;
+    one.notify(one.paid("phone", "t1", 110)).await;
     let subscribed = SdkEvent {
         name: "SUBSCRIBE".to_owned(),
         ..payment("t1", "9", "USD", 100)
     };
-    one.reports("phone", subscribed).await;
+    one.report_sdk_event("phone", subscribed).await;
     let sdk = one.event(EventSource::Sdk, "t1").await;
-    let billed = one.billed("t1").await;
-    is_duplicate_of(&sdk, &billed);
+    let billed = one.billing_event("t1").await;
+    assert_duplicate_of(&sdk, &billed);
     assert_eq!((sdk.dedup_root, billed.dedup_root), (Some(billed.id), None));
-    assert_eq!(one.told(&sdk).await, []);
-    assert_eq!(one.told(&billed).await.len(), 1);
-    assert_eq!(one.sums().await, (1, 1, 10));
+    assert_eq!(one.deliveries_of_event(&sdk).await, []);
+    assert_eq!(one.deliveries_of_event(&billed).await.len(), 1);
+    assert_eq!(one.purchase_totals().await, (1, 1, 10));
     assert_eq!(one.total().await.subscriptions, 0);
     // Another kind of the same transaction is another event, and so is another transaction.
-    one.reports("phone", event("n-t1-t1", "purchase", 100))
+    one.report_sdk_event("phone", event("n-t1-t1", "purchase", 100))
         .await;
-    one.bills(one.paid("tablet", "t2", 120)).await;
-    one.reports("tablet", event("t2", "start_trial", 120)).await;
+    one.notify(one.paid("tablet", "t2", 120)).await;
+    one.report_sdk_event("tablet", event("t2", "start_trial", 120))
+        .await;
     let trial = one.event(EventSource::Sdk, "t2").await;
     let other = one.event(EventSource::Sdk, "n-t1-t1").await;
     assert_eq!((trial.duplicate_of, other.duplicate_of), (None, None));
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// A purchase that turns out to be a renewal is no longer what the SDK reported: the SDK's event counts again.
 pub async fn the_sdks_event_counts_again_without_a_twin(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
-    one.reports("phone", payment("t2", "9", "USD", 200)).await;
-    let before = one.event(EventSource::Sdk, "t2").await;
-    let waiting = one.told(&before).await;
-    one.bills(one.paid_in("phone", "sub", "t2", 200, Claim::Start))
+    one.report_sdk_event("phone", payment("t2", "9", "USD", 200))
         .await;
-    assert_eq!(one.sums().await, (1, 1, 10));
+    let before = one.event(EventSource::Sdk, "t2").await;
+    let waiting = one.deliveries_of_event(&before).await;
+    one.notify(one.paid_in("phone", "sub", "t2", 200, PaymentClaim::Start))
+        .await;
+    assert_eq!(one.purchase_totals().await, (1, 1, 10));
     // The first period of the subscription arrives late.
-    one.bills(one.paid_in("phone", "sub", "t1", 150, Claim::Start))
+    one.notify(one.paid_in("phone", "sub", "t1", 150, PaymentClaim::Start))
         .await;
     let (sdk, billed) = (
         one.event(EventSource::Sdk, "t2").await,
-        one.billed("t2").await,
+        one.billing_event("t2").await,
     );
     assert_eq!(billed.name, "renewal");
     assert_eq!((sdk.duplicate_of, sdk.dedup_root), (None, None));
-    assert_eq!(one.told(&sdk).await, waiting, "it is planned again");
+    assert_eq!(
+        one.deliveries_of_event(&sdk).await,
+        waiting,
+        "it is planned again"
+    );
     assert_eq!(sdk.skipped, []);
-    assert!(one.billed("t1").await.first_payment && !sdk.first_payment);
+    assert!(one.billing_event("t1").await.first_payment && !sdk.first_payment);
     // 9 of the SDK, 10 of the first period and 10 of the renewal.
-    assert_eq!(one.sums().await, (2, 1, 29));
-    rebuilds_the_same(store).await;
+    assert_eq!(one.purchase_totals().await, (2, 1, 29));
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// A subscription that moves to another device leaves the SDK's event the duplicate that it is.
@@ -151,35 +164,35 @@ pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
         let (one, _) = forwarding_shop(store).await;
         let (app, live) = (one.queue.app, Environment::Live);
         let mut paid = one.paid("phone", "t1", 110);
-        paid.said.subscriber.device = None;
-        paid.said.subscriber.people = vec![person("ann")];
+        paid.content.subscriber.device = None;
+        paid.content.subscriber.people = vec![person("ann")];
         let sdk = payment("t1", "9", "USD", 100);
         if sdk_first {
-            one.reports("phone", sdk).await;
-            one.bills(paid).await;
+            one.report_sdk_event("phone", sdk).await;
+            one.notify(paid).await;
         } else {
-            one.bills(paid).await;
-            one.reports("phone", sdk).await;
+            one.notify(paid).await;
+            one.report_sdk_event("phone", sdk).await;
         }
-        let before = one.billed("t1").await;
+        let before = one.billing_event("t1").await;
         let ann = Identity {
             user: Some(person("ann")),
             ..Identity::default()
         };
         let known = store.identify(app, live, device("phone"), ann, at(120));
         known.await.expect("a person is known");
-        let mut moved = one.paid_in("tablet", "t1", "t9", 130, Claim::Continuation);
-        moved.said.subscriber.people = vec![person("ann")];
-        one.bills(moved).await;
+        let mut moved = one.paid_in("tablet", "t1", "t9", 130, PaymentClaim::Continuation);
+        moved.content.subscriber.people = vec![person("ann")];
+        one.notify(moved).await;
         let (sdk, billed) = (
             one.event(EventSource::Sdk, "t1").await,
-            one.billed("t1").await,
+            one.billing_event("t1").await,
         );
         assert_ne!(before.device, billed.device, "it moved");
         assert_eq!(sdk.duplicate_of, Some(billed.id));
         assert_eq!((sdk.root(), billed.root()), (before.root(), before.root()));
-        assert_eq!(one.sums().await, (1, 1, 20));
-        rebuilds_the_same(store).await;
+        assert_eq!(one.purchase_totals().await, (1, 1, 20));
+        assert_rebuild_changes_nothing(store).await;
     }
 }
 
@@ -189,10 +202,10 @@ pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
         let (one, _) = forwarding_shop(store).await;
         let sdk = payment("t1", "9", "USD", 100);
         if sdk_first {
-            one.reports("phone", sdk.clone()).await;
+            one.report_sdk_event("phone", sdk.clone()).await;
         }
-        one.bills(one.paid("phone", "t1", 110)).await;
-        let sums = one.sums().await;
+        one.notify(one.paid("phone", "t1", 110)).await;
+        let sums = one.purchase_totals().await;
         let mut key = new_key(one.tenant.writer.organization()).key;
         key.permission = Permission::Full;
         let eraser = authorize(&key).expect("a full key erases");
@@ -202,15 +215,15 @@ pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
             .await
             .expect("a device is erased");
         if !sdk_first {
-            one.reports("phone", sdk).await;
+            one.report_sdk_event("phone", sdk).await;
         }
-        one.bills(one.paid_in("phone", "t1", "t2", 160, Claim::Continuation))
+        one.notify(one.paid_in("phone", "t1", "t2", 160, PaymentClaim::Continuation))
             .await;
         let sdk = one.event(EventSource::Sdk, "t1").await;
         assert!(sdk.duplicate_of.is_some());
-        let (purchases, paying, usd) = one.sums().await;
+        let (purchases, paying, usd) = one.purchase_totals().await;
         assert_eq!((purchases, paying, usd - 10), sums, "the renewal is added");
-        rebuilds_the_same(store).await;
+        assert_rebuild_changes_nothing(store).await;
     }
 }
 
@@ -228,33 +241,37 @@ pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
         let (one, click) = forwarding_shop(store).await;
         for source in order {
             match source {
-                0 => one.reports("phone", payment("t1", "9", "USD", 100)).await,
-                1 => one.verifies(purchase(&click, "t1", "20")).await,
-                _ => one.bills(one.paid("phone", "t1", 110)).await,
+                0 => {
+                    one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
+                        .await
+                }
+                1 => one.post_web_event(purchase(&click, "t1", "20")).await,
+                _ => one.notify(one.paid("phone", "t1", 110)).await,
             }
         }
         let sdk = one.event(EventSource::Sdk, "t1").await;
         assert!(sdk.duplicate_of.is_some(), "{order:?}");
-        assert_eq!(one.sums().await, (2, 2, 30), "{order:?}");
+        assert_eq!(one.purchase_totals().await, (2, 2, 30), "{order:?}");
     }
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Reports both sides of many payments at the same moment, on two nodes.
-async fn at_once(one: &Forwarding, other: &Forwarding, click: &Click) {
+async fn at_once(one: &ForwardingApp, other: &ForwardingApp, click: &Click) {
     let ids: Vec<String> = (0..40).map(|number| format!("t{number}")).collect();
     let all = ids.iter().enumerate().flat_map(|(place, id)| {
         let on = ["phone", "tablet", "laptop"][place % 3];
         let second = 100 + i64::try_from(place * 7 % 40).expect("small");
-        let sdk: Reporting<'_> = Box::pin(one.reports(on, payment(id, "1", "USD", second)));
+        let sdk: Reporting<'_> =
+            Box::pin(one.report_sdk_event(on, payment(id, "1", "USD", second)));
         let billed: Reporting<'_> =
-            Box::pin(other.bills(one.paid_in(on, id, id, second, Claim::OneOff)));
+            Box::pin(other.notify(one.paid_in(on, id, id, second, PaymentClaim::OneOff)));
         let web: Reporting<'_> = Box::pin(async move {
             if place % 4 == 0 {
                 other
-                    .verifies(purchase(click, &format!("web-{id}"), "1"))
+                    .post_web_event(purchase(click, &format!("web-{id}"), "1"))
                     .await;
             }
         });
@@ -268,7 +285,7 @@ async fn at_once(one: &Forwarding, other: &Forwarding, click: &Click) {
     let log = one.log().await;
     let sdk = log
         .iter()
-        .filter(|event| event.source == EventSource::Sdk && !event.own);
+        .filter(|event| event.source == EventSource::Sdk && !event.is_service_install);
     for event in sdk {
         let verified = log.iter().find(|one| Some(one.id) == event.duplicate_of);
         let verified = verified.expect("each is a duplicate");
@@ -285,18 +302,20 @@ async fn at_once(one: &Forwarding, other: &Forwarding, click: &Click) {
 const MEETINGS: usize = 40;
 
 /// Reports both sides of one payment at the same moment, again and again.
-async fn meeting(one: &Forwarding, other: &Forwarding) {
+async fn meeting(one: &ForwardingApp, other: &ForwardingApp) {
     for number in 0..MEETINGS {
         let id = format!("m{number}");
         let app = async {
             for before in 0..number % 8 {
                 let id = format!("{id}-{before}");
-                one.reports("laptop", event(&id, "search", 90)).await;
+                one.report_sdk_event("laptop", event(&id, "search", 90))
+                    .await;
             }
-            one.reports("phone", payment(&id, "1", "USD", 100)).await;
+            one.report_sdk_event("phone", payment(&id, "1", "USD", 100))
+                .await;
         };
-        let paid = one.paid_in("phone", &id, &id, 100, Claim::OneOff);
-        let both: Vec<Reporting<'_>> = vec![Box::pin(app), Box::pin(other.bills(paid))];
+        let paid = one.paid_in("phone", &id, &id, 100, PaymentClaim::OneOff);
+        let both: Vec<Reporting<'_>> = vec![Box::pin(app), Box::pin(other.notify(paid))];
         join_all(both).await;
         let sdk = one.event(EventSource::Sdk, &id).await;
         assert!(sdk.duplicate_of.is_some(), "{id}");
@@ -307,7 +326,7 @@ async fn meeting(one: &Forwarding, other: &Forwarding) {
 pub async fn reports_of_transactions_at_once_count_once(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     at_once(&one, &one, &click).await;
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// The same with two nodes on one database.
@@ -316,39 +335,42 @@ pub async fn nodes_at_once_count_once(store: &SharedStore, node: &SharedStore) {
     let other = one.through(node);
     at_once(&one, &other, &click).await;
     meeting(&one, &other).await;
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// What undoes the matching, so that the rows are those of a version that did not match. Its keys are deleted as well.
-pub const BEFORE_THE_UPGRADE: &str =
+pub const UNDO_MATCHING_SQL: &str =
     "update events set duplicate_of = null, uncounted = null where source = 'sdk';
      update events set dedup_root = null;
      delete from billing_keys where lookup_key like 'transaction:%';
      delete from event_keys where source = 'web' and fingerprint is null;";
 
 /// Stores pairs, and a billing event without an SDK event.
-pub async fn pairs(store: &SharedStore) -> Forwarding {
+pub async fn store_pairs(store: &SharedStore) -> ForwardingApp {
     let (one, click) = forwarding_shop(store).await;
-    one.reports("phone", payment("t1", "9", "USD", 100)).await;
-    one.bills(one.paid("phone", "t1", 110)).await;
-    one.reports("tablet", payment("w1", "7", "USD", 100)).await;
-    one.verifies(purchase(&click, "w1", "8")).await;
-    one.bills(one.paid("watch", "t2", 110)).await;
+    one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
+        .await;
+    one.notify(one.paid("phone", "t1", 110)).await;
+    one.report_sdk_event("tablet", payment("w1", "7", "USD", 100))
+        .await;
+    one.post_web_event(purchase(&click, "w1", "8")).await;
+    one.notify(one.paid("watch", "t2", 110)).await;
     one
 }
 
 /// A rebuild matches pairs of before the upgrade. The migration lets those be matched that arrive afterwards.
-pub async fn are_corrected(store: &SharedStore, one: &Forwarding) {
+pub async fn assert_pairs_corrected(store: &SharedStore, one: &ForwardingApp) {
     super::fixtures::rebuild(store).await;
     for id in ["t1", "w1"] {
         let sdk = one.event(EventSource::Sdk, id).await;
         assert!(sdk.duplicate_of.is_some() && !sdk.first_payment, "{id}");
         assert_eq!(sdk.dedup_root, None, "deduplication ids never change");
     }
-    assert_eq!(one.sums().await, (3, 3, 28));
-    one.reports("watch", payment("t2", "9", "USD", 100)).await;
+    assert_eq!(one.purchase_totals().await, (3, 3, 28));
+    one.report_sdk_event("watch", payment("t2", "9", "USD", 100))
+        .await;
     let sdk = one.event(EventSource::Sdk, "t2").await;
-    is_duplicate_of(&sdk, &one.billed("t2").await);
-    assert_eq!(one.sums().await, (3, 3, 28));
-    rebuilds_the_same(store).await;
+    assert_duplicate_of(&sdk, &one.billing_event("t2").await);
+    assert_eq!(one.purchase_totals().await, (3, 3, 28));
+    assert_rebuild_changes_nothing(store).await;
 }

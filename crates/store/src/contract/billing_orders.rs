@@ -4,16 +4,16 @@
 //! ids are compared by the sender's ids since they contain the app's, and of deliveries those count that are planned,
 //! since a cancelled one tells that an event was something else meanwhile.
 
-use super::billing_orders_reports::{Names, reports};
-use super::erasure_fixtures::{device, notified, person};
+use super::billing_orders_reports::{StableNames, reports};
+use super::erasure_fixtures::{billing_notification, device, person};
 use super::fixtures::{SharedStore, at};
-use super::outbox_fixtures::{Forwarding, forwarding};
+use super::outbox_fixtures::{ForwardingApp, forwarding_app};
 use super::sdk_fixtures::{Tenant, payment};
 use crate::RollupDay;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::access::Environment;
-use tributary_domain::billing::{Arrival, Claim, Meaning};
+use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::device::{AdvertisingId, Identity};
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::forwarding::DeliveryStatus;
@@ -63,7 +63,7 @@ impl Random {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Notify(Notified),
+    Notify(GeneratedNotification),
     /// The device is configured, with the advertising id that is its own.
     Configure(&'static str, i64),
     Identify(&'static str, &'static str, i64),
@@ -72,12 +72,12 @@ enum Step {
 }
 
 #[derive(Debug, Clone)]
-struct Notified {
+struct GeneratedNotification {
     id: String,
     subscription: &'static str,
     second: i64,
     received: i64,
-    meaning: Meaning,
+    meaning: NotificationMeaning,
     usd: &'static str,
     transaction: String,
     product: &'static str,
@@ -92,29 +92,32 @@ fn advertising(name: &str) -> Option<AdvertisingId> {
     AdvertisingId::parse(&format!("6f9619ff-8b86-4011-b42d-00c04fc964f{place}"))
 }
 
-fn meaning(random: &mut Random) -> (Meaning, &'static str) {
-    let lifecycle = |name: &str| Meaning::Lifecycle(name.to_owned());
+fn meaning(random: &mut Random) -> (NotificationMeaning, &'static str) {
+    let lifecycle = |name: &str| NotificationMeaning::Lifecycle(name.to_owned());
     match random.below(14) {
-        0..3 => (Meaning::Payment(Claim::Start), "10"),
-        3..5 => (Meaning::Payment(Claim::Continuation), "10"),
-        5 => (Meaning::Payment(Claim::Conversion), "10"),
-        6 => (Meaning::Payment(Claim::AfterTrial), "10"),
-        7 => (Meaning::Payment(Claim::OneOff), "3"),
-        8 => (Meaning::TrialStart, "0"),
-        9 => (Meaning::Refund, "-4"),
-        10 => (Meaning::RefundReversed, "4"),
+        0..3 => (NotificationMeaning::Payment(PaymentClaim::Start), "10"),
+        3..5 => (
+            NotificationMeaning::Payment(PaymentClaim::Continuation),
+            "10",
+        ),
+        5 => (NotificationMeaning::Payment(PaymentClaim::Conversion), "10"),
+        6 => (NotificationMeaning::Payment(PaymentClaim::AfterTrial), "10"),
+        7 => (NotificationMeaning::Payment(PaymentClaim::OneOff), "3"),
+        8 => (NotificationMeaning::TrialStart, "0"),
+        9 => (NotificationMeaning::Refund, "-4"),
+        10 => (NotificationMeaning::RefundReversed, "4"),
         11 => (lifecycle("trial_cancelled"), "0"),
         12 => (lifecycle("uncancellation"), "0"),
-        _ => (Meaning::Payment(Claim::Start), "0"),
+        _ => (NotificationMeaning::Payment(PaymentClaim::Start), "0"),
     }
 }
 
-fn notification(random: &mut Random, number: usize) -> Notified {
+fn notification(random: &mut Random, number: usize) -> GeneratedNotification {
     let (mut meaning, usd) = meaning(random);
     let people: Vec<&str> = (0..random.below(3)).map(|_| random.of(&PEOPLE)).collect();
     if random.below(12) == 0 {
         let (from, to) = (random.of(&PEOPLE), random.of(&PEOPLE));
-        meaning = Meaning::Transfer {
+        meaning = NotificationMeaning::Transfer {
             from: vec![person(from)],
             to: vec![person(to)],
         };
@@ -124,7 +127,7 @@ fn notification(random: &mut Random, number: usize) -> Notified {
     let second = random.below(8) * 100 + 1_000 + number;
     let second = i64::try_from(second).expect("a small number");
     let received = i64::try_from(random.below(40) * 10 + 2_000).expect("a small number");
-    Notified {
+    GeneratedNotification {
         id: format!("n-{number:02}"),
         subscription: random.of(&SUBSCRIPTIONS),
         second,
@@ -170,10 +173,10 @@ fn history(seed: u64) -> Vec<Step> {
     steps
 }
 
-impl Notified {
-    fn arrival(&self, of: &Forwarding) -> Arrival {
+impl GeneratedNotification {
+    fn arrival(&self, of: &ForwardingApp) -> IncomingNotification {
         let meaning = self.meaning.clone();
-        let mut one = notified(
+        let mut one = billing_notification(
             &of.tenant,
             &self.id,
             self.subscription,
@@ -182,7 +185,7 @@ impl Notified {
         );
         one.received_at = at(self.received);
         one.trial_hold = Some(Duration::from_mins(5));
-        let said = &mut one.said;
+        let said = &mut one.content;
         said.transaction = Some(self.transaction.clone());
         said.product = Some(self.product.to_owned());
         said.country = self.country.map(str::to_owned);
@@ -199,9 +202,9 @@ impl Notified {
 type Outcome = (Vec<String>, Vec<String>, Vec<String>);
 
 async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
-    let one = forwarding(store).await;
+    let one = forwarding_app(store).await;
     let tenant = &one.tenant;
-    let click = tenant.clicked(5).await;
+    let click = tenant.record_click(5).await;
     if pays {
         let arrival = tenant.arrival("tablet", 1_250);
         let events = vec![payment("sdk", "10", "USD", 1_250)];
@@ -218,12 +221,12 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
             }
             Step::Configure(name, second) => {
                 let mut command = if *name == "phone" {
-                    tenant.claims(name, &click, *second)
+                    tenant.configure_with_click(name, &click, *second)
                 } else {
                     tenant.configure(name, *second)
                 };
                 command.advertising_id = advertising(name);
-                tenant.configured(command).await;
+                tenant.call_configure(command).await;
             }
             Step::Identify(name, who, second) => {
                 let identity = Identity {
@@ -280,7 +283,7 @@ async fn wrong_rows(tenant: &Tenant) -> u64 {
             day: Day::of(day),
         };
         let rebuilt = tenant.store.rebuild_rollups(day).await;
-        wrong += rebuilt.expect("figures are rebuilt").wrong;
+        wrong += rebuilt.expect("figures are rebuilt").corrected_rows;
     }
     wrong
 }
@@ -291,12 +294,12 @@ fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
         .credit
         .as_ref()
         .map(|credit| (credit.network, credit.match_type));
-    let first = payments.get(&event.given_id);
+    let first = payments.get(&event.external_id);
     if event.source == EventSource::Sdk {
         // Who the device was is what was known when it arrived.
         return format!(
             "{} {} sdk {:?} {:?} {:?} {credit:?} duplicate={} first={} {:?} {first:?}",
-            event.given_id,
+            event.external_id,
             event.name,
             event.occurred_at,
             event.device,
@@ -308,7 +311,7 @@ fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
     }
     format!(
         "{} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} first={} {:?} {:?} {first:?}",
-        event.given_id,
+        event.external_id,
         event.name,
         event.source.as_str(),
         event.original_name,
@@ -322,7 +325,7 @@ fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
         credit,
         event.params,
         event.first_payment,
-        event.own,
+        event.is_service_install,
         event.skipped,
     )
 }
@@ -336,20 +339,23 @@ enum Detail {
     Figures,
 }
 
-async fn read(store: &SharedStore, of: &Forwarding, detail: Detail) -> Outcome {
+async fn read(store: &SharedStore, of: &ForwardingApp, detail: Detail) -> Outcome {
     let tenant = &of.tenant;
     let all = of.log().await;
-    let names = Names::of(of, &all);
-    let log: Vec<Event> = all.into_iter().filter(|event| !event.own).collect();
+    let names = StableNames::of(of, &all);
+    let log: Vec<Event> = all
+        .into_iter()
+        .filter(|event| !event.is_service_install)
+        .collect();
     let mut noted = BTreeMap::new();
     for name in DEVICES {
         if let Ok(story) = store
             .device(&tenant.reader, tenant.app.id, device(name))
             .await
-            && let Some(first) = story.known.first_payment
+            && let Some(first) = story.state.first_payment
             && let Some(event) = log.iter().find(|event| event.id == first)
         {
-            noted.insert(event.given_id.clone(), name.to_owned());
+            noted.insert(event.external_id.clone(), name.to_owned());
         }
     }
     let text = |event| match detail {
@@ -369,7 +375,7 @@ async fn read(store: &SharedStore, of: &Forwarding, detail: Detail) -> Outcome {
     let mut planned: Vec<String> = planned
         .map(|one| {
             let event = log.iter().find(|event| event.id == one.event);
-            let id = event.map(|event| event.given_id.as_str());
+            let id = event.map(|event| event.external_id.as_str());
             format!(
                 "{id:?} {:?} {} {:?}",
                 one.network, one.network_event, one.status
@@ -392,7 +398,7 @@ async fn read(store: &SharedStore, of: &Forwarding, detail: Detail) -> Outcome {
 }
 
 /// Compares random histories in two random orders: `cases` of them, or as many as [`CASES_VARIABLE`] asks for.
-pub async fn orders_are_alike(store: &SharedStore, cases: u64, asked: Option<String>) {
+pub async fn arrival_order_changes_nothing(store: &SharedStore, cases: u64, asked: Option<String>) {
     let asked = asked.map(|asked| asked.parse().expect("a number of histories"));
     for seed in 0..asked.unwrap_or(cases) {
         let steps = history(seed);
@@ -411,12 +417,12 @@ pub async fn orders_are_alike(store: &SharedStore, cases: u64, asked: Option<Str
 /// The first example: a subscription that an advertising id joined to the first one's device moves to the device that a
 /// later notification names, and takes its first payment along, in every order.
 pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
-    let notified = |id: &str, subscription, second, claim| Notified {
+    let notified = |id: &str, subscription, second, claim| GeneratedNotification {
         id: id.to_owned(),
         subscription,
         second,
         received: 2_000,
-        meaning: Meaning::Payment(claim),
+        meaning: NotificationMeaning::Payment(claim),
         usd: "10",
         transaction: id.to_owned(),
         product: "weekly",
@@ -425,17 +431,17 @@ pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
         advertising: None,
         country: None,
     };
-    let first = Notified {
+    let first = GeneratedNotification {
         device: Some("phone"),
-        ..notified("first", "s1", 1_000, Claim::Start)
+        ..notified("first", "s1", 1_000, PaymentClaim::Start)
     };
-    let second = Notified {
+    let second = GeneratedNotification {
         advertising: Some("phone"),
-        ..notified("second", "s2", 1_100, Claim::Start)
+        ..notified("second", "s2", 1_100, PaymentClaim::Start)
     };
-    let renewed = Notified {
+    let renewed = GeneratedNotification {
         device: Some("tablet"),
-        ..notified("renewed", "s2", 1_200, Claim::Continuation)
+        ..notified("renewed", "s2", 1_200, PaymentClaim::Continuation)
     };
     let all = [first, second, renewed].map(Step::Notify);
     let orders = [
@@ -475,19 +481,19 @@ pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
 
 /// A notification with an impossible date is kept, and makes no event.
 pub async fn an_impossible_date_makes_no_event(store: &SharedStore) {
-    let one = forwarding(store).await;
-    let start = Meaning::Payment(Claim::Start);
-    let mut arrival = notified(&one.tenant, "seconds", "s1", 10, start);
-    arrival.said.happened_at = Some(tributary_domain::vocabulary::time::Timestamp::from_millis(
+    let one = forwarding_app(store).await;
+    let start = NotificationMeaning::Payment(PaymentClaim::Start);
+    let mut arrival = billing_notification(&one.tenant, "seconds", "s1", 10, start);
+    arrival.content.happened_at = Some(tributary_domain::vocabulary::time::Timestamp::from_millis(
         1_794_845_507,
     ));
     let accepted = store
         .accept_notification(arrival.clone())
         .await
         .expect("it is kept");
-    let kept = crate::NotificationAccepted::Stored {
-        event: false,
-        matched: false,
+    let kept = crate::NotificationOutcome::Stored {
+        has_event: false,
+        is_matched: false,
     };
     assert_eq!(accepted, kept);
     assert_eq!(one.log().await, []);
@@ -495,5 +501,5 @@ pub async fn an_impossible_date_makes_no_event(store: &SharedStore) {
         .accept_notification(arrival)
         .await
         .expect("it is known");
-    assert_eq!(again, crate::NotificationAccepted::Duplicate);
+    assert_eq!(again, crate::NotificationOutcome::Duplicate);
 }

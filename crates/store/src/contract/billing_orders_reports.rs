@@ -1,12 +1,12 @@
 //! Everything that the reports tell about an app, without what differs between two apps with the same history.
 
 use super::fixtures::at;
-use super::outbox_fixtures::Forwarding;
+use super::outbox_fixtures::ForwardingApp;
 use crate::LogPart;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::event::Event;
-use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortQuestion};
-use tributary_domain::report::{Dimension, Figures, Period, StatsQuestion};
+use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortReportQuery};
+use tributary_domain::report::{Dimension, Figures, Period, ReportQuery};
 
 const DAY: i64 = 24 * 60 * 60;
 const ROWS_MAX: u32 = 10_000;
@@ -44,11 +44,11 @@ fn periods() -> Vec<Period> {
 }
 
 /// Names instead of ids, which are derived from the app's.
-pub(super) struct Names(Vec<(String, String)>);
+pub(super) struct StableNames(Vec<(String, String)>);
 
-impl Names {
+impl StableNames {
     /// Of an app with this log.
-    pub(super) fn of(one: &Forwarding, log: &[Event]) -> Self {
+    pub(super) fn of(one: &ForwardingApp, log: &[Event]) -> Self {
         let (app, link) = (one.tenant.app.id, one.tenant.link.id);
         let mut names = vec![
             (format!("{app:?}"), "app".to_owned()),
@@ -57,7 +57,7 @@ impl Names {
             (link.to_string(), "link".to_owned()),
         ];
         for event in log {
-            let name = format!("event {}", event.given_id);
+            let name = format!("event {}", event.external_id);
             names.push((format!("{:?}", event.id), name));
             let click = event.credit.as_ref().and_then(|credit| credit.click);
             if let Some(click) = click {
@@ -76,14 +76,14 @@ impl Names {
 }
 
 /// Every report of an app. Rows of zeros say the same as no rows.
-pub(super) async fn reports(of: &Forwarding, names: &Names) -> Vec<String> {
+pub(super) async fn reports(of: &ForwardingApp, names: &StableNames) -> Vec<String> {
     let tenant = &of.tenant;
     let (store, app, reader) = (&tenant.store, tenant.app.id, &tenant.reader);
     let mut told = Vec::new();
     for by in DIMENSIONS {
-        let question = StatsQuestion {
+        let question = ReportQuery {
             periods: periods(),
-            by: by.to_vec(),
+            group_by: by.to_vec(),
             filters: Vec::new(),
             rows_max: ROWS_MAX,
         };
@@ -93,9 +93,9 @@ pub(super) async fn reports(of: &Forwarding, names: &Names) -> Vec<String> {
         told.extend(rows.map(|row| format!("by {by:?}: {}", names.text(&row))));
     }
     for by in COHORTS {
-        let question = CohortQuestion {
+        let question = CohortReportQuery {
             periods: periods(),
-            by,
+            group_by: by,
             age_max: 30,
             rows_max: ROWS_MAX,
         };
@@ -120,7 +120,7 @@ pub(super) async fn reports(of: &Forwarding, names: &Names) -> Vec<String> {
         let log = store.log_events(reader, app, part, installs).await;
         let log = log.expect("the log is read").into_iter();
         let mut log: Vec<String> = log
-            .filter(|event| !event.own)
+            .filter(|event| !event.is_service_install)
             .map(|event| format!("export, installs {installs}: {}", names.text(&event)))
             .collect();
         // Events of the same moment are in the order of their ids.

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::app::AppChange;
 use tributary_domain::click::agent::BotReason;
-use tributary_domain::click::params::{Captured, Offer};
-use tributary_domain::click::{NetworkBy, PageHints};
+use tributary_domain::click::params::{Offer, TrackingParams};
+use tributary_domain::click::{NetworkSource, PageHints};
 use tributary_domain::device::Screen;
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 use tributary_domain::link::{Campaign, LinkChange, Slug};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::digest::Digest;
@@ -107,7 +107,7 @@ pub async fn association_files_are_made_per_host(store: &SharedStore) {
 /// Every field survives storing: the candidates of a decision are read back whole.
 pub async fn a_click_comes_back_as_it_was_recorded(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let mut captured = Captured {
+    let mut captured = TrackingParams {
         campaign: Campaign {
             id: Some("c1".to_owned()),
             name: Some("Spring \"sale\" é".to_owned()),
@@ -119,13 +119,13 @@ pub async fn a_click_comes_back_as_it_was_recorded(store: &SharedStore) {
         offer: Some(Offer::Trial),
         keyword: Some("running".to_owned()),
         query_params: BTreeMap::from([("invite".to_owned(), "x=1&y".to_owned())]),
-        ..Captured::default()
+        ..TrackingParams::default()
     };
     captured.click_ids.fbclid = Some("AbC".to_owned());
     captured.utm.source = Some("ig".to_owned());
     captured.browser_ids.fbp = Some("fb.1".to_owned());
     let mut click = tenant.click(10);
-    click.network_by = Some(NetworkBy::ClickId);
+    click.network_by = Some(NetworkSource::ClickId);
     click.timezone = Some("Europe/Berlin".to_owned());
     click.screen = Screen::new(390, 844, 300);
     click.advertising_hash = Some(Digest::of(b"gaid"));
@@ -137,7 +137,7 @@ pub async fn a_click_comes_back_as_it_was_recorded(store: &SharedStore) {
         .await
         .expect("a click is recorded");
     let configured = tenant
-        .configured(tenant.claims("device-1", &click, 60))
+        .call_configure(tenant.configure_with_click("device-1", &click, 60))
         .await;
     let decision = configured.attribution.decision;
     assert_eq!(decision.click, Some(click.id));
@@ -149,7 +149,7 @@ pub async fn a_click_comes_back_as_it_was_recorded(store: &SharedStore) {
 /// The same click twice is one click.
 pub async fn a_click_is_counted_once_and_a_bots_never(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
+    let click = tenant.record_click(10).await;
     store.record_click(click).await.expect("the same again");
     let mut bot = tenant.click(11);
     bot.bot = Some(BotReason::KnownAgent);
@@ -177,7 +177,7 @@ pub async fn clicks_recorded_at_once_are_all_there(store: &SharedStore) {
 /// What the page learned is added to what the click did not say, and only while the click is young.
 pub async fn hints_of_the_page_add_what_is_not_known(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
+    let click = tenant.record_click(10).await;
     let hints = PageHints {
         timezone: Some("Europe/Berlin".to_owned()),
         screen: Screen::new(412, 915, 262),
@@ -190,15 +190,15 @@ pub async fn hints_of_the_page_add_what_is_not_known(store: &SharedStore) {
     };
     assert!(!add(11).await, "the click is older than that");
     assert!(add(10).await);
-    let command = Configure {
+    let command = ConfigureCommand {
         traits: tributary_domain::device::Traits {
             timezone: Some("Europe/Berlin".to_owned()),
             screen: Screen::new(915, 412, 262),
             ..tenant.configure("d", 60).traits
         },
-        ..tenant.from_address("device-1", 60)
+        ..tenant.configure_from_address("device-1", 60)
     };
-    let decision = tenant.configured(command).await.attribution.decision;
+    let decision = tenant.call_configure(command).await.attribution.decision;
     let signals = decision.candidates[0]
         .signals
         .expect("likeness has signals");
@@ -211,15 +211,15 @@ pub async fn hints_of_the_page_add_what_is_not_known(store: &SharedStore) {
 /// Addresses go after their time; so do clicks nobody refers to, and only those.
 pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let taken = tenant.clicked(10).await;
+    let taken = tenant.record_click(10).await;
     let first = tenant
-        .configured(tenant.claims("device-1", &taken, 60))
+        .call_configure(tenant.configure_with_click("device-1", &taken, 60))
         .await;
     assert_eq!(first.attribution.decision.click, Some(taken.id));
     for seconds in 11..14 {
-        tenant.clicked(seconds).await;
+        tenant.record_click(seconds).await;
     }
-    let young = tenant.clicked(500).await;
+    let young = tenant.record_click(500).await;
     let forget = async |limit| {
         let forgotten = store.forget_addresses(at(100), limit);
         forgotten.await.expect("addresses are forgotten")
@@ -238,15 +238,15 @@ pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &Shar
     );
     // A click that is not there any more is not known; one that an install has is still taken.
     let again = tenant
-        .configured(tenant.claims("device-2", &taken, 510))
+        .call_configure(tenant.configure_with_click("device-2", &taken, 510))
         .await;
-    let rejected = again.attribution.decision.candidates[0].rejected;
+    let rejected = again.attribution.decision.candidates[0].rejection;
     assert_eq!(
         rejected.map(tributary_domain::attribution::Rejection::as_str),
         Some("duplicate_click")
     );
     let like = tenant
-        .configured(tenant.from_address("device-3", 520))
+        .call_configure(tenant.configure_from_address("device-3", 520))
         .await;
     let considered = like.attribution.decision.candidates;
     let clicks: Vec<_> = considered
@@ -263,10 +263,14 @@ pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &Shar
 /// What is kept of a device's address goes with those of the clicks.
 pub async fn the_address_of_a_device_is_forgotten(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(tenant.from_address("device-1", 60)).await;
-    tenant.configured(tenant.configure("device-2", 60)).await;
     tenant
-        .configured(tenant.from_address("device-3", 500))
+        .call_configure(tenant.configure_from_address("device-1", 60))
+        .await;
+    tenant
+        .call_configure(tenant.configure("device-2", 60))
+        .await;
+    tenant
+        .call_configure(tenant.configure_from_address("device-3", 500))
         .await;
     let forget = async || {
         let forgotten = store.forget_addresses(at(100), 10);
@@ -291,14 +295,14 @@ pub async fn bots_hide_nobody(store: &SharedStore) {
         bot.advertising_hash = gaid;
         store.record_click(bot).await.expect("a bot is recorded");
     }
-    let by_gaid = Configure {
+    let by_gaid = ConfigureCommand {
         environment: tributary_domain::access::Environment::Test,
         advertising_hash: gaid,
         ..tenant.configure("device-1", 60)
     };
-    let like = tenant.from_address("device-2", 60);
+    let like = tenant.configure_from_address("device-2", 60);
     for command in [by_gaid, like] {
-        let decision = tenant.configured(command).await.attribution.decision;
+        let decision = tenant.call_configure(command).await.attribution.decision;
         assert_eq!(decision.click, Some(click.id));
     }
 }
@@ -310,7 +314,7 @@ pub async fn a_click_needs_the_link_of_its_app(store: &SharedStore) {
     let mut stray = tenant.click(10);
     stray.link = new_link(other.id, 3).id;
     assert!(store.record_click(stray).await.is_err());
-    let click = tenant.clicked(11).await;
+    let click = tenant.record_click(11).await;
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
     assert_eq!(click.link, tenant.link.id);
 }
@@ -320,12 +324,12 @@ pub async fn a_click_of_a_test_key_stays_in_the_test_environment(store: &SharedS
     let tenant = tenant(store).await;
     let mut click = tenant.click(60);
     click.environment = Some(Environment::Test);
-    let opened = Configure {
+    let opened = ConfigureCommand {
         environment: Environment::Test,
-        opened: Some(click.clone()),
+        app_link_click: Some(click.clone()),
         ..tenant.configure("tester", 61)
     };
-    let opened = tenant.configured(opened).await;
+    let opened = tenant.call_configure(opened).await;
     assert_eq!(opened.attribution.decision.click, Some(click.id));
     assert_eq!(tenant.figures_of("network_a").await.clicks, 0);
     let part = || LogPart {
@@ -349,8 +353,12 @@ pub async fn a_click_of_a_test_key_stays_in_the_test_environment(store: &SharedS
     assert_eq!(found.expect("clicks are read"), [click.clone()]);
     let found = store.log_clicks(&tenant.reader, app, part()).await;
     assert_eq!(found.expect("clicks are read"), []);
-    let by_likeness = tenant.configured(tenant.from_address("person", 120)).await;
+    let by_likeness = tenant
+        .call_configure(tenant.configure_from_address("person", 120))
+        .await;
     assert_eq!(by_likeness.attribution.decision.click, None);
-    let by_name = tenant.configured(tenant.claims("other", &click, 121)).await;
+    let by_name = tenant
+        .call_configure(tenant.configure_with_click("other", &click, 121))
+        .await;
     assert_eq!(by_name.attribution.decision.click, None);
 }

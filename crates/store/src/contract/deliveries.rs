@@ -1,23 +1,23 @@
 //! Deliveries, as people see them.
 
 use super::fixtures::{SharedStore, at, first_page, organization, origin, refusal};
-use super::outbox_fixtures::{Forwarding, ONE, ends, forwarding, settled};
-use crate::{Health, Settled};
+use super::outbox_fixtures::{ForwardingApp, LEASE, ends_with, forwarding_app, settled};
+use crate::{IntegrationHealth, SettledDelivery};
 use tributary_domain::access::Environment;
-use tributary_domain::forwarding::course::Next;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
-use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::forwarding::lifecycle::NextStep;
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::revision::Precondition;
 
 /// Three events that ended in three ways, and one that waits.
-async fn varied(store: &SharedStore) -> Forwarding {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.sends("phone", &["s1", "s2"], "sign_up", 11).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
-    let mut taken = one.takes(ONE, 12).await.expect("deliveries");
+async fn varied(store: &SharedStore) -> ForwardingApp {
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.send_events("phone", &["s1", "s2"], "sign_up", 11).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    let mut taken = one.take_due(LEASE, 12).await.expect("deliveries");
     taken.sort_by_key(|pending| pending.event);
     let outcomes = [
         DeliveryStatus::Delivered,
@@ -27,10 +27,12 @@ async fn varied(store: &SharedStore) -> Forwarding {
     let settled = taken
         .iter()
         .zip(outcomes)
-        .map(|(pending, status)| settled(pending, Verdict::Unknown, ends(status), at(12)))
+        .map(|(pending, status)| {
+            settled(pending, AttemptVerdict::Unknown, ends_with(status), at(12))
+        })
         .collect();
-    assert!(one.settles(ONE, one.settlement(settled, 13)).await);
-    one.sends("phone", &["s3"], "sign_up", 14).await;
+    assert!(one.settle(LEASE, one.settlement(settled, 13)).await);
+    one.send_events("phone", &["s3"], "sign_up", 14).await;
     one
 }
 
@@ -66,12 +68,12 @@ pub async fn deliveries_are_listed(store: &SharedStore) {
         (4, 0)
     );
     let of_event = DeliveryFilter {
-        given_id: Some("s3".to_owned()),
+        external_id: Some("s3".to_owned()),
         ..DeliveryFilter::default()
     };
     assert_eq!(count(of_event).await, 1);
     let unknown = DeliveryFilter {
-        given_id: Some("nobody".to_owned()),
+        external_id: Some("nobody".to_owned()),
         ..DeliveryFilter::default()
     };
     assert_eq!(count(unknown).await, 0);
@@ -109,7 +111,7 @@ pub async fn deliveries_are_found_by_their_event(store: &SharedStore) {
 
 /// What a network does not get is counted by its reason for a week, whether it was skipped or turned out to be unsendable.
 pub async fn conversions_that_a_network_misses_are_counted(store: &SharedStore) {
-    let one = forwarding(store).await;
+    let one = forwarding_app(store).await;
     let tenant = &one.tenant;
     let mut nameless = tenant.click(9);
     nameless.user_agent = None;
@@ -119,35 +121,36 @@ pub async fn conversions_that_a_network_misses_are_counted(store: &SharedStore) 
         .expect("a click is recorded");
     // Its install and its event lack a user agent; the name without a mapping is by design.
     tenant
-        .configured(tenant.claims("silent", &nameless, 10))
+        .call_configure(tenant.configure_with_click("silent", &nameless, 10))
         .await;
-    one.sends("silent", &["s1"], "sign_up", 11).await;
-    one.sends("silent", &["b1"], "boss_defeated", 11).await;
+    one.send_events("silent", &["s1"], "sign_up", 11).await;
+    one.send_events("silent", &["b1"], "boss_defeated", 11)
+        .await;
     // One that the network refused is no such conversion, one that could not be sent is.
-    one.attributed("phone", 20).await;
-    one.sends("phone", &["s2"], "sign_up", 21).await;
-    one.leases(ONE, 30, 100).await.expect("a lease");
-    let mut taken = one.takes(ONE, 30).await.expect("deliveries");
+    one.attribute_install("phone", 20).await;
+    one.send_events("phone", &["s2"], "sign_up", 21).await;
+    one.lease(LEASE, 30, 100).await.expect("a lease");
+    let mut taken = one.take_due(LEASE, 30).await.expect("deliveries");
     taken.sort_by_key(|pending| pending.event);
-    let failed = |reason: &str| Next::Ends {
+    let failed = |reason: &str| NextStep::End {
         status: DeliveryStatus::Failed,
         reason: Some(reason.to_owned()),
     };
-    let tried = settled(&taken[0], Verdict::Terminal, failed("100"), at(30));
-    let untried = Settled {
+    let tried = settled(&taken[0], AttemptVerdict::Terminal, failed("100"), at(30));
+    let untried = SettledDelivery {
         id: taken[1].id,
         attempts_made: 0,
         attempts: Vec::new(),
         next: failed("no_source_url"),
     };
     let settlement = one.settlement(vec![tried, untried], 31);
-    assert!(one.settles(ONE, settlement).await);
+    assert!(one.settle(LEASE, settlement).await);
     let skipped = async |seconds| {
         let reader = one.reader();
         let health = store.integration_health(&reader, one.queue.app, at(seconds));
         let health = health.await.expect("health is read");
         assert!(health.iter().all(|(_, one)| !one.skipped.stopped_early));
-        let of = |(network, one): (Network, Health)| {
+        let of = |(network, one): (Network, IntegrationHealth)| {
             Some(one.skipped.by_reason).filter(|_| network == Network::A)
         };
         health.into_iter().find_map(of).expect("network_a")
@@ -207,7 +210,7 @@ pub async fn another_organization_finds_no_delivery(store: &SharedStore) {
     let id = one.deliveries(DeliveryFilter::default()).await[0]
         .delivery
         .id;
-    let reader = stranger.reading();
+    let reader = stranger.read_access();
     let list = store.deliveries(&reader, app, DeliveryFilter::default(), first_page("5"));
     assert_eq!(refusal(list.await), Refusal::AppNotFound);
     assert_eq!(

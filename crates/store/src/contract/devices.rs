@@ -5,10 +5,10 @@ use super::sdk_fixtures::{event, payment, tenant};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::attribution::{MatchState, MatchType};
 use tributary_domain::device::{
-    AdvertisingId, Consent, DeviceKey, Identity, Matching, Platform, Screen, Tracking, Traits,
+    AdvertisingId, Consent, ContactHashes, DeviceKey, Identity, Platform, Screen, Tracking, Traits,
     UserKey,
 };
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 use tributary_domain::refusal::Refusal;
 
 fn device(text: &str) -> DeviceKey {
@@ -43,14 +43,16 @@ pub async fn an_sdk_key_names_its_app(store: &SharedStore) {
 /// The first call is an install, every later one is not.
 pub async fn the_first_call_records_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
+    let click = tenant.record_click(10).await;
     let first = tenant
-        .configured(tenant.claims("device-1", &click, 60))
+        .call_configure(tenant.configure_with_click("device-1", &click, 60))
         .await;
-    assert!(first.first_open);
+    assert!(first.is_first_open);
     assert_eq!(first.attribution.decision.match_type, MatchType::ClickId);
-    let again = tenant.configured(tenant.configure("device-1", 90)).await;
-    assert!(!again.first_open);
+    let again = tenant
+        .call_configure(tenant.configure("device-1", 90))
+        .await;
+    assert!(!again.is_first_open);
     assert_eq!(again.attribution, first.attribution, "the decision stands");
     let expected = [("install".to_owned(), Some("network_a".to_owned()))];
     assert_eq!(tenant.log("device-1").await, expected);
@@ -65,16 +67,16 @@ pub async fn the_first_call_records_one_install(store: &SharedStore) {
 pub async fn calls_at_the_same_moment_make_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     for round in 0..10 {
-        let click = tenant.clicked(10 + round).await;
+        let click = tenant.record_click(10 + round).await;
         let key = format!("device-{round}");
-        let call = || store.configure(tenant.claims(&key, &click, 60 + round));
+        let call = || store.configure(tenant.configure_with_click(&key, &click, 60 + round));
         let outcomes = join3(call(), call(), call()).await;
         let first_opens = outcomes
             .into_iter()
             .map(|outcome| outcome.expect("a call is taken"))
             .filter(|configured| {
                 assert_eq!(configured.attribution.decision.click, Some(click.id));
-                configured.first_open
+                configured.is_first_open
             })
             .count();
         assert_eq!(first_opens, 1);
@@ -86,8 +88,8 @@ pub async fn calls_at_the_same_moment_make_one_install(store: &SharedStore) {
 /// A click leads to one install, whoever comes first.
 pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    let call = |key: &'static str| store.configure(tenant.claims(key, &click, 60));
+    let click = tenant.record_click(10).await;
+    let call = |key: &'static str| store.configure(tenant.configure_with_click(key, &click, 60));
     let outcomes = join3(call("device-1"), call("device-2"), call("device-3")).await;
     let winners = outcomes
         .into_iter()
@@ -111,20 +113,20 @@ pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
 /// A test device may match any click and uses none up; its figures are its own.
 pub async fn a_test_device_uses_no_click_up(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    let in_test = |key: &str| Configure {
+    let click = tenant.record_click(10).await;
+    let in_test = |key: &str| ConfigureCommand {
         environment: Environment::Test,
-        ..tenant.claims(key, &click, 60)
+        ..tenant.configure_with_click(key, &click, 60)
     };
-    let live = |key: &str| tenant.claims(key, &click, 60);
+    let live = |key: &str| tenant.configure_with_click(key, &click, 60);
     for command in [
         in_test("device-1"),
         live("device-2"),
         in_test("device-3"),
         in_test("device-2"),
     ] {
-        let configured = tenant.configured(command).await;
-        assert!(configured.first_open);
+        let configured = tenant.call_configure(command).await;
+        assert!(configured.is_first_open);
         assert_eq!(configured.attribution.decision.click, Some(click.id));
     }
     assert_eq!(tenant.figures_of("network_a").await.installs, 1);
@@ -153,18 +155,24 @@ pub async fn a_test_device_uses_no_click_up(store: &SharedStore) {
 /// One candidate from the address is taken by likeness, two equal ones are not.
 pub async fn likeness_is_found_by_address(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    let one = tenant.configured(tenant.from_address("device-1", 60)).await;
+    let click = tenant.record_click(10).await;
+    let one = tenant
+        .call_configure(tenant.configure_from_address("device-1", 60))
+        .await;
     assert_eq!(
         one.attribution.decision.match_type,
         MatchType::Probabilistic
     );
     assert_eq!(one.attribution.decision.click, Some(click.id));
-    let none = tenant.configured(tenant.from_address("device-2", 70)).await;
+    let none = tenant
+        .call_configure(tenant.configure_from_address("device-2", 70))
+        .await;
     assert_eq!(none.attribution.decision.match_type, MatchType::Organic);
-    tenant.clicked(80).await;
-    tenant.clicked(81).await;
-    let two = tenant.configured(tenant.from_address("device-3", 90)).await;
+    tenant.record_click(80).await;
+    tenant.record_click(81).await;
+    let two = tenant
+        .call_configure(tenant.configure_from_address("device-3", 90))
+        .await;
     assert_eq!(two.attribution.decision.match_type, MatchType::Organic);
     let ambiguous = two
         .attribution
@@ -172,7 +180,7 @@ pub async fn likeness_is_found_by_address(store: &SharedStore) {
         .candidates
         .iter()
         .filter(|candidate| {
-            candidate.rejected == Some(tributary_domain::attribution::Rejection::Ambiguous)
+            candidate.rejection == Some(tributary_domain::attribution::Rejection::Ambiguous)
         });
     assert_eq!(ambiguous.count(), 2);
 }
@@ -187,11 +195,11 @@ pub async fn an_advertising_id_is_found(store: &SharedStore) {
         .record_click(click.clone())
         .await
         .expect("a click is recorded");
-    let command = Configure {
+    let command = ConfigureCommand {
         advertising_hash: Some(Digest::of(b"gaid")),
         ..tenant.configure("device-1", 60)
     };
-    let decision = tenant.configured(command).await.attribution.decision;
+    let decision = tenant.call_configure(command).await.attribution.decision;
     assert_eq!(
         (decision.click, decision.confidence),
         (Some(click.id), Some(95))
@@ -201,7 +209,7 @@ pub async fn an_advertising_id_is_found(store: &SharedStore) {
 /// Better evidence moves the decision, the events so far, their figures, and frees the click it had.
 pub async fn better_evidence_moves_everything(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let like = tenant.clicked(10).await;
+    let like = tenant.record_click(10).await;
     let mut right = tenant.click(20);
     right.network = Some(tributary_domain::integration::Network::C);
     right.address_hash = None;
@@ -209,7 +217,9 @@ pub async fn better_evidence_moves_everything(store: &SharedStore) {
         .record_click(right.clone())
         .await
         .expect("a click is recorded");
-    let first = tenant.configured(tenant.from_address("device-1", 60)).await;
+    let first = tenant
+        .call_configure(tenant.configure_from_address("device-1", 60))
+        .await;
     assert_eq!(first.attribution.decision.click, Some(like.id));
     let events = vec![event("e1", "sign_up", 70), payment("e2", "5", "USD", 71)];
     store
@@ -222,9 +232,9 @@ pub async fn better_evidence_moves_everything(store: &SharedStore) {
     );
 
     let better = tenant
-        .configured(tenant.claims("device-1", &right, 80))
+        .call_configure(tenant.configure_with_click("device-1", &right, 80))
         .await;
-    assert!(!better.first_open);
+    assert!(!better.is_first_open);
     assert_eq!(better.attribution.id, first.attribution.id);
     assert_eq!(better.attribution.revision, 2);
     let superseded = better
@@ -267,19 +277,21 @@ pub async fn better_evidence_moves_everything(store: &SharedStore) {
 /// A click that a better one replaced is free again; a certain decision is never replaced, and says what was tried.
 pub async fn a_certain_decision_stands(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let like = tenant.clicked(10).await;
+    let like = tenant.record_click(10).await;
     let mut right = tenant.click(20);
     right.address_hash = None;
     store
         .record_click(right.clone())
         .await
         .expect("a click is recorded");
-    tenant.configured(tenant.from_address("device-1", 60)).await;
+    tenant
+        .call_configure(tenant.configure_from_address("device-1", 60))
+        .await;
     let better = tenant
-        .configured(tenant.claims("device-1", &right, 80))
+        .call_configure(tenant.configure_with_click("device-1", &right, 80))
         .await;
     let other = tenant
-        .configured(tenant.claims("device-2", &like, 90))
+        .call_configure(tenant.configure_with_click("device-2", &like, 90))
         .await;
     assert_eq!(
         other.attribution.decision.click,
@@ -287,7 +299,7 @@ pub async fn a_certain_decision_stands(store: &SharedStore) {
         "the click is free again"
     );
     let kept = tenant
-        .configured(tenant.claims("device-1", &like, 95))
+        .call_configure(tenant.configure_with_click("device-1", &like, 95))
         .await;
     let decided = |one: &tributary_domain::install::Attribution| (one.decision.click, one.revision);
     let (kept, better) = (&kept.attribution, &better.attribution);
@@ -296,7 +308,11 @@ pub async fn a_certain_decision_stands(store: &SharedStore) {
         decided(better),
         "a certain decision is never replaced"
     );
-    let refused = kept.decision.candidates.last().and_then(|one| one.rejected);
+    let refused = kept
+        .decision
+        .candidates
+        .last()
+        .and_then(|one| one.rejection);
     let word = refused.map(tributary_domain::attribution::Rejection::as_str);
     assert_eq!(
         word,
@@ -317,9 +333,9 @@ pub async fn events_before_the_first_call_are_credited_with_it(store: &SharedSto
         .expect("events are accepted");
     assert_eq!(tenant.log("device-1").await, [("search".to_owned(), None)]);
     assert_eq!(tenant.figures_of("").await.events, 1);
-    let click = tenant.clicked(10).await;
+    let click = tenant.record_click(10).await;
     tenant
-        .configured(tenant.claims("device-1", &click, 60))
+        .call_configure(tenant.configure_with_click("device-1", &click, 60))
         .await;
     assert_eq!(tenant.figures_of("").await.events, 0);
     assert_eq!(tenant.figures_of("network_a").await.events, 2);
@@ -346,17 +362,17 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
         screen: Screen::new(390, 844, 300),
         sdk_version: Some("0.1".to_owned()),
     };
-    let command = Configure {
+    let command = ConfigureCommand {
         traits: traits.clone(),
         advertising_id: gaid.clone(),
         idfv: Some("idfv".to_owned()),
         consent,
         ..tenant.configure("device-1", 60)
     };
-    let configured = tenant.configured(command).await;
-    let told = tenant.story("device-1").await;
-    assert_eq!(told.known.attribution, Some(configured.attribution));
-    let found = told.known.device.expect("the device is known");
+    let configured = tenant.call_configure(command).await;
+    let told = tenant.device_details("device-1").await;
+    assert_eq!(told.state.attribution, Some(configured.attribution));
+    let found = told.state.device.expect("the device is known");
     assert_eq!(
         (&found.traits, &found.advertising_id, found.consent),
         (&traits, &gaid, consent)
@@ -368,7 +384,7 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
     );
     assert_eq!(told.events.len(), 1);
 
-    let silent = Configure {
+    let silent = ConfigureCommand {
         traits: Traits {
             os_version: Some("18.0".to_owned()),
             model: None,
@@ -376,11 +392,11 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
         },
         ..tenant.configure("device-1", 90)
     };
-    tenant.configured(silent).await;
+    tenant.call_configure(silent).await;
     let found = tenant
-        .story("device-1")
+        .device_details("device-1")
         .await
-        .known
+        .state
         .device
         .expect("the device is known");
     let expected = (Platform::Ios, Some("18.0"), Some("iPhone15,2"));
@@ -405,10 +421,10 @@ pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
     let tenant = tenant(store).await;
     let identity = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| Identity {
         user: user.map(|text| UserKey::stored(text.to_owned())),
-        matching: Matching {
+        contact_hashes: ContactHashes {
             email: email.map(str::to_owned),
             phone: phone.map(str::to_owned),
-            ..Matching::default()
+            ..ContactHashes::default()
         },
     };
     let identify = async |said: Identity| {
@@ -418,20 +434,20 @@ pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
     };
     identify(identity(Some("u1"), Some("e1"), None)).await;
     identify(identity(None, None, Some("p1"))).await;
-    let before = tenant.story("device-1").await.known;
+    let before = tenant.device_details("device-1").await.state;
     assert_eq!(before.device, None);
     assert_eq!(
         before.identity,
         identity(Some("u1"), Some("e1"), Some("p1"))
     );
-    let command = Configure {
+    let command = ConfigureCommand {
         identity: identity(Some("u2"), None, None),
         ..tenant.configure("device-1", 60)
     };
-    tenant.configured(command).await;
-    let after = tenant.story("device-1").await;
+    tenant.call_configure(command).await;
+    let after = tenant.device_details("device-1").await;
     assert_eq!(
-        after.known.identity,
+        after.state.identity,
         identity(Some("u2"), Some("e1"), Some("p1"))
     );
     assert_eq!(after.events[0].user, Some(UserKey::stored("u2".to_owned())));
@@ -440,14 +456,14 @@ pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
 /// A web page that uses the SDK makes no install and uses no click up.
 pub async fn a_web_page_makes_no_install(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    let mut page = tenant.claims("page-1", &click, 60);
+    let click = tenant.record_click(10).await;
+    let mut page = tenant.configure_with_click("page-1", &click, 60);
     page.traits.platform = Platform::Web;
-    let configured = tenant.configured(page).await;
+    let configured = tenant.call_configure(page).await;
     assert_eq!(configured.attribution.decision.click, Some(click.id));
     assert!(tenant.log("page-1").await.is_empty());
     let phone = tenant
-        .configured(tenant.claims("device-1", &click, 70))
+        .call_configure(tenant.configure_with_click("device-1", &click, 70))
         .await;
     assert_eq!(phone.attribution.decision.click, Some(click.id));
 }
@@ -456,11 +472,11 @@ pub async fn a_web_page_makes_no_install(store: &SharedStore) {
 pub async fn a_link_that_opened_the_app_is_a_click(store: &SharedStore) {
     let tenant = tenant(store).await;
     let opened = tenant.click(60);
-    let command = Configure {
-        opened: Some(opened.clone()),
+    let command = ConfigureCommand {
+        app_link_click: Some(opened.clone()),
         ..tenant.configure("device-1", 60)
     };
-    let configured = tenant.configured(command).await;
+    let configured = tenant.call_configure(command).await;
     assert_eq!(configured.attribution.decision.click, Some(opened.id));
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
 }
@@ -468,7 +484,9 @@ pub async fn a_link_that_opened_the_app_is_a_click(store: &SharedStore) {
 /// Another organization finds no device, and nobody finds one that never called.
 pub async fn another_organization_finds_no_device(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(tenant.configure("device-1", 60)).await;
+    tenant
+        .call_configure(tenant.configure("device-1", 60))
+        .await;
     let stranger = organization(store).await;
     let stranger: Authorized<AnalyticsRead> = Authorized::operator(stranger.organization());
     let read = store

@@ -1,7 +1,7 @@
 //! Events that two sources report.
 
-use super::fixtures::{SharedStore, at, join_all, rebuilds_the_same, refusal, unique};
-use super::outbox_fixtures::{Forwarding, connected};
+use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, join_all, refusal, unique};
+use super::outbox_fixtures::{ForwardingApp, connected};
 use super::sdk_fixtures::{event, payment};
 use super::web_events::{post, purchase, shop};
 use crate::QueueRef;
@@ -10,49 +10,52 @@ use std::pin::Pin;
 use tributary_domain::click::Click;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::sdk::SdkEvent;
-use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::web::{WebEvent, WebEventKind};
 use tributary_domain::event::{Event, EventFilter, EventSource};
-use tributary_domain::forwarding::Skip;
+use tributary_domain::forwarding::SkipReason;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::Network;
-use tributary_domain::ledger::Uncounted;
+use tributary_domain::ledger::UncountedReason;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::id::EventId;
 
 /// A shop that forwards to `network_a`, and a phone whose install is credited to it.
-pub(super) async fn forwarding_shop(store: &SharedStore) -> (Forwarding, Click) {
+pub(super) async fn forwarding_shop(store: &SharedStore) -> (ForwardingApp, Click) {
     let (tenant, click) = shop(store).await;
     let queue = QueueRef {
         app: tenant.app.id,
         network: Network::A,
     };
-    let one = Forwarding { tenant, queue };
+    let one = ForwardingApp { tenant, queue };
     one.change(Network::A, connected(Network::A), 6).await;
-    one.attributed("phone", 10).await;
+    one.attribute_install("phone", 10).await;
     (one, click)
 }
 
-impl Forwarding {
-    pub(super) async fn reports(&self, device: &str, event: SdkEvent) {
+impl ForwardingApp {
+    pub(super) async fn report_sdk_event(&self, device: &str, event: SdkEvent) {
         let arrival = self.tenant.arrival(device, 100);
         let accepted = self.tenant.store.accept_sdk_events(arrival, vec![event]);
         accepted.await.expect("events are accepted");
     }
 
-    pub(super) async fn verifies(&self, posted: Posted) {
+    pub(super) async fn post_web_event(&self, posted: WebEvent) {
         let accepted = self.tenant.store.accept_web_event(posted).await;
-        assert!(!accepted.expect("an event is accepted").duplicate);
+        assert!(!accepted.expect("an event is accepted").is_duplicate);
     }
 
     pub(super) async fn event(&self, source: EventSource, id: &str) -> Event {
         let log = self.log().await.into_iter();
-        let mut found = log.filter(|event| event.source == source && event.given_id == id);
+        let mut found = log.filter(|event| event.source == source && event.external_id == id);
         found.next().expect("an event")
     }
 
     /// The deliveries of an event: status, reason and deduplication id.
-    pub(super) async fn told(&self, event: &Event) -> Vec<(&'static str, Option<String>, String)> {
+    pub(super) async fn deliveries_of_event(
+        &self,
+        event: &Event,
+    ) -> Vec<(&'static str, Option<String>, String)> {
         let all = self.deliveries(DeliveryFilter::default()).await;
         let of_event = all.into_iter().filter(|one| one.delivery.event == event.id);
         of_event
@@ -72,13 +75,16 @@ impl Forwarding {
     }
 }
 
-pub(super) fn is_duplicate_of(sdk: &Event, verified: &Event) {
+pub(super) fn assert_duplicate_of(sdk: &Event, verified: &Event) {
     assert_eq!(sdk.duplicate_of, Some(verified.id));
     assert!(!sdk.first_payment);
     if let Some(revenue) = &sdk.revenue {
-        assert_eq!(revenue.uncounted, Some(Uncounted::DuplicateOfVerified));
+        assert_eq!(
+            revenue.uncounted,
+            Some(UncountedReason::DuplicateOfVerified)
+        );
     }
-    assert_eq!(sdk.skipped, [(Network::A, Skip::DuplicateOfVerified)]);
+    assert_eq!(sdk.skipped, [(Network::A, SkipReason::DuplicateOfVerified)]);
     assert_eq!(verified.duplicate_of, None);
 }
 
@@ -86,29 +92,33 @@ pub(super) fn is_duplicate_of(sdk: &Event, verified: &Event) {
 /// website's event is sent under the id that the network may know already.
 pub async fn a_web_event_replaces_the_sdks(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
-    one.reports("phone", payment("o1", "9", "USD", 100)).await;
+    one.report_sdk_event("phone", payment("o1", "9", "USD", 100))
+        .await;
     let before = one.event(EventSource::Sdk, "o1").await;
     assert!(before.first_payment && before.skipped.is_empty());
-    let [(_, _, known)] = &one.told(&before).await[..] else {
+    let [(_, _, known)] = &one.deliveries_of_event(&before).await[..] else {
         panic!("one delivery is planned");
     };
     let refund = post(&click, WebEventKind::Refund, "r1", "-10", Some("o1"));
     let early = store.accept_web_event(refund.clone()).await;
     assert_eq!(refusal(early), Refusal::OriginalTransactionUnavailable);
 
-    one.verifies(purchase(&click, "o1", "10")).await;
+    one.post_web_event(purchase(&click, "o1", "10")).await;
     let (sdk, web) = (
         one.event(EventSource::Sdk, "o1").await,
         one.event(EventSource::Web, "o1").await,
     );
-    is_duplicate_of(&sdk, &web);
+    assert_duplicate_of(&sdk, &web);
     assert_eq!((sdk.dedup_root, web.dedup_root), (None, Some(sdk.id)));
     let cancelled = Some("duplicate_of_verified".to_owned());
     assert_eq!(
-        one.told(&sdk).await,
+        one.deliveries_of_event(&sdk).await,
         [("cancelled", cancelled, known.clone())]
     );
-    assert_eq!(one.told(&web).await, [("pending", None, known.clone())]);
+    assert_eq!(
+        one.deliveries_of_event(&web).await,
+        [("pending", None, known.clone())]
+    );
     let total = one.total().await;
     assert_eq!(
         (total.purchases, total.paying_devices, total.revenue_micros),
@@ -116,27 +126,27 @@ pub async fn a_web_event_replaces_the_sdks(store: &SharedStore) {
     );
     // The id is the web event's from now on.
     let again = store.accept_web_event(purchase(&click, "o1", "10")).await;
-    assert!(again.expect("it is known").duplicate);
-    one.verifies(refund).await;
-    rebuilds_the_same(store).await;
+    assert!(again.expect("it is known").is_duplicate);
+    one.post_web_event(refund).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// An SDK event whose payment a website reported before does not count and is not planned.
 pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
-    one.verifies(purchase(&click, "o1", "10")).await;
+    one.post_web_event(purchase(&click, "o1", "10")).await;
     let subscribed = SdkEvent {
         name: "SUBSCRIBE".to_owned(),
         ..payment("o1", "9", "USD", 100)
     };
-    one.reports("phone", subscribed).await;
+    one.report_sdk_event("phone", subscribed).await;
     let (sdk, web) = (
         one.event(EventSource::Sdk, "o1").await,
         one.event(EventSource::Web, "o1").await,
     );
-    is_duplicate_of(&sdk, &web);
+    assert_duplicate_of(&sdk, &web);
     assert_eq!((sdk.dedup_root, web.dedup_root), (Some(web.id), None));
-    assert_eq!(one.told(&sdk).await, []);
+    assert_eq!(one.deliveries_of_event(&sdk).await, []);
     let total = one.total().await;
     assert_eq!((total.purchases, total.subscriptions), (1, 0));
     assert_eq!(
@@ -144,75 +154,84 @@ pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore
         (1, 10_000_000)
     );
     // A later decision about the device does not bring it back.
-    one.attributed("phone", 300).await;
-    assert_eq!(one.told(&sdk).await, []);
+    one.attribute_install("phone", 300).await;
+    assert_eq!(one.deliveries_of_event(&sdk).await, []);
     // Both are found by the id; a reservation is not an event.
     let filter = EventFilter {
-        given_id: Some("o1".to_owned()),
+        external_id: Some("o1".to_owned()),
         ..EventFilter::default()
     };
     let page = super::fixtures::first_page("10");
     let found = store.events(&one.tenant.reader, one.queue.app, filter, page);
     assert_eq!(found.await.expect("events").items.len(), 2);
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// Events of one id and two kinds are two events.
 pub async fn another_kind_is_another_event(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
-    one.reports("phone", event("a", "sign_up", 100)).await;
-    one.verifies(purchase(&click, "a", "10")).await;
-    one.verifies(purchase(&click, "b", "10")).await;
-    one.reports("phone", event("b", "sign_up", 100)).await;
-    one.reports("phone", event("c", "level_complete", 100))
+    one.report_sdk_event("phone", event("a", "sign_up", 100))
         .await;
-    one.verifies(purchase(&click, "c", "10")).await;
+    one.post_web_event(purchase(&click, "a", "10")).await;
+    one.post_web_event(purchase(&click, "b", "10")).await;
+    one.report_sdk_event("phone", event("b", "sign_up", 100))
+        .await;
+    one.report_sdk_event("phone", event("c", "level_complete", 100))
+        .await;
+    one.post_web_event(purchase(&click, "c", "10")).await;
     let log = one.log().await;
     assert!(log.iter().all(|event| event.duplicate_of.is_none()));
     assert!(log.iter().all(|event| event.dedup_root.is_none()));
     let total = one.total().await;
     assert_eq!((total.purchases, total.sign_ups), (3, 2));
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// The next payment of the device becomes its first one.
 pub async fn the_first_payment_passes_on(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
-    let on = |device: &str, posted: Posted| Posted {
+    let on = |device: &str, posted: WebEvent| WebEvent {
         device: DeviceKey::parse(device).expect("a device id"),
         ..posted
     };
     // Another payment of the device counts.
-    one.reports("phone", payment("a", "1", "USD", 100)).await;
-    one.reports("phone", payment("b", "2", "USD", 101)).await;
-    one.verifies(on("laptop", purchase(&click, "a", "1"))).await;
+    one.report_sdk_event("phone", payment("a", "1", "USD", 100))
+        .await;
+    one.report_sdk_event("phone", payment("b", "2", "USD", 101))
+        .await;
+    one.post_web_event(on("laptop", purchase(&click, "a", "1")))
+        .await;
     assert!(one.event(EventSource::Sdk, "b").await.first_payment);
     assert!(one.event(EventSource::Web, "a").await.first_payment);
     // None does: the device has not paid until it pays again.
-    one.verifies(on("laptop", purchase(&click, "b", "2"))).await;
+    one.post_web_event(on("laptop", purchase(&click, "b", "2")))
+        .await;
     assert!(!one.event(EventSource::Sdk, "b").await.first_payment);
     assert!(!one.event(EventSource::Web, "b").await.first_payment);
     assert_eq!(one.total().await.paying_devices, 1);
-    one.reports("phone", payment("c", "3", "USD", 102)).await;
+    one.report_sdk_event("phone", payment("c", "3", "USD", 102))
+        .await;
     assert!(one.event(EventSource::Sdk, "c").await.first_payment);
     // The verified event itself, on the same device.
-    one.reports("tablet", payment("d", "4", "USD", 103)).await;
-    one.verifies(on("tablet", purchase(&click, "d", "4"))).await;
+    one.report_sdk_event("tablet", payment("d", "4", "USD", 103))
+        .await;
+    one.post_web_event(on("tablet", purchase(&click, "d", "4")))
+        .await;
     assert!(one.event(EventSource::Web, "d").await.first_payment);
     assert_eq!(one.total().await.paying_devices, 3);
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// A report of one of the sources.
 #[derive(Clone)]
 enum Report {
     Sdk(&'static str, SdkEvent),
-    Web(Box<Posted>),
+    Web(Box<WebEvent>),
 }
 
 fn reports(click: &Click) -> Vec<Report> {
-    let on = |device: &str, posted: Posted| {
-        Report::Web(Box::new(Posted {
+    let on = |device: &str, posted: WebEvent| {
+        Report::Web(Box::new(WebEvent {
             device: DeviceKey::parse(device).expect("a device id"),
             id: EventId::new(at(100), unique()),
             ..posted
@@ -262,7 +281,7 @@ type Outcome = (
     BTreeMap<(String, &'static str), ((bool, bool), i64)>,
 );
 
-async fn outcome(one: &Forwarding) -> Outcome {
+async fn outcome(one: &ForwardingApp) -> Outcome {
     let log = one.log().await;
     let roots: BTreeMap<EventId, EventId> =
         log.iter().map(|event| (event.id, event.root())).collect();
@@ -280,7 +299,7 @@ async fn outcome(one: &Forwarding) -> Outcome {
     let events = log.iter().map(|event| {
         let counted = event.revenue.as_ref();
         let counted = counted.map_or(0, |revenue| revenue.counted_usd().micros());
-        let key = (event.given_id.clone(), event.source.as_str());
+        let key = (event.external_id.clone(), event.source.as_str());
         let flags = (event.duplicate_of.is_some(), event.first_payment);
         (key, (flags, counted))
     });
@@ -300,8 +319,8 @@ pub async fn the_order_of_arrival_changes_nothing(store: &SharedStore) {
         let (one, click) = forwarding_shop(store).await;
         for report in shuffled(reports(&click), seed) {
             match report {
-                Report::Sdk(device, event) => one.reports(device, event).await,
-                Report::Web(posted) => one.verifies(*posted).await,
+                Report::Sdk(device, event) => one.report_sdk_event(device, event).await,
+                Report::Web(posted) => one.post_web_event(*posted).await,
             }
         }
         let found = outcome(&one).await;
@@ -309,7 +328,7 @@ pub async fn the_order_of_arrival_changes_nothing(store: &SharedStore) {
         assert_eq!(found, *expected, "seed {seed}");
         runs.push(one);
     }
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
     for one in &runs {
         assert_eq!(Some(outcome(one).await), expected);
     }
@@ -329,8 +348,9 @@ pub async fn reports_at_once_count_once(store: &SharedStore) {
     let ids: Vec<String> = (0..40).map(|number| format!("o{number}")).collect();
     let both = ids.iter().enumerate().flat_map(|(place, id)| {
         let device = ["phone", "tablet", "laptop"][place % 3];
-        let sdk: Reporting<'_> = Box::pin(one.reports(device, payment(id, "1", "USD", 100)));
-        let web: Reporting<'_> = Box::pin(one.verifies(purchase(click, id, "1")));
+        let sdk: Reporting<'_> =
+            Box::pin(one.report_sdk_event(device, payment(id, "1", "USD", 100)));
+        let web: Reporting<'_> = Box::pin(one.post_web_event(purchase(click, id, "1")));
         if place % 2 == 0 {
             [sdk, web]
         } else {
@@ -348,10 +368,10 @@ pub async fn reports_at_once_count_once(store: &SharedStore) {
         .partition(|event| event.source == EventSource::Sdk);
     assert!(sdk.iter().all(|event| event.duplicate_of.is_some()));
     for event in web {
-        let twin = sdk.iter().find(|sdk| sdk.given_id == event.given_id);
+        let twin = sdk.iter().find(|sdk| sdk.external_id == event.external_id);
         assert_eq!(twin.expect("a twin").root(), event.root());
     }
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// How often payments race.
@@ -364,7 +384,7 @@ pub async fn payments_at_once_leave_one_first(store: &SharedStore) {
         let (one, click) = forwarding_shop(store).await;
         race(&one, &one, &click, round).await;
     }
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// The same with two nodes on one database.
@@ -373,20 +393,21 @@ pub async fn nodes_leave_one_first_payment(store: &SharedStore, node: &SharedSto
         let (one, click) = forwarding_shop(store).await;
         race(&one, &one.through(node), &click, round).await;
     }
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
-async fn race(one: &Forwarding, other: &Forwarding, click: &Click, round: i64) {
+async fn race(one: &ForwardingApp, other: &ForwardingApp, click: &Click, round: i64) {
     let visitor = "visitor";
     // The first payment so far, which a website reports again in the race.
-    one.reports(visitor, payment("first", "1", "USD", 50)).await;
+    one.report_sdk_event(visitor, payment("first", "1", "USD", 50))
+        .await;
     let web = |id: String, second: i64| {
-        let posted = Posted {
+        let posted = WebEvent {
             id: EventId::new(at(second), unique()),
             occurred_at: at(second),
             ..purchase(click, &id, "1")
         };
-        let reporting: Reporting<'_> = Box::pin(other.verifies(posted));
+        let reporting: Reporting<'_> = Box::pin(other.post_web_event(posted));
         reporting
     };
     let mut all = vec![web("first".to_owned(), 90)];
@@ -395,8 +416,8 @@ async fn race(one: &Forwarding, other: &Forwarding, click: &Click, round: i64) {
         all.push(web(format!("w{number}"), second));
         let sdk = payment(&format!("s{number}"), "1", "USD", second + 1);
         let uncounted = payment(&format!("z{number}"), "0", "USD", second);
-        all.push(Box::pin(one.reports(visitor, sdk)));
-        all.push(Box::pin(other.reports(visitor, uncounted)));
+        all.push(Box::pin(one.report_sdk_event(visitor, sdk)));
+        all.push(Box::pin(other.report_sdk_event(visitor, uncounted)));
     }
     join_all(all).await;
     let log = one.log().await;

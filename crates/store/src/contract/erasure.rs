@@ -1,23 +1,30 @@
 //! Erasing a person: nothing says who it was, and every figure stays what it is.
 
-use super::erasure_fixtures::{ALIAS, DEVICE, LONG_AGO, Life, PERSON, device, life, person};
-use super::fixtures::{SharedStore, at, first_page, origin, rebuilds_the_same, refusal};
-use super::outbox_fixtures::{ONE, ends, settled};
+use super::erasure_fixtures::{
+    ALIAS, DEVICE, LONG_AGO, PERSON, PersonScenario, device, person, person_scenario,
+};
+use super::fixtures::{
+    SharedStore, assert_rebuild_changes_nothing, at, first_page, origin, refusal,
+};
+use super::outbox_fixtures::{LEASE, ends_with, settled};
 use super::sdk_fixtures::{payment, tenant};
-use crate::{DeviceStory, LogPart};
+use crate::{DeviceDetails, LogPart};
 use std::collections::BTreeMap;
 use tributary_domain::access::{Authorized, Environment};
-use tributary_domain::device::{DeviceKey, Identity, Matching};
+use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
 use tributary_domain::erasure::{Erasure, pseudonym};
 use tributary_domain::event::{Event, EventFilter};
-use tributary_domain::forwarding::course::ERASED;
-use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::forwarding::lifecycle::ERASED;
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::cohort::{CohortDimension, CohortQuestion};
-use tributary_domain::report::{Dimension, StatsQuestion};
+use tributary_domain::report::cohort::{CohortDimension, CohortReportQuery};
+use tributary_domain::report::{Dimension, ReportQuery};
 
-impl Life {
-    pub(super) async fn story(&self, device: DeviceKey) -> Result<DeviceStory, crate::StoreError> {
+impl PersonScenario {
+    pub(super) async fn device_details(
+        &self,
+        device: DeviceKey,
+    ) -> Result<DeviceDetails, crate::StoreError> {
         let (store, app) = (&self.tenant().store, self.tenant().app.id);
         store.device(&self.tenant().reader, app, device).await
     }
@@ -38,9 +45,9 @@ impl Life {
             vec![Dimension::Country, Dimension::Platform],
         ];
         for by in dimensions {
-            let question = StatsQuestion {
+            let question = ReportQuery {
                 periods: vec![span],
-                by,
+                group_by: by,
                 filters: Vec::new(),
                 rows_max: 10_000,
             };
@@ -52,9 +59,9 @@ impl Life {
             Some(CohortDimension::Network),
             Some(CohortDimension::Country),
         ] {
-            let question = CohortQuestion {
+            let question = CohortReportQuery {
                 periods: vec![span],
-                by,
+                group_by: by,
                 age_max: 30,
                 rows_max: 1_000,
             };
@@ -67,13 +74,13 @@ impl Life {
     }
 
     /// Figures that are made anew are those that are there.
-    pub(super) async fn is_right(&self) {
+    pub(super) async fn assert_rebuild_keeps_figures(&self) {
         let before = self.figures().await;
-        rebuilds_the_same(&self.tenant().store).await;
+        assert_rebuild_changes_nothing(&self.tenant().store).await;
         assert_eq!(self.figures().await, before);
     }
 
-    pub(super) async fn of_device(&self, device: DeviceKey) -> BTreeMap<String, Event> {
+    pub(super) async fn events_of_device(&self, device: DeviceKey) -> BTreeMap<String, Event> {
         let filter = EventFilter {
             device: Some(device),
             ..EventFilter::default()
@@ -84,7 +91,7 @@ impl Life {
 
 /// Once erased it is not found any more, by nobody and under none of its ids; and is not erased a second time.
 pub async fn an_erased_device_is_not_found(store: &SharedStore) {
-    let life = life(store).await;
+    let life = person_scenario(store).await;
     let (app, live) = (life.tenant().app.id, life.eraser(Environment::Live));
     let erase = |name: &'static str| {
         let (store, eraser) = (store.clone(), live.clone());
@@ -115,17 +122,17 @@ pub async fn an_erased_device_is_not_found(store: &SharedStore) {
     );
     assert_eq!(refusal(refused.await), Refusal::AppNotFound);
     assert!(
-        life.story(device(DEVICE)).await.is_ok(),
+        life.device_details(device(DEVICE)).await.is_ok(),
         "nothing is erased yet"
     );
 
-    life.erased(400).await;
+    life.erase(400).await;
     assert_eq!(
-        refusal(life.story(device(DEVICE)).await),
+        refusal(life.device_details(device(DEVICE)).await),
         Refusal::DeviceNotFound
     );
     assert_eq!(refusal(erase(DEVICE).await), Refusal::DeviceNotFound);
-    assert!(life.of_device(device(DEVICE)).await.is_empty());
+    assert!(life.events_of_device(device(DEVICE)).await.is_empty());
     for name in [PERSON, ALIAS] {
         let filter = EventFilter {
             user: Some(person(name)),
@@ -137,26 +144,30 @@ pub async fn an_erased_device_is_not_found(store: &SharedStore) {
 
 /// Figures and cohorts stay, and are the same when they are made anew.
 pub async fn every_figure_stays(store: &SharedStore) {
-    let life = life(store).await;
+    let life = person_scenario(store).await;
     let before = life.figures().await;
     assert!(before.len() > 8, "there is something to count: {before:?}");
-    life.is_right().await;
-    life.erased(400).await;
+    life.assert_rebuild_keeps_figures().await;
+    life.erase(400).await;
     assert_eq!(life.figures().await, before);
-    life.is_right().await;
+    life.assert_rebuild_keeps_figures().await;
 }
 
 /// What remains of device, events and click is what the rule says, on every engine.
 pub async fn what_remains_is_what_the_rule_says(store: &SharedStore) {
-    let life = life(store).await;
-    let before = life.story(device(DEVICE)).await.expect("a story").known;
+    let life = person_scenario(store).await;
+    let before = life
+        .device_details(device(DEVICE))
+        .await
+        .expect("a story")
+        .state;
     let log = life.log(EventFilter::default()).await;
     let lonely = &log["lonely"];
     assert_eq!(
         (&lonely.device, &lonely.user),
         (&None, &Some(person(PERSON)))
     );
-    let name = life.erased(400).await;
+    let name = life.erase(400).await;
     let erasure = Erasure {
         device: device(DEVICE),
         pseudonym: name.clone(),
@@ -169,14 +180,18 @@ pub async fn what_remains_is_what_the_rule_says(store: &SharedStore) {
     };
     let expected: BTreeMap<String, Event> = log
         .into_iter()
-        .map(|(id, event)| (id, erasure.event(event)))
+        .map(|(id, event)| (id, erasure.erase_event(event)))
         .collect();
     assert_eq!(life.log(EventFilter::default()).await, expected);
-    let now = life.story(name).await.expect("a pseudonym's story").known;
-    assert_eq!(now.device, before.device.map(|it| erasure.device(it)));
+    let now = life
+        .device_details(name)
+        .await
+        .expect("a pseudonym's story")
+        .state;
+    assert_eq!(now.device, before.device.map(|it| erasure.erase_device(it)));
     assert_eq!(
         now.attribution,
-        before.attribution.map(|it| erasure.attribution(it))
+        before.attribution.map(|it| erasure.erase_attribution(it))
     );
     assert_eq!(now.identity, Identity::default());
     assert_eq!(now.first_payment, before.first_payment);
@@ -191,59 +206,61 @@ pub async fn what_remains_is_what_the_rule_says(store: &SharedStore) {
     let clicks = store.log_clicks(&life.tenant().reader, app, part).await;
     assert_eq!(
         clicks.expect("clicks are read"),
-        [erasure.click(life.click.clone())]
+        [erasure.erase_click(life.click.clone())]
     );
 }
 
 /// What waits is cancelled and counted as that. What is being sent this very moment is its sender's to settle.
 pub async fn what_waits_is_never_sent(store: &SharedStore) {
-    let life = life(store).await;
+    let life = person_scenario(store).await;
     let forwarding = &life.forwarding;
-    assert!(forwarding.leases(ONE, 95_000, 95_100).await.is_some());
+    assert!(forwarding.lease(LEASE, 95_000, 95_100).await.is_some());
     let due = forwarding
-        .takes(ONE, 95_000)
+        .take_due(LEASE, 95_000)
         .await
         .expect("a queue that is held");
     assert!(due.len() > 1, "something is sent");
-    forwarding.sends(DEVICE, &["late"], "sign_up", 95_001).await;
+    forwarding
+        .send_events(DEVICE, &["late"], "sign_up", 95_001)
+        .await;
     let cancelled = async || {
-        let standing = forwarding.standing().await.into_iter();
+        let standing = forwarding.delivery_statuses().await.into_iter();
         let over = standing.filter(|(_, status, _)| *status == "cancelled");
         over.map(|(id, _, why)| (id, why)).collect::<Vec<_>>()
     };
     assert_eq!(cancelled().await, []);
-    life.erased(95_002).await;
+    life.erase(95_002).await;
     let why = Some(ERASED.to_owned());
     assert_eq!(cancelled().await, [("late".to_owned(), why.clone())]);
     let mut outcomes = vec![settled(
         &due[0],
-        Verdict::Delivered,
-        ends(DeliveryStatus::Delivered),
+        AttemptVerdict::Delivered,
+        ends_with(DeliveryStatus::Delivered),
         at(95_003),
     )];
     outcomes.extend(due[1..].iter().map(|one| {
-        let next = tributary_domain::forwarding::course::Next::Waits {
+        let next = tributary_domain::forwarding::lifecycle::NextStep::Wait {
             due_at: at(95_004),
             ambiguous_since: None,
         };
-        settled(one, Verdict::Retry, next, at(95_003))
+        settled(one, AttemptVerdict::Retry, next, at(95_003))
     }));
     let settlement = forwarding.settlement(outcomes, 95_003);
-    assert!(forwarding.settles(ONE, settlement).await);
+    assert!(forwarding.settle(LEASE, settlement).await);
     // Whoever sends it again finds out: its device is a pseudonym.
     let again = forwarding
-        .takes(ONE, 95_005)
+        .take_due(LEASE, 95_005)
         .await
         .expect("a queue that is held");
     let gathered = store
-        .gather(forwarding.queue, again)
+        .gather_conversions(forwarding.queue, again)
         .await
         .expect("conversions");
     assert_eq!(gathered.len(), due.len() - 1);
     for one in gathered {
         let told = one.conversion.expect("its event");
         assert_eq!(told.event.device, Some(pseudonym([7; 16])));
-        assert_eq!(told.matching, Matching::default());
+        assert_eq!(told.matching, ContactHashes::default());
         assert_eq!(told.device.and_then(|it| it.advertising_id), None);
         assert_eq!(told.click.and_then(|it| it.user_agent), None);
     }
@@ -262,11 +279,11 @@ pub async fn what_waits_is_never_sent(store: &SharedStore) {
 
 /// The log of changes tells that somebody was erased, and not who.
 pub async fn an_erasure_is_audited_without_its_device(store: &SharedStore) {
-    let life = life(store).await;
-    let name = life.erased(400).await;
+    let life = person_scenario(store).await;
+    let name = life.erase(400).await;
     let (writer, app) = (&life.tenant().writer, life.tenant().app.id);
     let log = store
-        .audit_log(&writer.reading(), Some(app), first_page("10"))
+        .audit_log(&writer.read_access(), Some(app), first_page("10"))
         .await;
     let latest = log.expect("the log is read").items.remove(0);
     assert_eq!(latest.action.as_str(), "device.erased");
@@ -276,7 +293,7 @@ pub async fn an_erasure_is_audited_without_its_device(store: &SharedStore) {
 
 /// A device that was never configured is erased, too.
 pub async fn a_device_that_was_only_heard_of_is_erased(store: &SharedStore) {
-    let life = life(store).await;
+    let life = person_scenario(store).await;
     let (tenant, eraser) = (life.tenant(), life.eraser(Environment::Live));
     let paid = vec![payment("stranger", "7", "USD", 310)];
     let accepted = store.accept_sdk_events(tenant.arrival("heard-of", 310), paid);
@@ -290,11 +307,11 @@ pub async fn a_device_that_was_only_heard_of_is_erased(store: &SharedStore) {
         origin(400),
     );
     erased.await.expect("a device is erased");
-    let log = life.of_device(name).await;
+    let log = life.events_of_device(name).await;
     assert_eq!(log.keys().collect::<Vec<_>>(), ["stranger"]);
     assert_eq!(
-        refusal(life.story(device("heard-of")).await),
+        refusal(life.device_details(device("heard-of")).await),
         Refusal::DeviceNotFound
     );
-    life.is_right().await;
+    life.assert_rebuild_keeps_figures().await;
 }

@@ -1,18 +1,22 @@
 //! A person to be erased, with everything that an installation may know of one.
 
 use super::fixtures::{SharedStore, at, first_page, new_key, origin, unique};
-use super::outbox_fixtures::{Forwarding, forwarding};
+use super::outbox_fixtures::{ForwardingApp, forwarding_app};
 use super::sdk_fixtures::{Tenant, event, payment};
-use crate::NotificationAccepted;
+use crate::NotificationOutcome;
 use std::collections::BTreeMap;
 use tributary_domain::access::{Authorized, Environment, PeopleErase, Permission, authorize};
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::money::Price;
-use tributary_domain::billing::{Arrival, Claim, Meaning, Said, Subscriber};
+use tributary_domain::billing::money::ReportedPrice;
+use tributary_domain::billing::{
+    IncomingNotification, NotificationMeaning, PaymentClaim, ProviderNotification, Subscriber,
+};
 use tributary_domain::click::Click;
-use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, Matching, Platform, UserKey};
+use tributary_domain::device::{
+    AdvertisingId, ContactHashes, DeviceKey, Identity, Platform, UserKey,
+};
 use tributary_domain::erasure::pseudonym;
-use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::web::{WebEvent, WebEventKind};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::link::{LinkChange, LinkKind};
 use tributary_domain::vocabulary::change::Change;
@@ -21,7 +25,7 @@ use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
+use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 
 /// The device.
 pub const DEVICE: &str = "6F9619FF-8B86-4011-B42D-00C04FC964E1";
@@ -34,15 +38,15 @@ const ADDRESS: [u8; 4] = [203, 0, 113, 77];
 const SHOP: &str = "https://shop.example.com";
 
 /// The tables that lose all of [`texts`] but the device's own id when attribution data is forgotten.
-pub const FORGOTTEN_FROM: [&str; 4] = ["devices", "identities", "clicks", "ad_services_tokens"];
+pub const CLEARED_TABLES: [&str; 4] = ["devices", "identities", "clicks", "ad_services_tokens"];
 
 /// When the person first subscribed, on a device that nobody knows.
 pub const LONG_AGO: i64 = -4_000_000;
 
 /// A person with a phone, a subscription and a shop.
-pub struct Life {
+pub struct PersonScenario {
     /// The app, with its `network_a` connected.
-    pub forwarding: Forwarding,
+    pub forwarding: ForwardingApp,
     /// The click that led to the install.
     pub click: Click,
 }
@@ -58,14 +62,20 @@ pub fn person(text: &str) -> UserKey {
 }
 
 /// What a provider of subscriptions reports of one of the person's, at that second.
-pub fn notified(tenant: &Tenant, id: &str, chain: &str, second: i64, meaning: Meaning) -> Arrival {
-    let pays = matches!(meaning, Meaning::Payment(_));
+pub fn billing_notification(
+    tenant: &Tenant,
+    id: &str,
+    chain: &str,
+    second: i64,
+    meaning: NotificationMeaning,
+) -> IncomingNotification {
+    let pays = matches!(meaning, NotificationMeaning::Payment(_));
     let subscription = Some(chain.to_owned()).filter(|chain| !chain.is_empty());
-    Arrival {
+    IncomingNotification {
         app: tenant.app.id,
         provider: BillingProvider::Revenuecat,
-        said: Said {
-            given_id: id.to_owned(),
+        content: ProviderNotification {
+            external_id: id.to_owned(),
             kind: "ANY".to_owned(),
             environment: Environment::Live,
             meaning,
@@ -75,7 +85,7 @@ pub fn notified(tenant: &Tenant, id: &str, chain: &str, second: i64, meaning: Me
             original_transaction: subscription,
             period: None,
             country: Some("DE".to_owned()),
-            price: Price {
+            price: ReportedPrice {
                 paid: None,
                 usd: pays.then(|| Amount::parse("10").expect("an amount")),
             },
@@ -95,27 +105,27 @@ pub fn notified(tenant: &Tenant, id: &str, chain: &str, second: i64, meaning: Me
 }
 
 /// Something that makes no event, although it names the device and the person.
-pub fn receipt(tenant: &Tenant, id: &str, chain: &str, second: i64) -> Arrival {
-    let mut arrival = notified(tenant, id, chain, second, Meaning::Receipt);
-    arrival.said.subscriber.device = Some(device(DEVICE));
-    let advertising = &mut arrival.said.subscriber.advertising;
+pub fn receipt(tenant: &Tenant, id: &str, chain: &str, second: i64) -> IncomingNotification {
+    let mut arrival = billing_notification(tenant, id, chain, second, NotificationMeaning::Receipt);
+    arrival.content.subscriber.device = Some(device(DEVICE));
+    let advertising = &mut arrival.content.subscriber.advertising;
     advertising.extend(AdvertisingId::parse(ADVERTISING));
     arrival
 }
 
 /// A life as it is before anybody erases it.
-pub async fn life(store: &SharedStore) -> Life {
-    let mut forwarding = forwarding(store).await;
+pub async fn person_scenario(store: &SharedStore) -> PersonScenario {
+    let mut forwarding = forwarding_app(store).await;
     open_shop(&mut forwarding.tenant).await;
     let click = clicked(&forwarding.tenant).await;
-    let life = Life { forwarding, click };
+    let life = PersonScenario { forwarding, click };
     // Too long ago to be joined to the device: it is nobody's but the person's.
-    let lonely = notified(
+    let lonely = billing_notification(
         life.tenant(),
         "lonely",
         "sub-0",
         LONG_AGO,
-        Meaning::TrialStart,
+        NotificationMeaning::TrialStart,
     );
     life.notify(&lonely).await;
     life.install().await;
@@ -159,7 +169,7 @@ async fn clicked(tenant: &Tenant) -> Click {
     click
 }
 
-impl Life {
+impl PersonScenario {
     /// Whose app it is.
     pub const fn tenant(&self) -> &Tenant {
         &self.forwarding.tenant
@@ -174,7 +184,7 @@ impl Life {
     }
 
     /// Erases the device, which goes on under the name that is given.
-    pub async fn erased(&self, seconds: i64) -> DeviceKey {
+    pub async fn erase(&self, seconds: i64) -> DeviceKey {
         let name = pseudonym([7; 16]);
         let (app, eraser) = (self.tenant().app.id, self.eraser(Environment::Live));
         let store = &self.tenant().store;
@@ -187,7 +197,7 @@ impl Life {
     /// A phone that tells all that a phone may tell, and what it did.
     async fn install(&self) {
         let tenant = self.tenant();
-        let mut command = tenant.claims(DEVICE, &self.click, 20);
+        let mut command = tenant.configure_with_click(DEVICE, &self.click, 20);
         command.traits.model = Some("Phone-To-Erase".to_owned());
         command.traits.platform = Platform::Ios;
         command.advertising_id = AdvertisingId::parse(ADVERTISING);
@@ -195,17 +205,17 @@ impl Life {
         command.address_hash = Some(Digest::of(b"home to erase"));
         command.identity = Identity {
             user: Some(person(ALIAS)),
-            matching: Matching {
+            contact_hashes: ContactHashes {
                 email: Some("e1".repeat(32)),
                 phone: Some("f2".repeat(32)),
-                ..Matching::default()
+                ..ContactHashes::default()
             },
         };
         command.ad_services_token = Some("token-to-erase".to_owned());
-        tenant.configured(command).await;
+        tenant.call_configure(command).await;
         let identity = Identity {
             user: Some(person(PERSON)),
-            matching: Matching::default(),
+            contact_hashes: ContactHashes::default(),
         };
         let (app, live) = (tenant.app.id, Environment::Live);
         let known = tenant
@@ -219,25 +229,27 @@ impl Life {
             .store
             .accept_sdk_events(tenant.arrival(DEVICE, 90_000), events);
         accepted.await.expect("events are taken");
-        let posted = tenant.store.accept_web_event(self.bought("web-1", "20"));
+        let posted = tenant
+            .store
+            .accept_web_event(self.web_purchase("web-1", "20"));
         posted.await.expect("an event is taken");
     }
 
     /// A purchase in the shop.
-    pub fn bought(&self, id: &str, amount: &str) -> Posted {
-        Posted {
+    pub fn web_purchase(&self, id: &str, amount: &str) -> WebEvent {
+        WebEvent {
             app: self.tenant().app.id,
             id: EventId::new(at(100), unique()),
-            given_id: id.to_owned(),
+            external_id: id.to_owned(),
             click_text: self.click.id.to_string(),
             click: Some(self.click.id),
             device: device(DEVICE),
             occurred_at: at(100),
             kind: WebEventKind::Purchase,
             amount: Some(Amount::parse(amount).expect("an amount")),
-            currency: Currency::stored("USD"),
+            currency: Currency::from_stored("USD"),
             source_url: format!("{SHOP}/page-to-erase"),
-            origin: Origin::stored(SHOP).expect("an origin"),
+            origin: WebOrigin::from_stored(SHOP).expect("an origin"),
             parent: None,
             email_sha256: Some("d3".repeat(32)),
             received_at: at(101),
@@ -248,22 +260,28 @@ impl Life {
     /// event.
     async fn subscribe(&self) {
         let tenant = self.tenant();
-        let first = Meaning::Payment(Claim::Start);
-        self.notify(&notified(tenant, "first", "sub-1", 200, first))
+        let first = NotificationMeaning::Payment(PaymentClaim::Start);
+        self.notify(&billing_notification(tenant, "first", "sub-1", 200, first))
             .await;
-        let mut named = notified(tenant, "named", "sub-2", 210, Meaning::TrialStart);
-        named.said.subscriber.device = Some(device(DEVICE));
+        let mut named = billing_notification(
+            tenant,
+            "named",
+            "sub-2",
+            210,
+            NotificationMeaning::TrialStart,
+        );
+        named.content.subscriber.device = Some(device(DEVICE));
         named
-            .said
+            .content
             .subscriber
             .advertising
             .extend(AdvertisingId::parse(ADVERTISING));
         self.notify(&named).await;
-        let transfer = Meaning::Transfer {
+        let transfer = NotificationMeaning::Transfer {
             from: vec![person(ALIAS)],
             to: vec![person(PERSON)],
         };
-        self.notify(&notified(tenant, "transfer", "", 220, transfer))
+        self.notify(&billing_notification(tenant, "transfer", "", 220, transfer))
             .await;
         self.notify(&receipt(tenant, "test", "", 230)).await;
         let mut of_a_subscription = receipt(tenant, "invoice", "sub-3", 240);
@@ -273,7 +291,7 @@ impl Life {
     }
 
     /// Takes a notification.
-    pub async fn notify(&self, arrival: &Arrival) -> NotificationAccepted {
+    pub async fn notify(&self, arrival: &IncomingNotification) -> NotificationOutcome {
         let accepted = self.tenant().store.accept_notification(arrival.clone());
         accepted.await.expect("a notification is kept")
     }
@@ -283,12 +301,13 @@ impl Life {
         let (store, app) = (&self.tenant().store, self.tenant().app.id);
         let log = store.events(&self.tenant().reader, app, filter, first_page("500"));
         let log = log.await.expect("the log is read").items.into_iter();
-        log.map(|event| (event.given_id.clone(), event)).collect()
+        log.map(|event| (event.external_id.clone(), event))
+            .collect()
     }
 }
 
 /// Every text that would tell who it was, as a dump of the database has it: hashes in hexadecimal digits.
-pub fn texts() -> Vec<String> {
+pub fn personal_texts() -> Vec<String> {
     let hash = |text: &[u8]| hex(Digest::of(text).as_bytes());
     let address = std::net::IpAddr::from(ADDRESS).to_string();
     let mut texts: Vec<String> = [

@@ -1,14 +1,15 @@
 //! Events and the figures made of them.
 
 use super::fixtures::{
-    SharedStore, at, first_page, join3, organization, origin, rebuild, rebuilds_the_same, refusal,
+    SharedStore, assert_rebuild_changes_nothing, at, first_page, join3, organization, origin,
+    rebuild, refusal,
 };
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
 use std::collections::BTreeSet;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::AppChange;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequestContext};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -31,7 +32,10 @@ async fn find(tenant: &Tenant, filter: EventFilter) -> Vec<Event> {
 }
 
 fn ids(events: &[Event]) -> Vec<&str> {
-    events.iter().map(|event| event.given_id.as_str()).collect()
+    events
+        .iter()
+        .map(|event| event.external_id.as_str())
+        .collect()
 }
 
 /// Every field of an event comes back.
@@ -85,7 +89,7 @@ pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
         accept(&tenant, "device-2", again).await,
         [Duplicate, Accepted]
     );
-    let in_test = Arrival {
+    let in_test = SdkRequestContext {
         environment: Environment::Test,
         ..tenant.arrival("device-1", 500)
     };
@@ -108,7 +112,7 @@ pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
 /// The same event from three senders at once is one event.
 pub async fn an_event_sent_at_once_is_recorded_once(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(tenant.configure("device-1", 5)).await;
+    tenant.call_configure(tenant.configure("device-1", 5)).await;
     for round in 0..10 {
         let id = format!("e{round}");
         let send = || {
@@ -154,10 +158,10 @@ pub async fn money_that_does_not_count_is_kept(store: &SharedStore) {
         .map(|event| {
             let revenue = event.revenue.as_ref().expect("the amount is kept");
             (
-                event.given_id.as_str(),
+                event.external_id.as_str(),
                 revenue
                     .uncounted
-                    .map(tributary_domain::ledger::Uncounted::as_str),
+                    .map(tributary_domain::ledger::UncountedReason::as_str),
             )
         })
         .collect();
@@ -222,14 +226,14 @@ pub async fn the_log_is_filtered(store: &SharedStore) {
         ),
         (
             EventFilter {
-                given_id: Some("b".to_owned()),
+                external_id: Some("b".to_owned()),
                 ..all()
             },
             vec!["b"],
         ),
         (
             EventFilter {
-                given_id: Some("never".to_owned()),
+                external_id: Some("never".to_owned()),
                 ..all()
             },
             vec![],
@@ -261,7 +265,7 @@ pub async fn the_log_is_filtered(store: &SharedStore) {
         (
             EventFilter {
                 name: Some("sign_up".to_owned()),
-                given_id: Some("a".to_owned()),
+                external_id: Some("a".to_owned()),
                 ..all()
             },
             vec![],
@@ -301,7 +305,7 @@ pub async fn the_log_is_paged_while_events_arrive(store: &SharedStore) {
             request,
         );
         let page = page.await.expect("the log is read");
-        seen.extend(page.items.iter().map(|event| event.given_id.clone()));
+        seen.extend(page.items.iter().map(|event| event.external_id.clone()));
         before = page.items.last().map(|event| *event.id.as_bytes());
         let late = event(&format!("new-{}", seen.len()), "search", 400);
         accept(&tenant, "device-1", vec![late]).await;
@@ -374,5 +378,5 @@ pub async fn a_rebuild_applies_the_rule_of_income(store: &SharedStore) {
         .collect();
     assert_eq!(counted.len(), 2);
     assert!(counted.contains(&("add_to_cart", false)) && counted.contains(&("coins", true)));
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }

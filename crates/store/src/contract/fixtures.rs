@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
-use tributary_domain::app::{App, Birth as AppBirth};
-use tributary_domain::audit::Origin;
-use tributary_domain::link::{Birth as LinkBirth, Link, Slug};
+use tributary_domain::app::{App, AppCreation as AppBirth};
+use tributary_domain::audit::AuditContext;
+use tributary_domain::link::{Link, LinkCreation as LinkBirth, Slug};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId};
@@ -36,8 +36,8 @@ pub fn at(seconds: i64) -> Timestamp {
 }
 
 /// An origin for the audit log.
-pub fn origin(seconds: i64) -> Origin {
-    Origin {
+pub fn origin(seconds: i64) -> AuditContext {
+    AuditContext {
         actor: Actor::Operator,
         address: Some(std::net::IpAddr::from([192, 0, 2, 7])),
         request_id: Some("request".to_owned()),
@@ -154,10 +154,14 @@ pub async fn rebuild(store: &SharedStore) {
 }
 
 /// Figures that are made anew are the ones that are there.
-pub async fn rebuilds_the_same(store: &SharedStore) {
+pub async fn assert_rebuild_changes_nothing(store: &SharedStore) {
     for day in store.rollup_days().await.expect("days") {
         let rebuilt = store.rebuild_rollups(day).await;
-        assert_eq!(rebuilt.expect("figures are made anew").wrong, 0, "{day:?}");
+        assert_eq!(
+            rebuilt.expect("figures are made anew").corrected_rows,
+            0,
+            "{day:?}"
+        );
     }
 }
 

@@ -24,7 +24,7 @@ pub async fn a_probe_commits_and_the_report_is_true(store: &SharedStore) {
     assert!(report.schema >= 1, "{report:?}");
     assert!(report.engine.contains("SQL"), "{report:?}");
     assert_eq!(
-        report.newest,
+        report.newest_record_at,
         Some(at(0)),
         "the audit log knows the newest change"
     );
@@ -39,19 +39,19 @@ pub async fn changes_of_keys_and_apps_are_counted(store: &SharedStore) {
         .await
         .expect("a key is made");
     let app = app(store, &caller).await;
-    let before = store.changes();
+    let before = store.change_count();
     store
         .revoke_key(new.key.id, origin(1))
         .await
         .expect("a key is revoked");
-    let between = store.changes();
+    let between = store.change_count();
     assert!(between > before);
     let change = AppChange::default();
     store
         .update_app(&caller, app.id, change, Precondition::None, origin(2))
         .await
         .expect("the app is changed");
-    assert!(store.changes() > between);
+    assert!(store.change_count() > between);
 }
 
 /// After closing, everything is unavailable rather than hanging.

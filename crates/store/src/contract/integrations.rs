@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tributary_domain::integration::{
     Credential, EventScope, Integration, IntegrationChange, MappingRow, Network, SettingValue,
 };
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 fn everything() -> IntegrationChange {
     let map = BTreeMap::from([("purchase".to_owned(), "123".to_owned())]);
     let credential = Credential {
-        sealed: Sealed::from_bytes(vec![0, 255, 7]),
+        sealed: SealedSecret::from_bytes(vec![0, 255, 7]),
         hint: Some("9f2c".to_owned()),
     };
     IntegrationChange {
@@ -42,12 +42,12 @@ pub async fn every_app_has_all_four_untouched(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let found = store
-        .integrations(&caller.reading(), app.id)
+        .integrations(&caller.read_access(), app.id)
         .await
         .expect("a list");
     assert_eq!(
         found,
-        Network::ALL.map(|network| Integration::untouched(app.id, network))
+        Network::ALL.map(|network| Integration::new(app.id, network))
     );
 }
 
@@ -72,15 +72,12 @@ pub async fn a_change_comes_back(store: &SharedStore) {
     );
     assert_eq!((changed.settings.len(), changed.credentials.len()), (4, 1));
     let found = store
-        .integrations(&caller.reading(), app.id)
+        .integrations(&caller.read_access(), app.id)
         .await
         .expect("a list");
     assert_eq!(found[1], changed);
     for untouched in [&found[0], &found[2], &found[3]] {
-        assert_eq!(
-            untouched,
-            &Integration::untouched(app.id, untouched.network)
-        );
+        assert_eq!(untouched, &Integration::new(app.id, untouched.network));
     }
 }
 
@@ -106,7 +103,7 @@ pub async fn settings_that_are_not_mentioned_stay(store: &SharedStore) {
         outcome.expect("the integration is changed");
     }
     let found = store
-        .integrations(&caller.reading(), app.id)
+        .integrations(&caller.read_access(), app.id)
         .await
         .expect("a list");
     assert!(!found[1].enabled);
@@ -138,7 +135,7 @@ pub async fn an_old_version_is_not_changed(store: &SharedStore) {
 pub async fn another_organization_finds_no_integration(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
-    let read = store.integrations(&stranger.reading(), app.id).await;
+    let read = store.integrations(&stranger.read_access(), app.id).await;
     assert_eq!(refusal(read), Refusal::AppNotFound);
     let outcome = store
         .update_integration(
@@ -152,8 +149,8 @@ pub async fn another_organization_finds_no_integration(store: &SharedStore) {
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let found = store
-        .integrations(&owner.reading(), app.id)
+        .integrations(&owner.read_access(), app.id)
         .await
         .expect("a list");
-    assert_eq!(found[0], Integration::untouched(app.id, Network::A));
+    assert_eq!(found[0], Integration::new(app.id, Network::A));
 }

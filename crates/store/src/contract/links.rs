@@ -58,7 +58,7 @@ pub async fn a_link_comes_back_as_it_was_stored(store: &SharedStore) {
     assert_eq!(made, new);
     let read = async || {
         store
-            .link(&caller.reading(), app.id, new.id)
+            .link(&caller.read_access(), app.id, new.id)
             .await
             .expect("the link")
     };
@@ -90,11 +90,11 @@ pub async fn a_link_needs_an_app_of_the_organization(store: &SharedStore) {
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let outcome = store
-        .links(&stranger.reading(), app.id, first_page("50"))
+        .links(&stranger.read_access(), app.id, first_page("50"))
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let links = store
-        .links(&owner.reading(), app.id, first_page("50"))
+        .links(&owner.read_access(), app.id, first_page("50"))
         .await
         .expect("a list");
     assert!(links.items.is_empty());
@@ -109,7 +109,7 @@ pub async fn a_slug_belongs_to_one_link_of_the_instance(store: &SharedStore) {
     copy.slug = taken.slug.clone();
     let outcome = store.create_link(&other, copy.clone(), origin(3)).await;
     assert_eq!(refusal(outcome), Refusal::SlugTaken);
-    let outcome = store.link(&other.reading(), second.id, copy.id).await;
+    let outcome = store.link(&other.read_access(), second.id, copy.id).await;
     assert_eq!(
         refusal(outcome),
         Refusal::LinkNotFound,
@@ -203,7 +203,7 @@ pub async fn a_change_is_judged_with_what_is_stored(store: &SharedStore) {
         .await;
     assert!(matches!(refusal(outcome), Refusal::Invalid(_)));
     let stored = store
-        .link(&caller.reading(), app.id, mine.id)
+        .link(&caller.read_access(), app.id, mine.id)
         .await
         .expect("the link");
     assert_eq!(stored, mine);
@@ -218,7 +218,7 @@ pub async fn a_deleted_link_is_not_found(store: &SharedStore) {
     let delete = || store.delete_link(&caller, app.id, gone.id, Precondition::None, origin(3));
     delete().await.expect("the link is archived");
     assert_eq!(refusal(delete().await), Refusal::LinkNotFound);
-    let read = store.link(&caller.reading(), app.id, gone.id).await;
+    let read = store.link(&caller.read_access(), app.id, gone.id).await;
     assert_eq!(refusal(read), Refusal::LinkNotFound);
     let change = slug("another-slug");
     let outcome = store
@@ -233,7 +233,7 @@ pub async fn a_deleted_link_is_not_found(store: &SharedStore) {
         .await;
     assert_eq!(refusal(outcome), Refusal::LinkNotFound);
     let links = store
-        .links(&caller.reading(), app.id, first_page("50"))
+        .links(&caller.read_access(), app.id, first_page("50"))
         .await
         .expect("a list");
     assert_eq!(links.items, [kept]);
@@ -257,7 +257,7 @@ pub async fn another_organization_finds_no_link(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
     let mine = link(store, &owner, app.id).await;
-    let read = store.link(&stranger.reading(), app.id, mine.id).await;
+    let read = store.link(&stranger.read_access(), app.id, mine.id).await;
     assert_eq!(refusal(read), Refusal::AppNotFound);
     let change = everything();
     let outcome = store
@@ -276,7 +276,7 @@ pub async fn another_organization_finds_no_link(store: &SharedStore) {
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let stored = store
-        .link(&owner.reading(), app.id, mine.id)
+        .link(&owner.read_access(), app.id, mine.id)
         .await
         .expect("the link");
     assert_eq!(stored, mine);
@@ -287,7 +287,7 @@ pub async fn another_app_finds_no_link(store: &SharedStore) {
     let caller = organization(store).await;
     let (one, other) = (app(store, &caller).await, app(store, &caller).await);
     let mine = link(store, &caller, one.id).await;
-    let read = store.link(&caller.reading(), other.id, mine.id).await;
+    let read = store.link(&caller.read_access(), other.id, mine.id).await;
     assert_eq!(refusal(read), Refusal::LinkNotFound);
     let outcome = store
         .delete_link(&caller, other.id, mine.id, Precondition::None, origin(3))
@@ -312,7 +312,7 @@ pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStor
     let mut request = first_page("7");
     for seconds in 100.. {
         let page = store
-            .links(&caller.reading(), app.id, request)
+            .links(&caller.read_access(), app.id, request)
             .await
             .expect("a page");
         seen.extend(page.items.iter().map(|link| link.id));

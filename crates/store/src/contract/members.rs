@@ -27,7 +27,7 @@ pub async fn a_role_holds_for_the_next_request(store: &SharedStore) {
     assert_eq!(changed.role, Role::Viewer);
     let found = store.session(session.digest).await.expect("a look-up");
     assert_eq!(found.expect("a session").user.role, Role::Viewer);
-    let members = store.members(&caller.reading()).await.expect("a list");
+    let members = store.members(&caller.read_access()).await.expect("a list");
     assert_eq!(members, [changed]);
 }
 
@@ -57,7 +57,7 @@ pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
         store.remove_member(&owner, member, origin(3)).await
     };
     let removed = join3(remove(owners[0]), remove(owners[1]), remove(owners[2])).await;
-    let left = store.members(&caller.reading()).await.expect("a list");
+    let left = store.members(&caller.read_access()).await.expect("a list");
     assert_eq!(left.len(), 1, "{removed:?}");
     assert_eq!(removed.iter().filter(|one| one.is_ok()).count(), 2);
 }
@@ -134,7 +134,10 @@ pub async fn another_organization_manages_no_member(store: &SharedStore) {
     let left = store.invitations(&owner_of(&caller)).await.expect("a list");
     assert_eq!(left.len(), 1);
     assert_eq!(
-        store.members(&stranger.reading()).await.expect("a list"),
+        store
+            .members(&stranger.read_access())
+            .await
+            .expect("a list"),
         []
     );
 }

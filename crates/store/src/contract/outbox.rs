@@ -1,46 +1,46 @@
 //! The outbox: what is taken and settled.
 
 use super::fixtures::{SharedStore, at};
-use super::outbox_fixtures::{ONE, ends, forwarding, settled};
+use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
 use crate::{CheckOutcome, StatusCheck};
 use std::collections::BTreeSet;
-use tributary_domain::forwarding::course::Next;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
-use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::forwarding::lifecycle::NextStep;
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::vocabulary::change::Change;
 
 /// What is taken is noted; what came of it is kept; what ended is out of the queue.
 pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.sends("phone", &["s1", "s2"], "sign_up", 11).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
-    let taken = one.takes(ONE, 12).await.expect("deliveries");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.send_events("phone", &["s1", "s2"], "sign_up", 11).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    let taken = one.take_due(LEASE, 12).await.expect("deliveries");
     assert_eq!(taken.len(), 3);
     assert!(
         taken
             .iter()
             .all(|one| one.interrupted_at.is_none() && one.attempts_made == 0)
     );
-    let later = Next::Waits {
+    let later = NextStep::Wait {
         due_at: at(40),
         ambiguous_since: Some(at(12)),
     };
     let outcomes = vec![
         settled(
             &taken[0],
-            Verdict::Delivered,
-            ends(DeliveryStatus::Delivered),
+            AttemptVerdict::Delivered,
+            ends_with(DeliveryStatus::Delivered),
             at(12),
         ),
-        settled(&taken[1], Verdict::Unknown, later, at(12)),
+        settled(&taken[1], AttemptVerdict::Unknown, later, at(12)),
     ];
     let mut settlement = one.settlement(outcomes, 13);
-    settlement.state.delivered(at(13));
-    assert!(one.settles(ONE, settlement).await);
+    settlement.state.record_success(at(13));
+    assert!(one.settle(LEASE, settlement).await);
     // The third was sent under a lease that ended without an outcome.
-    let again = one.takes(ONE, 14).await.expect("deliveries");
+    let again = one.take_due(LEASE, 14).await.expect("deliveries");
     let ids: Vec<_> = again
         .iter()
         .map(|one| (one.id, one.interrupted_at))
@@ -48,13 +48,13 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     assert_eq!(ids, [(taken[2].id, Some(at(12)))]);
     let third = settled(
         &again[0],
-        Verdict::Terminal,
-        ends(DeliveryStatus::Failed),
+        AttemptVerdict::Terminal,
+        ends_with(DeliveryStatus::Failed),
         at(14),
     );
-    assert!(one.settles(ONE, one.settlement(vec![third], 15)).await);
-    assert_eq!(one.takes(ONE, 39).await.expect("deliveries"), []);
-    let second = one.takes(ONE, 40).await.expect("deliveries");
+    assert!(one.settle(LEASE, one.settlement(vec![third], 15)).await);
+    assert_eq!(one.take_due(LEASE, 39).await.expect("deliveries"), []);
+    let second = one.take_due(LEASE, 40).await.expect("deliveries");
     assert_eq!(second.len(), 1);
     assert_eq!(
         (second[0].ambiguous_since, second[0].attempts_made),
@@ -71,13 +71,16 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
 
 /// What a network may know is gathered as it is now.
 pub async fn conversions_are_gathered(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.sends("phone", &["s1"], "sign_up", 11).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
-    let taken = one.takes(ONE, 12).await.expect("deliveries");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.send_events("phone", &["s1"], "sign_up", 11).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    let taken = one.take_due(LEASE, 12).await.expect("deliveries");
     let order: Vec<_> = taken.iter().map(|one| one.id).collect();
-    let gathered = store.gather(one.queue, taken).await.expect("conversions");
+    let gathered = store
+        .gather_conversions(one.queue, taken)
+        .await
+        .expect("conversions");
     assert_eq!(
         gathered
             .iter()
@@ -112,16 +115,16 @@ pub async fn conversions_are_gathered(store: &SharedStore) {
 
 /// A request is asked about until there is an answer; what is to be sent again is.
 pub async fn requests_are_asked_about(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.sends("phone", &["s1"], "sign_up", 11).await;
-    one.leases(ONE, 12, 10_000).await.expect("a lease");
-    let taken = one.takes(ONE, 12).await.expect("deliveries");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.send_events("phone", &["s1"], "sign_up", 11).await;
+    one.lease(LEASE, 12, 10_000).await.expect("a lease");
+    let taken = one.take_due(LEASE, 12).await.expect("deliveries");
     let delivered = |pending| {
         settled(
             pending,
-            Verdict::Delivered,
-            ends(DeliveryStatus::Delivered),
+            AttemptVerdict::Delivered,
+            ends_with(DeliveryStatus::Delivered),
             at(12),
         )
     };
@@ -134,19 +137,19 @@ pub async fn requests_are_asked_about(store: &SharedStore) {
         deliveries: vec![taken[index].id],
     };
     settlement.checks = vec![check("r1", 0), check("r2", 1)];
-    assert!(one.settles(ONE, settlement).await);
+    assert!(one.settle(LEASE, settlement).await);
     let due = |seconds| store.due_status_checks(one.queue, at(seconds), 10);
     assert_eq!(due(311).await.expect("checks"), []);
     assert_eq!(due(312).await.expect("checks").len(), 2);
     let settle = |request: &str, outcome| {
-        store.settle_status_check(one.queue, ONE, request.to_owned(), outcome, at(313))
+        store.settle_status_check(one.queue, LEASE, request.to_owned(), outcome, at(313))
     };
     let later = CheckOutcome::Later {
         step: 1,
         due_at: at(400),
     };
     assert!(settle("r1", later).await.expect("settled"));
-    let again = CheckOutcome::Again {
+    let again = CheckOutcome::Resend {
         due_at: at(500),
         reason: "TOO_RECENT".to_owned(),
     };
@@ -163,8 +166,8 @@ pub async fn requests_are_asked_about(store: &SharedStore) {
     };
     assert!(settle("r1", failed).await.expect("settled"));
     assert_eq!(due(9_000).await.expect("checks"), []);
-    assert_eq!(one.takes(ONE, 499).await.expect("deliveries"), []);
-    let back = one.takes(ONE, 500).await.expect("deliveries");
+    assert_eq!(one.take_due(LEASE, 499).await.expect("deliveries"), []);
+    let back = one.take_due(LEASE, 500).await.expect("deliveries");
     assert_eq!(back.len(), 1);
     assert_eq!((back[0].id, back[0].attempts_made), (taken[1].id, 1));
     assert_eq!(back[0].dedup_id, taken[1].dedup_id, "the same id");
@@ -177,8 +180,8 @@ pub async fn requests_are_asked_about(store: &SharedStore) {
 
 /// What nobody works on ends when it is too old, and ended ones are dropped after a while.
 pub async fn what_is_old_ends(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
     let off = IntegrationChange {
         enabled: Change::Set(false),
         ..IntegrationChange::default()
@@ -194,7 +197,7 @@ pub async fn what_is_old_ends(store: &SharedStore) {
     );
     assert_eq!(store.expire_deliveries(at(week), 10).await.expect("one"), 1);
     let expired = ("install".to_owned(), "expired", Some("expired".to_owned()));
-    assert_eq!(one.standing().await, [expired]);
+    assert_eq!(one.delivery_statuses().await, [expired]);
     assert_eq!(
         store.remove_deliveries(at(week), 10).await.expect("none"),
         0
@@ -206,15 +209,15 @@ pub async fn what_is_old_ends(store: &SharedStore) {
             .expect("one"),
         1
     );
-    assert_eq!(one.standing().await, []);
+    assert_eq!(one.delivery_statuses().await, []);
 }
 
 /// Somebody who took a delivery and never spoke of it again keeps nobody from ending it.
 pub async fn what_was_interrupted_ends_too(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
-    one.takes(ONE, 12).await.expect("deliveries");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    one.take_due(LEASE, 12).await.expect("deliveries");
     let week = 7 * 86_400;
     let off = IntegrationChange {
         enabled: Change::Set(false),
@@ -222,7 +225,7 @@ pub async fn what_was_interrupted_ends_too(store: &SharedStore) {
     };
     one.change(Network::A, off, 13).await;
     store
-        .renew_lease(one.queue, ONE, at(week + 10))
+        .renew_lease(one.queue, LEASE, at(week + 10))
         .await
         .expect("held");
     assert_eq!(
@@ -242,26 +245,26 @@ pub async fn what_was_interrupted_ends_too(store: &SharedStore) {
         "unconfirmed",
         Some("outcome_unknown".to_owned()),
     );
-    assert_eq!(one.standing().await, [unknown]);
+    assert_eq!(one.delivery_statuses().await, [unknown]);
 }
 
 /// Tests are told to the network and counted nowhere.
 pub async fn tests_count_nowhere(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
-    let taken = one.takes(ONE, 12).await.expect("deliveries");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    let taken = one.take_due(LEASE, 12).await.expect("deliveries");
     let delivered = |pending| {
         settled(
             pending,
-            Verdict::Delivered,
-            ends(DeliveryStatus::Delivered),
+            AttemptVerdict::Delivered,
+            ends_with(DeliveryStatus::Delivered),
             at(12),
         )
     };
     let mut settlement = one.settlement(taken.iter().map(delivered).collect(), 13);
     settlement.is_test = true;
-    assert!(one.settles(ONE, settlement).await);
+    assert!(one.settle(LEASE, settlement).await);
     let health = store
         .integration_health(&one.reader(), one.queue.app, at(14))
         .await

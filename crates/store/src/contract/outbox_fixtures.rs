@@ -3,33 +3,34 @@
 use super::fixtures::{SharedStore, at, first_page, origin, unique};
 use super::sdk_fixtures::{Tenant, event, tenant};
 use crate::{
-    DeliveryOf, LeaseId, LeasedQueue, PendingDelivery, QueueRef, Settled, Settlement, Store,
+    DeliverySettlement, DeliveryWithEvent, LeaseId, LeasedQueue, PendingDelivery, QueueRef,
+    SettledDelivery, Store,
 };
 use std::collections::BTreeMap;
 use tributary_domain::access::AppsRead;
 use tributary_domain::access::Authorized;
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
-use tributary_domain::forwarding::course::Next;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::lifecycle::NextStep;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::{Attempt, DeliveryStatus, Verdict};
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryAttempt, DeliveryStatus};
 use tributary_domain::integration::{
     Credential, Integration, IntegrationChange, Network, SettingValue,
 };
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AlertId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// The first holder of a queue.
-pub const ONE: LeaseId = LeaseId([1; 16]);
+pub const LEASE: LeaseId = LeaseId([1; 16]);
 /// The second.
-pub const OTHER: LeaseId = LeaseId([2; 16]);
+pub const OTHER_LEASE: LeaseId = LeaseId([2; 16]);
 
 /// An app whose `network_a` is connected.
-pub struct Forwarding {
+pub struct ForwardingApp {
     /// Whose.
     pub tenant: Tenant,
     /// The queue.
@@ -47,7 +48,7 @@ pub fn connected(network: Network) -> IntegrationChange {
         _ => "accessToken",
     };
     let credential = Credential {
-        sealed: Sealed::from_bytes(vec![1, 2, 3]),
+        sealed: SealedSecret::from_bytes(vec![1, 2, 3]),
         hint: None,
     };
     IntegrationChange {
@@ -59,20 +60,20 @@ pub fn connected(network: Network) -> IntegrationChange {
 }
 
 /// Makes an app whose `network_a` is connected.
-pub async fn forwarding(store: &SharedStore) -> Forwarding {
+pub async fn forwarding_app(store: &SharedStore) -> ForwardingApp {
     let tenant = tenant(store).await;
     let queue = QueueRef {
         app: tenant.app.id,
         network: Network::A,
     };
-    let forwarding = Forwarding { tenant, queue };
+    let forwarding = ForwardingApp { tenant, queue };
     forwarding
         .change(Network::A, connected(Network::A), 4)
         .await;
     forwarding
 }
 
-impl Forwarding {
+impl ForwardingApp {
     /// The same app through another node.
     #[must_use]
     pub fn through(&self, node: &SharedStore) -> Self {
@@ -108,14 +109,14 @@ impl Forwarding {
     }
 
     /// A device whose install is credited to `network_a`.
-    pub async fn attributed(&self, device: &str, seconds: i64) {
-        let click = self.tenant.clicked(seconds - 1).await;
-        let command = self.tenant.claims(device, &click, seconds);
-        self.tenant.configured(command).await;
+    pub async fn attribute_install(&self, device: &str, seconds: i64) {
+        let click = self.tenant.record_click(seconds - 1).await;
+        let command = self.tenant.configure_with_click(device, &click, seconds);
+        self.tenant.call_configure(command).await;
     }
 
     /// Sends events of one name.
-    pub async fn sends(&self, device: &str, ids: &[&str], name: &str, seconds: i64) {
+    pub async fn send_events(&self, device: &str, ids: &[&str], name: &str, seconds: i64) {
         let events = ids.iter().map(|id| event(id, name, seconds)).collect();
         let arrival = self.tenant.arrival(device, seconds);
         let accepted = self.tenant.store.accept_sdk_events(arrival, events);
@@ -124,11 +125,11 @@ impl Forwarding {
 
     /// Who looks.
     pub fn reader(&self) -> Authorized<AppsRead> {
-        self.tenant.writer.reading()
+        self.tenant.writer.read_access()
     }
 
     /// Deliveries that fit.
-    pub async fn deliveries(&self, filter: DeliveryFilter) -> Vec<DeliveryOf> {
+    pub async fn deliveries(&self, filter: DeliveryFilter) -> Vec<DeliveryWithEvent> {
         let (reader, app) = (self.reader(), self.queue.app);
         let page = self
             .tenant
@@ -138,17 +139,17 @@ impl Forwarding {
     }
 
     /// What stands where, by the sender's id of the event.
-    pub async fn standing(&self) -> Vec<(String, &'static str, Option<String>)> {
+    pub async fn delivery_statuses(&self) -> Vec<(String, &'static str, Option<String>)> {
         let mut standing: Vec<_> = self
             .deliveries(DeliveryFilter::default())
             .await
             .into_iter()
             .map(|one| {
                 let event = one.event.expect("its event");
-                let name = if event.own {
+                let name = if event.is_service_install {
                     "install".to_owned()
                 } else {
-                    event.given_id
+                    event.external_id
                 };
                 (name, one.delivery.status.as_str(), one.delivery.reason)
             })
@@ -169,7 +170,7 @@ impl Forwarding {
     }
 
     /// Takes the queue.
-    pub async fn leases(&self, lease: LeaseId, from: i64, until: i64) -> Option<LeasedQueue> {
+    pub async fn lease(&self, lease: LeaseId, from: i64, until: i64) -> Option<LeasedQueue> {
         let leased = self
             .tenant
             .store
@@ -178,14 +179,14 @@ impl Forwarding {
     }
 
     /// Takes due deliveries.
-    pub async fn takes(&self, lease: LeaseId, seconds: i64) -> Option<Vec<PendingDelivery>> {
+    pub async fn take_due(&self, lease: LeaseId, seconds: i64) -> Option<Vec<PendingDelivery>> {
         let store = self.tenant.store.clone();
-        self.takes_through(&*store, self.queue.network, lease, seconds)
+        self.take_due_via(&*store, self.queue.network, lease, seconds)
             .await
     }
 
     /// Takes due deliveries to a network, through this node.
-    pub async fn takes_through(
+    pub async fn take_due_via(
         &self,
         store: &dyn Store,
         network: Network,
@@ -209,22 +210,25 @@ impl Forwarding {
     }
 
     /// Writes what came of them.
-    pub async fn settles(&self, lease: LeaseId, settlement: Settlement) -> bool {
-        let settled = self.tenant.store.settle(self.queue, lease, settlement);
+    pub async fn settle(&self, lease: LeaseId, settlement: DeliverySettlement) -> bool {
+        let settled = self
+            .tenant
+            .store
+            .settle_deliveries(self.queue, lease, settlement);
         settled.await.expect("an answer")
     }
 
     /// Nothing but this.
-    pub fn settlement(&self, settled: Vec<Settled>, seconds: i64) -> Settlement {
-        Settlement {
+    pub fn settlement(&self, settled: Vec<SettledDelivery>, seconds: i64) -> DeliverySettlement {
+        DeliverySettlement {
             at: at(seconds),
             state: QueueState::default(),
             revision: 1,
             settled,
             is_test: false,
             checks: Vec::new(),
-            paused: None,
-            failing: None,
+            pause_alert: None,
+            failure_alert: None,
         }
     }
 
@@ -242,9 +246,14 @@ impl Forwarding {
 }
 
 /// One more attempt, and where it leads.
-pub fn settled(pending: &PendingDelivery, verdict: Verdict, next: Next, at: Timestamp) -> Settled {
+pub fn settled(
+    pending: &PendingDelivery,
+    verdict: AttemptVerdict,
+    next: NextStep,
+    at: Timestamp,
+) -> SettledDelivery {
     let mut attempts = pending.attempts.clone();
-    attempts.push(Attempt {
+    attempts.push(DeliveryAttempt {
         at,
         status: Some(200),
         duration_ms: 12,
@@ -252,7 +261,7 @@ pub fn settled(pending: &PendingDelivery, verdict: Verdict, next: Next, at: Time
         answer: Some("words".to_owned()),
         refusal: Some("100".to_owned()),
     });
-    Settled {
+    SettledDelivery {
         id: pending.id,
         attempts_made: pending.attempts_made + 1,
         attempts,
@@ -261,8 +270,8 @@ pub fn settled(pending: &PendingDelivery, verdict: Verdict, next: Next, at: Time
 }
 
 /// Ends like this.
-pub fn ends(status: DeliveryStatus) -> Next {
-    Next::Ends {
+pub fn ends_with(status: DeliveryStatus) -> NextStep {
+    NextStep::End {
         status,
         reason: None,
     }

@@ -1,7 +1,7 @@
 //! Deliveries that are planned, with their event or when its credit is known.
 
 use super::fixtures::{SharedStore, at};
-use super::outbox_fixtures::{Forwarding, ONE, connected, forwarding};
+use super::outbox_fixtures::{ForwardingApp, LEASE, connected, forwarding_app};
 use super::sdk_fixtures::payment;
 use super::web_events::{post, purchase, shop};
 use crate::QueueRef;
@@ -10,45 +10,48 @@ use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, Identity, UserKey};
 use tributary_domain::event::web::WebEventKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
-use tributary_domain::forwarding::{Conversion, Skip};
+use tributary_domain::forwarding::{Conversion, SkipReason};
 use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
 use tributary_domain::vocabulary::change::Change;
 
 /// What is mapped and credited is planned with its event; what is not leaves a word on the event, and no row.
 pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
-    let one = forwarding(store).await;
+    let one = forwarding_app(store).await;
     one.change(Network::C, connected(Network::C), 4).await;
-    one.attributed("phone", 10).await;
-    one.sends("phone", &["s1"], "sign_up", 11).await;
-    one.sends("phone", &["b1"], "boss_defeated", 12).await;
-    one.sends("stranger", &["s2"], "sign_up", 13).await;
-    let standing = one.standing().await;
+    one.attribute_install("phone", 10).await;
+    one.send_events("phone", &["s1"], "sign_up", 11).await;
+    one.send_events("phone", &["b1"], "boss_defeated", 12).await;
+    one.send_events("stranger", &["s2"], "sign_up", 13).await;
+    let standing = one.delivery_statuses().await;
     let planned = |id: &str| (id.to_owned(), "pending", None);
     assert_eq!(standing, [planned("install"), planned("s1")]);
     let skipped = |id: &str, log: &[tributary_domain::event::Event]| {
-        let found = log.iter().find(|event| event.given_id == id);
+        let found = log.iter().find(|event| event.external_id == id);
         found.expect("an event").skipped.clone()
     };
     let log = one.log().await;
-    assert_eq!(skipped("s1", &log), [(Network::C, Skip::NotAttributed)]);
+    assert_eq!(
+        skipped("s1", &log),
+        [(Network::C, SkipReason::NotAttributed)]
+    );
     let both = [
-        (Network::A, Skip::NotMapped),
-        (Network::C, Skip::NotAttributed),
+        (Network::A, SkipReason::NotMapped),
+        (Network::C, SkipReason::NotAttributed),
     ];
     assert_eq!(skipped("b1", &log), both);
     let nobodys = [
-        (Network::A, Skip::NotAttributed),
-        (Network::C, Skip::NotAttributed),
+        (Network::A, SkipReason::NotAttributed),
+        (Network::C, SkipReason::NotAttributed),
     ];
     assert_eq!(skipped("s2", &log), nobodys);
 }
 
 /// A duplicate plans nothing, and money that may not be told keeps a purchase back.
 pub async fn a_duplicate_plans_nothing(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
     for _ in 0..2 {
-        one.sends("phone", &["s1"], "sign_up", 11).await;
+        one.send_events("phone", &["s1"], "sign_up", 11).await;
     }
     let arrival = one.tenant.arrival("phone", 12);
     let events = vec![
@@ -59,50 +62,61 @@ pub async fn a_duplicate_plans_nothing(store: &SharedStore) {
         .accept_sdk_events(arrival, events)
         .await
         .expect("events are accepted");
-    let ids: Vec<String> = one.standing().await.into_iter().map(|one| one.0).collect();
+    let ids: Vec<String> = one
+        .delivery_statuses()
+        .await
+        .into_iter()
+        .map(|one| one.0)
+        .collect();
     assert_eq!(ids, ["install", "p1", "s1"]);
 }
 
 /// Switching an integration on sends nothing that was there before.
 pub async fn history_is_not_replayed(store: &SharedStore) {
-    let one = forwarding(store).await;
+    let one = forwarding_app(store).await;
     let off = IntegrationChange {
         enabled: Change::Set(false),
         ..IntegrationChange::default()
     };
     one.change(Network::A, off, 5).await;
-    one.sends("phone", &["s1"], "sign_up", 6).await;
+    one.send_events("phone", &["s1"], "sign_up", 6).await;
     let on = IntegrationChange {
         enabled: Change::Set(true),
         ..IntegrationChange::default()
     };
     one.change(Network::A, on, 7).await;
     // The install credits what came before it, and what came before the switch stays where it is.
-    one.attributed("phone", 10).await;
+    one.attribute_install("phone", 10).await;
     assert_eq!(
-        one.standing().await,
+        one.delivery_statuses().await,
         [("install".to_owned(), "pending", None)]
     );
     let log = one.log().await;
-    let early = log.iter().find(|event| event.given_id == "s1").expect("it");
-    assert_eq!(early.skipped, [(Network::A, Skip::EnabledLater)]);
+    let early = log
+        .iter()
+        .find(|event| event.external_id == "s1")
+        .expect("it");
+    assert_eq!(early.skipped, [(Network::A, SkipReason::EnabledLater)]);
 }
 
 /// Events before the first call are credited with it, and then sent.
 pub async fn late_credit_plans_what_is_young_enough(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.sends("phone", &["s1"], "sign_up", 8).await;
-    assert_eq!(one.standing().await, []);
-    one.attributed("phone", 10).await;
+    let one = forwarding_app(store).await;
+    one.send_events("phone", &["s1"], "sign_up", 8).await;
+    assert_eq!(one.delivery_statuses().await, []);
+    one.attribute_install("phone", 10).await;
     let pending = |id: &str| (id.to_owned(), "pending", None);
-    assert_eq!(one.standing().await, [pending("install"), pending("s1")]);
+    assert_eq!(
+        one.delivery_statuses().await,
+        [pending("install"), pending("s1")]
+    );
     assert!(one.log().await.iter().all(|event| event.skipped.is_empty()));
 }
 
 /// A website's payment is planned with it, once; what only updates reports is not.
 pub async fn website_events_are_planned(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
-    let one = Forwarding {
+    let one = ForwardingApp {
         queue: QueueRef {
             app: tenant.app.id,
             network: Network::A,
@@ -122,18 +136,27 @@ pub async fn website_events_are_planned(store: &SharedStore) {
             .await
             .expect("an event is accepted");
     }
-    assert_eq!(one.standing().await, [("p1".to_owned(), "pending", None)]);
+    assert_eq!(
+        one.delivery_statuses().await,
+        [("p1".to_owned(), "pending", None)]
+    );
     let log = one.log().await;
     let skipped = |id: &str| {
-        let found = log.iter().find(|event| event.given_id == id);
+        let found = log.iter().find(|event| event.external_id == id);
         found.expect("an event").skipped.clone()
     };
     assert_eq!(skipped("p1"), []);
-    assert_eq!(skipped("r1"), [(Network::A, Skip::ReportingOnly)]);
-    assert_eq!(skipped("p2"), [(Network::A, Skip::AmountNotForwardable)]);
-    one.leases(ONE, 200, 300).await.expect("a lease");
-    let taken = one.takes(ONE, 200).await.expect("deliveries");
-    let gathered = store.gather(one.queue, taken).await.expect("conversions");
+    assert_eq!(skipped("r1"), [(Network::A, SkipReason::ReportingOnly)]);
+    assert_eq!(
+        skipped("p2"),
+        [(Network::A, SkipReason::AmountNotForwardable)]
+    );
+    one.lease(LEASE, 200, 300).await.expect("a lease");
+    let taken = one.take_due(LEASE, 200).await.expect("deliveries");
+    let gathered = store
+        .gather_conversions(one.queue, taken)
+        .await
+        .expect("conversions");
     let conversion = gathered[0].conversion.clone().expect("its event is there");
     assert_eq!(
         conversion.page_url.as_deref(),
@@ -148,18 +171,21 @@ pub async fn website_events_are_planned(store: &SharedStore) {
 pub async fn a_device_is_one_and_keeps_its_spelling(store: &SharedStore) {
     const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
     const LOWER: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
-    let one = forwarding(store).await;
-    one.attributed(UPPER, 10).await;
-    let again = one.tenant.configured(one.tenant.configure(LOWER, 11)).await;
+    let one = forwarding_app(store).await;
+    one.attribute_install(UPPER, 10).await;
+    let again = one
+        .tenant
+        .call_configure(one.tenant.configure(LOWER, 11))
+        .await;
     assert!(
-        !again.first_open,
+        !again.is_first_open,
         "the case of a UUID makes no second device"
     );
-    one.sends(LOWER, &["s1"], "sign_up", 12).await;
+    one.send_events(LOWER, &["s1"], "sign_up", 12).await;
     assert_eq!(spellings(&one).await, vec![Some(UPPER.to_owned()); 2]);
 
     let (tenant, click) = shop(store).await;
-    let one = Forwarding {
+    let one = ForwardingApp {
         queue: QueueRef {
             app: tenant.app.id,
             network: Network::A,
@@ -178,24 +204,24 @@ pub async fn a_device_is_one_and_keeps_its_spelling(store: &SharedStore) {
 }
 
 /// The device's id of each conversion of a queue, as the network gets it, in the order of the senders' ids.
-async fn spellings(one: &Forwarding) -> Vec<Option<String>> {
-    one.leases(ONE, 200, 300).await.expect("a lease");
-    let taken = one.takes(ONE, 200).await.expect("deliveries");
-    let gathered = one.tenant.store.gather(one.queue, taken).await;
+async fn spellings(one: &ForwardingApp) -> Vec<Option<String>> {
+    one.lease(LEASE, 200, 300).await.expect("a lease");
+    let taken = one.take_due(LEASE, 200).await.expect("deliveries");
+    let gathered = one.tenant.store.gather_conversions(one.queue, taken).await;
     let mut conversions: Vec<_> = gathered
         .expect("conversions")
         .into_iter()
         .filter_map(|one| one.conversion)
         .collect();
-    conversions.sort_by_key(|one| one.event.given_id.clone());
+    conversions.sort_by_key(|one| one.event.external_id.clone());
     let spelling = |one: &Conversion| one.device_id().map(str::to_owned);
     conversions.iter().map(spelling).collect()
 }
 
 /// Events of an app carry the id that its device was identified with, even afterwards.
 pub async fn the_person_is_gathered_for_events_of_an_app(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
     let identity = Identity {
         user: UserKey::parse("user-77").ok(),
         ..Identity::default()
@@ -204,9 +230,12 @@ pub async fn the_person_is_gathered_for_events_of_an_app(store: &SharedStore) {
     let app = one.queue.app;
     let identified = store.identify(app, Environment::Live, device, identity, at(11));
     identified.await.expect("a person is identified");
-    one.leases(ONE, 200, 300).await.expect("a lease");
-    let taken = one.takes(ONE, 200).await.expect("deliveries");
-    let gathered = store.gather(one.queue, taken).await.expect("conversions");
+    one.lease(LEASE, 200, 300).await.expect("a lease");
+    let taken = one.take_due(LEASE, 200).await.expect("deliveries");
+    let gathered = store
+        .gather_conversions(one.queue, taken)
+        .await
+        .expect("conversions");
     let install = gathered[0].conversion.clone().expect("its event is there");
     assert_eq!(install.user, UserKey::parse("user-77").ok());
     assert_eq!(install.external_ids().len(), 2);
@@ -214,7 +243,7 @@ pub async fn the_person_is_gathered_for_events_of_an_app(store: &SharedStore) {
 
 /// What waits for a network that an event no longer belongs to is cancelled; the other one hears of it.
 pub async fn moved_credit_moves_deliveries(store: &SharedStore) {
-    let one = forwarding(store).await;
+    let one = forwarding_app(store).await;
     one.change(Network::C, connected(Network::C), 4).await;
     let wants_likeness = IntegrationChange {
         settings: BTreeMap::from([(
@@ -224,14 +253,14 @@ pub async fn moved_credit_moves_deliveries(store: &SharedStore) {
         ..IntegrationChange::default()
     };
     one.change(Network::A, wants_likeness, 5).await;
-    one.tenant.clicked(10).await;
+    one.tenant.record_click(10).await;
     let mut right = one.tenant.click(20);
     right.network = Some(Network::C);
     right.address_hash = None;
     store.record_click(right.clone()).await.expect("a click");
-    let first = one.tenant.from_address("phone", 60);
-    one.tenant.configured(first).await;
-    one.sends("phone", &["s1"], "sign_up", 61).await;
+    let first = one.tenant.configure_from_address("phone", 60);
+    one.tenant.call_configure(first).await;
+    one.send_events("phone", &["s1"], "sign_up", 61).await;
     let networks = async || {
         let all = one.deliveries(DeliveryFilter::default()).await;
         let mut all: Vec<_> = all
@@ -242,12 +271,12 @@ pub async fn moved_credit_moves_deliveries(store: &SharedStore) {
         all
     };
     assert_eq!(networks().await, [("network_a", "pending"); 2]);
-    let better = one.tenant.claims("phone", &right, 80);
-    one.tenant.configured(better).await;
+    let better = one.tenant.configure_with_click("phone", &right, 80);
+    one.tenant.call_configure(better).await;
     let cancelled = ("network_a", "cancelled");
     let pending = ("network_c", "pending");
     assert_eq!(networks().await, [cancelled, cancelled, pending, pending]);
     for event in one.log().await {
-        assert_eq!(event.skipped, [(Network::A, Skip::NotAttributed)]);
+        assert_eq!(event.skipped, [(Network::A, SkipReason::NotAttributed)]);
     }
 }

@@ -1,18 +1,20 @@
 //! Postbacks to try the promises on.
 
 use super::fixtures::{SharedStore, at, first_page, new_app, organization, origin, unique};
-use crate::{PostbackDimensions, PostbackFilter, PostbackQuestion, PostbackStats, StoredPostback};
+use crate::{
+    PostbackDimensions, PostbackFilter, PostbackReportQuery, PostbackStats, StoredPostback,
+};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::report::postback::Arrival;
+use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::{
-    ConversionType, Interaction, Postback, Protocol, Received, Signature,
+    ConversionType, Interaction, ParsedPostback, Postback, Protocol, Signature,
 };
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::{AppId, PostbackId};
 
 /// An app that is advertised.
-pub struct Advertised {
+pub struct AdvertisedApp {
     /// Who may change it.
     pub writer: Authorized<AppsWrite>,
     /// The app.
@@ -21,15 +23,15 @@ pub struct Advertised {
     pub store_id: i64,
 }
 
-impl Advertised {
+impl AdvertisedApp {
     /// Who may read it.
     pub fn reader(&self) -> Authorized<AppsRead> {
-        self.writer.reading()
+        self.writer.read_access()
     }
 }
 
 /// An App Store id that nobody has.
-pub fn store_id() -> i64 {
+pub fn unused_store_id() -> i64 {
     let bytes = unique();
     let number = bytes
         .iter()
@@ -38,12 +40,12 @@ pub fn store_id() -> i64 {
 }
 
 /// An app with an App Store id.
-pub async fn advertised(store: &SharedStore) -> Advertised {
-    advertised_as(store, store_id()).await
+pub async fn advertised_app(store: &SharedStore) -> AdvertisedApp {
+    advertised_app_with_id(store, unused_store_id()).await
 }
 
 /// An app with this App Store id.
-pub async fn advertised_as(store: &SharedStore, store_id: i64) -> Advertised {
+pub async fn advertised_app_with_id(store: &SharedStore, store_id: i64) -> AdvertisedApp {
     let writer = organization(store).await;
     let mut app = new_app(&writer, 1);
     app.ios.app_store_id = Some(store_id.to_string());
@@ -51,7 +53,7 @@ pub async fn advertised_as(store: &SharedStore, store_id: i64) -> Advertised {
         .create_app(&writer, app, Vec::new(), origin(1))
         .await
         .expect("an app is made");
-    Advertised {
+    AdvertisedApp {
         writer,
         app: app.id,
         store_id,
@@ -59,7 +61,7 @@ pub async fn advertised_as(store: &SharedStore, store_id: i64) -> Advertised {
 }
 
 /// A valid first postback of an install, unlike any other.
-pub fn arrival(app_store_id: i64, seconds: i64) -> Arrival {
+pub fn arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     let transaction_id = hex(&unique());
     let postback = Postback {
         protocol: Protocol::SkAdNetwork,
@@ -82,10 +84,10 @@ pub fn arrival(app_store_id: i64, seconds: i64) -> Arrival {
         marketplace_id: None,
         key_id: None,
     };
-    Arrival {
+    ReceivedPostback {
         id: PostbackId::new(at(seconds), unique()),
         received_at: at(seconds),
-        received: Received {
+        parsed: ParsedPostback {
             postback,
             signature: Signature::Valid,
         },
@@ -94,9 +96,9 @@ pub fn arrival(app_store_id: i64, seconds: i64) -> Arrival {
 }
 
 /// A postback that says all it can, of the other framework.
-pub fn everything(app_store_id: i64, seconds: i64) -> Arrival {
+pub fn full_arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     let mut arrival = arrival(app_store_id, seconds);
-    arrival.received.postback = Postback {
+    arrival.parsed.postback = Postback {
         protocol: Protocol::AdAttributionKit,
         version: None,
         ad_network_id: "Other.adattributionkit".to_owned(),
@@ -113,7 +115,7 @@ pub fn everything(app_store_id: i64, seconds: i64) -> Arrival {
         country_code: Some("DE".to_owned()),
         marketplace_id: Some("com.apple.AppStore".to_owned()),
         key_id: Some("apple-cas-identifier/0".to_owned()),
-        ..arrival.received.postback
+        ..arrival.parsed.postback
     };
     arrival
 }
@@ -121,7 +123,7 @@ pub fn everything(app_store_id: i64, seconds: i64) -> Arrival {
 /// The postbacks of an app, a page's worth.
 pub async fn list(
     store: &SharedStore,
-    one: &Advertised,
+    one: &AdvertisedApp,
     filter: PostbackFilter,
 ) -> Vec<StoredPostback> {
     let page = store
@@ -131,10 +133,10 @@ pub async fn list(
 }
 
 /// A question about a month and more.
-pub fn question(by: PostbackDimensions) -> PostbackQuestion {
-    PostbackQuestion {
+pub fn question(by: PostbackDimensions) -> PostbackReportQuery {
+    PostbackReportQuery {
         periods: vec![(at(-1_000), at(100_000))],
-        by,
+        group_by: by,
         ad_network_id: None,
         protocol: None,
         rows_max: 10_000,
@@ -144,17 +146,17 @@ pub fn question(by: PostbackDimensions) -> PostbackQuestion {
 /// Figures of an app.
 pub async fn stats(
     store: &SharedStore,
-    one: &Advertised,
+    one: &AdvertisedApp,
     by: PostbackDimensions,
 ) -> Vec<PostbackStats> {
     let rows = store
-        .postback_stats(&one.reader().analytics(), one.app, question(by))
+        .postback_stats(&one.reader().analytics_access(), one.app, question(by))
         .await;
     rows.expect("figures")
 }
 
 /// How many count, and how many of these have no value.
-pub async fn total(store: &SharedStore, one: &Advertised) -> (i64, i64) {
+pub async fn total(store: &SharedStore, one: &AdvertisedApp) -> (i64, i64) {
     let rows = stats(store, one, PostbackDimensions::default()).await;
     let sum = |sum: (i64, i64), row: &PostbackStats| {
         (sum.0 + row.figures.postbacks(), sum.1 + row.withheld)

@@ -4,41 +4,41 @@ use super::fixtures::{
     SharedStore, at, first_page, join_all, new_key, organization, origin, refusal,
 };
 use super::postback_fixtures::{
-    Advertised, advertised, arrival, everything, list, stats, store_id, total,
+    AdvertisedApp, advertised_app, arrival, full_arrival, list, stats, total, unused_store_id,
 };
-use crate::{PostbackAccepted, PostbackDimensions, PostbackFilter, PostbackQuestion};
+use crate::{PostbackDimensions, PostbackFilter, PostbackOutcome, PostbackReportQuery};
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized, Environment, authorize};
 use tributary_domain::app::AppChange;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::postback::Arrival;
+use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::revision::Precondition;
 
-async fn accept(store: &SharedStore, arrival: &Arrival) -> PostbackAccepted {
+async fn accept(store: &SharedStore, arrival: &ReceivedPostback) -> PostbackOutcome {
     let accepted = store.accept_postback(arrival.clone()).await;
     accepted.expect("the postback is accepted")
 }
 
 /// The same postback as somebody else's: another id of ours, another moment, other bytes.
-fn again(arrival: &Arrival, seconds: i64, body: &str) -> Arrival {
-    Arrival {
+fn again(arrival: &ReceivedPostback, seconds: i64, body: &str) -> ReceivedPostback {
+    ReceivedPostback {
         body: body.to_owned(),
-        received: arrival.received.clone(),
-        ..self::arrival(arrival.received.postback.app_store_id, seconds)
+        parsed: arrival.parsed.clone(),
+        ..self::arrival(arrival.parsed.postback.app_store_id, seconds)
     }
 }
 
 /// Every part survives storing.
 pub async fn a_postback_comes_back_as_it_was_stored(store: &SharedStore) {
-    let one = advertised(store).await;
-    let full = everything(one.store_id, 10);
-    assert_eq!(accept(store, &full).await, PostbackAccepted::Stored);
+    let one = advertised_app(store).await;
+    let full = full_arrival(one.store_id, 10);
+    assert_eq!(accept(store, &full).await, PostbackOutcome::Stored);
     let page = list(store, &one, PostbackFilter::default()).await;
     assert_eq!(page.len(), 1);
-    assert_eq!(page[0].received, full.received);
+    assert_eq!(page[0].parsed, full.parsed);
     assert_eq!(
         (page[0].id, page[0].received_at),
         (full.id, full.received_at)
@@ -48,7 +48,7 @@ pub async fn a_postback_comes_back_as_it_was_stored(store: &SharedStore) {
 
 /// Sent again, at once or later, it changes nothing.
 pub async fn a_replay_changes_nothing(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
     let copies = (0..8).map(|second| {
         let copy = again(&first, 10 + second, &first.body);
@@ -57,17 +57,17 @@ pub async fn a_replay_changes_nothing(store: &SharedStore) {
     let outcomes = join_all(copies.collect()).await;
     let stored = outcomes
         .into_iter()
-        .filter(|one| matches!(one, Ok(PostbackAccepted::Stored)));
+        .filter(|one| matches!(one, Ok(PostbackOutcome::Stored)));
     assert_eq!(stored.count(), 1, "one of them was first");
     let later = again(&first, 90_000, &first.body);
-    assert_eq!(accept(store, &later).await, PostbackAccepted::Duplicate);
+    assert_eq!(accept(store, &later).await, PostbackOutcome::Duplicate);
     assert_eq!(list(store, &one, PostbackFilter::default()).await.len(), 1);
     assert_eq!(total(store, &one).await, (1, 0));
 }
 
 /// Another value under the same key is shown and never counted, at once too; so is its repetition.
 pub async fn another_value_is_a_conflict(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
     accept(store, &first).await;
     let others = (0..6).map(|number| {
@@ -76,13 +76,13 @@ pub async fn another_value_is_a_conflict(store: &SharedStore) {
             11,
             &format!("{{\"conversion-value\":{}}}", number / 2),
         );
-        other.received.postback.fine_value = Some(number / 2);
+        other.parsed.postback.fine_value = Some(number / 2);
         store.accept_postback(other)
     });
     let outcomes = join_all(others.collect()).await;
     let stored = outcomes
         .into_iter()
-        .filter(|one| matches!(one, Ok(PostbackAccepted::Stored)));
+        .filter(|one| matches!(one, Ok(PostbackOutcome::Stored)));
     assert_eq!(stored.count(), 3);
     let all = list(store, &one, PostbackFilter::default()).await;
     assert_eq!(all.len(), 4);
@@ -92,13 +92,13 @@ pub async fn another_value_is_a_conflict(store: &SharedStore) {
 
 /// The three windows of an install are three postbacks, and a loss is another.
 pub async fn windows_and_losses_are_apart(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
     accept(store, &first).await;
     for (window, did_win) in [(1, true), (2, true), (0, false)] {
         let mut other = again(&first, 11, &format!("{{\"{window}\":{did_win}}}"));
-        other.received.postback.sequence_index = window;
-        other.received.postback.did_win = did_win;
+        other.parsed.postback.sequence_index = window;
+        other.parsed.postback.did_win = did_win;
         accept(store, &other).await;
     }
     let rows = stats(store, &one, PostbackDimensions::default()).await;
@@ -108,12 +108,12 @@ pub async fn windows_and_losses_are_apart(store: &SharedStore) {
 
 /// What does not verify is kept, never counted, and takes nobody's place.
 pub async fn what_does_not_verify_is_kept_apart(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     let genuine = arrival(one.store_id, 20);
     let mut forged = again(&genuine, 10, "{\"forged\":1}");
-    forged.received.signature = Signature::Invalid;
+    forged.parsed.signature = Signature::Invalid;
     let mut unknown = again(&genuine, 11, "{\"forged\":2}");
-    unknown.received.signature = Signature::Unverifiable;
+    unknown.parsed.signature = Signature::Unverifiable;
     accept(store, &forged).await;
     accept(store, &unknown).await;
     assert_eq!(total(store, &one).await, (0, 0));
@@ -129,7 +129,7 @@ pub async fn what_does_not_verify_is_kept_apart(store: &SharedStore) {
         Signature::Unverifiable,
     ] {
         let found = list(store, &one, by(signature)).await;
-        assert!(found.len() == 1 && found[0].received.signature == signature);
+        assert!(found.len() == 1 && found[0].parsed.signature == signature);
     }
     let counted = |counted| PostbackFilter {
         counted: Some(counted),
@@ -141,12 +141,12 @@ pub async fn what_does_not_verify_is_kept_apart(store: &SharedStore) {
 
 /// Tests count while the app wants them to, whenever they came.
 pub async fn tests_count_while_the_app_wants_them_to(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     let mut signed = arrival(one.store_id, 10);
-    signed.received.signature = Signature::Development;
+    signed.parsed.signature = Signature::Development;
     accept(store, &signed).await;
     let mut said = arrival(one.store_id, 11);
-    said.received.postback.source_app_id = Some(0);
+    said.parsed.postback.source_app_id = Some(0);
     accept(store, &said).await;
     accept(store, &arrival(one.store_id, 12)).await;
     let counted = PostbackFilter {
@@ -174,15 +174,15 @@ pub async fn tests_count_while_the_app_wants_them_to(store: &SharedStore) {
 
 /// Postbacks of no app wait for the one that gets their App Store id, with their time and their order.
 pub async fn an_app_gets_what_waited_for_it(store: &SharedStore) {
-    let id = store_id();
+    let id = unused_store_id();
     let first = arrival(id, 10);
     let mut conflict = again(&first, 11, "{\"conversion-value\":63}");
-    conflict.received.postback.fine_value = Some(63);
+    conflict.parsed.postback.fine_value = Some(63);
     let replay = again(&first, 12, &first.body);
-    assert_eq!(accept(store, &first).await, PostbackAccepted::Unclaimed);
-    assert_eq!(accept(store, &conflict).await, PostbackAccepted::Unclaimed);
-    assert_eq!(accept(store, &replay).await, PostbackAccepted::Duplicate);
-    let one = super::postback_fixtures::advertised_as(store, id).await;
+    assert_eq!(accept(store, &first).await, PostbackOutcome::Unclaimed);
+    assert_eq!(accept(store, &conflict).await, PostbackOutcome::Unclaimed);
+    assert_eq!(accept(store, &replay).await, PostbackOutcome::Duplicate);
+    let one = super::postback_fixtures::advertised_app_with_id(store, id).await;
     let all = list(store, &one, PostbackFilter::default()).await;
     assert_eq!(all.len(), 2);
     assert_eq!(
@@ -191,14 +191,14 @@ pub async fn an_app_gets_what_waited_for_it(store: &SharedStore) {
     );
     assert!(all[0].conflicting && !all[1].conflicting);
     assert_eq!(total(store, &one).await, (1, 0));
-    assert_eq!(accept(store, &replay).await, PostbackAccepted::Duplicate);
+    assert_eq!(accept(store, &replay).await, PostbackOutcome::Duplicate);
     assert_eq!(store.claim_postbacks(10).await.expect("nothing waits"), 0);
 }
 
 /// Also an app that was there before, and in several steps.
 pub async fn what_is_left_is_claimed_later(store: &SharedStore) {
-    let one = advertised(store).await;
-    let other = store_id();
+    let one = advertised_app(store).await;
+    let other = unused_store_id();
     for second in 0..520 {
         accept(store, &arrival(other, second)).await;
     }
@@ -224,14 +224,14 @@ pub async fn what_is_left_is_claimed_later(store: &SharedStore) {
 
 /// Lists are narrowed and paged while postbacks arrive.
 pub async fn postbacks_are_listed(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     for second in 0..7 {
         accept(store, &arrival(one.store_id, second)).await;
     }
-    let mut other = everything(one.store_id, 7);
-    other.received.postback.did_win = false;
-    other.received.postback.sequence_index = 2;
-    other.received.postback.conversion_type = ConversionType::ReEngagement;
+    let mut other = full_arrival(one.store_id, 7);
+    other.parsed.postback.did_win = false;
+    other.parsed.postback.sequence_index = 2;
+    other.parsed.postback.conversion_type = ConversionType::ReEngagement;
     accept(store, &other).await;
     let narrowed = [
         PostbackFilter {
@@ -294,7 +294,7 @@ pub async fn postbacks_are_listed(store: &SharedStore) {
 
 /// Figures are told apart by whatever is asked for, and what is not told is nothing.
 pub async fn figures_are_told_apart(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     let cases = [
         ("5239", Some(63), None),
         ("1239", Some(63), None),
@@ -304,7 +304,7 @@ pub async fn figures_are_told_apart(store: &SharedStore) {
     ];
     for (second, (source, fine, coarse)) in (0..).zip(cases) {
         let mut next = arrival(one.store_id, second);
-        let postback = &mut next.received.postback;
+        let postback = &mut next.parsed.postback;
         postback.source_identifier = Some(source.to_owned());
         (postback.fine_value, postback.coarse_value) = (fine, coarse);
         accept(store, &next).await;
@@ -366,18 +366,18 @@ pub async fn figures_are_told_apart(store: &SharedStore) {
 
 /// Periods are told apart, and only what falls into one is counted.
 pub async fn figures_are_of_their_time(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     // Quarters of an hour begin 800 seconds before this clock's zero.
     for seconds in [0, 99, 100, 999, 90_000] {
         accept(store, &arrival(one.store_id, seconds)).await;
     }
-    let question = PostbackQuestion {
+    let question = PostbackReportQuery {
         periods: vec![
             (at(-800), at(100)),
             (at(100), at(1_000)),
             (at(1_000), at(1_900)),
         ],
-        by: PostbackDimensions {
+        group_by: PostbackDimensions {
             ad_network_id: true,
             sequence_index: true,
             protocol: true,
@@ -388,7 +388,7 @@ pub async fn figures_are_of_their_time(store: &SharedStore) {
         protocol: Some(Protocol::SkAdNetwork),
         rows_max: 100,
     };
-    let reader: Authorized<AnalyticsRead> = one.reader().analytics();
+    let reader: Authorized<AnalyticsRead> = one.reader().analytics_access();
     let rows = store
         .postback_stats(&reader, one.app, question.clone())
         .await;
@@ -398,7 +398,7 @@ pub async fn figures_are_of_their_time(store: &SharedStore) {
         .map(|row| (row.period, row.sequence_index, row.figures.installs))
         .collect();
     assert_eq!(rows, [(0, Some(0), 2), (1, Some(0), 2)]);
-    let other = PostbackQuestion {
+    let other = PostbackReportQuery {
         ad_network_id: Some("other.skadnetwork".to_owned()),
         ..question
     };
@@ -408,11 +408,11 @@ pub async fn figures_are_of_their_time(store: &SharedStore) {
 
 /// What is old goes; what it counted stays, and it does not count again.
 pub async fn old_postbacks_go_and_their_counts_stay(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     let old = arrival(one.store_id, 10);
     accept(store, &old).await;
     let mut forged = arrival(one.store_id, 11);
-    forged.received.signature = Signature::Invalid;
+    forged.parsed.signature = Signature::Invalid;
     accept(store, &forged).await;
     accept(store, &arrival(one.store_id, 20)).await;
     assert_eq!(store.remove_postbacks(at(20), 1).await.expect("one"), 1);
@@ -424,11 +424,11 @@ pub async fn old_postbacks_go_and_their_counts_stay(store: &SharedStore) {
     assert_eq!(list(store, &one, PostbackFilter::default()).await.len(), 1);
     assert_eq!(total(store, &one).await, (2, 0));
     let copy = again(&old, 30, &old.body);
-    assert_eq!(accept(store, &copy).await, PostbackAccepted::Duplicate);
+    assert_eq!(accept(store, &copy).await, PostbackOutcome::Duplicate);
     let changed = again(&old, 31, "{\"conversion-value\":1}");
-    assert_eq!(accept(store, &changed).await, PostbackAccepted::Stored);
+    assert_eq!(accept(store, &changed).await, PostbackOutcome::Stored);
     assert_eq!(total(store, &one).await, (2, 0), "it counted before");
-    let unclaimed = arrival(store_id(), 10);
+    let unclaimed = arrival(unused_store_id(), 10);
     accept(store, &unclaimed).await;
     assert_eq!(
         store
@@ -448,9 +448,9 @@ pub async fn old_postbacks_go_and_their_counts_stay(store: &SharedStore) {
 
 /// Nobody else sees them, and a test key has none.
 pub async fn another_organization_finds_no_postback(store: &SharedStore) {
-    let one = advertised(store).await;
+    let one = advertised_app(store).await;
     accept(store, &arrival(one.store_id, 10)).await;
-    let stranger = organization(store).await.reading();
+    let stranger = organization(store).await.read_access();
     let filter = PostbackFilter::default();
     let listed = store
         .postbacks(&stranger, one.app, filter.clone(), first_page("5"))
@@ -458,7 +458,7 @@ pub async fn another_organization_finds_no_postback(store: &SharedStore) {
     assert_eq!(refusal(listed), Refusal::AppNotFound);
     let question = super::postback_fixtures::question(PostbackDimensions::default());
     let counted = store
-        .postback_stats(&stranger.analytics(), one.app, question.clone())
+        .postback_stats(&stranger.analytics_access(), one.app, question.clone())
         .await;
     assert_eq!(refusal(counted), Refusal::AppNotFound);
     let mut key = new_key(one.writer.organization()).key;
@@ -469,10 +469,10 @@ pub async fn another_organization_finds_no_postback(store: &SharedStore) {
         .await;
     assert_eq!(listed.expect("an empty list").page.items.len(), 0);
     let counted = store
-        .postback_stats(&in_test.analytics(), one.app, question)
+        .postback_stats(&in_test.analytics_access(), one.app, question)
         .await;
     assert_eq!(counted.expect("no figures").len(), 0);
-    let other: Advertised = advertised(store).await;
+    let other: AdvertisedApp = advertised_app(store).await;
     assert_eq!(
         list(store, &other, PostbackFilter::default()).await.len(),
         0

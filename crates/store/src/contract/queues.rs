@@ -1,7 +1,7 @@
 //! Queues: who holds one, and when it waits.
 
 use super::fixtures::{SharedStore, at, join_all, origin, refusal};
-use super::outbox_fixtures::{ONE, OTHER, connected, ends, forwarding, settled};
+use super::outbox_fixtures::{LEASE, OTHER_LEASE, connected, ends_with, forwarding_app, settled};
 use crate::QueueRef;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tributary_domain::device::DeviceKey;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
-use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -18,8 +18,8 @@ use tributary_domain::vocabulary::revision::Precondition;
 
 /// A queue is held by one, until they give it back or are thought dead.
 pub async fn a_queue_is_held_by_one(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
     let due = |seconds| store.due_queues(Network::A, at(seconds), 10);
     let others = store.due_queues(Network::B, at(11), 10).await;
     assert_eq!(
@@ -46,9 +46,9 @@ pub async fn a_queue_is_held_by_one(store: &SharedStore) {
         .collect();
     assert_eq!(got.len(), 1, "one of eight gets it");
     assert_eq!(due(12).await.expect("queues"), [], "it is in good hands");
-    assert!(one.leases(OTHER, 69, 200).await.is_none());
+    assert!(one.lease(OTHER_LEASE, 69, 200).await.is_none());
     assert!(
-        one.leases(crate::LeaseId([9; 16]), 70, 200).await.is_some(),
+        one.lease(crate::LeaseId([9; 16]), 70, 200).await.is_some(),
         "thought dead"
     );
     assert!(
@@ -58,11 +58,11 @@ pub async fn a_queue_is_held_by_one(store: &SharedStore) {
             .expect("an answer")
     );
     assert!(
-        one.takes(got[0], 71).await.is_none(),
+        one.take_due(got[0], 71).await.is_none(),
         "and it has nothing to say any more"
     );
     let late = one.settlement(Vec::new(), 71);
-    assert!(!one.settles(got[0], late).await);
+    assert!(!one.settle(got[0], late).await);
     store
         .release_queue(one.queue, crate::LeaseId([9; 16]), at(72))
         .await
@@ -80,17 +80,17 @@ async fn paused(store: &SharedStore) -> Vec<u64> {
 
 /// A pause keeps the deliveries, tells somebody, and ends with a change or when it is asked for.
 pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
     let mut settlement = one.settlement(Vec::new(), 13);
     settlement
         .state
         .pause(at(13), "190", Some("expired".to_owned()));
-    settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, 13));
-    assert!(one.settles(ONE, settlement.clone()).await);
+    settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, 13));
+    assert!(one.settle(LEASE, settlement.clone()).await);
     store
-        .release_queue(one.queue, ONE, at(14))
+        .release_queue(one.queue, LEASE, at(14))
         .await
         .expect("released");
     assert_eq!(
@@ -100,7 +100,7 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
             .expect("queues"),
         []
     );
-    assert!(one.leases(OTHER, 20, 100).await.is_none());
+    assert!(one.lease(OTHER_LEASE, 20, 100).await.is_none());
     assert_eq!(paused(store).await, [1, 0, 0, 0]);
     let told = store
         .lease_alerts(at(20), at(80), 10)
@@ -126,11 +126,11 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
         .await
         .expect("resumed");
     assert_eq!(paused(store).await, [0; 4]);
-    let leased = one.leases(OTHER, 22, 100).await.expect("a lease");
-    assert!(leased.state.probing && leased.state.pause.is_none());
+    let leased = one.lease(OTHER_LEASE, 22, 100).await.expect("a lease");
+    assert!(leased.state.is_probing && leased.state.pause.is_none());
     // A verdict about the old credential says nothing about the new one.
     one.change(Network::A, connected(Network::A), 23).await;
-    assert!(one.settles(OTHER, settlement).await);
+    assert!(one.settle(OTHER_LEASE, settlement).await);
     let health = store
         .integration_health(&one.reader(), one.queue.app, at(25))
         .await;
@@ -139,16 +139,16 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
 
 /// A queue that has to wait is nobody's business until then.
 pub async fn a_queue_waits_as_a_whole(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
     let mut settlement = one.settlement(Vec::new(), 13);
     settlement
         .state
-        .failed(at(13), Some(Duration::from_mins(1)), 0);
-    assert!(one.settles(ONE, settlement).await);
+        .record_failure(at(13), Some(Duration::from_mins(1)), 0);
+    assert!(one.settle(LEASE, settlement).await);
     store
-        .release_queue(one.queue, ONE, at(14))
+        .release_queue(one.queue, LEASE, at(14))
         .await
         .expect("released");
     assert_eq!(
@@ -165,15 +165,19 @@ pub async fn a_queue_waits_as_a_whole(store: &SharedStore) {
             .expect("queues"),
         [one.queue]
     );
-    let state = one.leases(OTHER, 73, 100).await.expect("a lease").state;
-    assert_eq!((state.failures, state.probing), (1, true));
+    let state = one
+        .lease(OTHER_LEASE, 73, 100)
+        .await
+        .expect("a lease")
+        .state;
+    assert_eq!((state.failures, state.is_probing), (1, true));
 }
 
 /// One app's trouble is not another's.
 pub async fn queues_are_apart(store: &SharedStore) {
-    let (one, other) = (forwarding(store).await, forwarding(store).await);
-    one.attributed("phone", 10).await;
-    other.attributed("phone", 10).await;
+    let (one, other) = (forwarding_app(store).await, forwarding_app(store).await);
+    one.attribute_install("phone", 10).await;
+    other.attribute_install("phone", 10).await;
     let due: BTreeSet<QueueRef> = store
         .due_queues(Network::A, at(11), 10)
         .await
@@ -181,27 +185,27 @@ pub async fn queues_are_apart(store: &SharedStore) {
         .into_iter()
         .collect();
     assert_eq!(due, BTreeSet::from([one.queue, other.queue]));
-    one.leases(ONE, 12, 100).await.expect("a lease");
-    other.leases(OTHER, 12, 100).await.expect("a lease");
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    other.lease(OTHER_LEASE, 12, 100).await.expect("a lease");
     assert!(
         !store
-            .renew_lease(one.queue, OTHER, at(200))
+            .renew_lease(one.queue, OTHER_LEASE, at(200))
             .await
             .expect("an answer")
     );
-    assert_eq!(one.takes(ONE, 13).await.expect("deliveries").len(), 1);
+    assert_eq!(one.take_due(LEASE, 13).await.expect("deliveries").len(), 1);
     assert_eq!(other.deliveries(DeliveryFilter::default()).await.len(), 1);
 }
 
 /// What somebody took is seen to be taken; what is changed or switched off meanwhile is not sent.
 pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.sends("phone", &["s1"], "sign_up", 11).await;
-    let leased = one.leases(ONE, 12, 100).await.expect("a lease");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.send_events("phone", &["s1"], "sign_up", 11).await;
+    let leased = one.lease(LEASE, 12, 100).await.expect("a lease");
     let revision = leased.integration.revision.number();
     let due = async |revision| {
-        let due = store.due_deliveries(one.queue, ONE, revision, at(12), 10);
+        let due = store.due_deliveries(one.queue, LEASE, revision, at(12), 10);
         due.await.expect("an answer").map(|due| due.len())
     };
     assert_eq!(due(revision).await, Some(2));
@@ -213,10 +217,10 @@ pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
     let changed = one.change(Network::A, off, 13).await;
     assert_eq!(due(revision).await, None, "switched off");
     assert_eq!(due(changed.revision.number()).await, None, "whoever asks");
-    let stranger = store.begin_sending(one.queue, OTHER, Vec::new(), at(14));
+    let stranger = store.begin_sending(one.queue, OTHER_LEASE, Vec::new(), at(14));
     assert_eq!(stranger.await.expect("an answer"), None, "not theirs");
     let gone = tributary_domain::vocabulary::id::DeliveryId::from_bytes([9; 16]);
-    let begun = store.begin_sending(one.queue, ONE, vec![gone], at(14));
+    let begun = store.begin_sending(one.queue, LEASE, vec![gone], at(14));
     assert_eq!(
         begun.await.expect("an answer"),
         Some(Vec::new()),
@@ -226,9 +230,9 @@ pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
 
 /// A queue that cannot send rests, unless another process holds it.
 pub async fn a_held_queue_does_not_rest(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
     let incomplete = IntegrationChange {
         credentials: BTreeMap::from([("accessToken", Change::Reset)]),
         ..IntegrationChange::default()
@@ -239,18 +243,18 @@ pub async fn a_held_queue_does_not_rest(store: &SharedStore) {
         let health = store.integration_health(&reader, one.queue.app, at(seconds));
         health.await.expect("health")[0].1.state.not_before
     };
-    assert!(one.leases(OTHER, 99, 200).await.is_none());
+    assert!(one.lease(OTHER_LEASE, 99, 200).await.is_none());
     assert_eq!(rests_until(99).await, None, "it is held");
-    assert!(one.leases(OTHER, 100, 200).await.is_none());
+    assert!(one.lease(OTHER_LEASE, 100, 200).await.is_none());
     assert!(rests_until(100).await > Some(at(100)), "the lease is over");
 }
 
 /// A settlement counts the answer of a network also for a delivery that is gone, and leaves its end as it is.
 pub async fn a_settlement_counts_a_delivery_that_is_gone(store: &SharedStore) {
-    let one = forwarding(store).await;
-    one.attributed("phone", 10).await;
-    one.leases(ONE, 12, 100).await.expect("a lease");
-    let taken = one.takes(ONE, 13).await.expect("deliveries");
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    let taken = one.take_due(LEASE, 13).await.expect("deliveries");
     // The lease is over, so the delivery is cancelled with its device.
     let eraser = Authorized::operator(one.tenant.writer.organization());
     let (phone, name) = (DeviceKey::stored("phone".to_owned()), pseudonym([5; 16]));
@@ -258,9 +262,9 @@ pub async fn a_settlement_counts_a_delivery_that_is_gone(store: &SharedStore) {
         .erase_device(&eraser, one.queue.app, phone, name, origin(150))
         .await
         .expect("a device is erased");
-    let delivered = ends(DeliveryStatus::Delivered);
-    let late = settled(&taken[0], Verdict::Delivered, delivered, at(160));
-    assert!(one.settles(ONE, one.settlement(vec![late], 160)).await);
+    let delivered = ends_with(DeliveryStatus::Delivered);
+    let late = settled(&taken[0], AttemptVerdict::Delivered, delivered, at(160));
+    assert!(one.settle(LEASE, one.settlement(vec![late], 160)).await);
     let health = store
         .integration_health(&one.reader(), one.queue.app, at(170))
         .await

@@ -3,13 +3,13 @@
 use super::fixtures::{SharedStore, at};
 use super::sdk_fixtures::{payment, tenant};
 use tributary_domain::event::EventFilter;
-use tributary_domain::exchange::{Question, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{Rate, RateBase, RateQuery, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 
 fn rate(currency: &str, day: &str, units: &str) -> Rate {
     Rate {
-        currency: Currency::stored(currency).expect("a currency"),
+        currency: Currency::from_stored(currency).expect("a currency"),
         day: Day::parse(day).expect("a day"),
         base: RateBase::Eur,
         units: RateValue::parse(units).expect("a rate"),
@@ -19,7 +19,7 @@ fn rate(currency: &str, day: &str, units: &str) -> Rate {
 
 /// The latest day of a currency's imported rates.
 async fn latest(store: &SharedStore, currency: &str) -> Option<Day> {
-    let currency = Currency::stored(currency).expect("a currency");
+    let currency = Currency::from_stored(currency).expect("a currency");
     let day = store.latest_rate_day(currency).await;
     day.expect("rates are read")
 }
@@ -59,8 +59,8 @@ pub async fn a_later_import_replaces_an_earlier_one(store: &SharedStore) {
 
 /// Each question is answered with the latest rate at or before its day, or not at all.
 pub async fn the_latest_rates_are_found(store: &SharedStore) {
-    let question = |currency: &str, day: &str| Question {
-        currency: Currency::stored(currency).expect("a currency"),
+    let question = |currency: &str, day: &str| RateQuery {
+        currency: Currency::from_stored(currency).expect("a currency"),
         day: Day::parse(day).expect("a day"),
     };
     let rates = vec![
@@ -138,7 +138,7 @@ pub async fn an_event_keeps_the_rate_it_was_recorded_with(store: &SharedStore) {
             let revenue = event.revenue.expect("it carries money");
             let day = revenue.rate_day.expect("a rate was found").to_string();
             (
-                event.given_id,
+                event.external_id,
                 revenue.usd.expect("it is in dollars").to_string(),
                 day,
             )

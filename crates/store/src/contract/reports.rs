@@ -1,7 +1,8 @@
 //! Reports: figures, cohorts, costs, parts of the log.
 
 use super::fixtures::{
-    SharedStore, at, first_page, join_all, organization, origin, rebuilds_the_same, refusal,
+    SharedStore, assert_rebuild_changes_nothing, at, first_page, join_all, organization, origin,
+    refusal,
 };
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
 use crate::LogPart;
@@ -10,25 +11,25 @@ use tributary_domain::access::Authorized;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::cap::NAMES_PER_DAY_MAX;
-use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortDimension, CohortQuestion};
+use tributary_domain::report::cardinality_cap::NAMES_PER_DAY_MAX;
+use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortDimension, CohortReportQuery};
 use tributary_domain::report::cost::{Cost, CostFilter};
-use tributary_domain::report::{Dimension, Figures, OTHER, StatsQuestion, StatsRow};
+use tributary_domain::report::{Dimension, Figures, OTHER, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 
-fn asked(by: &[Dimension]) -> StatsQuestion {
-    StatsQuestion {
+fn report_query(by: &[Dimension]) -> ReportQuery {
+    ReportQuery {
         periods: vec![(at(-1_000_000), at(0)), (at(0), at(10_000_000))],
-        by: by.to_vec(),
+        group_by: by.to_vec(),
         filters: Vec::new(),
         rows_max: 10_000,
     }
 }
 
 /// The period, the values and the number of events of each row.
-async fn rows(tenant: &Tenant, question: StatsQuestion) -> Vec<(usize, Vec<String>, i64)> {
+async fn rows(tenant: &Tenant, question: ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
     let found = tenant.store.stats(&tenant.reader, tenant.app.id, question);
     let found = found.await.expect("figures are read").into_iter();
     let mut rows: Vec<_> = found
@@ -65,63 +66,69 @@ pub async fn a_report_has_all_that_was_answered_before_it(store: &SharedStore) {
     ] {
         assert_eq!(clicks, CLICKS);
     }
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
 }
 
 /// Figures are told apart by period and by what is asked for, and only those of the question count.
 pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    tenant.configured(tenant.claims("d1", &click, 20)).await;
+    let click = tenant.record_click(10).await;
+    tenant
+        .call_configure(tenant.configure_with_click("d1", &click, 20))
+        .await;
     let events = vec![event("e1", "open", 30), payment("e2", "5", "USD", 40)];
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), events);
     accepted.await.expect("events are taken");
     let words = |values: &[&str]| values.iter().map(|one| (*one).to_owned()).collect();
-    assert_eq!(rows(&tenant, asked(&[])).await, [(1, words(&[]), 3)]);
+    assert_eq!(rows(&tenant, report_query(&[])).await, [(1, words(&[]), 3)]);
     let link = tenant.link.id.to_string();
     assert_eq!(
-        rows(&tenant, asked(&[Dimension::Link, Dimension::Network])).await,
+        rows(
+            &tenant,
+            report_query(&[Dimension::Link, Dimension::Network])
+        )
+        .await,
         [(1, words(&[&link, "network_a"]), 3)]
     );
     assert_eq!(
-        rows(&tenant, asked(&[Dimension::Event])).await,
+        rows(&tenant, report_query(&[Dimension::Event])).await,
         [
             (1, words(&["install"]), 1),
             (1, words(&["open"]), 1),
             (1, words(&["purchase"]), 1)
         ]
     );
-    let mut question = asked(&[Dimension::Country]);
+    let mut question = report_query(&[Dimension::Country]);
     question.filters = vec![(Dimension::Platform, "ios".to_owned())];
     assert_eq!(rows(&tenant, question.clone()).await, []);
     question.filters = vec![(Dimension::Platform, "android".to_owned())];
     assert_eq!(rows(&tenant, question).await, [(1, words(&["DE"]), 3)]);
-    let mut question = asked(&[]);
+    let mut question = report_query(&[]);
     question.filters = vec![(Dimension::Link, link)];
     assert_eq!(rows(&tenant, question).await, [(1, words(&[]), 3)]);
     let refused = store.stats(
         &tenant.reader,
         tenant.app.id,
-        asked(&[Dimension::Event, Dimension::Country]),
+        report_query(&[Dimension::Event, Dimension::Country]),
     );
     assert!(refused.await.is_err(), "no roll-up has both");
 }
 
 /// What every question about figures and cohorts is answered with, by one dimension at a time. The first row is the sum
 /// of all figures.
-pub async fn answers(tenant: &Tenant) -> Vec<StatsRow> {
+pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
     let (store, reader, app) = (&tenant.store, &tenant.reader, tenant.app.id);
     let mut found = Vec::new();
     let questions = Dimension::ALL.iter().map(std::slice::from_ref);
     for by in std::iter::once([].as_slice()).chain(questions) {
-        let stats = store.stats(reader, app, asked(by)).await;
+        let stats = store.stats(reader, app, report_query(by)).await;
         found.extend(stats.expect("figures are read"));
     }
     let dimensions = CohortDimension::ALL.iter().copied().map(Some);
     for by in std::iter::once(None).chain(dimensions) {
-        let question = CohortQuestion {
-            periods: asked(&[]).periods,
-            by,
+        let question = CohortReportQuery {
+            periods: report_query(&[]).periods,
+            group_by: by,
             age_max: AGE_DAYS_MAX,
             rows_max: 10_000,
         };
@@ -149,8 +156,8 @@ pub async fn answers(tenant: &Tenant) -> Vec<StatsRow> {
 /// events of later days, or an install that a click gets later.
 pub async fn merging_changes_no_report(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    tenant.configured(tenant.configure("d1", 20)).await;
+    let click = tenant.record_click(10).await;
+    tenant.call_configure(tenant.configure("d1", 20)).await;
     let mut before = Vec::new();
     for (number, second) in [30, 100_000, 200_000, 1_000_000].into_iter().enumerate() {
         let id = |kind: &str| format!("{kind}-{number}");
@@ -162,16 +169,16 @@ pub async fn merging_changes_no_report(store: &SharedStore) {
         let accepted = store.accept_sdk_events(arrival, events);
         accepted.await.expect("events are taken");
         if number == 1 {
-            let claims = tenant.claims("d0", &click, 100_100);
-            tenant.configured(claims).await;
+            let claims = tenant.configure_with_click("d0", &click, 100_100);
+            tenant.call_configure(claims).await;
         }
-        let unmerged = answers(&tenant).await;
+        let unmerged = all_answers(&tenant).await;
         assert_ne!(
             unmerged, before,
             "a report has what was counted a moment ago"
         );
-        rebuilds_the_same(store).await;
-        assert_eq!(answers(&tenant).await, unmerged);
+        assert_rebuild_changes_nothing(store).await;
+        assert_eq!(all_answers(&tenant).await, unmerged);
         before = unmerged;
     }
 }
@@ -179,11 +186,11 @@ pub async fn merging_changes_no_report(store: &SharedStore) {
 /// An app of another organization has no figures, no log and no costs.
 pub async fn another_organization_reads_no_reports(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(tenant.configure("d1", 20)).await;
+    tenant.call_configure(tenant.configure("d1", 20)).await;
     let stranger = organization(store).await;
     let reader = Authorized::operator(stranger.organization());
     let app = tenant.app.id;
-    let stats = store.stats(&reader, app, asked(&[])).await;
+    let stats = store.stats(&reader, app, report_query(&[])).await;
     assert_eq!(refusal(stats), Refusal::AppNotFound);
     let part = LogPart {
         after: None,
@@ -193,7 +200,7 @@ pub async fn another_organization_reads_no_reports(store: &SharedStore) {
     };
     let log = store.log_events(&reader, app, part, false).await;
     assert_eq!(refusal(log), Refusal::AppNotFound);
-    let foreign = stranger.reading();
+    let foreign = stranger.read_access();
     let costs = store.costs(&foreign, app, CostFilter::default(), first_page("5"));
     assert_eq!(refusal(costs.await), Refusal::AppNotFound);
     let totals = store.totals(&foreign, vec![(app, vec![(at(0), at(1_000))])]);
@@ -214,7 +221,7 @@ pub async fn names_beyond_the_limit_of_a_day_count_together(store: &SharedStore)
     let late = vec![event("late", "another name", 31)];
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), late);
     accepted.await.expect("events are taken");
-    let found = rows(&tenant, asked(&[Dimension::Event])).await;
+    let found = rows(&tenant, report_query(&[Dimension::Event])).await;
     assert_eq!(found.len(), NAMES_PER_DAY_MAX + 1);
     let other = found.iter().find(|(_, values, _)| values[0] == OTHER);
     assert_eq!(other.map(|(_, _, events)| *events), Some(21));
@@ -223,15 +230,15 @@ pub async fn names_beyond_the_limit_of_a_day_count_together(store: &SharedStore)
 /// A decision that is made better moves the device's cohort, and figures that are made anew are the same.
 pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    tenant.configured(tenant.configure("d1", 20)).await;
+    let click = tenant.record_click(10).await;
+    tenant.call_configure(tenant.configure("d1", 20)).await;
     let paid = vec![payment("e1", "5", "USD", 90_000)];
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 90_000), paid);
     accepted.await.expect("events are taken");
     let told = async |by| {
-        let question = CohortQuestion {
+        let question = CohortReportQuery {
             periods: vec![(at(-1_000_000), at(1_000_000))],
-            by,
+            group_by: by,
             age_max: 30,
             rows_max: 1_000,
         };
@@ -257,7 +264,9 @@ pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
         told(network).await,
         [row("organic", 0, 1, 0), row("organic", 1, 1, 5_000_000)]
     );
-    tenant.configured(tenant.claims("d1", &click, 91_000)).await;
+    tenant
+        .call_configure(tenant.configure_with_click("d1", &click, 91_000))
+        .await;
     let moved = told(network).await;
     assert_eq!(
         moved,
@@ -265,7 +274,7 @@ pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
     );
     let by_country = [row("DE", 0, 1, 0), row("DE", 1, 1, 5_000_000)];
     assert_eq!(told(Some(CohortDimension::Country)).await, by_country);
-    rebuilds_the_same(store).await;
+    assert_rebuild_changes_nothing(store).await;
     assert_eq!(told(network).await, moved);
 }
 
@@ -275,7 +284,7 @@ fn cost(day: &str, campaign: &str, amount: &str, currency: &str) -> Cost {
         network: CreditedNetwork::AppleAds,
         campaign: campaign.to_owned(),
         amount: Amount::parse(amount).expect("an amount"),
-        currency: Currency::stored(currency).expect("a currency"),
+        currency: Currency::from_stored(currency).expect("a currency"),
     }
 }
 
@@ -285,7 +294,7 @@ pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
     let app = tenant.app.id;
     let put = async |costs| store.put_costs(&tenant.writer, app, costs, origin(5)).await;
     let told = async || {
-        let reader = tenant.writer.reading();
+        let reader = tenant.writer.read_access();
         let all = store.costs(&reader, app, CostFilter::default(), first_page("50"));
         let all = all.await.expect("costs are read").items.into_iter();
         let told: Vec<_> = all
@@ -342,7 +351,7 @@ pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
 /// The log is read in parts that neither skip nor repeat, installs alone where they are asked for.
 pub async fn the_log_is_read_in_parts(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(tenant.configure("d1", 20)).await;
+    tenant.call_configure(tenant.configure("d1", 20)).await;
     let sent = (0..7).map(|number| event(&format!("e{number}"), "open", 30 + number));
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 60), sent.collect());
     accepted.await.expect("events are taken");
@@ -357,7 +366,7 @@ pub async fn the_log_is_read_in_parts(store: &SharedStore) {
         let read = store.log_events(&tenant.reader, tenant.app.id, part, false);
         let read = read.await.expect("the log is read");
         part.after = read.last().map(|event| event.id);
-        seen.extend(read.into_iter().map(|event| event.given_id));
+        seen.extend(read.into_iter().map(|event| event.external_id));
         if part.after.is_none() {
             break;
         }
@@ -373,7 +382,7 @@ pub async fn the_log_is_read_in_parts(store: &SharedStore) {
             .collect::<Vec<_>>(),
         ["install"]
     );
-    let click = tenant.clicked(21).await;
+    let click = tenant.record_click(21).await;
     let part = LogPart {
         after: None,
         from: at(0),
@@ -391,7 +400,7 @@ pub async fn the_log_is_read_in_parts(store: &SharedStore) {
 /// A search that no index helps stops after so many events, says where, and goes on from there.
 pub async fn a_long_search_stops_early_and_says_so(store: &SharedStore) {
     let tenant = tenant(store).await;
-    tenant.configured(tenant.configure("d1", 20)).await;
+    tenant.call_configure(tenant.configure("d1", 20)).await;
     let requests = i64::from(EVENTS_SCANNED_MAX / 100 + 1);
     let send = |request: i64| {
         let sent =

@@ -1,15 +1,17 @@
 //! Forgetting attribution data of devices that are not active any more.
 
-use super::erasure_fixtures::{DEVICE, Life, device, life, notified};
+use super::erasure_fixtures::{
+    DEVICE, PersonScenario, billing_notification, device, person_scenario,
+};
 use super::fixtures::{SharedStore, at};
 use crate::AttributionSweep;
-use tributary_domain::billing::{Claim, Meaning};
+use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_domain::device::Identity;
 
 /// When the device of [`life`] was last active: its latest event.
 const LAST_ACTIVE: i64 = 90_000;
 
-async fn sweep(life: &Life, before: i64) -> (u64, u64) {
+async fn sweep(life: &PersonScenario, before: i64) -> (u64, u64) {
     let swept = life.tenant().store.forget_attributions(at(before), 10);
     let AttributionSweep {
         examined,
@@ -20,12 +22,12 @@ async fn sweep(life: &Life, before: i64) -> (u64, u64) {
 
 /// An active device keeps everything and is not examined again before its activity is old enough.
 pub async fn an_active_device_keeps_its_attribution_data(store: &SharedStore) {
-    let life = life(store).await;
-    let before = life.story(device(DEVICE)).await.expect("a story");
+    let life = person_scenario(store).await;
+    let before = life.device_details(device(DEVICE)).await.expect("a story");
     assert_eq!(sweep(&life, LAST_ACTIVE).await, (1, 0));
     assert_eq!(sweep(&life, LAST_ACTIVE).await, (0, 0));
     assert_eq!(
-        life.story(device(DEVICE)).await.expect("a story"),
+        life.device_details(device(DEVICE)).await.expect("a story"),
         before,
         "nothing changed"
     );
@@ -33,22 +35,22 @@ pub async fn an_active_device_keeps_its_attribution_data(store: &SharedStore) {
 
 /// An inactive device loses ids, hashes, traits and considered clicks. Its credit, its events and every figure stay.
 pub async fn an_inactive_device_keeps_its_id_and_credit_only(store: &SharedStore) {
-    let life = life(store).await;
-    let before = life.story(device(DEVICE)).await.expect("a story");
+    let life = person_scenario(store).await;
+    let before = life.device_details(device(DEVICE)).await.expect("a story");
     let figures = life.figures().await;
     assert_eq!(sweep(&life, LAST_ACTIVE + 1).await, (1, 1));
     assert_eq!(sweep(&life, LAST_ACTIVE + 1).await, (0, 0));
-    let after = life.story(device(DEVICE)).await.expect("a story");
-    assert_eq!(after.known.identity, Identity::default());
-    assert_eq!(after.known.first_payment, before.known.first_payment);
-    let stays = after.known.device.expect("a device");
+    let after = life.device_details(device(DEVICE)).await.expect("a story");
+    assert_eq!(after.state.identity, Identity::default());
+    assert_eq!(after.state.first_payment, before.state.first_payment);
+    let stays = after.state.device.expect("a device");
     assert_eq!(
         (stays.advertising_id, stays.idfv, stays.traits.model),
         (None, None, None)
     );
     let (was, is) = (
-        before.known.attribution.expect("a decision"),
-        after.known.attribution.expect("a decision"),
+        before.state.attribution.expect("a decision"),
+        after.state.attribution.expect("a decision"),
     );
     assert!(!was.decision.candidates.is_empty());
     assert!(is.decision.candidates.is_empty());
@@ -66,26 +68,30 @@ pub async fn an_inactive_device_keeps_its_id_and_credit_only(store: &SharedStore
     assert_eq!(credit(&is), credit(&was));
     assert_eq!(after.events, before.events);
     assert_eq!(life.figures().await, figures);
-    life.is_right().await;
+    life.assert_rebuild_keeps_figures().await;
 }
 
 /// A device that returns makes no second install and is kept for another period; a renewal keeps its credit.
 pub async fn a_returning_device_makes_no_second_install(store: &SharedStore) {
-    let life = life(store).await;
-    let first = life.of_device(device(DEVICE)).await["first"].clone();
+    let life = person_scenario(store).await;
+    let first = life.events_of_device(device(DEVICE)).await["first"].clone();
     let installs = |log: &std::collections::BTreeMap<_, tributary_domain::event::Event>| {
         log.values().filter(|event| event.name == "install").count()
     };
     assert_eq!(sweep(&life, LAST_ACTIVE + 1).await, (1, 1));
     let tenant = life.tenant();
-    let opened = tenant.configured(tenant.configure(DEVICE, 200_000)).await;
-    assert!(!opened.first_open);
+    let opened = tenant
+        .call_configure(tenant.configure(DEVICE, 200_000))
+        .await;
+    assert!(!opened.is_first_open);
     assert_eq!(sweep(&life, 200_000).await, (0, 0));
 
-    let renewal = Meaning::Payment(Claim::Continuation);
-    life.notify(&notified(tenant, "renewed", "sub-1", 700_000, renewal))
-        .await;
-    let log = life.of_device(device(DEVICE)).await;
+    let renewal = NotificationMeaning::Payment(PaymentClaim::Continuation);
+    life.notify(&billing_notification(
+        tenant, "renewed", "sub-1", 700_000, renewal,
+    ))
+    .await;
+    let log = life.events_of_device(device(DEVICE)).await;
     assert_eq!(installs(&log), 1);
     assert_eq!(log["renewed"].credit, first.credit);
     assert_eq!(log["first"].credit, first.credit);
@@ -95,5 +101,5 @@ pub async fn a_returning_device_makes_no_second_install(store: &SharedStore) {
         "the renewal is activity"
     );
     assert_eq!(sweep(&life, 800_000).await, (1, 1));
-    life.is_right().await;
+    life.assert_rebuild_keeps_figures().await;
 }

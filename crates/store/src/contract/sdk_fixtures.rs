@@ -1,18 +1,18 @@
 //! What the promises about clicks, devices and events are tried on.
 
 use super::fixtures::{SharedStore, app, at, link, new_key, organization, unique};
-use crate::{Configured, DeviceStory};
+use crate::{ConfigureOutcome, DeviceDetails};
 use tributary_domain::access::{AnalyticsRead, AppsWrite, Authorized, Environment, authorize};
 use tributary_domain::app::App;
-use tributary_domain::attribution::evidence::{Delivery, ReferrerTimes};
+use tributary_domain::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use tributary_domain::click::Click;
 use tributary_domain::click::address::AddressClass;
 use tributary_domain::click::agent::Agent;
-use tributary_domain::click::params::Captured;
+use tributary_domain::click::params::TrackingParams;
 use tributary_domain::device::{Consent, DeviceKey, Identity, Platform, Traits};
 use tributary_domain::event::EventFilter;
-use tributary_domain::event::sdk::{Arrival, SdkEvent};
-use tributary_domain::install::{Claim, ClaimedClick, Configure};
+use tributary_domain::event::sdk::{SdkEvent, SdkRequestContext};
+use tributary_domain::install::{ClaimedClick, ClickClaim, ConfigureCommand};
 use tributary_domain::integration::Network;
 use tributary_domain::ledger::MoneyPolicy;
 use tributary_domain::link::Link;
@@ -90,12 +90,12 @@ impl Tenant {
             referer: None,
             destination_origin: None,
             environment: None,
-            captured: Captured::default(),
+            captured: TrackingParams::default(),
         }
     }
 
     /// Records a click and gives it.
-    pub async fn clicked(&self, seconds: i64) -> Click {
+    pub async fn record_click(&self, seconds: i64) -> Click {
         let click = self.click(seconds);
         self.store
             .record_click(click.clone())
@@ -105,8 +105,8 @@ impl Tenant {
     }
 
     /// A first call of an Android device that has nothing to show.
-    pub fn configure(&self, device: &str, seconds: i64) -> Configure {
-        Configure {
+    pub fn configure(&self, device: &str, seconds: i64) -> ConfigureCommand {
+        ConfigureCommand {
             app: self.app.id,
             environment: Environment::Live,
             policy: MoneyPolicy::Count,
@@ -133,26 +133,31 @@ impl Tenant {
             address_hash: None,
             address_hashes: Vec::new(),
             advertising_hash: None,
-            opened: None,
+            app_link_click: None,
             attribution_id: AttributionId::new(at(seconds), unique()),
             install_id: EventId::new(at(seconds), unique()),
         }
     }
 
     /// A first call that shows a click.
-    pub fn claims(&self, device: &str, click: &Click, seconds: i64) -> Configure {
-        Configure {
-            claims: vec![Claim {
+    pub fn configure_with_click(
+        &self,
+        device: &str,
+        click: &Click,
+        seconds: i64,
+    ) -> ConfigureCommand {
+        ConfigureCommand {
+            claims: vec![ClickClaim {
                 click: ClaimedClick::Authentic(click.id),
-                delivery: Delivery::Client,
+                source: ClickIdSource::Client,
             }],
             ..self.configure(device, seconds)
         }
     }
 
     /// A first call from the address that clicks come from.
-    pub fn from_address(&self, device: &str, seconds: i64) -> Configure {
-        Configure {
+    pub fn configure_from_address(&self, device: &str, seconds: i64) -> ConfigureCommand {
+        ConfigureCommand {
             address_hash: Some(address_hash(1)),
             address_hashes: vec![address_hash(1)],
             ..self.configure(device, seconds)
@@ -160,7 +165,7 @@ impl Tenant {
     }
 
     /// Takes a call.
-    pub async fn configured(&self, command: Configure) -> Configured {
+    pub async fn call_configure(&self, command: ConfigureCommand) -> ConfigureOutcome {
         self.store
             .configure(command)
             .await
@@ -168,8 +173,8 @@ impl Tenant {
     }
 
     /// The arrival of events of a device.
-    pub fn arrival(&self, device: &str, seconds: i64) -> Arrival {
-        Arrival {
+    pub fn arrival(&self, device: &str, seconds: i64) -> SdkRequestContext {
+        SdkRequestContext {
             app: self.app.id,
             environment: Environment::Live,
             device: DeviceKey::parse(device).expect("a device id"),
@@ -182,7 +187,7 @@ impl Tenant {
     }
 
     /// The story of a live device.
-    pub async fn story(&self, device: &str) -> DeviceStory {
+    pub async fn device_details(&self, device: &str) -> DeviceDetails {
         let device = DeviceKey::parse(device).expect("a device id");
         let story = self.store.device(&self.reader, self.app.id, device);
         story.await.expect("a story is read")
@@ -223,7 +228,7 @@ impl Tenant {
 pub fn event(given_id: &str, name: &str, seconds: i64) -> SdkEvent {
     SdkEvent {
         id: EventId::new(at(seconds), unique()),
-        given_id: given_id.to_owned(),
+        external_id: given_id.to_owned(),
         name: name.to_owned(),
         occurred_at: at(seconds),
         revenue: None,
@@ -236,7 +241,7 @@ pub fn event(given_id: &str, name: &str, seconds: i64) -> SdkEvent {
 pub fn payment(given_id: &str, amount: &str, currency: &str, seconds: i64) -> SdkEvent {
     SdkEvent {
         revenue: Some(Amount::parse(amount).expect("an amount")),
-        currency: Currency::stored(currency),
+        currency: Currency::from_stored(currency),
         ..event(given_id, "purchase", seconds)
     }
 }

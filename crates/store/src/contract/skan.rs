@@ -5,7 +5,7 @@ use tributary_domain::access::Environment;
 use tributary_domain::app::{App, AppChange};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::{
-    CoarseValue, Condition, Configuration, Document, LockOn, Value, Window,
+    CoarseValue, Condition, Configuration, ConversionValue, Document, LockOn, Window,
 };
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::currency::Currency;
@@ -20,7 +20,7 @@ fn document(fine_value: u8) -> Document {
         min_revenue: Some(Amount::from_micros(9_007_199_254_740_993)),
         max_revenue: None,
     };
-    let value = |fine_value| Value {
+    let value = |fine_value| ConversionValue {
         name: "Paid".to_owned(),
         fine_value,
         coarse_value: CoarseValue::High,
@@ -50,7 +50,7 @@ pub async fn never_configured_is_version_zero(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let found = store
-        .skan(&caller.reading(), app.id)
+        .skan(&caller.read_access(), app.id)
         .await
         .expect("a configuration");
     assert_eq!(found, Configuration::never_configured());
@@ -68,7 +68,7 @@ pub async fn a_document_comes_back_as_it_was_stored(store: &SharedStore) {
     assert_eq!((put.version, put.updated_at), (1, Some(at(3))));
     assert_eq!(
         store
-            .skan(&caller.reading(), app.id)
+            .skan(&caller.read_access(), app.id)
             .await
             .expect("a configuration"),
         put
@@ -80,14 +80,14 @@ pub async fn a_currency_that_is_no_longer_listed_comes_back(store: &SharedStore)
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let document = Document {
-        currency: Currency::stored("BGN").expect("three letters"),
+        currency: Currency::from_stored("BGN").expect("three letters"),
         ..document(40)
     };
     store
         .put_skan(&caller, app.id, document, Precondition::None, origin(3))
         .await
         .expect("the document is stored");
-    let found = store.skan(&caller.reading(), app.id).await;
+    let found = store.skan(&caller.read_access(), app.id).await;
     let found = found.expect("a configuration");
     assert_eq!(found.document.currency.as_str(), "BGN");
 }
@@ -109,7 +109,7 @@ pub async fn versions_are_kept_and_the_same_again_makes_none(store: &SharedStore
         outcome.expect("the document is stored");
     }
     let versions = store
-        .skan_versions(&caller.reading(), app.id)
+        .skan_versions(&caller.read_access(), app.id)
         .await
         .expect("a list");
     assert_eq!(versions, [(1, at(3)), (2, at(5))]);
@@ -126,7 +126,7 @@ pub async fn versions_are_kept_and_the_same_again_makes_none(store: &SharedStore
         .expect("the switch is set");
     assert_eq!((off.version, off.document.enabled), (2, false));
     let versions = store
-        .skan_versions(&caller.reading(), app.id)
+        .skan_versions(&caller.read_access(), app.id)
         .await
         .expect("a list");
     assert_eq!(versions.len(), 2, "a switch is no meaning");
@@ -144,7 +144,7 @@ pub async fn an_old_version_is_not_replaced(store: &SharedStore) {
     assert_eq!(refusal(put(41, "0").await), Refusal::VersionConflict);
     put(41, "1").await.expect("the present version");
     let stored = store
-        .skan(&caller.reading(), app.id)
+        .skan(&caller.read_access(), app.id)
         .await
         .expect("a configuration");
     assert_eq!(stored.document, document(41));
@@ -155,9 +155,12 @@ pub async fn test_signals_are_the_apps_own_switch(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let shown = async || {
-        let app_shows = store.app(&caller.reading(), app.id).await.expect("the app");
+        let app_shows = store
+            .app(&caller.read_access(), app.id)
+            .await
+            .expect("the app");
         let skan_shows = store
-            .skan(&caller.reading(), app.id)
+            .skan(&caller.read_access(), app.id)
             .await
             .expect("a configuration");
         (
@@ -242,7 +245,7 @@ pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
 pub async fn another_organization_finds_no_configuration(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
-    let read = store.skan(&stranger.reading(), app.id).await;
+    let read = store.skan(&stranger.read_access(), app.id).await;
     assert_eq!(refusal(read), Refusal::AppNotFound);
     let put = store
         .put_skan(
@@ -265,10 +268,10 @@ pub async fn another_organization_finds_no_configuration(store: &SharedStore) {
         )
         .await;
     assert_eq!(refusal(patch), Refusal::AppNotFound);
-    let versions = store.skan_versions(&stranger.reading(), app.id).await;
+    let versions = store.skan_versions(&stranger.read_access(), app.id).await;
     assert_eq!(refusal(versions), Refusal::AppNotFound);
     let found = store
-        .skan(&owner.reading(), app.id)
+        .skan(&owner.read_access(), app.id)
         .await
         .expect("a configuration");
     assert_eq!(found, Configuration::never_configured());

@@ -58,7 +58,7 @@ pub async fn only_one_caller_founds_the_first_organization(store: &SharedStore) 
             created_at: at(0),
         };
         store
-            .found(organization, origin(0))
+            .create_first_organization(organization, origin(0))
             .await
             .expect("an answer")
     };
@@ -89,7 +89,7 @@ pub async fn nobody_founds_what_an_operator_made(store: &SharedStore) {
     };
     assert!(
         !store
-            .found(organization, origin(1))
+            .create_first_organization(organization, origin(1))
             .await
             .expect("an answer")
     );

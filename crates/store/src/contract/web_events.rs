@@ -4,7 +4,7 @@ use super::fixtures::{SharedStore, at, first_page, join_all, origin, refusal, un
 use super::sdk_fixtures::{Tenant, tenant};
 use tributary_domain::click::Click;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::web::{Posted, WebAccepted, WebEventKind};
+use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, WebEventKind};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::exchange::{Rate, RateBase, RateValue};
 use tributary_domain::link::{LinkChange, LinkKind};
@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
+use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 
 const SHOP: &str = "https://shop.example.com";
 
@@ -52,35 +52,35 @@ pub(super) fn post(
     id: &str,
     amount: &str,
     parent: Option<&str>,
-) -> Posted {
-    Posted {
+) -> WebEvent {
+    WebEvent {
         app: click.app,
         id: EventId::new(at(100), unique()),
-        given_id: id.to_owned(),
+        external_id: id.to_owned(),
         click_text: click.id.to_string(),
         click: Some(click.id),
         device: DeviceKey::parse("visitor").expect("a device id"),
         occurred_at: at(100),
         kind,
         amount: Some(Amount::parse(amount).expect("an amount")),
-        currency: Currency::stored("USD"),
+        currency: Currency::from_stored("USD"),
         source_url: format!("{SHOP}/paid"),
-        origin: Origin::stored(SHOP).expect("an origin"),
+        origin: WebOrigin::from_stored(SHOP).expect("an origin"),
         parent: parent.map(str::to_owned),
         email_sha256: Some("ab".repeat(32)),
         received_at: at(101),
     }
 }
 
-pub(super) fn purchase(click: &Click, id: &str, amount: &str) -> Posted {
+pub(super) fn purchase(click: &Click, id: &str, amount: &str) -> WebEvent {
     post(click, WebEventKind::Purchase, id, amount, None)
 }
 
-fn refund(click: &Click, id: &str, amount: &str, parent: &str) -> Posted {
+fn refund(click: &Click, id: &str, amount: &str, parent: &str) -> WebEvent {
     post(click, WebEventKind::Refund, id, amount, Some(parent))
 }
 
-async fn accept(store: &SharedStore, posted: Posted) -> WebAccepted {
+async fn accept(store: &SharedStore, posted: WebEvent) -> AcceptedWebEvent {
     store
         .accept_web_event(posted)
         .await
@@ -129,20 +129,26 @@ pub async fn an_id_names_one_payload(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let first = purchase(&click, "p1", "100");
     let accepted = accept(store, first.clone()).await;
-    assert_eq!((accepted.duplicate, accepted.received_at), (false, at(101)));
-    let again = Posted {
+    assert_eq!(
+        (accepted.is_duplicate, accepted.received_at),
+        (false, at(101))
+    );
+    let again = WebEvent {
         id: EventId::new(at(100), unique()),
         received_at: at(500),
         ..first
     };
     let repeated = accept(store, again).await;
-    assert_eq!((repeated.duplicate, repeated.received_at), (true, at(101)));
+    assert_eq!(
+        (repeated.is_duplicate, repeated.received_at),
+        (true, at(101))
+    );
     let conflict = store.accept_web_event(purchase(&click, "p1", "99")).await;
     assert_eq!(conflicting(refusal(conflict)), ["revenue"]);
     // A renewal does not store the click that it names.
     let renewal = post(&click, WebEventKind::Renewal, "r1", "10", Some("p1"));
     accept(store, renewal.clone()).await;
-    let other = Posted {
+    let other = WebEvent {
         click_text: "clk_other".to_owned(),
         device: DeviceKey::parse("another").expect("a device id"),
         ..renewal
@@ -173,7 +179,7 @@ pub async fn a_parent_may_come_later(store: &SharedStore) {
     assert_eq!(refusal(missing), Refusal::OriginalTransactionUnavailable);
     accept(store, purchase(&click, "p1", "10")).await;
     assert!(
-        !accept(store, early).await.duplicate,
+        !accept(store, early).await.is_duplicate,
         "it succeeds once the parent is here"
     );
     let mut sign_up = post(&click, WebEventKind::SignUp, "s1", "0", None);
@@ -211,7 +217,7 @@ pub async fn refunds_are_bound_under_concurrency(store: &SharedStore) {
         match outcome {
             Ok(_) => accepted += 1,
             Err(error) => {
-                let refused = refusal::<WebAccepted>(Err(error));
+                let refused = refusal::<AcceptedWebEvent>(Err(error));
                 assert_eq!(refused, Refusal::RefundExceedsPayment);
             }
         }
@@ -233,7 +239,7 @@ pub async fn posts_at_once_are_decided_once(store: &SharedStore) {
         .into_iter()
         .filter(|outcome| {
             let accepted = outcome.as_ref().expect("every one is accepted");
-            !accepted.duplicate
+            !accepted.is_duplicate
         });
     assert_eq!(fresh.count(), 1);
     let different = (1..=64)
@@ -243,7 +249,7 @@ pub async fn posts_at_once_are_decided_once(store: &SharedStore) {
         match outcome {
             Ok(_) => taken += 1,
             Err(error) => {
-                let fields = conflicting(refusal::<WebAccepted>(Err(error)));
+                let fields = conflicting(refusal::<AcceptedWebEvent>(Err(error)));
                 assert_eq!(fields, ["revenue"]);
             }
         }
@@ -258,7 +264,7 @@ pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let import = async |units: &str| {
         let rate = |currency: &str, units: &str| Rate {
-            currency: Currency::stored(currency).expect("a currency"),
+            currency: Currency::from_stored(currency).expect("a currency"),
             day: Day::parse("2023-11-14").expect("a day"),
             base: RateBase::Usd,
             units: RateValue::parse(units).expect("a rate"),
@@ -267,8 +273,8 @@ pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
         let imported = store.import_rates(vec![rate("XTS", units)], at(0));
         imported.await.expect("rates are imported");
     };
-    let in_xts = |posted: Posted| Posted {
-        currency: Currency::stored("XTS"),
+    let in_xts = |posted: WebEvent| WebEvent {
+        currency: Currency::from_stored("XTS"),
         ..posted
     };
     import("3").await;
@@ -290,7 +296,9 @@ pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
 pub async fn an_event_stays_with_its_own_click(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     accept(store, purchase(&click, "p1", "100")).await;
-    tenant.configured(tenant.configure("visitor", 200)).await;
+    tenant
+        .call_configure(tenant.configure("visitor", 200))
+        .await;
     let figures = tenant.figures_of("network_a").await;
     assert_eq!(
         (figures.revenue_micros, figures.purchases),
@@ -314,7 +322,7 @@ pub async fn an_event_stays_with_its_own_click(store: &SharedStore) {
 /// A click that an event refers to stays.
 pub async fn a_click_that_an_event_refers_to_stays(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
-    let unused = tenant.clicked(6).await;
+    let unused = tenant.record_click(6).await;
     accept(store, purchase(&click, "p1", "100")).await;
     let removed = store.remove_clicks(at(50), 10).await;
     assert_eq!(removed.expect("clicks are removed"), 1);

@@ -61,7 +61,7 @@ struct Settings {
 
 impl AppRow {
     /// As much of the entity as whoever reads figures may know.
-    pub fn named(self) -> Result<AppName, StoreError> {
+    pub fn read_name(self) -> Result<AppName, StoreError> {
         let app = self.read(BTreeSet::new())?;
         Ok(AppName {
             id: app.id,
@@ -128,7 +128,7 @@ impl AppRow {
             id,
             organization: OrganizationId::from_bytes(self.organization_id),
             name: Name::parse(&self.name).map_err(|_| corrupt("name"))?,
-            timezone: Timezone::stored(&stored.timezone).ok_or_else(|| corrupt("settings"))?,
+            timezone: Timezone::from_stored(&stored.timezone).ok_or_else(|| corrupt("settings"))?,
             archived: self.archived,
             ios: Ios {
                 bundle_id: stored.bundle_id,

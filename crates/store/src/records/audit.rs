@@ -5,7 +5,7 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use tributary_domain::access::Actor;
-use tributary_domain::audit::{Action, Entry, FieldChange, Origin};
+use tributary_domain::audit::{Action, AuditContext, AuditEntry, FieldChange};
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -38,7 +38,7 @@ struct StoredChange {
 /// The line that a change leaves.
 pub fn audit_row(
     organization: OrganizationId,
-    origin: &Origin,
+    origin: &AuditContext,
     action: Action,
     app: Option<AppId>,
     target: impl ToString,
@@ -72,7 +72,7 @@ pub fn audit_row(
 
 impl AuditRow {
     /// The entity.
-    pub fn read(self) -> Result<Entry, StoreError> {
+    pub fn read(self) -> Result<AuditEntry, StoreError> {
         let id = AuditId::from_bytes(self.audit_id);
         let corrupt = |column| StoreError::corrupt("audit_log", column, id);
         let actor = match (self.actor_kind.as_str(), self.actor_id) {
@@ -88,7 +88,7 @@ impl AuditRow {
             before: change.before,
             after: change.after,
         };
-        Ok(Entry {
+        Ok(AuditEntry {
             id,
             organization: OrganizationId::from_bytes(self.organization_id),
             at: Timestamp::from_millis(self.at),

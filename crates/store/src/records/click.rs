@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tributary_domain::access::Environment;
 use tributary_domain::click::agent::{Agent, BotReason};
-use tributary_domain::click::params::{BrowserIds, Captured, NetworkClickIds, Offer, Utm};
-use tributary_domain::click::{Click, NetworkBy};
+use tributary_domain::click::params::{BrowserIds, NetworkClickIds, Offer, TrackingParams, Utm};
+use tributary_domain::click::{Click, NetworkSource};
 use tributary_domain::device::{Platform, Screen};
 use tributary_domain::integration::Network;
 use tributary_domain::link::Campaign;
@@ -104,7 +104,7 @@ struct CapturedJson {
 }
 
 /// The captured values that have a field of their own, by the name they are stored under.
-fn named(captured: &mut Captured) -> [(&'static str, &mut Option<String>); 19] {
+fn named(captured: &mut TrackingParams) -> [(&'static str, &mut Option<String>); 19] {
     let NetworkClickIds {
         fbclid,
         gclid,
@@ -149,7 +149,7 @@ fn named(captured: &mut Captured) -> [(&'static str, &mut Option<String>); 19] {
     ]
 }
 
-fn captured_to_json(captured: &Captured) -> String {
+fn captured_to_json(captured: &TrackingParams) -> String {
     let mut captured = captured.clone();
     let mut values: BTreeMap<String, String> = named(&mut captured)
         .into_iter()
@@ -165,9 +165,9 @@ fn captured_to_json(captured: &Captured) -> String {
     })
 }
 
-fn captured_from_json(id: ClickId, text: &str) -> Result<Captured, StoreError> {
+fn captured_from_json(id: ClickId, text: &str) -> Result<TrackingParams, StoreError> {
     let mut stored: CapturedJson = from_json("clicks", "captured", id, text)?;
-    let mut captured = Captured {
+    let mut captured = TrackingParams {
         campaign: stored.campaign.into(),
         offer: stored
             .named
@@ -175,7 +175,7 @@ fn captured_from_json(id: ClickId, text: &str) -> Result<Captured, StoreError> {
             .as_deref()
             .and_then(Offer::parse),
         query_params: stored.query_params,
-        ..Captured::default()
+        ..TrackingParams::default()
     };
     for (name, value) in named(&mut captured) {
         *value = stored.named.remove(name);
@@ -239,7 +239,7 @@ impl ClickRow {
         let choice = |known: bool, column| if known { Ok(()) } else { Err(corrupt(column)) };
         let network = self.network.as_deref().and_then(Network::parse);
         choice(network.is_some() == self.network.is_some(), "network")?;
-        let network_by = self.network_by.as_deref().and_then(NetworkBy::parse);
+        let network_by = self.network_by.as_deref().and_then(NetworkSource::parse);
         choice(
             network_by.is_some() == self.network_by.is_some(),
             "network_by",

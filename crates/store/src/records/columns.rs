@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// A value of a column, as an engine hands it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum ColumnValue<'a> {
     /// No value.
     Null,
     /// A truth value, where the engine has them.
@@ -21,79 +21,79 @@ pub enum Value<'a> {
 }
 
 /// What a column is read as.
-pub trait Column<'a>: Sized {
+pub trait FromColumn<'a>: Sized {
     /// Reads a value; nothing when it is of another kind.
-    fn read(value: Value<'a>) -> Option<Self>;
+    fn read(value: ColumnValue<'a>) -> Option<Self>;
 }
 
-impl Column<'_> for bool {
-    fn read(value: Value<'_>) -> Option<Self> {
+impl FromColumn<'_> for bool {
+    fn read(value: ColumnValue<'_>) -> Option<Self> {
         match value {
-            Value::Boolean(is) => Some(is),
-            Value::Integer(number) => Some(number != 0),
+            ColumnValue::Boolean(is) => Some(is),
+            ColumnValue::Integer(number) => Some(number != 0),
             _ => None,
         }
     }
 }
 
-impl Column<'_> for i64 {
-    fn read(value: Value<'_>) -> Option<Self> {
+impl FromColumn<'_> for i64 {
+    fn read(value: ColumnValue<'_>) -> Option<Self> {
         match value {
-            Value::Integer(number) => Some(number),
+            ColumnValue::Integer(number) => Some(number),
             _ => None,
         }
     }
 }
 
-impl Column<'_> for i32 {
-    fn read(value: Value<'_>) -> Option<Self> {
+impl FromColumn<'_> for i32 {
+    fn read(value: ColumnValue<'_>) -> Option<Self> {
         i64::read(value).and_then(|number| number.try_into().ok())
     }
 }
 
-impl<'a> Column<'a> for &'a str {
-    fn read(value: Value<'a>) -> Option<Self> {
+impl<'a> FromColumn<'a> for &'a str {
+    fn read(value: ColumnValue<'a>) -> Option<Self> {
         match value {
-            Value::Text(text) => Some(text),
+            ColumnValue::Text(text) => Some(text),
             _ => None,
         }
     }
 }
 
-impl<'a> Column<'a> for Cow<'a, str> {
-    fn read(value: Value<'a>) -> Option<Self> {
+impl<'a> FromColumn<'a> for Cow<'a, str> {
+    fn read(value: ColumnValue<'a>) -> Option<Self> {
         <&str>::read(value).map(Cow::Borrowed)
     }
 }
 
-impl Column<'_> for String {
-    fn read(value: Value<'_>) -> Option<Self> {
+impl FromColumn<'_> for String {
+    fn read(value: ColumnValue<'_>) -> Option<Self> {
         <&str>::read(value).map(str::to_owned)
     }
 }
 
-impl<const BYTES: usize> Column<'_> for [u8; BYTES] {
-    fn read(value: Value<'_>) -> Option<Self> {
+impl<const BYTES: usize> FromColumn<'_> for [u8; BYTES] {
+    fn read(value: ColumnValue<'_>) -> Option<Self> {
         match value {
-            Value::Bytes(bytes) => bytes.try_into().ok(),
+            ColumnValue::Bytes(bytes) => bytes.try_into().ok(),
             _ => None,
         }
     }
 }
 
-impl Column<'_> for Vec<u8> {
-    fn read(value: Value<'_>) -> Option<Self> {
+impl FromColumn<'_> for Vec<u8> {
+    fn read(value: ColumnValue<'_>) -> Option<Self> {
         match value {
-            Value::Bytes(bytes) => Some(bytes.to_vec()),
+            ColumnValue::Bytes(bytes) => Some(bytes.to_vec()),
             _ => None,
         }
     }
 }
 
-impl<'a, T: Column<'a>> Column<'a> for Option<T> {
-    fn read(value: Value<'a>) -> Option<Self> {
+impl<'a, T: FromColumn<'a>> FromColumn<'a> for Option<T> {
+    fn read(value: ColumnValue<'a>) -> Option<Self> {
         match value {
-            Value::Null => Some(None),
+            ColumnValue::Null => Some(None),
             value => T::read(value).map(Some),
         }
     }
@@ -105,13 +105,13 @@ pub trait StoredRow {
     type Failure;
 
     /// The value of the column at a place.
-    fn value(&self, place: usize) -> Result<Value<'_>, Self::Failure>;
+    fn value(&self, place: usize) -> Result<ColumnValue<'_>, Self::Failure>;
 
     /// What is said of a column whose value is of another kind than its row says.
     fn unreadable(&self, place: usize) -> Self::Failure;
 
     /// Reads the column at a place.
-    fn column<'a, T: Column<'a>>(&'a self, place: usize) -> Result<T, Self::Failure> {
+    fn column<'a, T: FromColumn<'a>>(&'a self, place: usize) -> Result<T, Self::Failure> {
         T::read(self.value(place)?).ok_or_else(|| self.unreadable(place))
     }
 }

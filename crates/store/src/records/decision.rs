@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::attribution::evidence::ReferrerTimes;
 use tributary_domain::attribution::{
-    Considered, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState, MatchType, Method,
-    Rejection, SettingsSummary, Signals, Supersedes,
+    ConsideredCandidate, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchMethod, MatchState,
+    MatchType, Rejection, SettingsSummary, Signals, SupersededDecision,
 };
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::{AttributionId, ClickId, LinkId};
@@ -139,7 +139,7 @@ fn times_from_json(stored: Option<[Option<i64>; 4]>) -> ReferrerTimes {
     }
 }
 
-fn considered_to_json(considered: &Considered) -> ConsideredJson {
+fn considered_to_json(considered: &ConsideredCandidate) -> ConsideredJson {
     ConsideredJson {
         click: considered.click.map(|id| id.to_string()),
         link: considered.link.map(|id| id.to_string()),
@@ -161,7 +161,7 @@ fn considered_to_json(considered: &Considered) -> ConsideredJson {
             } = signals;
             [address, os_version, model, timezone, language, screen]
         }),
-        rejected: considered.rejected.map(|why| why.as_str().to_owned()),
+        rejected: considered.rejection.map(|why| why.as_str().to_owned()),
     }
 }
 
@@ -184,11 +184,11 @@ fn read(
     decided_at: i64,
     stored: DecisionJson,
 ) -> Option<Attribution> {
-    let candidates: Option<Vec<_>> = stored.candidates.into_iter().map(considered).collect();
+    let candidates: Option<Vec<_>> = stored.candidates.into_iter().map(read_considered).collect();
     let flags: Option<BTreeSet<_>> = stored.flags.iter().map(|flag| Flag::parse(flag)).collect();
     let supersedes = match stored.supersedes {
         None => None,
-        Some((match_type, decided_at)) => Some(Supersedes {
+        Some((match_type, decided_at)) => Some(SupersededDecision {
             match_type: MatchType::parse(&match_type)?,
             decided_at: Timestamp::from_millis(decided_at),
         }),
@@ -203,8 +203,8 @@ fn read(
             match_type: MatchType::parse(&stored.match_type)?,
             network: CreditedNetwork::parse(&stored.network)?,
             confidence: stored.confidence,
-            click: optional(stored.click, |text| ClickId::parse(text).ok())?,
-            link: optional(stored.link, |text| LinkId::parse(text).ok())?,
+            click: parse_optional(stored.click, |text| ClickId::parse(text).ok())?,
+            link: parse_optional(stored.link, |text| LinkId::parse(text).ok())?,
             campaign: stored.campaign.into(),
             keyword: stored.keyword,
             network_click_id: stored.network_click_id,
@@ -230,14 +230,14 @@ fn read(
     })
 }
 
-fn considered(stored: ConsideredJson) -> Option<Considered> {
-    Some(Considered {
-        click: optional(stored.click, |text| ClickId::parse(text).ok())?,
-        link: optional(stored.link, |text| LinkId::parse(text).ok())?,
-        network: optional(stored.network, CreditedNetwork::parse)?,
+fn read_considered(stored: ConsideredJson) -> Option<ConsideredCandidate> {
+    Some(ConsideredCandidate {
+        click: parse_optional(stored.click, |text| ClickId::parse(text).ok())?,
+        link: parse_optional(stored.link, |text| LinkId::parse(text).ok())?,
+        network: parse_optional(stored.network, CreditedNetwork::parse)?,
         clicked_at: stored.clicked_at.map(Timestamp::from_millis),
         age_seconds: stored.age_seconds,
-        method: Method::parse(&stored.method)?,
+        method: MatchMethod::parse(&stored.method)?,
         score: stored.score,
         signals: stored
             .signals
@@ -251,13 +251,13 @@ fn considered(stored: ConsideredJson) -> Option<Considered> {
                     screen,
                 },
             ),
-        rejected: optional(stored.rejected, Rejection::parse)?,
+        rejection: parse_optional(stored.rejected, Rejection::parse)?,
     })
 }
 
 /// Reads a text that may be absent: nothing when it is there and is none of ours.
 #[expect(clippy::option_option, reason = "absent and unreadable are two things")]
-fn optional<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+fn parse_optional<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     match text {
         None => Some(None),
         Some(text) => parse(&text).map(Some),

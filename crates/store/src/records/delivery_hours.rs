@@ -1,12 +1,12 @@
 //! How deliveries ended, by the hour.
 
 use super::columns::StoredRow;
-use super::report::sums;
+use super::report::sum_columns;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// The columns of `delivery_hours` that count how deliveries ended.
-const ENDS: [DeliveryStatus; 6] = [
+const TERMINAL_STATUSES: [DeliveryStatus; 6] = [
     DeliveryStatus::Delivered,
     DeliveryStatus::Validated,
     DeliveryStatus::Unconfirmed,
@@ -17,9 +17,9 @@ const ENDS: [DeliveryStatus; 6] = [
 
 /// How deliveries of a queue ended, in the order of the columns of `delivery_hours`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EndCounts(pub [i64; 6]);
+pub struct TerminalCounts(pub [i64; 6]);
 
-impl EndCounts {
+impl TerminalCounts {
     /// Its columns, in the order of its counts.
     pub const COLUMNS: &'static str =
         "delivered, validated, unconfirmed, failed, expired, cancelled";
@@ -34,7 +34,7 @@ impl EndCounts {
     /// Counts more.
     pub fn add(&mut self, ends: impl IntoIterator<Item = DeliveryStatus>) {
         for status in ends {
-            let counts = ENDS.iter().zip(&mut self.0);
+            let counts = TERMINAL_STATUSES.iter().zip(&mut self.0);
             counts
                 .filter(|(one, _)| **one == status)
                 .for_each(|(_, count)| *count += 1);
@@ -47,8 +47,8 @@ impl EndCounts {
     }
 
     /// Their columns, each summed up.
-    pub fn sums() -> String {
-        sums(&Self::COLUMNS.split(", ").collect::<Vec<_>>())
+    pub fn summed_columns() -> String {
+        sum_columns(&Self::COLUMNS.split(", ").collect::<Vec<_>>())
     }
 
     /// Reads them from the columns that begin at a place. The sum of no rows is nothing.
@@ -71,18 +71,21 @@ impl EndCounts {
     }
 
     fn count(&self, is_wanted: impl Fn(DeliveryStatus) -> bool) -> u64 {
-        let wanted = ENDS.iter().zip(&self.0).filter(|(one, _)| is_wanted(**one));
-        whole(wanted.map(|(_, count)| count).sum())
+        let wanted = TERMINAL_STATUSES
+            .iter()
+            .zip(&self.0)
+            .filter(|(one, _)| is_wanted(**one));
+        count_to_u64(wanted.map(|(_, count)| count).sum())
     }
 
     /// Returns how many failed in an hour before these were counted, and with them, from its count after that.
-    pub fn failures(&self, failed_now: i64) -> (u64, u64) {
+    pub fn failures_before_and_after(&self, failed_now: i64) -> (u64, u64) {
         let [_, _, _, failed, _, _] = self.0;
-        (whole(failed_now - failed), whole(failed_now))
+        (count_to_u64(failed_now - failed), count_to_u64(failed_now))
     }
 
     /// The assignments of an upsert that adds these to the counts of the row of this name.
-    pub fn additions(stored: &str) -> String {
+    pub fn upsert_additions(stored: &str) -> String {
         let columns = Self::COLUMNS.split(", ");
         let sums =
             columns.map(|column| format!("{column} = {stored}.{column} + excluded.{column}"));
@@ -91,12 +94,12 @@ impl EndCounts {
 }
 
 /// Reads a count, which is never negative.
-pub fn whole(count: i64) -> u64 {
+pub fn count_to_u64(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }
 
 /// The first hour of the day that ends with this moment, as `delivery_hours` has it.
-pub const fn day_before(now: Timestamp) -> i64 {
+pub const fn first_hour_of_last_day(now: Timestamp) -> i64 {
     const HOURS_PER_DAY: i64 = 24;
     hour_of(now) - HOURS_PER_DAY + 1
 }

@@ -7,7 +7,7 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use tributary_domain::device::{
-    AdvertisingId, Consent, Device, DeviceKey, Identity, Matching, Platform, Tracking, Traits,
+    AdvertisingId, Consent, ContactHashes, Device, DeviceKey, Identity, Platform, Tracking, Traits,
     UserKey,
 };
 use tributary_domain::install::Attribution;
@@ -168,7 +168,7 @@ pub struct IdentityRow {
 impl IdentityRow {
     /// The columns of an identity.
     pub fn write(identity: &Identity) -> Self {
-        let matching = identity.matching.clone();
+        let matching = identity.contact_hashes.clone();
         Self {
             user_id: identity.user.as_ref().map(|user| user.as_str().to_owned()),
             matching: to_json(&MatchingJson {
@@ -186,7 +186,7 @@ impl IdentityRow {
         let stored: MatchingJson = from_json("identities", "matching", "a device", &self.matching)?;
         Ok(Identity {
             user: self.user_id.map(UserKey::stored),
-            matching: Matching {
+            contact_hashes: ContactHashes {
                 email: stored.email,
                 email_google: stored.email_google,
                 phone: stored.phone,

@@ -23,7 +23,7 @@ pub const ERASED_CLICK: &str = "os_version = null, model = null, language = null
      user_agent = null, referer = null";
 
 /// A text as it stands within a JSON column, to be looked for there.
-pub fn within_json(text: &str) -> String {
+pub fn json_string(text: &str) -> String {
     to_json(&text)
 }
 
@@ -48,7 +48,7 @@ impl TraceRow {
         Ok(Trace {
             event,
             source: EventSource::parse(&self.source).ok_or_else(corrupt)?,
-            given_id: self.given_id,
+            external_id: self.given_id,
             user: self.user_id.map(UserKey::stored),
             click: self.click_id.map(ClickId::from_bytes),
         })

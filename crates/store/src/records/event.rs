@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::{CreditedNetwork, MatchType};
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
-use tributary_domain::event::{Credit, Event, EventSource, Website};
-use tributary_domain::ledger::{Revenue, Uncounted};
+use tributary_domain::event::{Credit, Event, EventSource, WebEventDetails};
+use tributary_domain::ledger::{Revenue, UncountedReason};
 use tributary_domain::link::Campaign;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
@@ -24,8 +24,12 @@ pub const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
 /// Why the amount of an event does not count, as it is stored.
-pub fn uncounted(event: &Event) -> Option<&'static str> {
-    event.revenue.as_ref()?.uncounted.map(Uncounted::as_str)
+pub fn uncounted_reason(event: &Event) -> Option<&'static str> {
+    event
+        .revenue
+        .as_ref()?
+        .uncounted
+        .map(UncountedReason::as_str)
 }
 
 row! {
@@ -76,17 +80,17 @@ row! {
 /// Campaigns of events that are read together. Many events have one of a few, and to read its text takes longer than to
 /// copy what was read before.
 #[derive(Debug, Default)]
-pub struct Campaigns(HashMap<String, Campaign>);
+pub struct CampaignCache(HashMap<String, Campaign>);
 
 /// Campaigns that are remembered at most: more than an app runs at a time.
 const CAMPAIGNS_MAX: usize = 2_000;
 
-impl Campaigns {
+impl CampaignCache {
     fn read(&mut self, id: EventId, text: &str) -> Result<Campaign, StoreError> {
         if let Some(known) = self.0.get(text) {
             return Ok(known.clone());
         }
-        let read = campaign(id, text)?;
+        let read = read_campaign(id, text)?;
         if self.0.len() < CAMPAIGNS_MAX {
             self.0.insert(text.to_owned(), read.clone());
         }
@@ -94,7 +98,7 @@ impl Campaigns {
     }
 }
 
-fn campaign(id: EventId, text: &str) -> Result<Campaign, StoreError> {
+fn read_campaign(id: EventId, text: &str) -> Result<Campaign, StoreError> {
     let read: CampaignJson = from_json("events", "campaign", id, text)?;
     Ok(read.into())
 }
@@ -133,7 +137,7 @@ impl<'a> EventRow<'a> {
             app_id: *event.app.as_bytes(),
             environment: event.environment.as_str(),
             event_id: *event.id.as_bytes(),
-            given_id: &event.given_id,
+            given_id: &event.external_id,
             source: event.source.as_str(),
             name: &event.name,
             original_name: event.original_name.as_deref(),
@@ -153,7 +157,7 @@ impl<'a> EventRow<'a> {
                 .and_then(|revenue| revenue.rate_day)
                 .map(Day::as_days),
             rate_source: revenue.and_then(|revenue| revenue.rate_source.as_deref()),
-            uncounted: uncounted(event),
+            uncounted: uncounted_reason(event),
             network: credit.map(|credit| credit.network.as_str()),
             match_type: credit.map(|credit| credit.match_type.as_str()),
             link_id: credit
@@ -165,7 +169,7 @@ impl<'a> EventRow<'a> {
             campaign: credit.map(|credit| to_json(&CampaignJson::from(&credit.campaign)).into()),
             params: event.params.as_deref(),
             first_payment: event.first_payment,
-            own: event.own,
+            own: event.is_service_install,
             skipped: skipped_to_json(&event.skipped).map(Cow::Owned),
             source_url: website.map(|website| website.source_url.as_str()),
             parent_given_id: website.and_then(|website| website.parent.as_deref()),
@@ -178,11 +182,11 @@ impl<'a> EventRow<'a> {
 
     /// The entity.
     pub fn read(self) -> Result<Event, StoreError> {
-        self.read_by(campaign)
+        self.read_by(read_campaign)
     }
 
     /// The entity, with the campaigns of those before it.
-    pub fn read_with(self, campaigns: &mut Campaigns) -> Result<Event, StoreError> {
+    pub fn read_cached(self, campaigns: &mut CampaignCache) -> Result<Event, StoreError> {
         self.read_by(|id, text| campaigns.read(id, text))
     }
 
@@ -199,14 +203,14 @@ impl<'a> EventRow<'a> {
             known.ok_or_else(|| corrupt("platform"))
         });
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        let website = self.source_url.map(|source_url| Website {
+        let website = self.source_url.map(|source_url| WebEventDetails {
             source_url: source_url.to_owned(),
             parent: owned(self.parent_given_id),
             email_sha256: owned(self.email_sha256),
         });
         Ok(Event {
             id,
-            given_id: self.given_id.to_owned(),
+            external_id: self.given_id.to_owned(),
             app: AppId::from_bytes(self.app_id),
             environment: Environment::parse(self.environment)
                 .ok_or_else(|| corrupt("environment"))?,
@@ -224,7 +228,7 @@ impl<'a> EventRow<'a> {
             credit,
             params: owned(self.params),
             first_payment: self.first_payment,
-            own: self.own,
+            is_service_install: self.own,
             duplicate_of: self.duplicate_of.map(EventId::from_bytes),
             dedup_root: self.dedup_root.map(EventId::from_bytes),
             skipped,
@@ -238,11 +242,11 @@ impl<'a> EventRow<'a> {
             return Ok(None);
         };
         let currency = self.currency.map(|text| {
-            let known = Currency::stored(text);
+            let known = Currency::from_stored(text);
             known.ok_or_else(|| corrupt("currency"))
         });
         let uncounted = self.uncounted.map(|text| {
-            let known = Uncounted::parse_stored(text, self.name, Amount::from_micros(amount));
+            let known = UncountedReason::parse_stored(text, self.name, Amount::from_micros(amount));
             known.ok_or_else(|| corrupt("uncounted"))
         });
         Ok(Some(Revenue {

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::EventSource;
-use tributary_domain::report::cohort::{CohortCredit, CohortEntry, Member};
-use tributary_domain::report::{CreditKey, Figures, Increments, NameKey, PlaceKey, Stretch};
+use tributary_domain::report::cohort::{CohortCredit, CohortEntry, CohortMember};
+use tributary_domain::report::{BucketKey, CreditKey, Figures, Increments, NameKey, PlaceKey};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -96,7 +96,7 @@ pub fn increments_to_json(increments: &Increments) -> String {
     })
 }
 
-fn write_at(at: &Stretch) -> AtJson<'_> {
+fn write_at(at: &BucketKey) -> AtJson<'_> {
     let begins_at = at.bucket.begins_at();
     AtJson(at.environment.as_str().into(), begins_at.as_millis())
 }
@@ -138,8 +138,8 @@ fn write_entry(entry: &CohortEntry) -> EntryJson<'_> {
         entry.is_install,
         entry.revenue_micros,
         entry.refunded_micros,
-        entry.from.as_ref().map(write_cohort_credit),
-        entry.to.as_ref().map(write_cohort_credit),
+        entry.old_credit.as_ref().map(write_cohort_credit),
+        entry.new_credit.as_ref().map(write_cohort_credit),
     )
 }
 
@@ -187,10 +187,13 @@ fn read_environment(text: &str) -> Result<Environment, Unreadable> {
     Environment::parse(text).ok_or(Unreadable)
 }
 
-fn read_at(app: AppId, AtJson(environment, begins_at): &AtJson<'_>) -> Result<Stretch, Unreadable> {
+fn read_at(
+    app: AppId,
+    AtJson(environment, begins_at): &AtJson<'_>,
+) -> Result<BucketKey, Unreadable> {
     let environment = read_environment(environment)?;
     let begins_at = Timestamp::from_millis(*begins_at);
-    Ok(Stretch::of(app, environment, begins_at))
+    Ok(BucketKey::of(app, environment, begins_at))
 }
 
 /// A version that counted fewer figures wrote fewer; one that counts more is not understood here.
@@ -242,7 +245,7 @@ fn read_place(app: AppId, json: PlaceJson<'_>) -> Result<(PlaceKey, Figures), Un
 fn read_entry(app: AppId, json: EntryJson<'_>) -> Result<CohortEntry, Unreadable> {
     let EntryJson(environment, device, at, country, is_install, revenue, refunded, from, to) = json;
     Ok(CohortEntry {
-        member: Member {
+        member: CohortMember {
             app,
             environment: read_environment(&environment)?,
             device: DeviceKey::stored(device.into_owned()),
@@ -252,8 +255,8 @@ fn read_entry(app: AppId, json: EntryJson<'_>) -> Result<CohortEntry, Unreadable
         is_install,
         revenue_micros: revenue,
         refunded_micros: refunded,
-        from: from.map(read_cohort_credit).transpose()?,
-        to: to.map(read_cohort_credit).transpose()?,
+        old_credit: from.map(read_cohort_credit).transpose()?,
+        new_credit: to.map(read_cohort_credit).transpose()?,
     })
 }
 
@@ -282,14 +285,14 @@ mod tests {
 
     fn counted() -> Increments {
         let moment = Timestamp::from_millis(1_700_000_123_456);
-        let at = Stretch::of(APP, Environment::Test, moment);
+        let at = BucketKey::of(APP, Environment::Test, moment);
         let credit = CohortCredit {
             network: "network_b",
             link: Some(LinkId::from_bytes([2; 16])),
             campaign: "spring \"sale\" \u{1f33c}".to_owned(),
         };
         let entry = |from, to, is_install| CohortEntry {
-            member: Member {
+            member: CohortMember {
                 app: APP,
                 environment: Environment::Test,
                 device: DeviceKey::stored("device-1".to_owned()),
@@ -299,8 +302,8 @@ mod tests {
             is_install,
             revenue_micros: i64::MAX,
             refunded_micros: i64::MIN,
-            from,
-            to,
+            old_credit: from,
+            new_credit: to,
         };
         let nowhere = CreditKey {
             at,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tributary_domain::integration::{
     Credential, EventScope, Integration, MappingRow, Network, SettingValue,
 };
-use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Revision;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -120,7 +120,7 @@ impl IntegrationRow {
                 .decode(stored.sealed)
                 .map_err(|_| corrupt("credentials"))?;
             let credential = Credential {
-                sealed: Sealed::from_bytes(bytes),
+                sealed: SealedSecret::from_bytes(bytes),
                 hint: stored.hint,
             };
             Ok::<_, StoreError>((name, credential))
@@ -164,7 +164,7 @@ impl IntegrationRow {
         let of = |network| stored.iter().find(|one| one.network == network).cloned();
         Ok(Network::ALL
             .into_iter()
-            .map(|network| of(network).unwrap_or_else(|| Integration::untouched(app, network)))
+            .map(|network| of(network).unwrap_or_else(|| Integration::new(app, network)))
             .collect())
     }
 }

@@ -26,11 +26,11 @@ mod tenant;
 pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
 pub use click::ClickRow;
-pub use columns::{Column, Columns, StoredRow, Value};
-pub use delivery_hours::{EndCounts, day_before, hour_of, whole};
+pub use columns::{ColumnValue, Columns, FromColumn, StoredRow};
+pub use delivery_hours::{TerminalCounts, count_to_u64, first_hour_of_last_day, hour_of};
 pub use device::{DeviceRow, IdentityRow};
-pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, within_json};
-pub use event::{Campaigns, CreditColumns, EventRow, IS_PAYMENT, uncounted};
+pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, json_string};
+pub use event::{CampaignCache, CreditColumns, EventRow, IS_PAYMENT, uncounted_reason};
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;
@@ -38,14 +38,14 @@ pub use notification::{
     ChainRow, NotificationRow, billing_event, billing_provider, original_transaction,
 };
 pub use outbox::{
-    DeliveryRow, LateDelivery, LateRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow, alert_id,
-    attempts_to_json, queue_ref, skipped_from_text, skipped_to_json,
+    DeliveryRow, ExpiredDelivery, ExpiredRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow,
+    alert_id, attempts_to_json, queue_ref, skipped_from_json_lossy, skipped_to_json,
 };
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use report::{
-    CohortStoredRow, CohortTable, CostRow, EnrolledRow, RollupRow, cohort_column, cohort_figures,
-    dimension_column, dimension_value, figures, period, rollup_table, sums,
+    CohortRollupRow, CohortTable, CostRow, EnrolledRow, RollupRow, cohort_column, dimension_column,
+    read_cohort_figures, read_dimension, read_figures, read_period, rollup_table, sum_columns,
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};

@@ -9,13 +9,16 @@ use std::borrow::Cow;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::join::{Join, JoinRule};
-use tributary_domain::billing::money::Price;
-use tributary_domain::billing::{Chain, Claim, Meaning, Notification, Said, Standing, Subscriber};
+use tributary_domain::billing::money::ReportedPrice;
+use tributary_domain::billing::{
+    Chain, Notification, NotificationMeaning, PaymentClaim, ProviderNotification,
+    SettledNotification, Subscriber,
+};
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
-use tributary_domain::event::sdk::Owner;
+use tributary_domain::event::sdk::DeviceContext;
 use tributary_domain::event::{Event, EventSource};
-use tributary_domain::install::Known;
-use tributary_domain::ledger::{Revenue, Uncounted};
+use tributary_domain::install::DeviceState;
+use tributary_domain::ledger::{Revenue, UncountedReason};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -92,12 +95,12 @@ struct FactsJson {
     /// Missing in rows that were written before version 16 of the schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     joined_since: Option<i64>,
-    standing: StandingJson,
+    standing: SettledJson,
 }
 
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
-struct StandingJson {
+struct SettledJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,7 +141,7 @@ impl RevenueJson {
         Some(Revenue {
             amount: Amount::from_micros(self.amount),
             currency: match self.currency {
-                Some(text) => Some(Currency::stored(&text)?),
+                Some(text) => Some(Currency::from_stored(&text)?),
                 None => None,
             },
             usd: self.usd.map(Amount::from_micros),
@@ -146,54 +149,54 @@ impl RevenueJson {
             rate: self.rate,
             rate_source: self.rate_source,
             uncounted: match self.uncounted {
-                Some(text) => Some(Uncounted::parse(&text)?),
+                Some(text) => Some(UncountedReason::parse(&text)?),
                 None => None,
             },
         })
     }
 }
 
-const CLAIMS: &[(Claim, &str)] = &[
-    (Claim::OneOff, "one_off"),
-    (Claim::Start, "start"),
-    (Claim::Conversion, "conversion"),
-    (Claim::Continuation, "continuation"),
-    (Claim::AfterTrial, "after_trial"),
-    (Claim::Return, "return"),
+const CLAIMS: &[(PaymentClaim, &str)] = &[
+    (PaymentClaim::OneOff, "one_off"),
+    (PaymentClaim::Start, "start"),
+    (PaymentClaim::Conversion, "conversion"),
+    (PaymentClaim::Continuation, "continuation"),
+    (PaymentClaim::AfterTrial, "after_trial"),
+    (PaymentClaim::Return, "return"),
 ];
 
 impl MeaningJson {
-    fn write(meaning: &Meaning) -> Self {
+    fn write(meaning: &NotificationMeaning) -> Self {
         let texts = |all: &[UserKey]| all.iter().map(|it| it.as_str().to_owned()).collect();
         match meaning {
-            Meaning::Receipt => Self::Receipt,
-            Meaning::TrialStart => Self::TrialStart,
-            Meaning::Free(name) => Self::Free(name.clone()),
-            Meaning::Payment(claim) => {
+            NotificationMeaning::Receipt => Self::Receipt,
+            NotificationMeaning::TrialStart => Self::TrialStart,
+            NotificationMeaning::Free(name) => Self::Free(name.clone()),
+            NotificationMeaning::Payment(claim) => {
                 let known = CLAIMS.iter().find(|(one, _)| one == claim);
                 Self::Payment(known.map_or("", |(_, text)| *text).to_owned())
             }
-            Meaning::Refund => Self::Refund,
-            Meaning::RefundReversed => Self::RefundReversed,
-            Meaning::Lifecycle(name) => Self::Lifecycle(name.clone()),
-            Meaning::Transfer { from, to } => Self::Transfer(texts(from), texts(to)),
+            NotificationMeaning::Refund => Self::Refund,
+            NotificationMeaning::RefundReversed => Self::RefundReversed,
+            NotificationMeaning::Lifecycle(name) => Self::Lifecycle(name.clone()),
+            NotificationMeaning::Transfer { from, to } => Self::Transfer(texts(from), texts(to)),
         }
     }
 
-    fn read(self) -> Option<Meaning> {
+    fn read(self) -> Option<NotificationMeaning> {
         let keys = |all: Vec<String>| all.into_iter().map(UserKey::stored).collect();
         Some(match self {
-            Self::Receipt => Meaning::Receipt,
-            Self::TrialStart => Meaning::TrialStart,
-            Self::Free(name) => Meaning::Free(name),
+            Self::Receipt => NotificationMeaning::Receipt,
+            Self::TrialStart => NotificationMeaning::TrialStart,
+            Self::Free(name) => NotificationMeaning::Free(name),
             Self::Payment(text) => {
                 let known = CLAIMS.iter().find(|(_, one)| *one == text);
-                Meaning::Payment(known?.0)
+                NotificationMeaning::Payment(known?.0)
             }
-            Self::Refund => Meaning::Refund,
-            Self::RefundReversed => Meaning::RefundReversed,
-            Self::Lifecycle(name) => Meaning::Lifecycle(name),
-            Self::Transfer(from, to) => Meaning::Transfer {
+            Self::Refund => NotificationMeaning::Refund,
+            Self::RefundReversed => NotificationMeaning::RefundReversed,
+            Self::Lifecycle(name) => NotificationMeaning::Lifecycle(name),
+            Self::Transfer(from, to) => NotificationMeaning::Transfer {
                 from: keys(from),
                 to: keys(to),
             },
@@ -231,7 +234,7 @@ pub fn billing_provider(app: AppId, text: &str) -> Result<BillingProvider, Store
 impl NotificationRow {
     /// The columns of an entity.
     pub fn write(one: &Notification) -> Self {
-        let said = &one.said;
+        let said = &one.content;
         let facts = FactsJson {
             kind: said.kind.clone(),
             meaning: Some(MeaningJson::write(&said.meaning)),
@@ -268,18 +271,18 @@ impl NotificationRow {
                 .as_ref()
                 .map(|it| (it.device.as_str().to_owned(), it.rule.as_str().to_owned())),
             joined_since: one.join.as_ref().map(|it| it.since.as_millis()),
-            standing: StandingJson {
-                name: one.standing.name.clone(),
-                cause: one.standing.cause.clone(),
-                device: text(one.standing.device.as_ref()),
-                user: one.standing.user.as_ref().map(|it| it.as_str().to_owned()),
-                revenue: one.standing.revenue.as_ref().map(RevenueJson::write),
+            standing: SettledJson {
+                name: one.settled.name.clone(),
+                cause: one.settled.cause.clone(),
+                device: text(one.settled.device.as_ref()),
+                user: one.settled.user.as_ref().map(|it| it.as_str().to_owned()),
+                revenue: one.settled.revenue.as_ref().map(RevenueJson::write),
             },
         };
         Self {
             app_id: *one.app.as_bytes(),
             provider: one.provider.as_str().to_owned(),
-            given_id: said.given_id.clone(),
+            given_id: said.external_id.clone(),
             environment: said.environment.as_str().to_owned(),
             chain: one.chain(),
             happened_at: one.happened_at.as_millis(),
@@ -311,9 +314,10 @@ impl FactsJson {
         row: &NotificationRow,
     ) -> Option<Notification> {
         let paid = match self.paid {
-            Some((amount, currency)) => {
-                Some((Amount::from_micros(amount), Currency::stored(&currency)?))
-            }
+            Some((amount, currency)) => Some((
+                Amount::from_micros(amount),
+                Currency::from_stored(&currency)?,
+            )),
             None => None,
         };
         let join = match self.join {
@@ -337,8 +341,8 @@ impl FactsJson {
             app: AppId::from_bytes(row.app_id),
             provider,
             event: EventId::from_bytes(row.event_id),
-            said: Said {
-                given_id: row.given_id.clone(),
+            content: ProviderNotification {
+                external_id: row.given_id.clone(),
                 kind: self.kind,
                 environment,
                 meaning: self.meaning?.read()?,
@@ -348,7 +352,7 @@ impl FactsJson {
                 original_transaction: self.original_transaction,
                 period: self.period,
                 country: self.country,
-                price: Price {
+                price: ReportedPrice {
                     paid,
                     usd: self.usd.map(Amount::from_micros),
                 },
@@ -365,7 +369,7 @@ impl FactsJson {
             received_at: Timestamp::from_millis(row.received_at),
             money,
             join,
-            standing: Standing {
+            settled: SettledNotification {
                 name: self.standing.name,
                 cause: self.standing.cause,
                 device: self.standing.device.map(DeviceKey::stored),
@@ -381,9 +385,9 @@ fn text(device: Option<&DeviceKey>) -> Option<String> {
 }
 
 /// The event that a notification makes on a device, or on none.
-pub fn billing_event(one: &Notification, known: &Known) -> Option<Event> {
+pub fn billing_event(one: &Notification, known: &DeviceState) -> Option<Event> {
     let device = known.device.as_ref();
-    let owner = Owner {
+    let owner = DeviceContext {
         user: known.identity.user.clone(),
         platform: device.map(|device| device.traits.platform),
         country: device.and_then(|device| device.country.clone()),
@@ -398,7 +402,7 @@ pub fn billing_event(one: &Notification, known: &Known) -> Option<Event> {
 
 /// What the log shows of a notification beside what every event has.
 fn params(one: &Notification) -> String {
-    let said = &one.said;
+    let said = &one.content;
     let all = [
         ("provider", Some(one.provider.as_str())),
         ("type", Some(said.kind.as_str())),
@@ -412,7 +416,7 @@ fn params(one: &Notification) -> String {
         ("periodType", said.period.as_deref()),
         ("taxPercentage", said.tax.as_deref()),
         ("commissionPercentage", said.commission.as_deref()),
-        ("cause", one.standing.cause.as_deref()),
+        ("cause", one.settled.cause.as_deref()),
     ];
     let given = all
         .into_iter()

@@ -6,11 +6,11 @@ use crate::{PendingDelivery, QueueRef, StatusCheck, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tributary_domain::event::Event;
-use tributary_domain::forwarding::course::too_late;
 use tributary_domain::forwarding::delivery::delivery_id;
-use tributary_domain::forwarding::plan::{Planned, Skip};
+use tributary_domain::forwarding::lifecycle::expired_status;
+use tributary_domain::forwarding::plan::{PlannedDelivery, SkipReason};
 use tributary_domain::forwarding::queue::{Pause, QueueState};
-use tributary_domain::forwarding::{Attempt, Delivery, DeliveryStatus, Verdict};
+use tributary_domain::forwarding::{AttemptVerdict, Delivery, DeliveryAttempt, DeliveryStatus};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AlertId, AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -29,8 +29,8 @@ struct AttemptJson {
 }
 
 /// Attempts, as one column. Most deliveries have one attempt, and all of them are read and written together.
-pub fn attempts_to_json(attempts: &[Attempt]) -> String {
-    let json = |attempt: &Attempt| AttemptJson {
+pub fn attempts_to_json(attempts: &[DeliveryAttempt]) -> String {
+    let json = |attempt: &DeliveryAttempt| AttemptJson {
         at: attempt.at.as_millis(),
         status: attempt.status,
         ms: attempt.duration_ms,
@@ -45,11 +45,11 @@ fn attempts_from_json(
     table: &'static str,
     id: DeliveryId,
     text: &str,
-) -> Result<Vec<Attempt>, StoreError> {
+) -> Result<Vec<DeliveryAttempt>, StoreError> {
     let attempts: Vec<AttemptJson> = from_json(table, "attempts", id, text)?;
     let read = |attempt: AttemptJson| {
-        let verdict = Verdict::parse(&attempt.verdict);
-        Ok(Attempt {
+        let verdict = AttemptVerdict::parse(&attempt.verdict);
+        Ok(DeliveryAttempt {
             at: Timestamp::from_millis(attempt.at),
             status: attempt.status,
             duration_ms: attempt.ms,
@@ -62,7 +62,7 @@ fn attempts_from_json(
 }
 
 /// The networks that do not hear of an event, as one column; nothing where there is nothing to say.
-pub fn skipped_to_json(skipped: &[(Network, Skip)]) -> Option<String> {
+pub fn skipped_to_json(skipped: &[(Network, SkipReason)]) -> Option<String> {
     if skipped.is_empty() {
         return None;
     }
@@ -74,11 +74,12 @@ pub fn skipped_to_json(skipped: &[(Network, Skip)]) -> Option<String> {
 }
 
 /// Reads the skipped networks of events that are counted. Leaves out reasons that this version does not know.
-pub fn skipped_from_text(text: Option<&str>) -> Vec<(Network, Skip)> {
+pub fn skipped_from_json_lossy(text: Option<&str>) -> Vec<(Network, SkipReason)> {
     let pairs: Option<BTreeMap<String, String>> =
         text.and_then(|text| serde_json::from_str(text).ok());
-    let known =
-        |(network, skip): (String, String)| Some((Network::parse(&network)?, Skip::parse(&skip)?));
+    let known = |(network, skip): (String, String)| {
+        Some((Network::parse(&network)?, SkipReason::parse(&skip)?))
+    };
     pairs
         .unwrap_or_default()
         .into_iter()
@@ -89,14 +90,14 @@ pub fn skipped_from_text(text: Option<&str>) -> Vec<(Network, Skip)> {
 pub(super) fn skipped_from_json(
     id: EventId,
     text: Option<&str>,
-) -> Result<Vec<(Network, Skip)>, StoreError> {
+) -> Result<Vec<(Network, SkipReason)>, StoreError> {
     let Some(text) = text else {
         return Ok(Vec::new());
     };
     let pairs: BTreeMap<String, String> = from_json("events", "skipped", id, text)?;
     let read = |(network, skip): (String, String)| {
         Network::parse(&network)
-            .zip(Skip::parse(&skip))
+            .zip(SkipReason::parse(&skip))
             .ok_or_else(|| StoreError::corrupt("events", "skipped", id))
     };
     pairs.into_iter().map(read).collect()
@@ -119,7 +120,7 @@ pub struct PlannedRow {
 
 impl PlannedRow {
     /// The row of a delivery that was just planned.
-    pub fn write(event: &Event, planned: &Planned, at: Timestamp) -> Self {
+    pub fn write(event: &Event, planned: &PlannedDelivery, at: Timestamp) -> Self {
         Self {
             app_id: *event.app.as_bytes(),
             delivery_id: *delivery_id(event.id, planned.network).as_bytes(),
@@ -262,10 +263,10 @@ impl QueueRow {
         Self {
             paused_at: pause.map(|pause| pause.at.as_millis()),
             pause_code: pause.map(|pause| pause.code.clone()),
-            pause_words: pause.and_then(|pause| pause.words.clone()),
+            pause_words: pause.and_then(|pause| pause.message.clone()),
             failures: i64::from(state.failures),
             not_before: state.not_before.map(Timestamp::as_millis),
-            probing: state.probing,
+            probing: state.is_probing,
             rejection_code: rejections.map(|(code, _)| code.clone()),
             rejections: rejections.map_or(0, |(_, count)| i64::from(*count)),
             last_delivered_at: state.last_delivered_at.map(Timestamp::as_millis),
@@ -277,14 +278,14 @@ impl QueueRow {
         let pause = self.paused_at.map(|at| Pause {
             at: Timestamp::from_millis(at),
             code: self.pause_code.unwrap_or_default(),
-            words: self.pause_words,
+            message: self.pause_words,
         });
         let rejections = u32::try_from(self.rejections).unwrap_or(0);
         QueueState {
             pause,
             failures: u32::try_from(self.failures).unwrap_or(0),
             not_before: self.not_before.map(Timestamp::from_millis),
-            probing: self.probing,
+            is_probing: self.probing,
             rejections: self.rejection_code.map(|code| (code, rejections)),
             last_delivered_at: self.last_delivered_at.map(Timestamp::from_millis),
         }
@@ -304,7 +305,7 @@ pub fn queue_ref(app: [u8; 16], network: &str) -> Result<QueueRef, StoreError> {
 /// The columns of a delivery that grew too old.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
-pub struct LateRow {
+pub struct ExpiredRow {
     pub app_id: [u8; 16],
     pub network: String,
     pub delivery_id: [u8; 16],
@@ -314,7 +315,7 @@ pub struct LateRow {
 
 /// A delivery that grew too old, and how it ends.
 #[derive(Debug, Clone)]
-pub struct LateDelivery {
+pub struct ExpiredDelivery {
     /// Its queue.
     pub queue: QueueRef,
     /// Its id.
@@ -325,19 +326,19 @@ pub struct LateDelivery {
     pub reason: &'static str,
 }
 
-impl LateRow {
+impl ExpiredRow {
     /// Its columns, in the order of its fields.
     pub const COLUMNS: &'static str = "app_id, network, delivery_id, ambiguous_since, sending_at";
 
     /// The delivery.
-    pub fn read(self) -> Result<LateDelivery, StoreError> {
+    pub fn read(self) -> Result<ExpiredDelivery, StoreError> {
         let queue = queue_ref(self.app_id, &self.network)?;
-        let (status, reason) = too_late(
+        let (status, reason) = expired_status(
             queue.network,
             self.ambiguous_since.map(Timestamp::from_millis),
             self.sending_at.map(Timestamp::from_millis),
         );
-        Ok(LateDelivery {
+        Ok(ExpiredDelivery {
             queue,
             id: DeliveryId::from_bytes(self.delivery_id),
             status,

@@ -4,10 +4,10 @@ use super::columns::row;
 use super::{from_json, to_json};
 use crate::{StoreError, StoredPostback};
 use serde::{Deserialize, Serialize};
-use tributary_domain::report::postback::{Arrival, Counting};
+use tributary_domain::report::postback::{Counting, ReceivedPostback};
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::{
-    ConversionType, Interaction, Postback, Protocol, Received, Signature,
+    ConversionType, Interaction, ParsedPostback, Postback, Protocol, Signature,
 };
 use tributary_domain::vocabulary::id::{AppId, PostbackId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -44,14 +44,14 @@ impl PostbackRow {
     pub const COLUMNS_COUNT: usize = 17;
 
     /// The columns of a postback that an app has; one that conflicts never counts.
-    pub fn write(app: AppId, arrival: &Arrival, counting: Option<Counting>) -> Self {
-        let postback = &arrival.received.postback;
+    pub fn write(app: AppId, arrival: &ReceivedPostback, counting: Option<Counting>) -> Self {
+        let postback = &arrival.parsed.postback;
         Self {
             app_id: *app.as_bytes(),
             postback_id: *arrival.id.as_bytes(),
             received_at: arrival.received_at.as_millis(),
             protocol: postback.protocol.as_str(),
-            signature: arrival.received.signature.as_str(),
+            signature: arrival.parsed.signature.as_str(),
             trust: arrival.trust().as_str(),
             counting: counting.unwrap_or(Counting::Never).as_str(),
             conflicting: counting.is_none(),
@@ -90,7 +90,7 @@ impl FoundPostbackRow {
         Ok(StoredPostback {
             id,
             received_at: Timestamp::from_millis(self.received_at),
-            received: received(id, &self.postback, &self.signature)?,
+            parsed: received(id, &self.postback, &self.signature)?,
             counting: Counting::parse(&self.counting).ok_or_else(|| corrupt("counting"))?,
             conflicting: self.conflicting,
         })
@@ -115,41 +115,41 @@ row! {
 
 impl UnclaimedRow {
     /// The columns of a postback that no app has.
-    pub fn write(arrival: &Arrival) -> Self {
+    pub fn write(arrival: &ReceivedPostback) -> Self {
         Self {
             app_store_id: arrival.app_store_id(),
             postback_id: *arrival.id.as_bytes(),
             received_at: arrival.received_at.as_millis(),
-            signature: arrival.received.signature.as_str().to_owned(),
+            signature: arrival.parsed.signature.as_str().to_owned(),
             key_digest: arrival.key_digest().as_bytes().to_vec(),
             body_digest: arrival.body_digest().as_bytes().to_vec(),
-            postback: postback_to_json(&arrival.received.postback),
+            postback: postback_to_json(&arrival.parsed.postback),
             body: arrival.body.clone(),
         }
     }
 
     /// The postback as it came.
-    pub fn read(self) -> Result<Arrival, StoreError> {
+    pub fn read(self) -> Result<ReceivedPostback, StoreError> {
         let id = PostbackId::from_bytes(self.postback_id);
-        Ok(Arrival {
+        Ok(ReceivedPostback {
             id,
             received_at: Timestamp::from_millis(self.received_at),
-            received: received(id, &self.postback, &self.signature)?,
+            parsed: received(id, &self.postback, &self.signature)?,
             body: self.body,
         })
     }
 }
 
-fn received(id: PostbackId, postback: &str, signature: &str) -> Result<Received, StoreError> {
+fn received(id: PostbackId, postback: &str, signature: &str) -> Result<ParsedPostback, StoreError> {
     let corrupt = || StoreError::corrupt("postbacks", "signature", id);
-    Ok(Received {
+    Ok(ParsedPostback {
         postback: postback_from_json(id, postback)?,
         signature: Signature::parse(signature).ok_or_else(corrupt)?,
     })
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredJson {
+struct PostbackJson {
     protocol: String,
     version: Option<String>,
     ad_network_id: String,
@@ -173,7 +173,7 @@ struct StoredJson {
 
 fn postback_to_json(postback: &Postback) -> String {
     let word = |text: &str| text.to_owned();
-    to_json(&StoredJson {
+    to_json(&PostbackJson {
         protocol: word(postback.protocol.as_str()),
         version: postback.version.clone(),
         ad_network_id: postback.ad_network_id.clone(),
@@ -198,7 +198,7 @@ fn postback_to_json(postback: &Postback) -> String {
 
 fn postback_from_json(id: PostbackId, text: &str) -> Result<Postback, StoreError> {
     let corrupt = || StoreError::corrupt("postbacks", "postback", id);
-    let stored: StoredJson = from_json("postbacks", "postback", id, text)?;
+    let stored: PostbackJson = from_json("postbacks", "postback", id, text)?;
     let coarse = |text: String| CoarseValue::parse(&text).ok_or_else(corrupt);
     let interaction = |text: String| Interaction::parse(&text).ok_or_else(corrupt);
     Ok(Postback {

@@ -8,12 +8,12 @@ use tributary_domain::device::Platform;
 use tributary_domain::event::EventSource;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{
-    Ages, CohortCredit, CohortDimension, CohortFigures, CohortKey, CohortPlaceKey, Enrolled,
+    Ages, CohortCredit, CohortDevice, CohortDimension, CohortFigures, CohortKey, CohortPlaceKey,
 };
 use tributary_domain::report::cost::{Cost, StoredCost};
 use tributary_domain::report::{
-    CampaignKey, CreditKey, Dimension, Figures, Grain, NameKey, NetworkKey, PlaceKey, Rollup,
-    RollupRows, Stretch,
+    BucketKey, CampaignKey, CreditKey, Dimension, Figures, Grain, NameKey, NetworkKey, PlaceKey,
+    Rollup, RollupRows,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
@@ -59,7 +59,7 @@ pub const fn cohort_column(by: Option<CohortDimension>) -> (&'static str, Option
 }
 
 /// The sums of some columns, each of a whole number. Sums of whole numbers are decimals in one of the engines.
-pub fn sums(columns: &[&str]) -> String {
+pub fn sum_columns(columns: &[&str]) -> String {
     let sums: Vec<String> = columns
         .iter()
         .map(|column| format!("cast(sum({column}) as bigint)"))
@@ -68,14 +68,14 @@ pub fn sums(columns: &[&str]) -> String {
 }
 
 /// Reads the link of a key. Keys have no nulls: where there is no link, an engine stores no bytes or only zeros.
-fn link<R: StoredRow>(row: &R, place: usize) -> Result<Option<LinkId>, R::Failure> {
+fn read_link<R: StoredRow>(row: &R, place: usize) -> Result<Option<LinkId>, R::Failure> {
     let bytes: Vec<u8> = row.column(place)?;
     let id = bytes.try_into().ok();
     Ok(id.filter(|id| *id != [0; 16]).map(LinkId::from_bytes))
 }
 
 /// Reads the value of a dimension, as reports answer it.
-pub fn dimension_value<R: StoredRow>(
+pub fn read_dimension<R: StoredRow>(
     row: &R,
     dimension: Dimension,
     place: usize,
@@ -83,18 +83,18 @@ pub fn dimension_value<R: StoredRow>(
     if dimension != Dimension::Link {
         return row.column(place);
     }
-    let link = link(row, place)?;
+    let link = read_link(row, place)?;
     Ok(link.map(|link| link.to_string()).unwrap_or_default())
 }
 
 /// Reads the number of a period from the first column.
-pub fn period<R: StoredRow>(row: &R) -> Result<usize, R::Failure> {
+pub fn read_period<R: StoredRow>(row: &R) -> Result<usize, R::Failure> {
     let number: i64 = row.column(0)?;
     Ok(usize::try_from(number).unwrap_or(usize::MAX))
 }
 
 /// Reads figures from the columns that begin at a place.
-pub fn figures<R: StoredRow>(row: &R, first: usize) -> Result<Figures, R::Failure> {
+pub fn read_figures<R: StoredRow>(row: &R, first: usize) -> Result<Figures, R::Failure> {
     let mut values = [0; Figures::COUNT];
     for (place, value) in (first..).zip(&mut values) {
         *value = row.column(place)?;
@@ -103,7 +103,10 @@ pub fn figures<R: StoredRow>(row: &R, first: usize) -> Result<Figures, R::Failur
 }
 
 /// Reads the figures of a cohort from the columns that begin at a place.
-pub fn cohort_figures<R: StoredRow>(row: &R, first: usize) -> Result<CohortFigures, R::Failure> {
+pub fn read_cohort_figures<R: StoredRow>(
+    row: &R,
+    first: usize,
+) -> Result<CohortFigures, R::Failure> {
     let mut values = [0; CohortFigures::COUNT];
     for (place, value) in (first..).zip(&mut values) {
         *value = row.column(place)?;
@@ -136,7 +139,7 @@ impl RollupRow {
         let mut place = 2;
         for dimension in table.dimensions() {
             if *dimension == Dimension::Link {
-                key_link = link(row, place)?;
+                key_link = read_link(row, place)?;
             } else {
                 texts.push(row.column(place)?);
             }
@@ -147,7 +150,7 @@ impl RollupRow {
             bucket: row.column(1)?,
             texts,
             link: key_link,
-            figures: figures(row, place)?,
+            figures: read_figures(row, place)?,
         })
     }
 
@@ -158,7 +161,7 @@ impl RollupRow {
         table: Rollup,
         rows: &mut RollupRows,
     ) -> Result<(), StoreError> {
-        let at = stretch(of, self.grain, self.bucket)?;
+        let at = read_bucket_key(of, self.grain, self.bucket)?;
         let corrupt = |column| StoreError::corrupt(rollup_table(table), column, at.app);
         let mut texts = self.texts.into_iter();
         let mut text = move || texts.next().unwrap_or_default();
@@ -232,7 +235,7 @@ impl CohortTable {
 
 /// A row of cohorts.
 #[derive(Debug, Clone)]
-pub struct CohortStoredRow {
+pub struct CohortRollupRow {
     grain: i64,
     bucket: i64,
     /// The network, the campaign and the link; nothing where it is by country.
@@ -242,7 +245,7 @@ pub struct CohortStoredRow {
     figures: CohortFigures,
 }
 
-impl CohortStoredRow {
+impl CohortRollupRow {
     /// The columns of a table, as a statement lists them.
     pub fn columns(table: CohortTable) -> String {
         let key = match table {
@@ -258,7 +261,11 @@ impl CohortStoredRow {
         let key = 3 + CohortFigures::COUNT;
         let (credit, country) = match table {
             CohortTable::Credits => {
-                let credit = (row.column(key)?, row.column(key + 1)?, link(row, key + 2)?);
+                let credit = (
+                    row.column(key)?,
+                    row.column(key + 1)?,
+                    read_link(row, key + 2)?,
+                );
                 (Some(credit), String::new())
             }
             CohortTable::Places => (None, row.column(key)?),
@@ -269,7 +276,7 @@ impl CohortStoredRow {
             credit,
             country,
             age: row.column(2)?,
-            figures: cohort_figures(row, 3)?,
+            figures: read_cohort_figures(row, 3)?,
         })
     }
 
@@ -279,7 +286,7 @@ impl CohortStoredRow {
         of: (AppId, Environment),
         rows: &mut RollupRows,
     ) -> Result<(), StoreError> {
-        let at = stretch(of, self.grain, self.bucket)?;
+        let at = read_bucket_key(of, self.grain, self.bucket)?;
         let corrupt = |column| StoreError::corrupt("rollup_cohorts", column, at.app);
         let age = u8::try_from(self.age).map_err(|_| corrupt("age"))?;
         let row = if let Some((named, campaign, link)) = self.credit {
@@ -332,7 +339,7 @@ row! {
 
 impl EnrolledRow {
     /// The row.
-    pub fn write(enrolled: &Enrolled) -> Self {
+    pub fn write(enrolled: &CohortDevice) -> Self {
         Self {
             installed_at: enrolled.installed_at.as_millis(),
             network: enrolled.credit.network.to_owned(),
@@ -344,10 +351,10 @@ impl EnrolledRow {
     }
 
     /// The entity.
-    pub fn read(self) -> Result<Enrolled, StoreError> {
+    pub fn read(self) -> Result<CohortDevice, StoreError> {
         let corrupt = |column| StoreError::corrupt("cohort_devices", column, "a device");
         let ages = self.ages.try_into().map_err(|_| corrupt("ages"))?;
-        Ok(Enrolled {
+        Ok(CohortDevice {
             installed_at: Timestamp::from_millis(self.installed_at),
             credit: CohortCredit {
                 network: network(&self.network).ok_or_else(|| corrupt("network"))?,
@@ -400,7 +407,7 @@ impl CostRow {
             network: CreditedNetwork::parse(&self.network).ok_or_else(|| corrupt("network"))?,
             campaign: self.campaign_id.clone(),
             amount: Amount::from_micros(self.amount_micros),
-            currency: Currency::stored(&self.currency).ok_or_else(|| corrupt("currency"))?,
+            currency: Currency::from_stored(&self.currency).ok_or_else(|| corrupt("currency"))?,
         };
         Ok(StoredCost {
             cost,
@@ -421,13 +428,13 @@ impl CostRow {
 }
 
 /// The stretch of a row, as it is stored.
-fn stretch(
+fn read_bucket_key(
     (app, environment): (AppId, Environment),
     grain: i64,
     bucket: i64,
-) -> Result<Stretch, StoreError> {
+) -> Result<BucketKey, StoreError> {
     let corrupt = || StoreError::corrupt("rollups", "grain", app);
     let grain = Grain::parse(grain).ok_or_else(corrupt)?;
     let at = Timestamp::from_millis(bucket);
-    Ok(Stretch::of(app, environment, at).within(grain))
+    Ok(BucketKey::of(app, environment, at).within(grain))
 }

@@ -8,7 +8,7 @@ use tributary_domain::event::EventSource;
 use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::device::EventSum;
 use tributary_domain::skan::{
-    CoarseValue, Condition, Configuration, Document, LockOn, Value, Window,
+    CoarseValue, Condition, Configuration, ConversionValue, Document, LockOn, Window,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::id::AppId;
@@ -105,7 +105,7 @@ pub fn document_to_json(document: &Document) -> String {
         min_revenue_micros: condition.min_revenue.map(Amount::micros),
         max_revenue_micros: condition.max_revenue.map(Amount::micros),
     };
-    let value = |value: &Value| StoredValue {
+    let value = |value: &ConversionValue| StoredValue {
         name: value.name.clone(),
         fine_value: value.fine_value,
         coarse_value: value.coarse_value.as_str().to_owned(),
@@ -148,7 +148,7 @@ fn document_from_json(
         max_revenue: stored.max_revenue_micros.map(Amount::from_micros),
     };
     let value = |stored: StoredValue| {
-        Ok::<_, StoreError>(Value {
+        Ok::<_, StoreError>(ConversionValue {
             name: stored.name,
             fine_value: stored.fine_value,
             coarse_value: coarse(&stored.coarse_value)?,
@@ -175,7 +175,7 @@ fn document_from_json(
     };
     Ok(Document {
         enabled: stored.enabled,
-        currency: Currency::stored(&stored.currency).ok_or_else(corrupt)?,
+        currency: Currency::from_stored(&stored.currency).ok_or_else(corrupt)?,
         accept_test_signals,
         windows: stored
             .windows

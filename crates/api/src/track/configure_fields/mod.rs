@@ -4,18 +4,19 @@
 //! refusal would lose for good: what cannot be read is left out. Its faults are noted all the same, for whoever
 //! is refused.
 
-use super::opened::OPENED_URL_BYTES_MAX;
+use super::opened_link::OPENED_URL_BYTES_MAX;
 use crate::fields::{
-    Fields, Kind, Value, choice, described_body, flag, integer, number_as, object, text, text_as,
+    FieldKind, Fields, InputValue, choice, described_body, flag, integer, number_as, object, text,
+    text_as,
 };
 use tributary_domain::attribution::evidence::ReferrerTimes;
 use tributary_domain::attribution::referrer::Referrer;
-use tributary_domain::click::kept_user_agent;
+use tributary_domain::click::clean_user_agent;
 use tributary_domain::device::{
     AdvertisingId, Consent, DeviceKey, Platform, Screen, TRAIT_CHARS_MAX, Tracking, Traits, UserKey,
 };
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
-use tributary_domain::vocabulary::number::rounded;
+use tributary_domain::vocabulary::number::parse_rounded;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
@@ -32,7 +33,7 @@ const MILLIS_PER_SECOND: i64 = 1_000;
 
 /// What a device says about itself and what brought it here.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct ConfigureRequest {
     pub(super) device: DeviceKey,
     pub(super) traits: Traits,
     pub(super) user: Option<UserKey>,
@@ -57,7 +58,7 @@ described_body! {
 }
 
 /// Reads the body. Nothing only when the device or its platform cannot be read.
-pub(super) fn read(fields: &mut Fields<'_>) -> Option<Said> {
+pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
     let device = text_as(DeviceKey::parse).about(
         "The id that the SDK made for the device, or took from it. 1–255 bytes. The case of a UUID does not matter.",
     );
@@ -89,7 +90,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Said> {
     let token = kept("adServicesToken", about, AD_SERVICES_TOKEN_BYTES_MAX);
     let idfv = fields.optional("idfv", trait_text()).flatten();
     // As one of a click is kept.
-    let user_agent = text_as(|text| Ok(kept_user_agent(text))).about(
+    let user_agent = text_as(|text| Ok(clean_user_agent(text))).about(
         "The user agent of the platform's web view. Kept with the click that `openedUrl` records: some networks take no \
          event without one.",
     );
@@ -97,11 +98,11 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Said> {
     // Read for its faults, whether there is a platform or not: who is refused hears of all of them.
     let traits = traits(fields, platform.unwrap_or(Platform::Web));
     let platform = platform?;
-    Some(Said {
+    Some(ConfigureRequest {
         device: device?,
         traits,
         user,
-        advertising_id: consent.permitted(match platform {
+        advertising_id: consent.permitted_advertising_id(match platform {
             Platform::Ios => idfa,
             Platform::Android => gaid,
             Platform::Web => None,
@@ -134,7 +135,8 @@ fn traits(fields: &mut Fields<'_>, platform: Platform) -> Traits {
 }
 
 /// The id of a person. An empty one says that nobody is signed in.
-pub(super) fn user_id() -> Kind<impl FnOnce(Value<'_>) -> Result<Option<UserKey>, Problem>> {
+pub(super) fn user_id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<UserKey>, Problem>>
+{
     text_as(|text| {
         if text.is_empty() {
             return Ok(None);
@@ -144,7 +146,7 @@ pub(super) fn user_id() -> Kind<impl FnOnce(Value<'_>) -> Result<Option<UserKey>
 }
 
 /// A text without control characters and outer blanks; nothing when that leaves nothing.
-fn cleaned() -> Kind<impl FnOnce(Value<'_>) -> Result<Option<String>, Problem>> {
+fn cleaned() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<String>, Problem>> {
     text_as(|text| {
         let plain: String = text.chars().filter(|c| !c.is_control()).collect();
         let trimmed = plain.trim();
@@ -153,7 +155,7 @@ fn cleaned() -> Kind<impl FnOnce(Value<'_>) -> Result<Option<String>, Problem>> 
 }
 
 /// A text that is cut where it is too long.
-fn trait_text() -> Kind<impl FnOnce(Value<'_>) -> Result<Option<String>, Problem>> {
+fn trait_text() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<String>, Problem>> {
     let cut = |text: String| text.chars().take(TRAIT_CHARS_MAX).collect();
     cleaned().then(move |text: Option<String>| Ok(text.map(cut)))
 }
@@ -162,7 +164,7 @@ fn screen(fields: &mut Fields<'_>) -> Option<Screen> {
     let about = "In points, with the number of pixels that one point has.";
     let mut fields = fields.section_as("screen", object().about(about));
     let mut side = |name, decimals| {
-        let number = number_as(|digits| Ok(rounded(digits, decimals)));
+        let number = number_as(|digits| Ok(parse_rounded(digits, decimals)));
         let number = fields.optional(name, number).flatten();
         u32::try_from(number.filter(|number| *number <= SCREEN_MAX)?).ok()
     };
@@ -200,7 +202,7 @@ fn install_referrer(fields: &mut Fields<'_>) -> (Option<Referrer>, ReferrerTimes
     let about = "What the Play Store handed over, as the store's library gives it; without `referrer`: the store could not be \
                  asked. A time of zero is unknown.";
     let mut fields = fields.section_as("installReferrer", object().about(about));
-    let is_there = fields.is_there();
+    let is_there = fields.is_present();
     let referrer = fields.optional("referrer", text());
     // Zero means unknown, and so does whatever cannot be.
     let mut time = |name, about| {

@@ -3,8 +3,8 @@ use rstest::rstest;
 use tributary_domain::vocabulary::fault::Faults;
 
 /// What was read; otherwise everything that was wrong.
-fn said(body: &str) -> Result<Said, Vec<(String, &'static str)>> {
-    let body = Value::Text(serde_json::from_str(body).unwrap());
+fn said(body: &str) -> Result<ConfigureRequest, Vec<(String, &'static str)>> {
+    let body = InputValue::Text(serde_json::from_str(body).unwrap());
     let mut faults = Faults::new();
     let said = read(&mut Fields::lenient(body, &mut faults));
     let found: Vec<(String, &'static str)> = faults
@@ -15,7 +15,7 @@ fn said(body: &str) -> Result<Said, Vec<(String, &'static str)>> {
 }
 
 /// A body with these further fields.
-fn with(fields: &str) -> Said {
+fn with(fields: &str) -> ConfigureRequest {
     said(&format!(
         r#"{{"deviceId": "d1", "platform": "ios", {fields}}}"#
     ))

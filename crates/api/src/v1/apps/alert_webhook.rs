@@ -1,6 +1,6 @@
 //! `GET /api/v1/apps/{appId}/alert-webhook` — where alerts go, and how to check that they are ours.
 
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -63,7 +63,7 @@ pub(crate) async fn alert_webhook(
     ids: PathIds,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let reader = caller.authorized.reading();
+    let reader = caller.authorized.read_access();
     let app = state.store.app(&reader, ids.app()?).await?;
-    Ok(Answer::ok(AlertWebhookOut::of(&app, &state)))
+    Ok(JsonResponse::ok(AlertWebhookOut::of(&app, &state)))
 }

@@ -2,18 +2,18 @@
 
 use super::fields::NewApp;
 use super::shape::{AppEnvelope, AppOut, example};
-use crate::body::{Answer, JsonBody};
+use crate::body::{JsonBody, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::fields::app::read_new;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
-use crate::sealing::Sealer;
+use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::{AppsWrite, Environment};
-use tributary_domain::app::{App, Birth};
+use tributary_domain::app::{App, AppCreation};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
 
@@ -42,18 +42,18 @@ pub(crate) async fn create(
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
     let organization = caller.authorized.organization();
-    let at = state.source.now();
-    let id = AppId::new(at, state.source.bytes());
-    let sealer = Sealer::new(&state, organization, id);
+    let at = state.runtime.now();
+    let id = AppId::new(at, state.runtime.random_bytes());
+    let sealer = AppSealer::new(&state, organization, id);
     let (name, change, secrets) = body.read_whole(|fields| read_new(fields, &state.base_url))?;
     let sdk_key = |environment| {
         state
-            .source
-            .key(KeyKind::Sdk, environment)
+            .runtime
+            .new_key(KeyKind::Sdk, environment)
             .reveal()
             .to_owned()
     };
-    let birth = Birth {
+    let birth = AppCreation {
         id,
         organization,
         live_key: sdk_key(Environment::Live),
@@ -77,5 +77,5 @@ pub(crate) async fn create(
         .create_app(&caller.authorized, app, secrets, origin)
         .await?;
     let (tag, location) = (app.tag(), format!("/api/v1/apps/{}", app.id));
-    Ok(Answer::created(AppOut::of(app, &state.base_url), &location).tagged(&tag))
+    Ok(JsonResponse::created(AppOut::of(app, &state.base_url), &location).with_etag(&tag))
 }

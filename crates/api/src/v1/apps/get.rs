@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}` — one app.
 
 use super::shape::{AppEnvelope, AppOut, example};
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -26,5 +26,5 @@ pub(crate) async fn get(
 ) -> Result<impl IntoResponse, ApiError> {
     let app = state.store.app(&caller.authorized, ids.app()?).await?;
     let tag = app.tag();
-    Ok(Answer::ok(AppOut::of(app, &state.base_url)).tagged(&tag))
+    Ok(JsonResponse::ok(AppOut::of(app, &state.base_url)).with_etag(&tag))
 }

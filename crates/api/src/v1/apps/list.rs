@@ -5,7 +5,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
-use crate::query::{Query, truth};
+use crate::query::{QueryString, parse_bool};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -27,17 +27,17 @@ use tributary_domain::vocabulary::page::ListScope;
 )]
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (archived, page) = query.read(|parameters| {
-        let archived = parameters.optional("archived", truth).unwrap_or(false);
+        let archived = parameters.optional("archived", parse_bool).unwrap_or(false);
         (archived, PageQuery::read(parameters))
     })?;
     let scope = ListScope {
         list: "apps",
         organization: caller.authorized.organization(),
-        narrowed_by: archived.to_string(),
+        filters: archived.to_string(),
     };
     let request = page.open(&state, &scope)?;
     let page = state

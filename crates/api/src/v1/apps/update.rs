@@ -2,16 +2,16 @@
 
 use super::fields::ChangedApp;
 use super::shape::{AppEnvelope, AppOut, example};
-use crate::body::{Answer, JsonBody};
+use crate::body::{JsonBody, JsonResponse};
 use crate::caller::Caller;
-use crate::current::Current;
+use crate::current_document::CurrentDocument;
 use crate::error::{ApiError, Code};
 use crate::fields::Fields;
 use crate::fields::app::read_change;
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
-use crate::sealing::Sealer;
+use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -42,13 +42,13 @@ pub(crate) async fn update(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let reader = caller.authorized.reading();
+    let reader = caller.authorized.read_access();
     let found = async { Ok(state.store.app(&reader, ids.app()?).await?) }.await;
-    let current = Current::of(found, |app| AppOut::of(app, &state.base_url))?;
+    let current = CurrentDocument::of(found, |app| AppOut::of(app, &state.base_url))?;
     let read = |fields: &mut Fields<'_>| read_change(fields, &state.base_url);
     let (mut change, secrets) = body.read_change(&current, read)?;
     let app = ids.app()?;
-    let sealer = Sealer::new(&state, caller.authorized.organization(), app);
+    let sealer = AppSealer::new(&state, caller.authorized.organization(), app);
     change.secrets = sealer.seal_app_secrets(secrets);
     let origin = caller.origin(&state);
     let app = state
@@ -56,5 +56,5 @@ pub(crate) async fn update(
         .update_app(&caller.authorized, app, change, precondition, origin)
         .await?;
     let tag = app.tag();
-    Ok(Answer::ok(AppOut::of(app, &state.base_url)).tagged(&tag))
+    Ok(JsonResponse::ok(AppOut::of(app, &state.base_url)).with_etag(&tag))
 }

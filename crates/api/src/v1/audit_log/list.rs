@@ -4,14 +4,14 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::{Actor, AppsRead};
-use tributary_domain::audit::{Entry, FieldChange};
+use tributary_domain::audit::{AuditEntry, FieldChange};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
@@ -54,8 +54,8 @@ struct ChangeOut {
     after: Option<String>,
 }
 
-impl From<Entry> for EntryOut {
-    fn from(entry: Entry) -> Self {
+impl From<AuditEntry> for EntryOut {
+    fn from(entry: AuditEntry) -> Self {
         let (kind, id) = match entry.actor {
             Actor::Key(id) => ("key", Some(id.to_string())),
             Actor::User(id) => ("user", Some(id.to_string())),
@@ -120,7 +120,7 @@ fn app_id(text: &str) -> Result<AppId, Problem> {
 )]
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (app, asked) = query.read(|parameters| {
@@ -132,7 +132,7 @@ pub(crate) async fn list(
     let scope = ListScope {
         list: "audit-log",
         organization: caller.authorized.organization(),
-        narrowed_by: app.map(|app| app.to_string()).unwrap_or_default(),
+        filters: app.map(|app| app.to_string()).unwrap_or_default(),
     };
     let request = asked.open(&state, &scope)?;
     let page = state

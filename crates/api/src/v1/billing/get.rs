@@ -1,6 +1,6 @@
 //! `GET /api/v1/apps/{appId}/billing` — how the notifications of an app's providers do.
 
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
 use crate::decimal::number;
 use crate::error::{ApiError, Code};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::access::AppsRead;
 use tributary_domain::app::{App, BillingProvider};
-use tributary_domain::report::range::before;
+use tributary_domain::report::range::days_before;
 use tributary_domain::report::share;
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::BillingFigures;
@@ -101,16 +101,16 @@ pub(crate) async fn get(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let app = state.store.app(&caller.authorized, ids.app()?).await?;
-    let today = Day::of(state.source.now());
+    let today = Day::of(state.runtime.now());
     let (reader, days) = (
-        caller.authorized.analytics(),
-        before(today, DAYS - 1)..=today,
+        caller.authorized.analytics_access(),
+        days_before(today, DAYS - 1)..=today,
     );
     let mut figures = state.store.billing_figures(&reader, app.id, days).await?;
     figures.retain(|one| one.environment == caller.authorized.environment());
     let providers = BillingProvider::ALL.iter();
     let providers = providers.map(|one| ProviderOut::of(&app, &state.base_url, *one, &figures));
-    Ok(Answer::ok(BillingFiguresOut {
+    Ok(JsonResponse::ok(BillingFiguresOut {
         days: DAYS,
         providers: providers.collect(),
     }))

@@ -1,12 +1,12 @@
 //! `POST /api/v1/apps/{appId}/billing/{provider}/secret` — makes a provider's secret and shows it once.
 
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::if_match::IfMatch;
 use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
-use crate::sealing::{SEALED_FOR_APP, Sealer};
+use crate::sealing::{APP_SECRET_SCOPE, AppSealer};
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
 use axum::extract::State;
@@ -65,10 +65,10 @@ pub(crate) async fn make(
         let message = "This provider has no secret: its certificates prove who it is.";
         return Err(ApiError::new(Code::NotFound, message));
     }
-    let secret = standard_secret(state.source.bytes());
-    let sealer = Sealer::new(&state, caller.authorized.organization(), app);
+    let secret = standard_secret(state.runtime.random_bytes());
+    let sealer = AppSealer::new(&state, caller.authorized.organization(), app);
     let place = AppSecret::Billing(provider).as_str();
-    let sealed = sealer.seal(SEALED_FOR_APP, place, &secret);
+    let sealed = sealer.seal(APP_SECRET_SCOPE, place, &secret);
     let origin = caller.origin(&state);
     let until = origin.at.plus(PREVIOUS_SECRET_VALID);
     let (writer, rotation) = (&caller.authorized, AppChange::rotation(provider, sealed));
@@ -82,5 +82,5 @@ pub(crate) async fn make(
         secret,
         previous_valid_until: rfc3339(until),
     };
-    Ok(Answer::created(made, &location))
+    Ok(JsonResponse::created(made, &location))
 }

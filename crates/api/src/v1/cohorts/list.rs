@@ -6,9 +6,9 @@ use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
 use crate::path::PathIds;
-use crate::query::{Parameters, Query};
+use crate::query::{QueryParameters, QueryString};
 use crate::report::range::RangeQuery;
-use crate::report::{Pages, RowKey, out_of_range, row_key, spend};
+use crate::report::{RowKey, RowPage, load_spend, out_of_range, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -17,10 +17,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AppsRead, Environment};
 use tributary_domain::report::cohort::{
-    AGE_DAYS_MAX, CohortDimension, CohortFigures, CohortQuestion, CohortRow,
+    AGE_DAYS_MAX, CohortDimension, CohortFigures, CohortReportQuery, CohortRow,
 };
 use tributary_domain::report::range::Span;
-use tributary_domain::report::{Dimension, Spend, StatsQuestion, TimeUnit};
+use tributary_domain::report::{Dimension, ReportQuery, Spend, TimeUnit};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -30,7 +30,7 @@ const AGES_DEFAULT: u8 = 30;
 /// Rows of one report, one for each cohort and age.
 const ROWS_MAX: u32 = 200_000;
 
-struct Asked {
+struct CohortsQuery {
     interval: TimeUnit,
     by: Option<CohortDimension>,
     age_max: u8,
@@ -38,7 +38,7 @@ struct Asked {
     page: PageQuery,
 }
 
-fn read(parameters: &mut Parameters<'_>) -> Asked {
+fn read(parameters: &mut QueryParameters<'_>) -> CohortsQuery {
     let unknown = |message: &str| Problem::new(FaultCode::UnknownValue, message.to_owned());
     let interval = |text: &str| {
         let unit = TimeUnit::parse(text).filter(|unit| *unit != TimeUnit::Hour);
@@ -55,7 +55,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
             Problem::new(FaultCode::OutOfRange, message)
         })
     };
-    Asked {
+    CohortsQuery {
         interval: parameters
             .optional("interval", interval)
             .unwrap_or(TimeUnit::Day),
@@ -91,17 +91,17 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
     let app = ids.app()?;
-    let reader = caller.authorized.analytics();
-    let range = asked.range.of_app(&state, &reader, app).await?;
+    let reader = caller.authorized.analytics_access();
+    let range = asked.range.for_app(&state, &reader, app).await?;
     let spans = range.split(Some(asked.interval));
-    let question = CohortQuestion {
+    let question = CohortReportQuery {
         periods: spans.iter().map(|span| span.period).collect(),
-        by: asked.by,
+        group_by: asked.by,
         age_max: asked.age_max,
         rows_max: ROWS_MAX + 1,
     };
@@ -112,19 +112,19 @@ pub(crate) async fn list(
         return Err(out_of_range("groupBy", message));
     }
     let costs = if caller.authorized.environment() == Environment::Live {
-        spent(
-            &spend(&state, &reader, app, &range).await?,
+        costs_by_cohort(
+            &load_spend(&state, &reader, app, &range).await?,
             &spans,
             asked.by,
         )
     } else {
         None
     };
-    let rows = newest_first(found, costs.as_ref(), &spans, &asked, state.source.now());
+    let rows = newest_first(found, costs.as_ref(), &spans, &asked, state.runtime.now());
     let scope = ListScope {
         list: "cohorts",
         organization: caller.authorized.organization(),
-        narrowed_by: json!([
+        filters: json!([
             app.to_string(),
             caller.authorized.environment().as_str(),
             asked.interval.as_str(),
@@ -136,11 +136,11 @@ pub(crate) async fn list(
         ])
         .to_string(),
     };
-    Ok(Pages::of(rows, &asked.page, &state, &scope)?.alone())
+    Ok(RowPage::of(rows, &asked.page, &state, &scope)?.into_list())
 }
 
 /// What each cohort cost. It is not told by link or country.
-fn spent(
+fn costs_by_cohort(
     costs: &Spend,
     spans: &[Span],
     by: Option<CohortDimension>,
@@ -151,9 +151,9 @@ fn spent(
         Some(CohortDimension::Campaign) => vec![Dimension::Campaign],
         Some(CohortDimension::Link | CohortDimension::Country) => return None,
     };
-    let question = StatsQuestion {
+    let question = ReportQuery {
         periods: Vec::new(),
-        by,
+        group_by: by,
         filters: Vec::new(),
         rows_max: 0,
     };
@@ -170,7 +170,7 @@ fn newest_first(
     found: Vec<CohortRow>,
     costs: Option<&BTreeMap<(usize, String), i64>>,
     spans: &[Span],
-    asked: &Asked,
+    asked: &CohortsQuery,
     now: Timestamp,
 ) -> Vec<(RowKey, CohortOut)> {
     let mut cohorts: BTreeMap<(Reverse<usize>, String), BTreeMap<u8, CohortFigures>> =

@@ -2,7 +2,7 @@
 
 use super::fields::{campaign, cost};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
-use tributary_domain::report::cost::{COSTS_MAX, Cost, paid_amount, paid_network};
+use tributary_domain::report::cost::{COSTS_MAX, Cost, parse_paid_amount, parse_paid_network};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -48,8 +48,8 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
         let filled = |name: &str| field(name).filter(|text| !text.is_empty());
         let day = faults.check(&path("day"), Day::parse(field("day").unwrap_or_default()));
         let network = field("network").unwrap_or_default();
-        let network = faults.check(&path("network"), paid_network(network));
-        let amount = paid_amount(field("amount").unwrap_or_default());
+        let network = faults.check(&path("network"), parse_paid_network(network));
+        let amount = parse_paid_amount(field("amount").unwrap_or_default());
         let amount = faults.check(&path("amount"), amount);
         let id = campaign(field("campaign").unwrap_or_default());
         let id = faults.check(&path("campaign"), id);

@@ -8,13 +8,13 @@ use crate::json;
 use crate::state::ApiState;
 use axum::extract::{FromRequest, Request};
 use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::report::cost::{COSTS_MAX, Cost, paid_amount, paid_network};
+use tributary_domain::report::cost::{COSTS_MAX, Cost, parse_paid_amount, parse_paid_network};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::given::Given;
+use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::text::within;
+use tributary_domain::vocabulary::text::check_length;
 
 /// Characters of a campaign's id, as clicks keep them.
 const CAMPAIGN_CHARS_MAX: usize = 500;
@@ -68,9 +68,9 @@ fn read(fields: &mut Fields<'_>) -> Vec<Cost> {
         .required()
         .size(1..=COSTS_MAX)
         .about("What the ads of a campaign cost on a day. At most 5000.");
-    let costs = fields.items("costs", list.each("an object"), read_cost);
-    let is_empty = matches!(&costs, Given::Value(costs) if costs.is_empty());
-    if is_empty || !costs.is_there() {
+    let costs = fields.items("costs", list.expecting_each("an object"), read_cost);
+    let is_empty = matches!(&costs, FieldInput::Value(costs) if costs.is_empty());
+    if is_empty || !costs.is_present() {
         let problem = Problem::new(FaultCode::Required, "Must hold at least one cost.");
         fields.check(|faults| faults.add("costs", problem));
     }
@@ -81,26 +81,26 @@ fn read(fields: &mut Fields<'_>) -> Vec<Cost> {
 fn read_cost(fields: &mut Fields<'_>) -> Option<Cost> {
     let day = fields.required("day", text_as(Day::parse).format("date"));
     let network =
-        text_as(paid_network).about("`network_a` to `network_d`, `apple_ads` or `other`.");
+        text_as(parse_paid_network).about("`network_a` to `network_d`, `apple_ads` or `other`.");
     let network = fields.required("network", network);
     let campaign = text_as(campaign).size(0..=CAMPAIGN_CHARS_MAX);
-    let campaign = fields.given(
+    let campaign = fields.input(
         "campaign",
         campaign.about("The campaign's id; of no campaign when absent."),
     );
-    let amount = amount().then(|amount| paid_amount(&amount.to_string()));
+    let amount = amount().then(|amount| parse_paid_amount(&amount.to_string()));
     let amount = fields.required(
         "amount",
         amount.about("Not negative; 0 removes what was told before. A number, or a string with its exact digits."),
     );
     let currency = text_as(Currency::parse).about("A current ISO 4217 code; USD when absent.");
-    let currency = fields.given("currency", currency);
+    let currency = fields.input("currency", currency);
     cost(day, network, campaign.value(), amount, currency.value())
 }
 
 /// Reads the id of a campaign.
 pub(super) fn campaign(text: &str) -> Result<String, Problem> {
-    within(text, 0, CAMPAIGN_CHARS_MAX).map(|()| text.to_owned())
+    check_length(text, 0, CAMPAIGN_CHARS_MAX).map(|()| text.to_owned())
 }
 
 /// A cost whose parts were read.
@@ -116,6 +116,6 @@ pub(super) fn cost(
         network: network?,
         campaign: campaign.unwrap_or_default(),
         amount: amount?,
-        currency: currency.or_else(|| Currency::stored("USD"))?,
+        currency: currency.or_else(|| Currency::from_stored("USD"))?,
     })
 }

@@ -2,30 +2,30 @@
 
 use super::shape::{CostListEnvelope, CostOut, example};
 use crate::caller::Caller;
-use crate::days::Days;
+use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
-use crate::query::{Parameters, Query};
+use crate::query::{QueryParameters, QueryString};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::json;
 use tributary_domain::access::AppsRead;
 use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::report::cost::{CostFilter, paid_network};
+use tributary_domain::report::cost::{CostFilter, parse_paid_network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
-use tributary_domain::vocabulary::text::without_nul;
+use tributary_domain::vocabulary::text::reject_nul;
 
-fn read(parameters: &mut Parameters<'_>) -> (CostFilter, PageQuery) {
-    let days = Days::read(parameters);
-    let campaign = |text: &str| without_nul(text).map(|()| text.to_owned());
+fn read(parameters: &mut QueryParameters<'_>) -> (CostFilter, PageQuery) {
+    let days = DayFilter::read(parameters);
+    let campaign = |text: &str| reject_nul(text).map(|()| text.to_owned());
     let filter = CostFilter {
         from: days.from,
         to: days.to,
-        network: parameters.optional("network", paid_network),
+        network: parameters.optional("network", parse_paid_network),
         campaign: parameters.optional("campaign", campaign),
     };
     (filter, PageQuery::read(parameters))
@@ -42,7 +42,7 @@ fn scope(caller: &Caller<AppsRead>, app: AppId, filter: &CostFilter) -> ListScop
     ListScope {
         list: "costs",
         organization: caller.authorized.organization(),
-        narrowed_by: narrowed_by.to_string(),
+        filters: narrowed_by.to_string(),
     }
 }
 
@@ -66,7 +66,7 @@ fn scope(caller: &Caller<AppsRead>, app: AppId, filter: &CostFilter) -> ListScop
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (filter, page) = query.read(read)?;

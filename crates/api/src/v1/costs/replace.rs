@@ -1,7 +1,7 @@
 //! `PUT /api/v1/apps/{appId}/costs` — says what ads cost.
 
 use super::fields::{CostsBody, CostsFields};
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, JSON_BODY};
@@ -56,5 +56,5 @@ pub(crate) async fn replace(
         .store
         .put_costs(&caller.authorized, app, costs, origin)
         .await?;
-    Ok(Answer::ok(StoredOut { stored }))
+    Ok(JsonResponse::ok(StoredOut { stored }))
 }

@@ -1,11 +1,11 @@
 //! Which deliveries are asked for: in the query of the list, in the body of a retry of many.
 
-use crate::days::{Days, last_day};
+use crate::days::{DayFilter, parse_last_day};
 use crate::error::ApiError;
 use crate::fields::{Fields, choice, described_body, text_as};
-use crate::query::Parameters;
+use crate::query::QueryParameters;
 use crate::state::ApiState;
-use crate::v1::events::list::given_id;
+use crate::v1::events::list::parse_external_id;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
@@ -13,71 +13,71 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::text::FOREIGN_ID_BYTES_MAX;
+use tributary_domain::vocabulary::text::EXTERNAL_ID_BYTES_MAX;
 use tributary_domain::vocabulary::timezone::Timezone;
 
 described_body! {
     /// Which deliveries are to be tried again. At least one of the fields but `timezone` must be there.
-    pub(super) RetryFields("DeliveryRetryFields") = Asked::in_body
+    pub(super) RetryFields("DeliveryRetryFields") = DeliveriesQuery::from_body
 }
 
 /// Which deliveries are asked for.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct DeliveriesQuery {
     status: Option<DeliveryStatus>,
     network: Option<Network>,
-    given_id: Option<String>,
-    days: Days,
+    external_id: Option<String>,
+    days: DayFilter,
     timezone: Option<Timezone>,
 }
 
-impl Asked {
+impl DeliveriesQuery {
     /// Out of a query.
-    pub(super) fn in_query(parameters: &mut Parameters<'_>) -> Self {
-        let status = |text: &str| one_of(text, DeliveryStatus::ALL, DeliveryStatus::as_str);
+    pub(super) fn from_query(parameters: &mut QueryParameters<'_>) -> Self {
+        let status = |text: &str| parse_choice(text, DeliveryStatus::ALL, DeliveryStatus::as_str);
         Self {
             status: parameters.optional("status", status),
             network: parameters.optional("network", network),
-            given_id: parameters.optional("eventId", given_id),
-            days: Days::read(parameters),
+            external_id: parameters.optional("eventId", parse_external_id),
+            days: DayFilter::read(parameters),
             timezone: parameters.optional("timezone", Timezone::parse),
         }
     }
 
     /// Out of a body that asks for another try of what fits. It has to narrow it down, so that nobody sends
     /// everything again by accident.
-    pub(super) fn in_body(fields: &mut Fields<'_>) -> Self {
+    pub(super) fn from_body(fields: &mut Fields<'_>) -> Self {
         let retryable = DeliveryStatus::ALL.iter().copied();
         let retryable: Vec<_> = retryable.filter(|status| status.can_be_retried()).collect();
         let status = choice(&retryable, DeliveryStatus::as_str);
-        let status = fields.given(
+        let status = fields.input(
             "status",
             status.about("How a delivery ended that can be tried again."),
         );
         let network = choice(&Network::ALL, Network::as_str).about("An ad network.");
-        let network = fields.given("network", network);
-        let given_id = text_as(given_id).size(1..=FOREIGN_ID_BYTES_MAX);
-        let given_id = fields.given(
+        let network = fields.input("network", network);
+        let given_id = text_as(parse_external_id).size(1..=EXTERNAL_ID_BYTES_MAX);
+        let given_id = fields.input(
             "eventId",
             given_id.about("The id of their event, as its sender gave it."),
         );
         let from = text_as(Day::parse).format("date");
-        let from = fields.given("from", from.about("The first day of the events' own time."));
+        let from = fields.input("from", from.about("The first day of the events' own time."));
         let first = from.clone().value();
-        let to = text_as(last_day(first))
+        let to = text_as(parse_last_day(first))
             .format("date")
             .about("The last day, inclusive.");
-        let to = fields.given("to", to);
+        let to = fields.input("to", to);
         let timezone = text_as(Timezone::parse);
-        let timezone = fields.given(
+        let timezone = fields.input(
             "timezone",
             timezone.about("In which zone the days begin; the app's when absent."),
         );
-        let narrows = status.is_there()
-            || network.is_there()
-            || given_id.is_there()
-            || from.is_there()
-            || to.is_there();
+        let narrows = status.is_present()
+            || network.is_present()
+            || given_id.is_present()
+            || from.is_present()
+            || to.is_present();
         if !narrows {
             let message = "Must hold at least one of status, network, eventId, from and to.";
             fields.check(|faults| faults.add("body", Problem::new(FaultCode::Required, message)));
@@ -85,8 +85,8 @@ impl Asked {
         Self {
             status: status.value(),
             network: network.value(),
-            given_id: given_id.value(),
-            days: Days {
+            external_id: given_id.value(),
+            days: DayFilter {
                 from: first,
                 to: to.value(),
             },
@@ -95,25 +95,30 @@ impl Asked {
     }
 
     /// What the store is asked for; days begin in the app's zone unless another was named.
-    pub(super) async fn filter(
+    pub(super) async fn into_filter(
         self,
         state: &ApiState,
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> Result<DeliveryFilter, ApiError> {
-        let (from, until) = if self.days.are_all() {
+        let (from, until) = if self.days.is_empty() {
             (None, None)
         } else {
             let zone = match self.timezone {
                 Some(zone) => zone,
-                None => state.store.app_timezone(&caller.analytics(), app).await?,
+                None => {
+                    state
+                        .store
+                        .app_timezone(&caller.analytics_access(), app)
+                        .await?
+                }
             };
-            self.days.moments(&zone)
+            self.days.timestamps(&zone)
         };
         Ok(DeliveryFilter {
             status: self.status,
             network: self.network,
-            given_id: self.given_id,
+            external_id: self.external_id,
             from,
             until,
         })
@@ -121,10 +126,10 @@ impl Asked {
 }
 
 fn network(text: &str) -> Result<Network, Problem> {
-    one_of(text, &Network::ALL, Network::as_str)
+    parse_choice(text, &Network::ALL, Network::as_str)
 }
 
-fn one_of<T: Copy>(text: &str, all: &[T], word: fn(T) -> &'static str) -> Result<T, Problem> {
+fn parse_choice<T: Copy>(text: &str, all: &[T], word: fn(T) -> &'static str) -> Result<T, Problem> {
     let found = all.iter().copied().find(|one| word(*one) == text);
     found.ok_or_else(|| {
         let words: Vec<&str> = all.iter().map(|one| word(*one)).collect();

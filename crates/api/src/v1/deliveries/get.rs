@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/deliveries/{deliveryId}` — one delivery.
 
 use super::shape::{DeliveryEnvelope, DeliveryOut, example};
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -33,5 +33,5 @@ pub(crate) async fn get(
         .store
         .delivery(&caller.authorized, app.id, ids.delivery()?)
         .await?;
-    Ok(Answer::ok(DeliveryOut::from(found)))
+    Ok(JsonResponse::ok(DeliveryOut::from(found)))
 }

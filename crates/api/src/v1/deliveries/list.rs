@@ -1,13 +1,13 @@
 //! `GET /api/v1/apps/{appId}/deliveries` — what networks were told, newest first by the events' own time.
 
-use super::fields::Asked;
+use super::fields::DeliveriesQuery;
 use super::shape::{DeliveryListEnvelope, DeliveryOut, example};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -26,7 +26,7 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
         caller.authorized.environment().as_str(),
         filter.status.map(DeliveryStatus::as_str),
         filter.network.map(Network::as_str),
-        filter.given_id,
+        filter.external_id,
         filter.from.map(Timestamp::as_millis),
         filter.until.map(Timestamp::as_millis)
     ])
@@ -57,17 +57,21 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (asked, page) =
-        query.read(|parameters| (Asked::in_query(parameters), PageQuery::read(parameters)))?;
+    let (asked, page) = query.read(|parameters| {
+        (
+            DeliveriesQuery::from_query(parameters),
+            PageQuery::read(parameters),
+        )
+    })?;
     let app = ids.app()?;
-    let filter = asked.filter(&state, &caller.authorized, app).await?;
+    let filter = asked.into_filter(&state, &caller.authorized, app).await?;
     let scope = ListScope {
         list: "deliveries",
         organization: caller.authorized.organization(),
-        narrowed_by: narrowed_by(&caller, app, &filter),
+        filters: narrowed_by(&caller, app, &filter),
     };
     let request = page.open(&state, &scope)?;
     let page = state

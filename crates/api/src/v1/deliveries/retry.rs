@@ -1,7 +1,7 @@
 //! `POST /api/v1/apps/{appId}/deliveries/{deliveryId}/retry` — brings a delivery back into its queue.
 
 use super::shape::{DeliveryEnvelope, DeliveryOut, example};
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -33,12 +33,15 @@ pub(crate) async fn retry(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (app, origin) = (ids.app()?, caller.origin(&state));
-    state.store.app(&caller.authorized.reading(), app).await?;
+    state
+        .store
+        .app(&caller.authorized.read_access(), app)
+        .await?;
     let back = state
         .store
         .retry_delivery(&caller.authorized, app, ids.delivery()?, origin)
         .await?;
-    Ok(Answer::ok(DeliveryOut::from(back)))
+    Ok(JsonResponse::ok(DeliveryOut::from(back)))
 }
 
 fn example_retried() -> serde_json::Value {

@@ -1,7 +1,7 @@
 //! `POST /api/v1/apps/{appId}/deliveries/retry` — brings the deliveries that fit back into their queues.
 
-use super::fields::{Asked, RetryFields};
-use crate::body::{Answer, Envelope, JsonBody};
+use super::fields::{DeliveriesQuery, RetryFields};
+use crate::body::{Envelope, JsonBody, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, JSON_BODY};
@@ -48,16 +48,16 @@ pub(crate) async fn retry_many(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = body.read(Asked::in_body)?;
+    let asked = body.read(DeliveriesQuery::from_body)?;
     let app = ids.app()?;
-    let reader = caller.authorized.reading();
-    let filter = asked.filter(&state, &reader, app).await?;
+    let reader = caller.authorized.read_access();
+    let filter = asked.into_filter(&state, &reader, app).await?;
     let origin = caller.origin(&state);
     let retried = state
         .store
         .retry_deliveries(&caller.authorized, app, filter, origin)
         .await?;
-    Ok(Answer::ok(RetriedOut {
+    Ok(JsonResponse::ok(RetriedOut {
         retried,
         has_more: retried >= u64::from(RETRIES_MAX),
     }))

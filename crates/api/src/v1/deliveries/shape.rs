@@ -5,8 +5,8 @@ use crate::page::List;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use tributary_domain::event::Event;
-use tributary_domain::forwarding::Attempt;
-use tributary_store::DeliveryOf;
+use tributary_domain::forwarding::DeliveryAttempt;
+use tributary_store::DeliveryWithEvent;
 use utoipa::ToSchema;
 
 /// One event's way to one network.
@@ -72,12 +72,12 @@ struct AttemptOut {
     answer: Option<String>,
 }
 
-impl From<DeliveryOf> for DeliveryOut {
-    fn from(found: DeliveryOf) -> Self {
+impl From<DeliveryWithEvent> for DeliveryOut {
+    fn from(found: DeliveryWithEvent) -> Self {
         let delivery = found.delivery;
         Self {
             id: delivery.id.to_string(),
-            event_id: found.event.as_ref().map(|event| event.given_id.clone()),
+            event_id: found.event.as_ref().map(|event| event.external_id.clone()),
             event: found.event.map(DeliveredEventOut::from),
             network: delivery.network.as_str(),
             network_event: delivery.network_event,
@@ -101,14 +101,14 @@ impl From<Event> for DeliveredEventOut {
     fn from(event: Event) -> Self {
         Self {
             id: event.id.to_string(),
-            event_id: event.given_id,
+            event_id: event.external_id,
             name: event.name,
         }
     }
 }
 
-impl From<Attempt> for AttemptOut {
-    fn from(attempt: Attempt) -> Self {
+impl From<DeliveryAttempt> for AttemptOut {
+    fn from(attempt: DeliveryAttempt) -> Self {
         Self {
             at: rfc3339(attempt.at),
             status: attempt.status,

@@ -30,7 +30,10 @@ pub(crate) async fn delete(
     State(state): State<ApiState>,
 ) -> Result<StatusCode, ApiError> {
     let (app, device) = (ids.app()?, ids.device()?);
-    let (name, origin) = (pseudonym(state.source.bytes()), caller.origin(&state));
+    let (name, origin) = (
+        pseudonym(state.runtime.random_bytes()),
+        caller.origin(&state),
+    );
     state
         .store
         .erase_device(&caller.authorized, app, device, name, origin)

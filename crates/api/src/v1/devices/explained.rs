@@ -3,7 +3,7 @@
 use crate::time_text::rfc3339;
 use crate::track::shape::DecisionOut;
 use serde::Serialize;
-use tributary_domain::attribution::{Considered, CreditedNetwork, Rejection, Signals};
+use tributary_domain::attribution::{ConsideredCandidate, CreditedNetwork, Rejection, Signals};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AppId;
@@ -111,7 +111,7 @@ impl ExplainedOut {
         let attribution = attribution.as_of(now);
         let decision = &attribution.decision;
         let evidence = decision.evidence.clone();
-        let candidate = |one: &Considered| CandidateOut::of(one, app, tokens);
+        let candidate = |one: &ConsideredCandidate| CandidateOut::of(one, app, tokens);
         Self {
             state: decision.state.as_str(),
             revision: attribution.revision,
@@ -138,9 +138,9 @@ impl ExplainedOut {
 }
 
 impl CandidateOut {
-    fn of(considered: &Considered, app: AppId, tokens: &ClickTokens) -> Self {
+    fn of(considered: &ConsideredCandidate, app: AppId, tokens: &ClickTokens) -> Self {
         Self {
-            click_id: considered.click.map(|click| tokens.text(app, click)),
+            click_id: considered.click.map(|click| tokens.sign(app, click)),
             link_id: considered.link.map(|link| link.to_string()),
             network: considered.network.map(CreditedNetwork::as_str),
             clicked_at: considered.clicked_at.map(rfc3339),
@@ -148,8 +148,8 @@ impl CandidateOut {
             method: considered.method.as_str(),
             score: considered.score,
             signals: considered.signals.map(SignalsOut::from),
-            accepted: considered.rejected.is_none(),
-            rejected: considered.rejected.map(Rejection::as_str),
+            accepted: considered.rejection.is_none(),
+            rejected: considered.rejection.map(Rejection::as_str),
         }
     }
 }

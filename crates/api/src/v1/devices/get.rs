@@ -1,13 +1,13 @@
 //! `GET /api/v1/apps/{appId}/devices/{deviceId}` — the device's story: "explain this attribution".
 
-use super::shape::{StoryEnvelope, StoryOut, Teller, example};
-use crate::body::Answer;
+use super::shape::{StoryContext, StoryEnvelope, StoryOut, example};
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
-use crate::v1::events::deliveries::DeliveriesOf;
+use crate::v1::events::deliveries::EventDeliveries;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
@@ -32,15 +32,15 @@ pub(crate) async fn get(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (app, device) = (ids.app()?, ids.device()?);
-    let caller = caller.authorized.analytics();
+    let caller = caller.authorized.analytics_access();
     let story = state.store.device(&caller, app, device.clone()).await?;
-    let teller = Teller {
+    let teller = StoryContext {
         app,
         environment: caller.environment(),
         device,
         tokens: &state.click_tokens,
-        now: state.source.now(),
+        now: state.runtime.now(),
     };
-    let deliveries = DeliveriesOf::load(&state, app, &story.events).await?;
-    Ok(Answer::ok(StoryOut::of(story, deliveries, &teller)))
+    let deliveries = EventDeliveries::load(&state, app, &story.events).await?;
+    Ok(JsonResponse::ok(StoryOut::of(story, deliveries, &teller)))
 }

@@ -5,17 +5,17 @@ use super::explained::ExplainedOut;
 use crate::body::Envelope;
 use crate::decimal::hundredths;
 use crate::time_text::rfc3339;
-use crate::v1::events::deliveries::DeliveriesOf;
+use crate::v1::events::deliveries::EventDeliveries;
 use crate::v1::events::shape::EventOut;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::access::Environment;
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::device::{Consent, Device, DeviceKey, Matching, Screen, Tracking};
+use tributary_domain::device::{Consent, ContactHashes, Device, DeviceKey, Screen, Tracking};
 use tributary_domain::event::Event;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::DeviceStory;
+use tributary_store::DeviceDetails;
 use utoipa::ToSchema;
 
 /// Everything that is known of a device.
@@ -96,7 +96,7 @@ struct MatchingOut {
 
 /// Whose story, and when it is told.
 #[derive(Debug)]
-pub(super) struct Teller<'a> {
+pub(super) struct StoryContext<'a> {
     pub(super) app: AppId,
     pub(super) environment: Environment,
     pub(super) device: DeviceKey,
@@ -106,11 +106,11 @@ pub(super) struct Teller<'a> {
 
 impl StoryOut {
     pub(super) fn of(
-        story: DeviceStory,
-        mut deliveries: DeliveriesOf,
-        teller: &Teller<'_>,
+        story: DeviceDetails,
+        mut deliveries: EventDeliveries,
+        teller: &StoryContext<'_>,
     ) -> Self {
-        let known = story.known;
+        let known = story.state;
         let (app, tokens, now) = (teller.app, teller.tokens, teller.now);
         let explained = |attribution| ExplainedOut::of(attribution, app, tokens, now);
         let event = |event: Event| {
@@ -121,7 +121,7 @@ impl StoryOut {
             device_id: teller.device.as_str().to_owned(),
             environment: teller.environment.as_str(),
             user_id: known.identity.user.map(|user| user.as_str().to_owned()),
-            matching: (&known.identity.matching).into(),
+            matching: (&known.identity.contact_hashes).into(),
             device: known.device.map(DeviceOut::from),
             attribution: known.attribution.map(explained),
             events: story.events.into_iter().map(event).collect(),
@@ -174,8 +174,8 @@ impl From<Consent> for ConsentOut {
     }
 }
 
-impl From<&Matching> for MatchingOut {
-    fn from(matching: &Matching) -> Self {
+impl From<&ContactHashes> for MatchingOut {
+    fn from(matching: &ContactHashes) -> Self {
         Self {
             email: matching.email.is_some(),
             email_google: matching.email_google.is_some(),

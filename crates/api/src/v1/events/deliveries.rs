@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::event::Event;
-use tributary_domain::forwarding::{Delivery, Skip};
+use tributary_domain::forwarding::{Delivery, SkipReason};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use utoipa::ToSchema;
@@ -40,7 +40,7 @@ pub(crate) struct EventDeliveryOut {
 
 impl EventDeliveryOut {
     /// The deliveries of an event and the networks that it was kept from, in the order of the networks.
-    pub(crate) fn all(deliveries: Vec<Delivery>, skipped: &[(Network, Skip)]) -> Vec<Self> {
+    pub(crate) fn all(deliveries: Vec<Delivery>, skipped: &[(Network, SkipReason)]) -> Vec<Self> {
         let skipped = skipped.iter().copied().map(Self::from);
         let mut all: Vec<Self> = deliveries
             .into_iter()
@@ -67,8 +67,8 @@ impl From<Delivery> for EventDeliveryOut {
     }
 }
 
-impl From<(Network, Skip)> for EventDeliveryOut {
-    fn from((network, skip): (Network, Skip)) -> Self {
+impl From<(Network, SkipReason)> for EventDeliveryOut {
+    fn from((network, skip): (Network, SkipReason)) -> Self {
         Self {
             id: None,
             network: network.as_str(),
@@ -84,9 +84,9 @@ impl From<(Network, Skip)> for EventDeliveryOut {
 
 /// The deliveries of some events, read at once.
 #[derive(Debug)]
-pub(crate) struct DeliveriesOf(BTreeMap<EventId, Vec<Delivery>>);
+pub(crate) struct EventDeliveries(BTreeMap<EventId, Vec<Delivery>>);
 
-impl DeliveriesOf {
+impl EventDeliveries {
     /// Reads them. Only live events have any.
     pub(crate) async fn load(
         state: &ApiState,

@@ -1,14 +1,14 @@
 //! `GET /api/v1/apps/{appId}/events` — the log, newest first by the events' own time.
 
-use super::deliveries::DeliveriesOf;
+use super::deliveries::EventDeliveries;
 use super::shape::{EventListEnvelope, EventOut, EventPageMeta, example};
 use crate::caller::Caller;
-use crate::days::Days;
+use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
-use crate::query::{Parameters, Query};
+use crate::query::{QueryParameters, QueryString};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -20,29 +20,29 @@ use tributary_domain::event::{Event, EventFilter, EventSource};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::ListScope;
-use tributary_domain::vocabulary::text::{event_name, within};
+use tributary_domain::vocabulary::text::{check_length, parse_event_name};
 use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Characters of a sender's id. It has at most as many bytes.
-const GIVEN_ID_CHARS_MAX: usize = tributary_domain::vocabulary::text::FOREIGN_ID_BYTES_MAX;
+const EXTERNAL_ID_CHARS_MAX: usize = tributary_domain::vocabulary::text::EXTERNAL_ID_BYTES_MAX;
 
 /// What is asked of the log.
 #[derive(Debug)]
-struct Asked {
+struct EventsQuery {
     name: Option<String>,
-    given_id: Option<String>,
+    external_id: Option<String>,
     device: Option<DeviceKey>,
     user: Option<UserKey>,
     source: Option<EventSource>,
     network: Option<CreditedNetwork>,
     link: Option<LinkId>,
-    days: Days,
+    days: DayFilter,
     timezone: Option<Timezone>,
 }
 
 /// Reads the id that a sender gave.
-pub(crate) fn given_id(text: &str) -> Result<String, Problem> {
-    within(text, 1, GIVEN_ID_CHARS_MAX).map(|()| text.to_owned())
+pub(crate) fn parse_external_id(text: &str) -> Result<String, Problem> {
+    check_length(text, 1, EXTERNAL_ID_CHARS_MAX).map(|()| text.to_owned())
 }
 
 /// What is said of a word that is none of those.
@@ -53,13 +53,13 @@ fn unknown(message: &'static str) -> Problem {
     Problem::new(FaultCode::UnknownValue, message)
 }
 
-fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
-    let days = Days::read(parameters);
+fn read(parameters: &mut QueryParameters<'_>) -> (EventsQuery, PageQuery) {
+    let days = DayFilter::read(parameters);
     // Standard names are recorded in lower case, however they were sent, and found in the same way.
-    let name = |text: &str| event_name(text).map(|name| canonical(&name).0);
-    let asked = Asked {
+    let name = |text: &str| parse_event_name(text).map(|name| canonical(&name).0);
+    let asked = EventsQuery {
         name: parameters.optional("name", name),
-        given_id: parameters.optional("eventId", given_id),
+        external_id: parameters.optional("eventId", parse_external_id),
         device: parameters.optional("deviceId", DeviceKey::parse),
         user: parameters.optional("userId", UserKey::parse),
         source: parameters.optional("source", |text| {
@@ -88,7 +88,7 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
         app.to_string(),
         environment,
         filter.name,
-        filter.given_id,
+        filter.external_id,
         device,
         filter.user.as_ref().map(UserKey::as_str),
         filter.source.map(EventSource::as_str),
@@ -126,7 +126,7 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
 pub(crate) async fn list(
     caller: Caller<AnalyticsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (asked, page) = query.read(read)?;
@@ -135,10 +135,10 @@ pub(crate) async fn list(
         Some(zone) => zone,
         None => state.store.app_timezone(&caller.authorized, app).await?,
     };
-    let (from, until) = asked.days.moments(&zone);
+    let (from, until) = asked.days.timestamps(&zone);
     let filter = EventFilter {
         name: asked.name,
-        given_id: asked.given_id,
+        external_id: asked.external_id,
         device: asked.device,
         user: asked.user,
         source: asked.source,
@@ -150,14 +150,14 @@ pub(crate) async fn list(
     let scope = ListScope {
         list: "events",
         organization: caller.authorized.organization(),
-        narrowed_by: narrowed_by(&caller, app, &filter),
+        filters: narrowed_by(&caller, app, &filter),
     };
     let request = page.open(&state, &scope)?;
     let page = state
         .store
         .events(&caller.authorized, app, filter, request)
         .await?;
-    let mut deliveries = DeliveriesOf::load(&state, app, &page.items).await?;
+    let mut deliveries = EventDeliveries::load(&state, app, &page.items).await?;
     let last = page
         .stopped_at
         .or_else(|| page.items.last().map(|event| event.id));

@@ -98,7 +98,7 @@ impl EventOut {
         let deliveries = EventDeliveryOut::all(deliveries, &event.skipped);
         Self {
             deliveries: Some(deliveries),
-            ..Self::without_deliveries(event, |app, click| tokens.text(app, click))
+            ..Self::without_deliveries(event, |app, click| tokens.sign(app, click))
         }
     }
 
@@ -114,7 +114,7 @@ impl EventOut {
             original_transaction_id,
             source_url: source_url.filter(|url| !url.is_empty()),
             id: event.id.to_string(),
-            event_id: event.given_id,
+            event_id: event.external_id,
             name: event.name,
             source: event.source.as_str(),
             environment: event.environment.as_str(),
@@ -148,7 +148,7 @@ impl From<Revenue> for RevenueOut {
             counted: revenue.uncounted.is_none(),
             reason: revenue
                 .uncounted
-                .map(tributary_domain::ledger::Uncounted::as_str),
+                .map(tributary_domain::ledger::UncountedReason::as_str),
         }
     }
 }

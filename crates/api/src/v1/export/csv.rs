@@ -4,9 +4,9 @@ use ::csv::{Terminator, Writer, WriterBuilder};
 use tributary_domain::report::spreadsheet_field;
 
 /// Lines that are being written.
-pub(super) struct Lines(Writer<Vec<u8>>);
+pub(super) struct CsvLines(Writer<Vec<u8>>);
 
-impl Lines {
+impl CsvLines {
     /// None yet, and room for so many bytes.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         let mut options = WriterBuilder::new();
@@ -50,7 +50,7 @@ mod tests {
     #[case::line("a\nb", "\"a\nb\"")]
     #[case::formula("=1+1", "'=1+1")]
     fn fields(#[case] field: &str, #[case] written: &str) {
-        let mut lines = Lines::with_capacity(0);
+        let mut lines = CsvLines::with_capacity(0);
         for _ in 0..2 {
             lines.field(field).optional(None).field("x").end();
         }

@@ -10,31 +10,31 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 
 /// What comes next.
-pub(super) enum Piece {
+pub(super) enum ExportChunk {
     Bytes(Bytes),
     /// Nothing: the file is whole.
     End,
 }
 
 /// The file, as a body.
-pub(super) struct File {
-    pieces: mpsc::Receiver<Piece>,
-    is_over: bool,
+pub(super) struct ExportBody {
+    chunks: mpsc::Receiver<ExportChunk>,
+    is_finished: bool,
 }
 
-impl File {
+impl ExportBody {
     /// With who sends it, and how many pieces wait for a slow client at most.
-    pub(super) fn new(waiting_max: usize) -> (mpsc::Sender<Piece>, Self) {
+    pub(super) fn new(waiting_max: usize) -> (mpsc::Sender<ExportChunk>, Self) {
         let (sender, pieces) = mpsc::channel(waiting_max);
         let file = Self {
-            pieces,
-            is_over: false,
+            chunks: pieces,
+            is_finished: false,
         };
         (sender, file)
     }
 }
 
-impl HttpBody for File {
+impl HttpBody for ExportBody {
     type Data = Bytes;
     type Error = Box<dyn Error + Send + Sync>;
 
@@ -42,14 +42,14 @@ impl HttpBody for File {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.is_over {
+        if self.is_finished {
             return Poll::Ready(None);
         }
-        let piece = ready!(self.pieces.poll_recv(context));
-        self.is_over = !matches!(piece, Some(Piece::Bytes(_)));
+        let piece = ready!(self.chunks.poll_recv(context));
+        self.is_finished = !matches!(piece, Some(ExportChunk::Bytes(_)));
         Poll::Ready(match piece {
-            Some(Piece::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
-            Some(Piece::End) => None,
+            Some(ExportChunk::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
+            Some(ExportChunk::End) => None,
             None => Some(Err("the export broke off".into())),
         })
     }
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt as _;
 
-    async fn sent(pieces: Vec<Piece>) -> Option<Vec<u8>> {
-        let (sender, file) = File::new(pieces.len().max(1));
+    async fn sent(pieces: Vec<ExportChunk>) -> Option<Vec<u8>> {
+        let (sender, file) = ExportBody::new(pieces.len().max(1));
         for piece in pieces {
             assert!(sender.send(piece).await.is_ok());
         }
@@ -70,15 +70,18 @@ mod tests {
         Some(whole.to_bytes().to_vec())
     }
 
-    fn bytes(text: &'static str) -> Piece {
-        Piece::Bytes(Bytes::from_static(text.as_bytes()))
+    fn bytes(text: &'static str) -> ExportChunk {
+        ExportChunk::Bytes(Bytes::from_static(text.as_bytes()))
     }
 
     #[tokio::test]
     async fn a_file_is_whole_when_its_end_was_said() {
-        let whole = sent(vec![bytes("a"), bytes("b"), Piece::End]).await;
+        let whole = sent(vec![bytes("a"), bytes("b"), ExportChunk::End]).await;
         assert_eq!(whole.as_deref(), Some(b"ab".as_slice()));
-        assert_eq!(sent(vec![Piece::End]).await.as_deref(), Some([].as_slice()));
+        assert_eq!(
+            sent(vec![ExportChunk::End]).await.as_deref(),
+            Some([].as_slice())
+        );
     }
 
     #[tokio::test]

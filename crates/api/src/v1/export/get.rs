@@ -1,12 +1,12 @@
 //! `GET /api/v1/apps/{appId}/export` — everything that was recorded, oldest first, as a file.
 
-use super::stream::{Export, Format, Kind};
+use super::stream::{Export, ExportFormat, ExportKind};
 use crate::caller::Caller;
-use crate::days::Days;
+use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, QUERY};
 use crate::path::PathIds;
-use crate::query::{Parameters, Query};
+use crate::query::{QueryParameters, QueryString};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -21,28 +21,31 @@ const LOG_BEGIN: Timestamp = Timestamp::from_millis(0);
 /// The last moment that an id of the log can carry: 48 bits of milliseconds.
 const LOG_END: Timestamp = Timestamp::from_millis((1 << 48) - 1);
 
-struct Asked {
-    kind: Option<Kind>,
-    format: Format,
-    days: Days,
+struct ExportQuery {
+    kind: Option<ExportKind>,
+    format: ExportFormat,
+    days: DayFilter,
     timezone: Option<Timezone>,
 }
 
-fn read(parameters: &mut Parameters<'_>) -> Asked {
+fn read(parameters: &mut QueryParameters<'_>) -> ExportQuery {
     let unknown =
         |words: &str| Problem::new(FaultCode::UnknownValue, format!("Must be one of {words}."));
-    let kind = |text: &str| Kind::parse(text).ok_or_else(|| unknown("events, installs, clicks"));
-    let format = |text: &str| Format::parse(text).ok_or_else(|| unknown("csv, ndjson"));
-    Asked {
+    let kind =
+        |text: &str| ExportKind::parse(text).ok_or_else(|| unknown("events, installs, clicks"));
+    let format = |text: &str| ExportFormat::parse(text).ok_or_else(|| unknown("csv, ndjson"));
+    ExportQuery {
         kind: parameters.optional("kind", kind),
-        format: parameters.optional("format", format).unwrap_or(Format::Csv),
-        days: Days::read(parameters),
+        format: parameters
+            .optional("format", format)
+            .unwrap_or(ExportFormat::Csv),
+        days: DayFilter::read(parameters),
         timezone: parameters.optional("timezone", Timezone::parse),
     }
 }
 
 /// Whether the client takes gzip.
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
     let words = accepted
         .filter_map(|value| value.to_str().ok())
@@ -75,19 +78,19 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 pub(crate) async fn get(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     headers: HeaderMap,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
     let app = ids.app()?;
-    let reader = caller.authorized.analytics();
+    let reader = caller.authorized.analytics_access();
     let own = state.store.app_timezone(&reader, app).await?;
-    let (from, until) = asked.days.moments(&asked.timezone.unwrap_or(own));
+    let (from, until) = asked.days.timestamps(&asked.timezone.unwrap_or(own));
     let export = Export {
-        kind: asked.kind.unwrap_or(Kind::Events),
+        kind: asked.kind.unwrap_or(ExportKind::Events),
         format: asked.format,
-        gzip: takes_gzip(&headers),
+        gzip: accepts_gzip(&headers),
         period: (from.unwrap_or(LOG_BEGIN), until.unwrap_or(LOG_END)),
         app,
         reader,
@@ -111,6 +114,6 @@ mod tests {
     fn clients_that_take_gzip(#[case] accepted: &'static str, #[case] expected: bool) {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
-        assert_eq!(takes_gzip(&headers), expected);
+        assert_eq!(accepts_gzip(&headers), expected);
     }
 }

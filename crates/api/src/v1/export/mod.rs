@@ -2,8 +2,8 @@
 
 pub(super) mod get;
 
+mod compression;
 mod csv;
 mod file;
-mod packing;
 mod records;
 mod stream;

@@ -1,7 +1,7 @@
 //! What is exported: events as the log shows them, or clicks without what would name a person.
 
-use super::csv::Lines;
-use super::stream::{Format, Kind};
+use super::csv::CsvLines;
+use super::stream::{ExportFormat, ExportKind};
 use crate::campaign::CampaignOut;
 use crate::time_text::rfc3339;
 use crate::v1::events::shape::EventOut;
@@ -24,21 +24,21 @@ const CLICK_COLUMNS: &str = "id,linkId,clickedAt,network,bot,platform,osVersion,
 const LINE_BYTES: usize = 640;
 
 /// The first line of a table.
-pub(super) const fn header(kind: Kind) -> &'static str {
+pub(super) const fn header(kind: ExportKind) -> &'static str {
     match kind {
-        Kind::Events | Kind::Installs => EVENT_COLUMNS,
-        Kind::Clicks => CLICK_COLUMNS,
+        ExportKind::Events | ExportKind::Installs => EVENT_COLUMNS,
+        ExportKind::Clicks => CLICK_COLUMNS,
     }
 }
 
 /// Click ids as they travel, of a part of the log. What a device does at a time is all credited to one click, and to tag
 /// its id takes longer than to look it up.
-struct ClickTexts<'a> {
+struct ClickIdCache<'a> {
     tokens: &'a ClickTokens,
     written: HashMap<ClickId, String>,
 }
 
-impl<'a> ClickTexts<'a> {
+impl<'a> ClickIdCache<'a> {
     fn new(tokens: &'a ClickTokens) -> Self {
         Self {
             tokens,
@@ -49,7 +49,7 @@ impl<'a> ClickTexts<'a> {
     fn text(&mut self, app: AppId, click: ClickId) -> &str {
         let tokens = self.tokens;
         let written = self.written.entry(click);
-        written.or_insert_with(|| tokens.text(app, click))
+        written.or_insert_with(|| tokens.sign(app, click))
     }
 }
 
@@ -70,7 +70,7 @@ struct ExportedEvent {
     first_payment: bool,
 }
 
-fn event_out(event: Event, clicks: &mut ClickTexts<'_>) -> ExportedEvent {
+fn event_out(event: Event, clicks: &mut ClickIdCache<'_>) -> ExportedEvent {
     ExportedEvent {
         platform: event.platform.map(Platform::as_str),
         country: event.country.clone(),
@@ -107,32 +107,32 @@ impl Records {
     }
 
     /// Their lines.
-    pub(super) fn lines(self, format: Format, tokens: &ClickTokens) -> Vec<u8> {
+    pub(super) fn lines(self, format: ExportFormat, tokens: &ClickTokens) -> Vec<u8> {
         match (self, format) {
-            (Self::Events(events), Format::Csv) => {
-                let mut lines = Lines::with_capacity(events.len() * LINE_BYTES);
-                let mut clicks = ClickTexts::new(tokens);
+            (Self::Events(events), ExportFormat::Csv) => {
+                let mut lines = CsvLines::with_capacity(events.len() * LINE_BYTES);
+                let mut clicks = ClickIdCache::new(tokens);
                 for event in &events {
                     event_line(event, &mut clicks, &mut lines);
                 }
                 lines.into_bytes()
             }
-            (Self::Clicks(clicks), Format::Csv) => {
-                let mut lines = Lines::with_capacity(clicks.len() * LINE_BYTES);
+            (Self::Clicks(clicks), ExportFormat::Csv) => {
+                let mut lines = CsvLines::with_capacity(clicks.len() * LINE_BYTES);
                 for click in &clicks {
                     click_line(click, tokens, &mut lines);
                 }
                 lines.into_bytes()
             }
-            (Self::Events(events), Format::Ndjson) => {
+            (Self::Events(events), ExportFormat::Ndjson) => {
                 let mut text = Vec::with_capacity(events.len() * LINE_BYTES);
-                let mut clicks = ClickTexts::new(tokens);
+                let mut clicks = ClickIdCache::new(tokens);
                 for event in events {
                     json_line(&event_out(event, &mut clicks), &mut text);
                 }
                 text
             }
-            (Self::Clicks(clicks), Format::Ndjson) => {
+            (Self::Clicks(clicks), ExportFormat::Ndjson) => {
                 let mut text = Vec::with_capacity(clicks.len() * LINE_BYTES);
                 for click in &clicks {
                     json_line(&click_out(click, tokens), &mut text);
@@ -150,9 +150,9 @@ fn json_line(value: &impl Serialize, text: &mut Vec<u8>) {
     }
 }
 
-fn event_line(event: &Event, clicks: &mut ClickTexts<'_>, line: &mut Lines) {
+fn event_line(event: &Event, clicks: &mut ClickIdCache<'_>, line: &mut CsvLines) {
     line.field(&event.id.to_string())
-        .field(&event.given_id)
+        .field(&event.external_id)
         .field(&event.name)
         .field(event.source.as_str())
         .field(event.environment.as_str())
@@ -215,8 +215,8 @@ const CAMPAIGN: [fn(&tributary_domain::link::Campaign) -> &Option<String>; 6] = 
     |campaign| &campaign.ad_name,
 ];
 
-fn click_line(click: &Click, tokens: &ClickTokens, line: &mut Lines) {
-    line.field(&tokens.text(click.app, click.id))
+fn click_line(click: &Click, tokens: &ClickTokens, line: &mut CsvLines) {
+    line.field(&tokens.sign(click.app, click.id))
         .field(&click.link.to_string())
         .field(&rfc3339(click.clicked_at))
         .optional(
@@ -239,7 +239,7 @@ fn click_line(click: &Click, tokens: &ClickTokens, line: &mut Lines) {
 
 fn click_out<'a>(click: &'a Click, tokens: &ClickTokens) -> ClickOut<'a> {
     ClickOut {
-        id: tokens.text(click.app, click.id),
+        id: tokens.sign(click.app, click.id),
         link_id: click.link.to_string(),
         clicked_at: rfc3339(click.clicked_at),
         network: click

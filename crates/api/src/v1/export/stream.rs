@@ -1,10 +1,10 @@
 //! The file while it is made: one part of the log after the other, so that neither memory nor a snapshot grows
 //! with what is exported.
 
-use super::file::{File, Piece};
-use super::packing::Packing;
+use super::compression::Compressor;
+use super::file::{ExportBody, ExportChunk};
 use super::records::{self, Records};
-use crate::days::Days;
+use crate::days::DayFilter;
 use crate::error::ApiError;
 use crate::state::ApiState;
 use axum::body::Body;
@@ -25,28 +25,28 @@ const PART_RECORDS: u32 = 2_000;
 /// Parts that are read before somebody writes them, the one that is being read among them.
 const PARTS_AHEAD_MAX: usize = 2;
 /// Written parts that wait for a slow client.
-const PIECES_WAITING_MAX: usize = 2;
+const CHUNKS_BUFFERED_MAX: usize = 2;
 
 /// What is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ExportKind {
     Events,
     Installs,
     Clicks,
 }
 
-keywords! { Kind { Events => "events", Installs => "installs", Clicks => "clicks" } }
+keywords! { ExportKind { Events => "events", Installs => "installs", Clicks => "clicks" } }
 
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ExportFormat {
     Csv,
     Ndjson,
 }
 
-keywords! { Format { Csv => "csv", Ndjson => "ndjson" } }
+keywords! { ExportFormat { Csv => "csv", Ndjson => "ndjson" } }
 
-impl Format {
+impl ExportFormat {
     const fn content_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8",
@@ -57,8 +57,8 @@ impl Format {
 
 /// An export.
 pub(super) struct Export {
-    pub(super) kind: Kind,
-    pub(super) format: Format,
+    pub(super) kind: ExportKind,
+    pub(super) format: ExportFormat,
     pub(super) gzip: bool,
     pub(super) period: Period,
     pub(super) app: AppId,
@@ -68,8 +68,8 @@ pub(super) struct Export {
 
 impl Export {
     /// The answer, whose body is made while it is read.
-    pub(super) fn into_response(self, days: Days) -> Response {
-        let (sender, file) = File::new(PIECES_WAITING_MAX);
+    pub(super) fn into_response(self, days: DayFilter) -> Response {
+        let (sender, file) = ExportBody::new(CHUNKS_BUFFERED_MAX);
         let day = |prefix: &str, day: Option<Day>| {
             day.map_or_else(String::new, |day| format!("{prefix}{day}"))
         };
@@ -99,9 +99,9 @@ impl Export {
         response
     }
 
-    async fn run(self, file: mpsc::Sender<Piece>) {
+    async fn run(self, file: mpsc::Sender<ExportChunk>) {
         let (read, parts) = mpsc::channel(PARTS_AHEAD_MAX);
-        let writing = Writing {
+        let writing = ExportWriter {
             kind: self.kind,
             format: self.format,
             gzip: self.gzip,
@@ -129,18 +129,18 @@ impl Export {
     /// The part behind a record.
     async fn next(&self, after: Option<[u8; 16]>) -> Result<Records, ApiError> {
         let store = &self.state.store;
-        if self.kind == Kind::Clicks {
+        if self.kind == ExportKind::Clicks {
             let clicks = store.log_clicks(&self.reader, self.app, self.part(after));
             return Ok(Records::Clicks(clicks.await?));
         }
-        let installs = self.kind == Kind::Installs;
+        let installs = self.kind == ExportKind::Installs;
         let events = store.log_events(&self.reader, self.app, self.part(after), installs);
         Ok(Records::Events(events.await?))
     }
 
-    fn part<I: From16>(&self, after: Option<[u8; 16]>) -> LogPart<I> {
+    fn part<I: LogId>(&self, after: Option<[u8; 16]>) -> LogPart<I> {
         LogPart {
-            after: after.map(I::from16),
+            after: after.map(I::from_cursor),
             from: self.period.0,
             until: self.period.1,
             limit: PART_RECORDS,
@@ -149,23 +149,23 @@ impl Export {
 }
 
 /// How parts become a file.
-struct Writing {
-    kind: Kind,
-    format: Format,
+struct ExportWriter {
+    kind: ExportKind,
+    format: ExportFormat,
     gzip: bool,
     tokens: ClickTokens,
 }
 
-impl Writing {
+impl ExportWriter {
     /// Writes parts as they come. Only the empty one makes the file whole.
-    async fn write(self, mut parts: mpsc::Receiver<Records>, file: mpsc::Sender<Piece>) {
-        let mut packing = Packing::new(self.gzip);
-        if self.format == Format::Csv {
+    async fn write(self, mut parts: mpsc::Receiver<Records>, file: mpsc::Sender<ExportChunk>) {
+        let mut packing = Compressor::new(self.gzip);
+        if self.format == ExportFormat::Csv {
             packing.write(records::header(self.kind).as_bytes().to_vec());
         }
         while let Some(part) = parts.recv().await {
             if part.last().is_none() {
-                for piece in [Piece::Bytes(packing.finish()), Piece::End] {
+                for piece in [ExportChunk::Bytes(packing.finish()), ExportChunk::End] {
                     let _gone = file.send(piece).await;
                 }
                 return;
@@ -181,7 +181,7 @@ impl Writing {
             };
             packing = written;
             let bytes = packing.take();
-            if !bytes.is_empty() && file.send(Piece::Bytes(bytes)).await.is_err() {
+            if !bytes.is_empty() && file.send(ExportChunk::Bytes(bytes)).await.is_err() {
                 return;
             }
         }
@@ -189,18 +189,18 @@ impl Writing {
 }
 
 /// An id that a part of the log begins behind.
-trait From16 {
-    fn from16(bytes: [u8; 16]) -> Self;
+trait LogId {
+    fn from_cursor(bytes: [u8; 16]) -> Self;
 }
 
-impl From16 for tributary_domain::vocabulary::id::EventId {
-    fn from16(bytes: [u8; 16]) -> Self {
+impl LogId for tributary_domain::vocabulary::id::EventId {
+    fn from_cursor(bytes: [u8; 16]) -> Self {
         Self::from_bytes(bytes)
     }
 }
 
-impl From16 for tributary_domain::vocabulary::id::ClickId {
-    fn from16(bytes: [u8; 16]) -> Self {
+impl LogId for tributary_domain::vocabulary::id::ClickId {
+    fn from_cursor(bytes: [u8; 16]) -> Self {
         Self::from_bytes(bytes)
     }
 }
@@ -213,9 +213,9 @@ mod tests {
 
     /// What a client gets of these parts.
     async fn file(gzip: bool, parts: Vec<Records>) -> Option<Vec<u8>> {
-        let writing = Writing {
-            kind: Kind::Clicks,
-            format: Format::Csv,
+        let writing = ExportWriter {
+            kind: ExportKind::Clicks,
+            format: ExportFormat::Csv,
             gzip,
             tokens: ClickTokens::new(&Keyring::new([7; 32])),
         };
@@ -224,7 +224,7 @@ mod tests {
             assert!(read.send(part).await.is_ok());
         }
         drop(read);
-        let (sender, file) = File::new(PIECES_WAITING_MAX);
+        let (sender, file) = ExportBody::new(CHUNKS_BUFFERED_MAX);
         let (whole, ()) = tokio::join!(file.collect(), writing.write(waiting, sender));
         Some(whole.ok()?.to_bytes().to_vec())
     }
@@ -232,7 +232,7 @@ mod tests {
     #[tokio::test]
     async fn the_empty_part_makes_a_file_whole() {
         let whole = file(false, vec![Records::Clicks(Vec::new())]).await;
-        let header = records::header(Kind::Clicks).as_bytes();
+        let header = records::header(ExportKind::Clicks).as_bytes();
         assert_eq!(whole.as_deref(), Some(header));
         assert!(
             file(true, vec![Records::Clicks(Vec::new())])

@@ -1,8 +1,8 @@
 //! `GET /api/v1/apps/{appId}/integrations/{network}` — one integration.
 
-use super::health::health_of;
+use super::health::load_health;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -13,7 +13,7 @@ use axum::response::IntoResponse;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::integration::Integration;
 use tributary_domain::refusal::Refusal;
-use tributary_store::Health;
+use tributary_store::IntegrationHealth;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
@@ -32,7 +32,7 @@ pub(crate) async fn get(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (one, health) = find(&state, &caller.authorized, &ids).await?;
-    Ok(Answer::ok(IntegrationOut::of(&one, &health)).tagged(&one.tag()))
+    Ok(JsonResponse::ok(IntegrationOut::of(&one, &health)).with_etag(&one.tag()))
 }
 
 /// The integration that a path names, with its health.
@@ -40,11 +40,11 @@ pub(super) async fn find(
     state: &ApiState,
     reader: &Authorized<AppsRead>,
     ids: &PathIds,
-) -> Result<(Integration, Health), ApiError> {
+) -> Result<(Integration, IntegrationHealth), ApiError> {
     let found = state.store.integrations(reader, ids.app()?).await?;
     let network = ids.network()?;
     let one = found.into_iter().find(|one| one.network == network);
     let one = one.ok_or(Refusal::NetworkNotFound)?;
-    let health = health_of(state, reader, &one).await?;
+    let health = load_health(state, reader, &one).await?;
     Ok((one, health))
 }

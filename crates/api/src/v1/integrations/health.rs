@@ -4,53 +4,53 @@ use crate::error::ApiError;
 use crate::state::ApiState;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AppsRead, Authorized, Environment};
-use tributary_domain::forwarding::skipped::Skipped;
+use tributary_domain::forwarding::skipped::SkippedConversions;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::AppId;
-use tributary_store::Health;
+use tributary_store::IntegrationHealth;
 
 /// How the four of an app do, read at once.
 #[derive(Debug)]
-pub(super) struct Healths {
-    by_network: BTreeMap<Network, Health>,
+pub(super) struct HealthByNetwork {
+    by_network: BTreeMap<Network, IntegrationHealth>,
     /// For a network that nothing is known of.
-    unknown: Health,
+    unknown: IntegrationHealth,
 }
 
-impl Healths {
+impl HealthByNetwork {
     pub(super) async fn load(
         state: &ApiState,
         reader: &Authorized<AppsRead>,
         app: AppId,
     ) -> Result<Self, ApiError> {
-        let now = state.source.now();
+        let now = state.runtime.now();
         let mut found = state.store.integration_health(reader, app, now).await?;
         if reader.environment() == Environment::Test {
             // Whether it is paused belongs to its settings; deliveries are live.
             for (_, health) in &mut found {
                 (health.pending, health.delivered, health.failed) = (0, 0, 0);
                 health.state.last_delivered_at = None;
-                health.skipped = Skipped::default();
+                health.skipped = SkippedConversions::default();
             }
         }
         Ok(Self {
             by_network: found.into_iter().collect(),
-            unknown: Health::default(),
+            unknown: IntegrationHealth::default(),
         })
     }
 
-    pub(super) fn of(&self, integration: &Integration) -> &Health {
+    pub(super) fn of(&self, integration: &Integration) -> &IntegrationHealth {
         let found = self.by_network.get(&integration.network);
         found.unwrap_or(&self.unknown)
     }
 }
 
 /// How one integration does.
-pub(super) async fn health_of(
+pub(super) async fn load_health(
     state: &ApiState,
     reader: &Authorized<AppsRead>,
     integration: &Integration,
-) -> Result<Health, ApiError> {
-    let all = Healths::load(state, reader, integration.app).await?;
+) -> Result<IntegrationHealth, ApiError> {
+    let all = HealthByNetwork::load(state, reader, integration.app).await?;
     Ok(all.of(integration).clone())
 }

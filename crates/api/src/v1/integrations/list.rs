@@ -1,14 +1,14 @@
 //! `GET /api/v1/apps/{appId}/integrations` — the four integrations of an app.
 
-use super::health::Healths;
+use super::health::HealthByNetwork;
 use super::shape::{IntegrationListEnvelope, IntegrationOut, example};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
 use crate::path::PathIds;
-use crate::query::Query;
-use crate::report::{Pages, row_key};
+use crate::query::QueryString;
+use crate::report::{RowPage, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -32,7 +32,7 @@ use tributary_domain::vocabulary::page::ListScope;
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(PageQuery::read)?;
@@ -40,14 +40,14 @@ pub(crate) async fn list(
     let scope = ListScope {
         list: "integrations",
         organization: caller.authorized.organization(),
-        narrowed_by: app.to_string(),
+        filters: app.to_string(),
     };
     let found = state.store.integrations(&caller.authorized, app).await?;
-    let health = Healths::load(&state, &caller.authorized, app).await?;
+    let health = HealthByNetwork::load(&state, &caller.authorized, app).await?;
     let row = |one: &Integration| {
         let key = row_key([one.network.as_str()]);
         (key, IntegrationOut::of(one, health.of(one)))
     };
     let rows = found.iter().map(row).collect();
-    Ok(Pages::of(rows, &asked, &state, &scope)?.alone())
+    Ok(RowPage::of(rows, &asked, &state, &scope)?.into_list())
 }

@@ -1,8 +1,8 @@
 //! `POST /api/v1/apps/{appId}/integrations/{network}/resume` — lets a paused integration go on.
 
-use super::health::health_of;
+use super::health::load_health;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::if_match::IfMatch;
@@ -42,6 +42,6 @@ pub(crate) async fn resume(
         .store
         .resume_integration(&caller.authorized, app, network, precondition, origin)
         .await?;
-    let health = health_of(&state, &caller.authorized.reading(), &resumed).await?;
-    Ok(Answer::ok(IntegrationOut::of(&resumed, &health)).tagged(&resumed.tag()))
+    let health = load_health(&state, &caller.authorized.read_access(), &resumed).await?;
+    Ok(JsonResponse::ok(IntegrationOut::of(&resumed, &health)).with_etag(&resumed.tag()))
 }

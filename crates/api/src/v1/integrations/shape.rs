@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tributary_domain::integration::{
     Integration, MappingRow, SettingDefault, SettingValue, credentials_of, settings_of,
 };
-use tributary_store::Health;
+use tributary_store::IntegrationHealth;
 use utoipa::ToSchema;
 
 /// An app's connection to one ad network.
@@ -73,8 +73,8 @@ struct SkippedOut {
     count: u64,
 }
 
-impl From<&Health> for HealthOut {
-    fn from(health: &Health) -> Self {
+impl From<&IntegrationHealth> for HealthOut {
+    fn from(health: &IntegrationHealth) -> Self {
         let skipped = health.skipped.by_reason.iter();
         let skipped = skipped.map(|(reason, count)| SkippedOut {
             reason: reason.clone(),
@@ -119,7 +119,7 @@ fn json_of_default(default: SettingDefault) -> serde_json::Value {
 }
 
 impl IntegrationOut {
-    pub(crate) fn of(integration: &Integration, health: &Health) -> Self {
+    pub(crate) fn of(integration: &Integration, health: &IntegrationHealth) -> Self {
         let (status, status_reason) = integration.status(&health.state);
         let setting = |name: &str, default| {
             integration

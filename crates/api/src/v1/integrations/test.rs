@@ -1,18 +1,18 @@
 //! `POST /api/v1/apps/{appId}/integrations/{network}/test` — sends one test event to the network now.
 
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
-use crate::probe::Probed;
+use crate::probe::TestEventResult;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsWrite;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::integration::{Integration, Network, Status};
+use tributary_domain::integration::{Integration, IntegrationStatus, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use utoipa::ToSchema;
@@ -34,8 +34,8 @@ struct ProbedOut {
     answer: Option<String>,
 }
 
-impl From<Probed> for ProbedOut {
-    fn from(probed: Probed) -> Self {
+impl From<TestEventResult> for ProbedOut {
+    fn from(probed: TestEventResult) -> Self {
         Self {
             accepted: probed.accepted,
             status: probed.status,
@@ -74,12 +74,12 @@ pub(crate) async fn test(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let app = ids.app()?;
-    let reader = caller.authorized.reading();
+    let reader = caller.authorized.read_access();
     let found = state.store.integrations(&reader, app).await?;
     let network = ids.network()?;
     let one = found.into_iter().find(|one| one.network == network);
     let one = one.ok_or(Refusal::NetworkNotFound)?;
-    if let (Status::NotConfigured, Some(words)) = one.status(&QueueState::default()) {
+    if let (IntegrationStatus::NotConfigured, Some(words)) = one.status(&QueueState::default()) {
         let place = if one.credentials.is_empty() {
             "credentials"
         } else {
@@ -88,12 +88,12 @@ pub(crate) async fn test(
         return Err(missing(place, words));
     }
     let probed = state.probe.probe(reader.organization(), &one).await;
-    let probed = probed.map_err(|words| missing(place_of(&one), words))?;
-    Ok(Answer::ok(ProbedOut::from(probed)))
+    let probed = probed.map_err(|words| missing(missing_field(&one), words))?;
+    Ok(JsonResponse::ok(ProbedOut::from(probed)))
 }
 
 /// Where a complete integration lacks what a test needs.
-fn place_of(integration: &Integration) -> &'static str {
+fn missing_field(integration: &Integration) -> &'static str {
     let needs_code = matches!(integration.network, Network::A | Network::C);
     if needs_code && integration.text("testEventCode").is_none() {
         "settings.testEventCode"

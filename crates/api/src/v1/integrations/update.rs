@@ -2,17 +2,17 @@
 
 use super::fields::IntegrationFields;
 use super::get::find;
-use super::health::health_of;
+use super::health::load_health;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
-use crate::body::{Answer, JsonBody};
+use crate::body::{JsonBody, JsonResponse};
 use crate::caller::Caller;
-use crate::current::Current;
+use crate::current_document::CurrentDocument;
 use crate::error::{ApiError, Code};
 use crate::fields::integration::read_change;
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
-use crate::sealing::Sealer;
+use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -56,15 +56,15 @@ pub(crate) async fn update(
 ) -> Result<impl IntoResponse, ApiError> {
     // Which fields there are depends on the network, so a path that names none is said before the body.
     let (app, network) = (ids.app()?, ids.network()?);
-    let reader = caller.authorized.reading();
+    let reader = caller.authorized.read_access();
     let found = find(&state, &reader, &ids).await;
-    let current = Current::of(found, |(one, health)| IntegrationOut::of(&one, &health))?;
+    let current = CurrentDocument::of(found, |(one, health)| IntegrationOut::of(&one, &health))?;
     let (mut change, credentials) = body.read_change(&current, |fields| {
         fields.ignore("health");
         fields.ignore("statusReason");
         read_change(fields, network)
     })?;
-    let sealer = Sealer::new(&state, caller.authorized.organization(), app);
+    let sealer = AppSealer::new(&state, caller.authorized.organization(), app);
     for (name, credential) in credentials {
         let credential = credential.map(|(text, hint)| Credential {
             sealed: sealer.seal(network.as_str(), name, &text),
@@ -84,6 +84,6 @@ pub(crate) async fn update(
             origin,
         )
         .await?;
-    let health = health_of(&state, &reader, &after).await?;
-    Ok(Answer::ok(IntegrationOut::of(&after, &health)).tagged(&after.tag()))
+    let health = load_health(&state, &reader, &after).await?;
+    Ok(JsonResponse::ok(IntegrationOut::of(&after, &health)).with_etag(&after.tag()))
 }

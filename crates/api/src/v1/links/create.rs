@@ -2,7 +2,7 @@
 
 use super::fields::NewLink;
 use super::shape::{LinkEnvelope, LinkOut, example};
-use crate::body::{Answer, JsonBody};
+use crate::body::{JsonBody, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::fields::link::read_new;
@@ -12,7 +12,7 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsWrite;
-use tributary_domain::link::{Birth, Link, Slug};
+use tributary_domain::link::{Link, LinkCreation, Slug};
 use tributary_domain::vocabulary::id::LinkId;
 
 #[utoipa::path(
@@ -42,19 +42,19 @@ pub(crate) async fn create(
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
     let (name, slug, change) = body.read_whole(read_new)?;
-    let at = state.source.now();
-    let birth = Birth {
-        id: LinkId::new(at, state.source.bytes()),
+    let at = state.runtime.now();
+    let birth = LinkCreation {
+        id: LinkId::new(at, state.runtime.random_bytes()),
         app: ids.app()?,
         at,
     };
-    let slug = slug.unwrap_or_else(|| Slug::random(state.source.bytes()));
+    let slug = slug.unwrap_or_else(|| Slug::random(state.runtime.random_bytes()));
     let mut link = Link::new(&birth, name, slug);
     link.apply(change);
     link.check()?;
     let app = state
         .store
-        .app(&caller.authorized.reading(), birth.app)
+        .app(&caller.authorized.read_access(), birth.app)
         .await?;
     let origin = caller.origin(&state);
     let link = state
@@ -64,5 +64,5 @@ pub(crate) async fn create(
     let location = format!("/api/v1/apps/{}/links/{}", link.app, link.id);
     let tag = link.tag();
     let shape = LinkOut::of(link, &app.link_base(&state.base_url));
-    Ok(Answer::created(shape, &location).tagged(&tag))
+    Ok(JsonResponse::created(shape, &location).with_etag(&tag))
 }

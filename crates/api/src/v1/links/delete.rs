@@ -32,7 +32,10 @@ pub(crate) async fn delete(
     State(state): State<ApiState>,
 ) -> Result<StatusCode, ApiError> {
     let (app, origin) = (ids.app()?, caller.origin(&state));
-    state.store.app(&caller.authorized.reading(), app).await?;
+    state
+        .store
+        .app(&caller.authorized.read_access(), app)
+        .await?;
     state
         .store
         .delete_link(&caller.authorized, app, ids.link()?, precondition, origin)

@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/links/{linkId}` — one link.
 
 use super::shape::{LinkEnvelope, LinkOut, example};
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -33,5 +33,5 @@ pub(crate) async fn get(
         .link(&caller.authorized, app.id, ids.link()?)
         .await?;
     let tag = link.tag();
-    Ok(Answer::ok(LinkOut::of(link, &app.link_base(&state.base_url))).tagged(&tag))
+    Ok(JsonResponse::ok(LinkOut::of(link, &app.link_base(&state.base_url))).with_etag(&tag))
 }

@@ -6,7 +6,7 @@ use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -28,7 +28,7 @@ use tributary_domain::vocabulary::page::ListScope;
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(PageQuery::read)?;
@@ -36,7 +36,7 @@ pub(crate) async fn list(
     let scope = ListScope {
         list: "links",
         organization: caller.authorized.organization(),
-        narrowed_by: app.id.to_string(),
+        filters: app.id.to_string(),
     };
     let request = asked.open(&state, &scope)?;
     let page = state

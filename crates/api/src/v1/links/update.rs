@@ -2,9 +2,9 @@
 
 use super::fields::ChangedLink;
 use super::shape::{LinkEnvelope, LinkOut, example};
-use crate::body::{Answer, JsonBody};
+use crate::body::{JsonBody, JsonResponse};
 use crate::caller::Caller;
-use crate::current::Current;
+use crate::current_document::CurrentDocument;
 use crate::error::{ApiError, Code};
 use crate::fields::link::read_change;
 use crate::if_match::IfMatch;
@@ -44,14 +44,14 @@ pub(crate) async fn update(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let reader = caller.authorized.reading();
+    let reader = caller.authorized.read_access();
     let found = async {
         let app = state.store.app(&reader, ids.app()?).await?;
         let link = state.store.link(&reader, app.id, ids.link()?).await?;
         Ok((app, link))
     };
     let shape = |(app, link): (App, Link)| LinkOut::of(link, &app.link_base(&state.base_url));
-    let current = Current::of(found.await, shape)?;
+    let current = CurrentDocument::of(found.await, shape)?;
     let change = body.read_change(&current, read_change)?;
     let app = state.store.app(&reader, ids.app()?).await?;
     let origin = caller.origin(&state);
@@ -67,5 +67,5 @@ pub(crate) async fn update(
         )
         .await?;
     let tag = link.tag();
-    Ok(Answer::ok(LinkOut::of(link, &app.link_base(&state.base_url))).tagged(&tag))
+    Ok(JsonResponse::ok(LinkOut::of(link, &app.link_base(&state.base_url))).with_etag(&tag))
 }

@@ -1,13 +1,13 @@
 //! `GET /api/v1/apps/{appId}/overview` — how an app does, at a glance.
 
-use super::gather::Gathering;
+use super::load::OverviewLoader;
 use super::shape::{OverviewEnvelope, example};
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, QUERY};
 use crate::path::PathIds;
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::report::range::RangeQuery;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -31,17 +31,17 @@ use tributary_domain::access::AnalyticsRead;
 pub(crate) async fn get(
     caller: Caller<AnalyticsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(RangeQuery::read)?;
     let app = ids.app()?;
-    let range = asked.of_app(&state, &caller.authorized, app).await?;
-    let gathering = Gathering {
+    let range = asked.for_app(&state, &caller.authorized, app).await?;
+    let gathering = OverviewLoader {
         state: &state,
         caller: &caller.authorized,
         app,
         range: &range,
     };
-    Ok(Answer::ok(gathering.overview().await?))
+    Ok(JsonResponse::ok(gathering.load().await?))
 }

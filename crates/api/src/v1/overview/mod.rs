@@ -2,5 +2,5 @@
 
 pub(super) mod get;
 
-mod gather;
+mod load;
 mod shape;

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tributary_domain::access::Environment;
 use tributary_domain::integration::Network;
-use tributary_domain::report::range::Range;
-use tributary_domain::report::{Measured, ratio, share};
+use tributary_domain::report::range::DayRange;
+use tributary_domain::report::{ReportFigures, ratio, share};
 use tributary_domain::vocabulary::money::MICROS_PER_UNIT;
-use tributary_store::{BillingFigures, Health};
+use tributary_store::{BillingFigures, IntegrationHealth};
 use utoipa::ToSchema;
 
 /// How an app does.
@@ -70,7 +70,7 @@ pub(super) struct TopOut {
 }
 
 impl TopOut {
-    fn new(measured: &Measured) -> Self {
+    fn new(measured: &ReportFigures) -> Self {
         Self {
             link_id: None,
             name: None,
@@ -80,7 +80,7 @@ impl TopOut {
         }
     }
 
-    pub(super) fn link(id: &str, name: Option<String>, measured: &Measured) -> Self {
+    pub(super) fn link(id: &str, name: Option<String>, measured: &ReportFigures) -> Self {
         Self {
             link_id: Some(id.to_owned()),
             name,
@@ -88,7 +88,7 @@ impl TopOut {
         }
     }
 
-    pub(super) fn campaign(network: &str, campaign: &str, measured: &Measured) -> Self {
+    pub(super) fn campaign(network: &str, campaign: &str, measured: &ReportFigures) -> Self {
         Self {
             network: Some(network.to_owned()),
             campaign: Some(campaign.to_owned()),
@@ -96,7 +96,7 @@ impl TopOut {
         }
     }
 
-    pub(super) fn network(network: &str, measured: &Measured) -> Self {
+    pub(super) fn network(network: &str, measured: &ReportFigures) -> Self {
         Self {
             network: Some(network.to_owned()),
             ..Self::new(measured)
@@ -143,12 +143,12 @@ struct JoinedOut {
 
 impl OverviewOut {
     pub(super) fn of(
-        range: &Range,
-        now: &Measured,
-        before: &Measured,
-        series: &[(String, Measured)],
+        range: &DayRange,
+        now: &ReportFigures,
+        before: &ReportFigures,
+        series: &[(String, ReportFigures)],
     ) -> Self {
-        let day = |(day, measured): &(String, Measured)| DayOut {
+        let day = |(day, measured): &(String, ReportFigures)| DayOut {
             day: day.clone(),
             figures: FiguresOut::of(measured),
         };
@@ -185,8 +185,8 @@ impl OverviewOut {
         }
     }
 
-    pub(super) fn with_health(self, health: Vec<(Network, Health)>) -> Self {
-        let shown = |(network, health): (Network, Health)| NetworkHealthOut {
+    pub(super) fn with_health(self, health: Vec<(Network, IntegrationHealth)>) -> Self {
+        let shown = |(network, health): (Network, IntegrationHealth)| NetworkHealthOut {
             network: network.as_str(),
             pending: health.pending,
             delivered24h: health.delivered,
@@ -213,7 +213,7 @@ impl OverviewOut {
     }
 }
 
-fn funnel(measured: &Measured) -> Vec<StepOut> {
+fn funnel(measured: &ReportFigures) -> Vec<StepOut> {
     let figures = &measured.figures;
     let steps = [
         ("clicks", figures.clicks),

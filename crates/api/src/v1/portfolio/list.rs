@@ -4,10 +4,10 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
-use crate::query::{Parameters, Query, truth};
+use crate::query::{QueryParameters, QueryString, parse_bool};
 use crate::report::kpis::{self, KpisOut};
 use crate::report::range::RangeQuery;
-use crate::report::{Pages, RowKey};
+use crate::report::{RowKey, RowPage};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tributary_domain::access::{AppsRead, Environment};
 use tributary_domain::app::App;
-use tributary_domain::report::Measured;
-use tributary_domain::report::range::Range;
+use tributary_domain::report::ReportFigures;
+use tributary_domain::report::range::DayRange;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
@@ -91,7 +91,7 @@ impl Sort {
         Ok(Self { by, descending })
     }
 
-    fn value(self, measured: &Measured) -> Option<i64> {
+    fn value(self, measured: &ReportFigures) -> Option<i64> {
         let figures = &measured.figures;
         match self.by {
             "clicks" => Some(figures.clicks),
@@ -107,19 +107,19 @@ impl Sort {
     }
 }
 
-struct Asked {
+struct PortfolioQuery {
     sort: Sort,
     archived: bool,
     range: RangeQuery,
     page: PageQuery,
 }
 
-fn read(parameters: &mut Parameters<'_>) -> Asked {
-    Asked {
+fn read(parameters: &mut QueryParameters<'_>) -> PortfolioQuery {
+    PortfolioQuery {
         sort: parameters
             .optional("sort", Sort::parse)
             .unwrap_or(Sort::DEFAULT),
-        archived: parameters.optional("archived", truth).unwrap_or(false),
+        archived: parameters.optional("archived", parse_bool).unwrap_or(false),
         range: RangeQuery::read(parameters),
         page: PageQuery::read(parameters),
     }
@@ -146,7 +146,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
 )]
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
@@ -155,11 +155,11 @@ pub(crate) async fn list(
     for app in apps {
         let range = asked
             .range
-            .in_zone(state.source.now(), app.timezone.clone())?;
+            .in_zone(state.runtime.now(), app.timezone.clone())?;
         rows.push((app, range));
     }
-    let rows = measured(&state, &caller, rows).await?;
-    let mut totals = [nothing(&caller); 2];
+    let rows = load_rows(&state, &caller, rows).await?;
+    let mut totals = [empty_measure(&caller); 2];
     for row in &rows {
         totals[0].add(&row.now);
         totals[1].add(&row.before);
@@ -167,17 +167,17 @@ pub(crate) async fn list(
     let scope = ListScope {
         list: "portfolio",
         organization: caller.authorized.organization(),
-        narrowed_by: json!([
+        filters: json!([
             caller.authorized.environment().as_str(),
             asked.sort.by,
             asked.sort.descending,
             asked.archived,
-            asked.range.words()
+            asked.range.cursor_values()
         ])
         .to_string(),
     };
-    let page = Pages::of(sorted(rows, asked.sort), &asked.page, &state, &scope)?;
-    Ok(page.with_totals(KpisOut::of(&totals[0], &totals[1])))
+    let page = RowPage::of(sorted(rows, asked.sort), &asked.page, &state, &scope)?;
+    Ok(page.into_list_with_totals(KpisOut::of(&totals[0], &totals[1])))
 }
 
 async fn all_apps(
@@ -188,7 +188,7 @@ async fn all_apps(
     let (mut apps, mut before) = (Vec::new(), None);
     loop {
         let request = PageRequest {
-            limit: Limit::MOST,
+            limit: Limit::MAX,
             before,
         };
         let page = state
@@ -207,37 +207,39 @@ async fn all_apps(
 struct Row {
     app: App,
     zone: String,
-    now: Measured,
-    before: Measured,
+    now: ReportFigures,
+    before: ReportFigures,
 }
 
 /// Test data has no costs.
-fn nothing(caller: &Caller<AppsRead>) -> Measured {
+fn empty_measure(caller: &Caller<AppsRead>) -> ReportFigures {
     match caller.authorized.environment() {
-        Environment::Live => Measured::zero(),
-        Environment::Test => Measured::default(),
+        Environment::Live => ReportFigures::zero(),
+        Environment::Test => ReportFigures::default(),
     }
 }
 
-async fn measured(
+async fn load_rows(
     state: &ApiState,
     caller: &Caller<AppsRead>,
-    apps: Vec<(App, Range)>,
+    apps: Vec<(App, DayRange)>,
 ) -> Result<Vec<Row>, ApiError> {
     let periods = apps.iter().map(|(app, range)| {
-        let periods = vec![range.preceding().whole(), range.whole()];
+        let periods = vec![range.preceding().period(), range.period()];
         (app.id, periods)
     });
     let totals = state.store.totals(&caller.authorized, periods.collect());
-    let mut sums: BTreeMap<(AppId, usize), Measured> = BTreeMap::new();
+    let mut sums: BTreeMap<(AppId, usize), ReportFigures> = BTreeMap::new();
     for (app, period, figures) in totals.await? {
-        let sum = sums.entry((app, period)).or_insert_with(|| nothing(caller));
+        let sum = sums
+            .entry((app, period))
+            .or_insert_with(|| empty_measure(caller));
         sum.figures.add(&figures, 1);
     }
     add_costs(state, caller, &apps, &mut sums).await?;
     let sum = |app: AppId, period| {
-        let found: Option<&Measured> = sums.get(&(app, period));
-        found.copied().unwrap_or_else(|| nothing(caller))
+        let found: Option<&ReportFigures> = sums.get(&(app, period));
+        found.copied().unwrap_or_else(|| empty_measure(caller))
     };
     let rows = apps.into_iter().map(|(app, range)| Row {
         before: sum(app.id, 0),
@@ -251,8 +253,8 @@ async fn measured(
 async fn add_costs(
     state: &ApiState,
     caller: &Caller<AppsRead>,
-    apps: &[(App, Range)],
-    sums: &mut BTreeMap<(AppId, usize), Measured>,
+    apps: &[(App, DayRange)],
+    sums: &mut BTreeMap<(AppId, usize), ReportFigures>,
 ) -> Result<(), ApiError> {
     let first = apps.iter().map(|(_, range)| range.preceding().from).min();
     let last = apps.iter().map(|(_, range)| range.to).max();
@@ -260,8 +262,9 @@ async fn add_costs(
         return Ok(());
     };
     let ids = apps.iter().map(|(app, _)| app.id).collect();
-    let reader = caller.authorized.analytics();
-    let ranges: BTreeMap<AppId, &Range> = apps.iter().map(|(app, range)| (app.id, range)).collect();
+    let reader = caller.authorized.analytics_access();
+    let ranges: BTreeMap<AppId, &DayRange> =
+        apps.iter().map(|(app, range)| (app.id, range)).collect();
     for (app, cost) in state.store.cost_sums(&reader, ids, first, last).await? {
         let Some(range) = ranges.get(&app) else {
             continue;
@@ -274,7 +277,9 @@ async fn add_costs(
         } else {
             continue;
         };
-        let sum = sums.entry((app, period)).or_insert_with(|| nothing(caller));
+        let sum = sums
+            .entry((app, period))
+            .or_insert_with(|| empty_measure(caller));
         sum.cost = sum.cost.map(|sum| sum.saturating_add(cost.usd_micros));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `POST /api/v1/apps/{appId}/skan/evaluate` — which numbers a device would hand to Apple.
 
 use super::fields::read_draft;
-use crate::body::{Answer, Envelope, JsonBody};
+use crate::body::{Envelope, JsonBody, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::fields::{
@@ -16,18 +16,20 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tributary_domain::access::AppsRead;
 use tributary_domain::exchange::RateValue;
-use tributary_domain::skan::try_out::{Call, Deed, TRY_OUT_EVENTS_MAX, TRY_OUT_SECONDS_MAX, play};
+use tributary_domain::skan::try_out::{
+    SimulatedCall, SimulatedEvent, TRY_OUT_EVENTS_MAX, TRY_OUT_SECONDS_MAX, simulate,
+};
 use tributary_domain::skan::{Document, EVENT_CHARS_MAX, validate};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::given::Given;
-use tributary_domain::vocabulary::text::within;
+use tributary_domain::vocabulary::field_input::FieldInput;
+use tributary_domain::vocabulary::text::check_length;
 use utoipa::ToSchema;
 
-struct TryOut {
+struct EvaluateRequest {
     document: Option<Document>,
     rates: Vec<(Currency, RateValue)>,
-    events: Vec<Deed>,
+    events: Vec<SimulatedEvent>,
 }
 
 described_body! {
@@ -35,20 +37,20 @@ described_body! {
     EvaluateFields("ConversionValueTryOut") = read
 }
 
-fn event(fields: &mut Fields<'_>) -> Option<Deed> {
-    let name = |text: &str| within(text, 1, EVENT_CHARS_MAX).map(|()| text.to_owned());
+fn event(fields: &mut Fields<'_>) -> Option<SimulatedEvent> {
+    let name = |text: &str| check_length(text, 1, EVENT_CHARS_MAX).map(|()| text.to_owned());
     let name = fields.required("name", text_as(name).size(1..=EVENT_CHARS_MAX));
     let after = integer_in(0..=TRY_OUT_SECONDS_MAX);
-    let after = fields.given(
+    let after = fields.input(
         "afterSeconds",
         after.about("When, from the first launch; 0 when absent."),
     );
     let amount = amount().about("A number, or a string with its exact digits.");
-    let amount = fields.given("revenue", amount);
+    let amount = fields.input("revenue", amount);
     let currency = text_as(Currency::parse)
         .about("The document's when absent. Revenue in a currency without a rate meets no bound.");
-    let currency = fields.given("currency", currency);
-    Some(Deed {
+    let currency = fields.input("currency", currency);
+    Some(SimulatedEvent {
         name: name?,
         after_seconds: after.value().unwrap_or(0),
         amount: amount.value(),
@@ -56,7 +58,7 @@ fn event(fields: &mut Fields<'_>) -> Option<Deed> {
     })
 }
 
-fn read(fields: &mut Fields<'_>) -> TryOut {
+fn read(fields: &mut Fields<'_>) -> EvaluateRequest {
     let about =
         "As PUT takes it; the stored one when absent. It is tried as if it were switched on.";
     let draft = fields.object("document", about, read_draft);
@@ -73,7 +75,7 @@ fn read(fields: &mut Fields<'_>) -> TryOut {
     });
     let rates = text_map()
         .about("Units of the document's currency per unit of another, as decimal strings.");
-    let rates = fields.given("rates", rates).value().unwrap_or_default();
+    let rates = fields.input("rates", rates).value().unwrap_or_default();
     let rates = fields.check(|faults| read_rates(&rates, faults));
     let list = objects()
         .size(0..=TRY_OUT_EVENTS_MAX)
@@ -82,7 +84,7 @@ fn read(fields: &mut Fields<'_>) -> TryOut {
     let events = events.value().unwrap_or_default();
     for (index, event) in events.iter().enumerate() {
         // In a list of events, null is none.
-        if matches!(event, Given::Absent) {
+        if matches!(event, FieldInput::Absent) {
             let problem = wrong_type("an object with name and afterSeconds");
             fields.check(|faults| faults.add(format!("events[{index}]"), problem));
         }
@@ -91,7 +93,7 @@ fn read(fields: &mut Fields<'_>) -> TryOut {
         let message = format!("Must have at most {TRY_OUT_EVENTS_MAX} items.");
         fields.check(|faults| faults.add("events", Problem::new(FaultCode::TooLong, message)));
     }
-    TryOut {
+    EvaluateRequest {
         document,
         rates,
         events: events.into_iter().filter_map(|one| one.value()?).collect(),
@@ -137,8 +139,8 @@ struct EvaluationOut {
     updates: Vec<UpdateOut>,
 }
 
-impl From<Call> for UpdateOut {
-    fn from(call: Call) -> Self {
+impl From<SimulatedCall> for UpdateOut {
+    fn from(call: SimulatedCall) -> Self {
         Self {
             after_seconds: call.after_seconds,
             event: call.event,
@@ -185,8 +187,8 @@ pub(crate) async fn try_out(
     // Also asked for when the document is in the body: nobody tries anything out on another's app.
     let stored = state.store.skan(&caller.authorized, app).await?;
     let document = asked.document.unwrap_or(stored.document);
-    let calls = play(document, asked.rates, asked.events);
-    Ok(Answer::ok(EvaluationOut {
+    let calls = simulate(document, asked.rates, asked.events);
+    Ok(JsonResponse::ok(EvaluationOut {
         updates: calls.into_iter().map(UpdateOut::from).collect(),
     }))
 }

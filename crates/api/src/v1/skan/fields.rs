@@ -1,7 +1,7 @@
 //! The document of a PUT: types here, rules in the domain.
 
 use crate::fields::{
-    Fields, Kind, Value, amount, described_body, flag, integer, objects, text, text_as,
+    FieldKind, Fields, InputValue, amount, described_body, flag, integer, objects, text, text_as,
 };
 use tributary_domain::skan::{
     CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, Document, Draft,
@@ -28,18 +28,18 @@ pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
         .size(0..=WINDOWS_MAX)
         .about("A missing index is a disabled window.");
     let draft = Draft {
-        enabled: fields.given("enabled", flag()),
-        currency: fields.given(
+        enabled: fields.input("enabled", flag()),
+        currency: fields.input(
             "currency",
             currency.about("A current ISO 4217 code; the default is USD."),
         ),
-        accept_test_signals: fields.given("acceptTestSignals", flag()),
+        accept_test_signals: fields.input("acceptTestSignals", flag()),
         windows: fields.items("windows", windows, window),
     };
     // Set by the service; a document that was read may be sent back as it is.
     // Ignored, as long as it could be one.
-    let _ignored = fields.given("version", integer().about("Ignored."));
-    let _ignored = fields.given("updatedAt", text().about("Ignored."));
+    let _ignored = fields.input("version", integer().about("Ignored."));
+    let _ignored = fields.input("updatedAt", text().about("Ignored."));
     draft
 }
 
@@ -51,27 +51,27 @@ fn window(fields: &mut Fields<'_>) -> DraftWindow {
         .size(0..=VALUES_PER_WINDOW_MAX)
         .about("In order of priority: the first whose conditions all hold wins.");
     DraftWindow {
-        index: fields.expected("index", index),
-        enabled: fields.given("enabled", flag()),
+        index: fields.required_input("index", index),
+        enabled: fields.input("enabled", flag()),
         lock_on: fields.object("lockOn", "Exactly one of the three.", lock_on),
         values: fields.items("values", values, value),
     }
 }
 
-fn fine() -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
+fn fine() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem>> {
     integer().within(0..=i64::from(FINE_VALUE_MAX))
 }
 
-fn coarse() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+fn coarse() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     let words = CoarseValue::ALL.iter().map(|one| one.as_str());
     text().words(words).about("A coarse conversion value.")
 }
 
 fn lock_on(fields: &mut Fields<'_>) -> DraftLockOn {
     DraftLockOn {
-        fine_value: fields.given("fineValue", fine().about("Window 0 only.")),
-        coarse_value: fields.given("coarseValue", coarse()),
-        event: fields.given("event", text().size(1..=EVENT_CHARS_MAX)),
+        fine_value: fields.input("fineValue", fine().about("Window 0 only.")),
+        coarse_value: fields.input("coarseValue", coarse()),
+        event: fields.input("event", text().size(1..=EVENT_CHARS_MAX)),
     }
 }
 
@@ -81,13 +81,13 @@ fn value(fields: &mut Fields<'_>) -> DraftValue {
         .required()
         .size(CONDITIONS_PER_VALUE_MIN..=CONDITIONS_PER_VALUE_MAX);
     DraftValue {
-        name: fields.expected("name", name.about("Unique in its window.")),
-        fine_value: fields.given(
+        name: fields.required_input("name", name.about("Unique in its window.")),
+        fine_value: fields.input(
             "fineValue",
             fine().about("Required in window 0, forbidden in 1 and 2."),
         ),
-        coarse_value: fields.expected("coarseValue", coarse()),
-        lock: fields.given("lock", flag()),
+        coarse_value: fields.required_input("coarseValue", coarse()),
+        lock: fields.input("lock", flag()),
         conditions: fields.items(
             "conditions",
             conditions.about("All must hold. Each has at least one of the four bounds."),
@@ -102,14 +102,14 @@ fn condition(fields: &mut Fields<'_>) -> DraftCondition {
     );
     let count = || integer().at_least(0).about("Inclusive.");
     DraftCondition {
-        event: fields.expected("event", event),
-        min_count: fields.given("minCount", count()),
-        max_count: fields.given("maxCount", count()),
-        min_revenue: fields.given(
+        event: fields.required_input("event", event),
+        min_count: fields.input("minCount", count()),
+        max_count: fields.input("maxCount", count()),
+        min_revenue: fields.input(
             "minRevenue",
             amount().about("Inclusive; a number or a decimal string with at most 6 decimals."),
         ),
-        max_revenue: fields.given(
+        max_revenue: fields.input(
             "maxRevenue",
             amount().about("Exclusive; a number or a decimal string with at most 6 decimals."),
         ),

@@ -10,8 +10,8 @@ pub(super) mod stats;
 pub(super) mod update;
 pub(super) mod versions;
 
-mod asked;
 mod fields;
 mod postback_shape;
+mod query_values;
 mod stats_meaning;
 mod stats_shape;

@@ -6,7 +6,9 @@ use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::skan::CoarseValue;
-use tributary_domain::skan::decode::{Decoded, Reading, Reported, Version, decode};
+use tributary_domain::skan::decode::{
+    DecodedValue, Interpretation, ReportedValue, Version, decode,
+};
 use tributary_store::StoredPostback;
 use utoipa::ToSchema;
 
@@ -88,7 +90,7 @@ struct RevenueRangeOut {
     currency: String,
 }
 
-fn reading(reading: &Reading) -> ReadingOut {
+fn reading(reading: &Interpretation) -> ReadingOut {
     let conditions = reading.values.iter().flat_map(|value| &value.conditions);
     let mut events: Vec<String> = Vec::new();
     for condition in conditions {
@@ -110,11 +112,11 @@ fn reading(reading: &Reading) -> ReadingOut {
 }
 
 impl DecodedOut {
-    fn of(decoded: &Decoded) -> Self {
+    fn of(decoded: &DecodedValue) -> Self {
         let readings = match decoded {
-            Decoded::Withheld | Decoded::Undecoded => Vec::new(),
-            Decoded::Decoded(one) => vec![reading(one)],
-            Decoded::Ambiguous(several) => several.iter().map(reading).collect(),
+            DecodedValue::Withheld | DecodedValue::Undecoded => Vec::new(),
+            DecodedValue::Decoded(one) => vec![reading(one)],
+            DecodedValue::Ambiguous(several) => several.iter().map(reading).collect(),
         };
         Self {
             status: decoded.as_str(),
@@ -130,14 +132,14 @@ impl PostbackOut {
         versions: &[Version],
         accept_test_signals: bool,
     ) -> Self {
-        let postback = stored.received.postback;
-        let (reported, window) = (Reported::of(&postback), postback.sequence_index);
+        let postback = stored.parsed.postback;
+        let (reported, window) = (ReportedValue::of(&postback), postback.sequence_index);
         let decoded = decode(reported, window, stored.received_at, versions);
         Self {
             id: stored.id.to_string(),
             protocol: postback.protocol.as_str(),
             version: postback.version,
-            signature: stored.received.signature.as_str(),
+            signature: stored.parsed.signature.as_str(),
             counted: stored.counting.counts(accept_test_signals),
             conflicting: stored.conflicting,
             ad_network_id: postback.ad_network_id,

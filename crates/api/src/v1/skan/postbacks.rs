@@ -1,14 +1,14 @@
 //! `GET /api/v1/apps/{appId}/skan/postbacks` — what Apple's devices reported, newest first by arrival.
 
-use super::asked::{ad_network_id, one_of, protocol};
 use super::postback_shape::{PostbackListEnvelope, PostbackOut, example};
+use super::query_values::{ad_network_id, parse_choice, protocol};
 use crate::caller::Caller;
-use crate::days::Days;
+use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
-use crate::query::{Parameters, Query, truth};
+use crate::query::{QueryParameters, QueryString, parse_bool};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -22,9 +22,9 @@ use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackFilter, PostbackPage};
 
 /// What is asked of the list, before the days are moments.
-struct Asked {
+struct PostbacksQuery {
     filter: PostbackFilter,
-    days: Days,
+    days: DayFilter,
     timezone: Option<Timezone>,
 }
 
@@ -34,27 +34,28 @@ fn source_identifier(text: &str) -> Result<String, Problem> {
     fits.then(|| text.to_owned()).ok_or_else(refused)
 }
 
-fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
-    let signature = |text: &str| one_of(text, &Signature::ALL, Signature::as_str);
-    let conversion_type = |text: &str| one_of(text, &ConversionType::ALL, ConversionType::as_str);
-    let index = |text: &str| one_of(text, &["0", "1", "2"], |word| word);
+fn read(parameters: &mut QueryParameters<'_>) -> (PostbacksQuery, PageQuery) {
+    let signature = |text: &str| parse_choice(text, &Signature::ALL, Signature::as_str);
+    let conversion_type =
+        |text: &str| parse_choice(text, &ConversionType::ALL, ConversionType::as_str);
+    let index = |text: &str| parse_choice(text, &["0", "1", "2"], |word| word);
     let filter = PostbackFilter {
         protocol: parameters.optional("protocol", protocol),
         signature: parameters.optional("signature", signature),
-        counted: parameters.optional("counted", truth),
+        counted: parameters.optional("counted", parse_bool),
         ad_network_id: parameters.renamed("adNetworkId", "adNetwork", ad_network_id),
         source_identifier: parameters.optional("sourceIdentifier", source_identifier),
         sequence_index: parameters
             .optional("sequenceIndex", index)
             .and_then(|word| word.parse().ok()),
-        did_win: parameters.optional("didWin", truth),
+        did_win: parameters.optional("didWin", parse_bool),
         conversion_type: parameters.optional("conversionType", conversion_type),
         from: None,
         until: None,
     };
-    let asked = Asked {
+    let asked = PostbacksQuery {
         filter,
-        days: Days::read(parameters),
+        days: DayFilter::read(parameters),
         timezone: parameters.optional("timezone", Timezone::parse),
     };
     (asked, PageQuery::read(parameters))
@@ -110,24 +111,24 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (asked, page) = query.read(read)?;
     let app = ids.app()?;
     let mut filter = asked.filter;
-    if !asked.days.are_all() {
-        let reader = caller.authorized.analytics();
+    if !asked.days.is_empty() {
+        let reader = caller.authorized.analytics_access();
         let zone = match asked.timezone {
             Some(zone) => zone,
             None => state.store.app_timezone(&reader, app).await?,
         };
-        (filter.from, filter.until) = asked.days.moments(&zone);
+        (filter.from, filter.until) = asked.days.timestamps(&zone);
     }
     let scope = ListScope {
         list: "postbacks",
         organization: caller.authorized.organization(),
-        narrowed_by: narrowed_by(&caller, app, &filter),
+        filters: narrowed_by(&caller, app, &filter),
     };
     let request = page.open(&state, &scope)?;
     let found = state

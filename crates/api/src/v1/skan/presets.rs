@@ -1,13 +1,13 @@
 //! `GET /api/v1/skan/presets` — documents to start from.
 
-use super::asked::one_of;
+use super::query_values::parse_choice;
 use super::shape::{SkanOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
-use crate::query::{Parameters, Query};
-use crate::report::{Pages, row_key};
+use crate::query::{QueryParameters, QueryString};
+use crate::report::{RowPage, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 /// Things in a list, at most. More than any preset takes.
 const ITEMS_MAX: usize = 100;
 
-struct Asked {
+struct PresetsQuery {
     kind: Option<Kind>,
     events: Option<Vec<String>>,
     bounds: Option<Vec<Amount>>,
@@ -41,11 +41,11 @@ fn items(text: &str) -> Result<Vec<&str>, Problem> {
     Ok(items)
 }
 
-fn read(parameters: &mut Parameters<'_>) -> Asked {
-    let kind = |text: &str| one_of(text, &Kind::ALL, Kind::as_str);
+fn read(parameters: &mut QueryParameters<'_>) -> PresetsQuery {
+    let kind = |text: &str| parse_choice(text, &Kind::ALL, Kind::as_str);
     let events = |text: &str| Ok(items(text)?.into_iter().map(str::to_owned).collect());
     let bounds = |text: &str| items(text)?.into_iter().map(Amount::parse_text).collect();
-    Asked {
+    PresetsQuery {
         kind: parameters.optional("kind", kind),
         events: parameters.optional("events", events),
         bounds: parameters.optional("bounds", bounds),
@@ -56,7 +56,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
     }
 }
 
-impl Asked {
+impl PresetsQuery {
     /// What does not go together.
     fn check(&self) -> Result<(), ApiError> {
         let mut faults = Faults::new();
@@ -118,7 +118,7 @@ type PresetListEnvelope = List<PresetOut>;
 )]
 pub(crate) async fn presets(
     caller: Caller<AppsRead>,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
@@ -126,7 +126,7 @@ pub(crate) async fn presets(
     let scope = ListScope {
         list: "skan_presets",
         organization: caller.authorized.organization(),
-        narrowed_by: asked.kind.map_or("", Kind::as_str).to_owned(),
+        filters: asked.kind.map_or("", Kind::as_str).to_owned(),
     };
     let kinds = asked.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let mut made = Vec::new();
@@ -145,5 +145,5 @@ pub(crate) async fn presets(
         };
         made.push((row_key([kind.as_str()]), preset));
     }
-    Ok(Pages::of(made, &asked.page, &state, &scope)?.alone())
+    Ok(RowPage::of(made, &asked.page, &state, &scope)?.into_list())
 }

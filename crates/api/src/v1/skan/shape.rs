@@ -1,11 +1,13 @@
 //! A conversion-value configuration as the interface shows it.
 
-use crate::body::Answer;
+use crate::body::JsonResponse;
 use crate::decimal::number;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tributary_domain::skan::{Condition, Configuration, LockOn, Value, Warning, Window, warnings};
+use tributary_domain::skan::{
+    Condition, Configuration, ConversionValue, LockOn, Warning, Window, warnings,
+};
 use utoipa::ToSchema;
 
 /// The conversion-value configuration of an app.
@@ -95,7 +97,7 @@ pub(crate) fn condition(condition: &Condition) -> ConditionOut {
     }
 }
 
-fn value(value: &Value) -> ValueOut {
+fn value(value: &ConversionValue) -> ValueOut {
     ValueOut {
         name: value.name.clone(),
         fine_value: value.fine_value,
@@ -147,7 +149,7 @@ impl SkanOut {
 }
 
 /// The answer: the document, its tag, and what is worth a warning.
-pub(crate) fn answer(configuration: &Configuration) -> Answer<SkanOut> {
+pub(crate) fn answer(configuration: &Configuration) -> JsonResponse<SkanOut> {
     let shape = SkanOut::of(configuration);
     let warning = |warning: Warning| WarningOut {
         field: warning.field,
@@ -159,9 +161,9 @@ pub(crate) fn answer(configuration: &Configuration) -> Answer<SkanOut> {
         .map(warning)
         .collect();
     let meta = serde_json::json!({ "warnings": warnings });
-    Answer::ok(shape)
+    JsonResponse::ok(shape)
         .with_meta(meta)
-        .tagged(&configuration.tag())
+        .with_etag(&configuration.tag())
 }
 
 /// The envelope of a configuration.

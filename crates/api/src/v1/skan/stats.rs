@@ -1,30 +1,30 @@
 //! `GET /api/v1/apps/{appId}/skan/stats` — what postbacks count. Beside the figures of devices, never among them.
 
-use super::asked::{ad_network_id, one_of, protocol};
-use super::stats_meaning::Meanings;
-use super::stats_shape::{PostbackStatsEnvelope, StatsOut, example, together, totals};
+use super::query_values::{ad_network_id, parse_choice, protocol};
+use super::stats_meaning::MeaningPeriods;
+use super::stats_shape::{PostbackStatsEnvelope, PostbackStatsOut, example, merge_rows, totals};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
 use crate::path::PathIds;
-use crate::query::{Parameters, Query};
+use crate::query::{QueryParameters, QueryString};
 use crate::report::range::RangeQuery;
-use crate::report::{Pages, out_of_range, row_key};
+use crate::report::{RowPage, out_of_range, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::Value;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::keywords;
-use tributary_domain::report::range::Range;
+use tributary_domain::report::range::DayRange;
 use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::calendar::each_day;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
-use tributary_store::{PostbackDimensions, PostbackQuestion};
+use tributary_store::{PostbackDimensions, PostbackReportQuery};
 
 /// Rows of all pages. A year by day and source identifier has more, and nobody reads it.
 const ROWS_MAX: u32 = 10_000;
@@ -59,7 +59,7 @@ keywords! {
     }
 }
 
-struct Asked {
+struct SkanStatsQuery {
     dimensions: Vec<Dimension>,
     digits: Option<u8>,
     ad_network_id: Option<String>,
@@ -71,7 +71,7 @@ struct Asked {
 fn dimensions(text: &str) -> Result<Vec<Dimension>, Problem> {
     let mut all = Vec::new();
     for word in text.split(',') {
-        let one = one_of(word.trim(), Dimension::ALL, Dimension::as_str)?;
+        let one = parse_choice(word.trim(), Dimension::ALL, Dimension::as_str)?;
         if !all.contains(&one) {
             all.push(one);
         }
@@ -79,9 +79,9 @@ fn dimensions(text: &str) -> Result<Vec<Dimension>, Problem> {
     Ok(all)
 }
 
-fn read(parameters: &mut Parameters<'_>) -> Asked {
-    let digits = |text: &str| one_of(text, &["2", "3", "4"], |word| word);
-    Asked {
+fn read(parameters: &mut QueryParameters<'_>) -> SkanStatsQuery {
+    let digits = |text: &str| parse_choice(text, &["2", "3", "4"], |word| word);
+    SkanStatsQuery {
         dimensions: parameters
             .optional("groupBy", dimensions)
             .unwrap_or_else(|| vec![Dimension::Day]),
@@ -95,18 +95,18 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
     }
 }
 
-impl Asked {
+impl SkanStatsQuery {
     fn has(&self, dimension: Dimension) -> bool {
         self.dimensions.contains(&dimension)
     }
 
-    fn question(&self, periods: Vec<tributary_domain::report::Period>) -> PostbackQuestion {
+    fn question(&self, periods: Vec<tributary_domain::report::Period>) -> PostbackReportQuery {
         let source = self.has(Dimension::SourceIdentifier);
         // A meaning is that of a value in a window.
         let has = |dimension| self.has(dimension) || self.has(Dimension::Meaning);
-        PostbackQuestion {
+        PostbackReportQuery {
             periods,
-            by: PostbackDimensions {
+            group_by: PostbackDimensions {
                 protocol: self.has(Dimension::Protocol),
                 ad_network_id: self.has(Dimension::AdNetworkId),
                 source_digits: source.then(|| self.digits.unwrap_or(DIGITS_DEFAULT)),
@@ -151,7 +151,7 @@ impl Asked {
 pub(crate) async fn stats(
     caller: Caller<AnalyticsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
@@ -160,8 +160,8 @@ pub(crate) async fn stats(
         return Err(out_of_range("digits", message));
     }
     let app = ids.app()?;
-    let range = asked.range.of_app(&state, &caller.authorized, app).await?;
-    let Range { from, to, zone } = &range;
+    let range = asked.range.for_app(&state, &caller.authorized, app).await?;
+    let DayRange { from, to, zone } = &range;
     let by_day = asked.has(Dimension::Day);
     let mut periods = each_day(*from, *to, zone);
     if let (false, Some(first), Some(last)) = (by_day, periods.first(), periods.last()) {
@@ -169,11 +169,11 @@ pub(crate) async fn stats(
     }
     let meanings = if asked.has(Dimension::Meaning) {
         let meanings = state.store.skan_meanings(&caller.authorized, app).await?;
-        Some(Meanings::new(&periods, meanings))
+        Some(MeaningPeriods::new(&periods, meanings))
     } else {
         None
     };
-    let periods = meanings.as_ref().map_or(periods, Meanings::periods);
+    let periods = meanings.as_ref().map_or(periods, MeaningPeriods::periods);
     let question = asked.question(periods);
     let found = state
         .store
@@ -192,23 +192,23 @@ pub(crate) async fn stats(
     rows.sort_by_key(|row| std::cmp::Reverse(row.period));
     let rows = rows.into_iter().map(|row| {
         let (row, meaning) = match &meanings {
-            Some(meanings) => meanings.read(row),
+            Some(meanings) => meanings.decode_row(row),
             None => (row, Value::Null),
         };
-        StatsOut::of(day_of(row.period), &names, row, meaning)
+        PostbackStatsOut::of(day_of(row.period), &names, row, meaning)
     });
-    let rows = together(rows);
+    let rows = merge_rows(rows);
     let totals = totals(&rows);
     let rows = rows
         .into_iter()
         .map(|(about, row)| (row_key([about.as_str()]), row));
-    let page = Pages::of(rows.collect(), &asked.page, &state, &scope)?;
-    Ok(page.with_totals(totals))
+    let page = RowPage::of(rows.collect(), &asked.page, &state, &scope)?;
+    Ok(page.into_list_with_totals(totals))
 }
 
-impl Asked {
+impl SkanStatsQuery {
     /// Everything that makes this another list.
-    fn scope(&self, caller: &Caller<AnalyticsRead>, app: AppId, range: &Range) -> ListScope {
+    fn scope(&self, caller: &Caller<AnalyticsRead>, app: AppId, range: &DayRange) -> ListScope {
         let narrowed_by = serde_json::json!([
             app.to_string(),
             caller.authorized.environment().as_str(),
@@ -223,7 +223,7 @@ impl Asked {
         ListScope {
             list: "skan_stats",
             organization: caller.authorized.organization(),
-            narrowed_by: narrowed_by.to_string(),
+            filters: narrowed_by.to_string(),
         }
     }
 

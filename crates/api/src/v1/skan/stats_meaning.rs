@@ -3,44 +3,46 @@
 
 use serde_json::{Value, json};
 use tributary_domain::report::Period;
-use tributary_domain::skan::decode::{Decoded, Reading, Reported, Version, decode, stretches};
+use tributary_domain::skan::decode::{
+    DecodedValue, Interpretation, ReportedValue, Version, decode, split_by_versions,
+};
 use tributary_store::PostbackStats;
 
 /// Stretches that are asked for instead of the periods.
-pub(super) struct Meanings {
+pub(super) struct MeaningPeriods {
     versions: Vec<Version>,
     /// Each with the number of its period.
-    stretches: Vec<(usize, Period)>,
+    segments: Vec<(usize, Period)>,
 }
 
-impl Meanings {
+impl MeaningPeriods {
     /// Of these periods, by the versions there have been.
     pub(super) fn new(periods: &[Period], versions: Vec<Version>) -> Self {
         let all = periods.iter().enumerate().flat_map(|(number, period)| {
-            let parts = stretches(*period, &versions).into_iter();
+            let parts = split_by_versions(*period, &versions).into_iter();
             parts.map(move |stretch| (number, stretch))
         });
         let stretches = all.collect();
         Self {
             versions,
-            stretches,
+            segments: stretches,
         }
     }
 
     /// What is asked for.
     pub(super) fn periods(&self) -> Vec<Period> {
-        self.stretches.iter().map(|(_, stretch)| *stretch).collect()
+        self.segments.iter().map(|(_, stretch)| *stretch).collect()
     }
 
     /// The row with the number of its period, and what its value means.
-    pub(super) fn read(&self, row: PostbackStats) -> (PostbackStats, Value) {
-        let Some((period, (begins, _))) = self.stretches.get(row.period) else {
+    pub(super) fn decode_row(&self, row: PostbackStats) -> (PostbackStats, Value) {
+        let Some((period, (begins, _))) = self.segments.get(row.period) else {
             return (row, Value::Null);
         };
         let reported = match (row.fine_value, row.coarse_value) {
-            (Some(fine), _) => Reported::Fine(fine),
-            (None, Some(coarse)) => Reported::Coarse(coarse),
-            (None, None) => Reported::Nothing,
+            (Some(fine), _) => ReportedValue::Fine(fine),
+            (None, Some(coarse)) => ReportedValue::Coarse(coarse),
+            (None, None) => ReportedValue::Nothing,
         };
         let window = row.sequence_index.unwrap_or(0);
         let decoded = decode(reported, window, *begins, &self.versions);
@@ -48,15 +50,15 @@ impl Meanings {
             period: *period,
             ..row
         };
-        (row, shown(&decoded))
+        (row, meaning_json(&decoded))
     }
 }
 
 /// Names where there is one meaning. What may be several is credited to none of them.
-fn shown(decoded: &Decoded) -> Value {
+fn meaning_json(decoded: &DecodedValue) -> Value {
     let names: Vec<&str> = match decoded {
-        Decoded::Decoded(reading) => Reading::names(reading).collect(),
-        Decoded::Withheld | Decoded::Undecoded | Decoded::Ambiguous(_) => Vec::new(),
+        DecodedValue::Decoded(reading) => Interpretation::names(reading).collect(),
+        DecodedValue::Withheld | DecodedValue::Undecoded | DecodedValue::Ambiguous(_) => Vec::new(),
     };
     json!({"status": decoded.as_str(), "names": names})
 }

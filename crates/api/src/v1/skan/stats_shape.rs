@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 /// One row: the dimensions that were asked for, and the figures.
 #[derive(Debug, Serialize)]
-pub(super) struct StatsOut {
+pub(super) struct PostbackStatsOut {
     #[serde(flatten)]
     dimensions: Map<String, Value>,
     #[serde(flatten)]
@@ -64,7 +64,7 @@ impl PostbackFiguresOut {
     }
 }
 
-impl StatsOut {
+impl PostbackStatsOut {
     /// A row. Of its dimensions those are shown that were asked for, null where there is nothing.
     pub(super) fn of(
         day: Option<Day>,
@@ -95,9 +95,11 @@ impl StatsOut {
 }
 
 /// Rows with the same dimensions as one, in the order of the first of them, each with a text of what it is about.
-pub(super) fn together(rows: impl Iterator<Item = StatsOut>) -> Vec<(String, StatsOut)> {
+pub(super) fn merge_rows(
+    rows: impl Iterator<Item = PostbackStatsOut>,
+) -> Vec<(String, PostbackStatsOut)> {
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut all: Vec<(String, StatsOut)> = Vec::new();
+    let mut all: Vec<(String, PostbackStatsOut)> = Vec::new();
     for row in rows {
         let about = Value::Object(row.dimensions.clone()).to_string();
         if let Some(place) = places.get(&about) {
@@ -111,7 +113,7 @@ pub(super) fn together(rows: impl Iterator<Item = StatsOut>) -> Vec<(String, Sta
 }
 
 /// The sums over all rows.
-pub(super) fn totals(rows: &[(String, StatsOut)]) -> PostbackFiguresOut {
+pub(super) fn totals(rows: &[(String, PostbackStatsOut)]) -> PostbackFiguresOut {
     let mut totals = PostbackFiguresOut::of(&PostbackFigures::default(), 0);
     for (_, row) in rows {
         totals.add(&row.figures);
@@ -123,7 +125,7 @@ pub(super) fn totals(rows: &[(String, StatsOut)]) -> PostbackFiguresOut {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", title = "PostbackFigures")]
 #[expect(dead_code, reason = "describes what StatsOut writes")]
-pub(super) struct StatsRow {
+pub(super) struct PostbackStatsRowOut {
     #[schema(format = Date)]
     day: Option<String>,
     #[schema(inline)]
@@ -156,7 +158,7 @@ struct MeaningRow {
     names: Vec<String>,
 }
 
-pub(super) type PostbackStatsEnvelope = List<StatsRow, PostbackStatsMeta>;
+pub(super) type PostbackStatsEnvelope = List<PostbackStatsRowOut, PostbackStatsMeta>;
 
 /// What stands beside figures.
 #[derive(ToSchema)]

@@ -3,7 +3,7 @@
 use super::shape::{SkanEnvelope, SkanOut, answer, example};
 use crate::body::JsonBody;
 use crate::caller::Caller;
-use crate::current::Current;
+use crate::current_document::CurrentDocument;
 use crate::error::{ApiError, Code};
 use crate::fields::{Fields, described_body, flag};
 use crate::if_match::IfMatch;
@@ -50,9 +50,9 @@ pub(crate) async fn update(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let reader = caller.authorized.reading();
+    let reader = caller.authorized.read_access();
     let found = async { Ok(state.store.skan(&reader, ids.app()?).await?) }.await;
-    let current = Current::of(found, |found| SkanOut::of(&found))?;
+    let current = CurrentDocument::of(found, |found| SkanOut::of(&found))?;
     let (enabled, test_signals) = body.read_change(&current, read)?;
     let (app, origin) = (ids.app()?, caller.origin(&state));
     let after = state

@@ -5,8 +5,8 @@ use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
-use crate::query::Query;
-use crate::report::{Pages, row_key};
+use crate::query::QueryString;
+use crate::report::{RowPage, row_key};
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
 use axum::extract::State;
@@ -66,7 +66,7 @@ type VersionListEnvelope = List<VersionOut>;
 pub(crate) async fn versions(
     caller: Caller<AppsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(PageQuery::read)?;
@@ -74,7 +74,7 @@ pub(crate) async fn versions(
     let scope = ListScope {
         list: "skan_versions",
         organization: caller.authorized.organization(),
-        narrowed_by: app.to_string(),
+        filters: app.to_string(),
     };
     let versions = state.store.skan_versions(&caller.authorized, app).await?;
     let row = |(version, from): (i64, Timestamp)| {
@@ -82,5 +82,5 @@ pub(crate) async fn versions(
         (key, VersionOut::from((version, from)))
     };
     let newest_first = versions.into_iter().rev().map(row).collect();
-    Ok(Pages::of(newest_first, &asked, &state, &scope)?.alone())
+    Ok(RowPage::of(newest_first, &asked, &state, &scope)?.into_list())
 }

@@ -1,23 +1,25 @@
 //! `GET /api/v1/apps/{appId}/stats` — figures, told apart by what is asked for.
 
-use super::asked::Asked;
 use super::log;
+use super::query::StatsQuery;
 use super::shape::{StatsEnvelope, StatsOut, example};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::path::PathIds;
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::report::figures::FiguresOut;
-use crate::report::{Pages, RowKey, out_of_range, row_key, spend};
+use crate::report::{RowKey, RowPage, load_spend, out_of_range, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::report::range::{Range, Span};
-use tributary_domain::report::{Measured, Place, Rollup, Spend, StatsQuestion, measured_rows};
+use tributary_domain::report::range::{DayRange, Span};
+use tributary_domain::report::{
+    ReportFigures, ReportQuery, ReportRowKey, Rollup, Spend, report_rows,
+};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 
@@ -57,49 +59,54 @@ const ROWS_MAX: u32 = 50_000;
 pub(crate) async fn list(
     caller: Caller<AnalyticsRead>,
     ids: PathIds,
-    query: Query,
+    query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(Asked::read)?;
+    let asked = query.read(StatsQuery::read)?;
     asked.check()?;
     let app = ids.app()?;
-    let range = asked.range.of_app(&state, &caller.authorized, app).await?;
+    let range = asked.range.for_app(&state, &caller.authorized, app).await?;
     let scope = scope(&caller, app, &asked, &range);
     let spans = range.split(asked.group.time);
-    let question = StatsQuestion {
+    let question = ReportQuery {
         periods: spans.iter().map(|span| span.period).collect(),
-        by: asked.group.dimensions.clone(),
+        group_by: asked.group.dimensions.clone(),
         filters: asked.filters.clone(),
         rows_max: ROWS_MAX + 1,
     };
-    let found = if Rollup::answering(&question.dimensions()).is_some() {
+    let found = if Rollup::for_dimensions(&question.dimensions()).is_some() {
         let stats = state.store.stats(&caller.authorized, app, question.clone());
         stats.await?
     } else {
-        log::count(&state, &caller.authorized, app, range.whole(), &question).await?
+        log::count(&state, &caller.authorized, app, range.period(), &question).await?
     };
     let environment = caller.authorized.environment();
-    let costs = if Spend::are_told_by(environment, asked.group.time, &question) {
-        Some(spend(&state, &caller.authorized, app, &range).await?)
+    let costs = if Spend::is_available_for(environment, asked.group.time, &question) {
+        Some(load_spend(&state, &caller.authorized, app, &range).await?)
     } else {
         None
     };
-    let rows = measured_rows(found, &question, &spans, costs.as_ref());
+    let rows = report_rows(found, &question, &spans, costs.as_ref());
     if rows.len() > ROWS_MAX as usize {
         let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
         return Err(out_of_range("groupBy", message));
     }
-    let mut totals = costs.map_or_else(Measured::default, |_| Measured::zero());
+    let mut totals = costs.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
     for row in rows.values() {
         totals.add(row);
     }
     let rows = newest_first(rows, &spans, &asked);
-    let page = Pages::of(rows, &asked.page, &state, &scope)?;
-    Ok(page.with_totals(FiguresOut::of(&totals)))
+    let page = RowPage::of(rows, &asked.page, &state, &scope)?;
+    Ok(page.into_list_with_totals(FiguresOut::of(&totals)))
 }
 
 /// Everything that makes this another list.
-fn scope(caller: &Caller<AnalyticsRead>, app: AppId, asked: &Asked, range: &Range) -> ListScope {
+fn scope(
+    caller: &Caller<AnalyticsRead>,
+    app: AppId,
+    asked: &StatsQuery,
+    range: &DayRange,
+) -> ListScope {
     let filters: Vec<_> = asked
         .filters
         .iter()
@@ -127,16 +134,16 @@ fn scope(caller: &Caller<AnalyticsRead>, app: AppId, asked: &Asked, range: &Rang
     ListScope {
         list: "stats",
         organization: caller.authorized.organization(),
-        narrowed_by: narrowed_by.to_string(),
+        filters: narrowed_by.to_string(),
     }
 }
 
 fn newest_first(
-    rows: BTreeMap<Place, Measured>,
+    rows: BTreeMap<ReportRowKey, ReportFigures>,
     spans: &[Span],
-    asked: &Asked,
+    asked: &StatsQuery,
 ) -> Vec<(RowKey, StatsOut)> {
-    let mut rows: Vec<(Place, Measured)> = rows.into_iter().collect();
+    let mut rows: Vec<(ReportRowKey, ReportFigures)> = rows.into_iter().collect();
     rows.sort_by(|((one, first), _), ((other, second), _)| {
         (Reverse(one), first).cmp(&(Reverse(other), second))
     });

@@ -5,8 +5,8 @@ use crate::error::ApiError;
 use crate::report::out_of_range;
 use crate::state::ApiState;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::report::tally::{TALLIED_MAX, Tally};
-use tributary_domain::report::{Period, StatsQuestion, StatsRow};
+use tributary_domain::report::tally::{EventLogTally, TALLY_ROWS_MAX};
+use tributary_domain::report::{Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 
@@ -19,10 +19,10 @@ pub(super) async fn count(
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
     whole: Period,
-    question: &StatsQuestion,
+    question: &ReportQuery,
 ) -> Result<Vec<StatsRow>, ApiError> {
     refuse_too_many(state, caller, app, whole).await?;
-    let mut tally = Tally::new(question);
+    let mut tally = EventLogTally::new(question);
     let mut part = LogPart {
         after: None,
         from: whole.0,
@@ -61,20 +61,20 @@ async fn refuse_too_many(
     app: AppId,
     whole: Period,
 ) -> Result<(), ApiError> {
-    let question = StatsQuestion {
+    let question = ReportQuery {
         periods: vec![whole],
-        by: Vec::new(),
+        group_by: Vec::new(),
         filters: Vec::new(),
         rows_max: 1,
     };
     let rows = state.store.stats(caller, app, question).await?;
     let all = |row: &StatsRow| row.figures.events.saturating_add(row.figures.clicks);
     let count: i64 = rows.iter().map(all).sum();
-    if count <= TALLIED_MAX {
+    if count <= TALLY_ROWS_MAX {
         return Ok(());
     }
     let message = format!(
-        "These dimensions are not counted together beforehand, and there are more than {TALLIED_MAX} clicks and \
+        "These dimensions are not counted together beforehand, and there are more than {TALLY_ROWS_MAX} clicks and \
          events to be read; ask for fewer days, or for dimensions of one kind: network, link, campaign, adset \
          and ad; event and source; country and platform."
     );

@@ -2,6 +2,6 @@
 
 pub(super) mod list;
 
-mod asked;
 mod log;
+mod query;
 mod shape;

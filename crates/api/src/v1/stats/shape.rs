@@ -4,7 +4,7 @@ use crate::page::List;
 use crate::report::figures::{self, FiguresOut};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tributary_domain::report::{GroupBy, Measured};
+use tributary_domain::report::{GroupBy, ReportFigures};
 use utoipa::ToSchema;
 
 /// One row: the dimensions that were asked for, and the figures.
@@ -18,7 +18,12 @@ pub(super) struct StatsOut {
 
 impl StatsOut {
     /// A row; a value is null where there is nothing.
-    pub(super) fn of(label: &str, values: &[String], group: &GroupBy, measured: &Measured) -> Self {
+    pub(super) fn of(
+        label: &str,
+        values: &[String],
+        group: &GroupBy,
+        measured: &ReportFigures,
+    ) -> Self {
         let mut dimensions = Map::new();
         if let Some(unit) = group.time {
             dimensions.insert(unit.as_str().to_owned(), json!(label));

@@ -3,7 +3,7 @@
 //! Accepting is not attributing: 202 promises that the event is on disk, and nothing else.
 
 use super::fields::{WebEventBody, WebEventRequest};
-use crate::body::{Answer, Envelope};
+use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, JSON_BODY};
@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsWrite;
-use tributary_domain::event::web::Posted;
+use tributary_domain::event::web::WebEvent;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
@@ -76,33 +76,33 @@ pub(crate) async fn accept(
     sent: WebEventRequest,
 ) -> Result<impl IntoResponse, ApiError> {
     let app = state
-        .known
-        .app(&state.store, caller.authorized.reading(), ids.app()?)
+        .read_cache
+        .app(&state.store, caller.authorized.read_access(), ids.app()?)
         .await?;
     app.admit_web_events()?;
-    let given_id = sent.given_id.clone();
+    let given_id = sent.external_id.clone();
     let accepted = state
         .store
-        .accept_web_event(posted(sent, app.id, &state))
+        .accept_web_event(into_web_event(sent, app.id, &state))
         .await?;
-    let (duplicate, received_at) = (accepted.duplicate, accepted.received_at);
-    Ok(Answer::accepted(Accepted::new(
+    let (duplicate, received_at) = (accepted.is_duplicate, accepted.received_at);
+    Ok(JsonResponse::accepted(Accepted::new(
         given_id,
         duplicate,
         received_at,
     )))
 }
 
-fn posted(sent: WebEventRequest, app: AppId, state: &ApiState) -> Posted {
+fn into_web_event(sent: WebEventRequest, app: AppId, state: &ApiState) -> WebEvent {
     let click = state
         .click_tokens
-        .read(&sent.click_text)
-        .filter(|click| click.is_of(app))
+        .verify(&sent.click_text)
+        .filter(|click| click.belongs_to(app))
         .map(|click| click.click);
-    Posted {
+    WebEvent {
         app,
-        id: EventId::new(sent.occurred_at, state.source.bytes()),
-        given_id: sent.given_id,
+        id: EventId::new(sent.occurred_at, state.runtime.random_bytes()),
+        external_id: sent.external_id,
         click_text: sent.click_text,
         click,
         device: sent.device,

@@ -5,13 +5,13 @@ use crate::error::ApiError;
 use crate::fields::{Fields, amount, choice, described_body, integer, text_as};
 use crate::state::ApiState;
 use axum::extract::{FromRequest, Request};
-use tributary_domain::device::{DeviceKey, Matching};
-use tributary_domain::event::AHEAD_MAX;
-use tributary_domain::event::web::{GivenFields, WebEventKind, check};
+use tributary_domain::device::{ContactHashes, DeviceKey};
+use tributary_domain::event::FUTURE_SKEW_MAX;
+use tributary_domain::event::web::{WebEventFields, WebEventKind, check};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::text::{FOREIGN_ID_BYTES_MAX, foreign_id};
+use tributary_domain::vocabulary::text::{EXTERNAL_ID_BYTES_MAX, check_external_id};
 use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
 use tributary_domain::vocabulary::web_url::{HttpsUrl, URL_CHARS_MAX};
 
@@ -23,7 +23,7 @@ described_body! {
 /// The body of a website event, each field checked.
 #[derive(Debug)]
 pub struct WebEventRequest {
-    pub(super) given_id: String,
+    pub(super) external_id: String,
     pub(super) click_text: String,
     pub(super) device: DeviceKey,
     pub(super) occurred_at: Timestamp,
@@ -39,7 +39,7 @@ pub struct WebEventRequest {
 impl WebEventRequest {
     /// Returns the id that the sender gave the event.
     pub fn event_id(&self) -> &str {
-        &self.given_id
+        &self.external_id
     }
 }
 
@@ -48,18 +48,18 @@ impl FromRequest<ApiState> for WebEventRequest {
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
         let body = JsonBody::from_request(request, state).await?;
-        let now = state.source.now();
+        let now = state.runtime.now();
         body.read_whole(|fields| read(fields, now))
     }
 }
 
 fn id(text: &str) -> Result<String, Problem> {
-    foreign_id(text).map(str::to_owned)
+    check_external_id(text).map(str::to_owned)
 }
 
 /// Reads every field, and what must hold between them.
 fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
-    let latest = now.plus(AHEAD_MAX);
+    let latest = now.plus(FUTURE_SKEW_MAX);
     let timestamp = integer()
         .at_least(EARLIEST_EVENT.as_millis())
         .then(|millis| {
@@ -70,7 +70,7 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
             let message = "Must be at most ten minutes in the future.";
             Err(Problem::new(FaultCode::OutOfRange, message))
         });
-    let id = |about| text_as(id).size(1..=FOREIGN_ID_BYTES_MAX).about(about);
+    let id = |about| text_as(id).size(1..=EXTERNAL_ID_BYTES_MAX).about(about);
     let given_id = fields.required("eventId", id(
         "Unique and stable. Retries reuse it; renewals and refunds name it as `originalTransactionId`.",
     ));
@@ -78,7 +78,7 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
         "arClickId",
         id("The `ar_click_id` that the redirect to your page carried."),
     );
-    let device = text_as(DeviceKey::parse_any).size(1..=FOREIGN_ID_BYTES_MAX).about(
+    let device = text_as(DeviceKey::parse_any).size(1..=EXTERNAL_ID_BYTES_MAX).about(
         "An anonymous id of the visitor's device. A placeholder such as all zeros is accepted and marked on the event; \
          it identifies no device.",
     );
@@ -89,34 +89,34 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     ));
     let kind = choice(WebEventKind::ALL, WebEventKind::as_str).about("What happened.");
     let kind = fields.required("eventType", kind);
-    let revenue = fields.given("revenue", amount().about(
+    let revenue = fields.input("revenue", amount().about(
         "In major units, exactly: more than 0 for purchase and renewal, less than 0 for refund, 0 or more for \
          `checkout_started` and `start_trial`, absent or 0 for `sign_up`. A number, or a string with its exact digits.",
     ));
     let currency =
         text_as(Currency::parse).about("A current ISO 4217 code; required but for `sign_up`.");
-    let currency = fields.given("currency", currency);
-    let source_url = text_as(HttpsUrl::parse_clean).format("uri").size(0..=URL_CHARS_MAX).about(
+    let currency = fields.input("currency", currency);
+    let source_url = text_as(HttpsUrl::parse_without_query).format("uri").size(0..=URL_CHARS_MAX).about(
         "The page it happened on: https, without query and fragment, on the origin that the click's link leads to.",
     );
     let source_url = fields.required("sourceUrl", source_url);
-    let parent = fields.given("originalTransactionId", id(
+    let parent = fields.input("originalTransactionId", id(
         "For a renewal the eventId of the initial purchase, for a refund that of the payment it reverses.",
     ));
-    let email = text_as(Matching::hash).pattern("^[0-9a-fA-F]{64}$");
+    let email = text_as(ContactHashes::parse_hash).pattern("^[0-9a-fA-F]{64}$");
     let email = email.about("SHA-256 of the e-mail address, trimmed and lower-cased, in hex.");
-    let email = fields.given("emailSha256", email);
-    let given = GivenFields {
+    let email = fields.input("emailSha256", email);
+    let given = WebEventFields {
         revenue: revenue.clone().value(),
-        has_revenue: revenue.is_there(),
-        has_currency: currency.is_there(),
-        has_parent: parent.is_there(),
+        has_revenue: revenue.is_present(),
+        has_currency: currency.is_present(),
+        has_parent: parent.is_present(),
     };
     if let Some(kind) = kind {
         fields.check(|faults| check(kind, &given, faults));
     }
     Some(WebEventRequest {
-        given_id: given_id?,
+        external_id: given_id?,
         click_text: click_text?,
         device: device?,
         occurred_at: occurred_at?,

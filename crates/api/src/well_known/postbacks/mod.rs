@@ -17,10 +17,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tributary_domain::report::postback::Arrival;
+use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::id::PostbackId;
-use tributary_store::PostbackAccepted;
+use tributary_store::PostbackOutcome;
 
 /// Bytes of a postback. Apple's have less than two thousand; ad networks that pass them on add fields of their own.
 const POSTBACK_BYTES_MAX: usize = 32 * 1024;
@@ -81,20 +81,20 @@ async fn accept(
     let bytes = read_bytes_within(&parts.headers, body, state, POSTBACK_BYTES_MAX).await?;
     let read = read::postback(protocol, &bytes, &state.postback_keys);
     let (received, body) =
-        read.inspect_err(|_| metrics::postback(protocol.as_str(), "malformed"))?;
+        read.inspect_err(|_| metrics::count_postback(protocol.as_str(), "malformed"))?;
     let signature = received.signature;
-    let received_at = state.source.now();
-    let arrival = Arrival {
-        id: PostbackId::new(received_at, state.source.bytes()),
+    let received_at = state.runtime.now();
+    let arrival = ReceivedPostback {
+        id: PostbackId::new(received_at, state.runtime.random_bytes()),
         received_at,
-        received,
+        parsed: received,
         body,
     };
     let outcome = match state.store.accept_postback(arrival).await? {
-        PostbackAccepted::Stored => signature.as_str(),
-        PostbackAccepted::Duplicate => "duplicate",
-        PostbackAccepted::Unclaimed => "unclaimed",
+        PostbackOutcome::Stored => signature.as_str(),
+        PostbackOutcome::Duplicate => "duplicate",
+        PostbackOutcome::Unclaimed => "unclaimed",
     };
-    metrics::postback(protocol.as_str(), outcome);
+    metrics::count_postback(protocol.as_str(), outcome);
     Ok(status("received"))
 }

@@ -2,11 +2,11 @@
 
 use crate::body::malformed;
 use crate::error::{ApiError, Code};
-use crate::json::{self, Node};
+use crate::json::{self, JsonNode};
 use std::collections::BTreeSet;
 use tributary_domain::skan::postback::{
-    JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, Keys, PostbackFields, Protocol, Received, Scalar,
-    adattributionkit, skadnetwork,
+    JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, Keys, ParsedPostback, PostbackFields, Protocol, Scalar,
+    parse_adattributionkit, parse_skadnetwork,
 };
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::jws::Jws;
@@ -16,21 +16,21 @@ pub(super) fn postback(
     protocol: Protocol,
     bytes: &[u8],
     keys: &Keys,
-) -> Result<(Received, String), ApiError> {
+) -> Result<(ParsedPostback, String), ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_| malformed())?;
     let body = json::parse(text).map_err(|_| malformed())?;
-    let fields = object(&body, "body").map_err(broken)?;
+    let fields = object(&body, "body").map_err(malformed_postback)?;
     let received = match protocol {
-        Protocol::SkAdNetwork => skadnetwork(&fields, keys),
+        Protocol::SkAdNetwork => parse_skadnetwork(&fields, keys),
         Protocol::AdAttributionKit => signed(&fields, keys),
     };
-    Ok((received.map_err(broken)?, text.to_owned()))
+    Ok((received.map_err(malformed_postback)?, text.to_owned()))
 }
 
 /// 400 with every fault: this came from no device.
-fn broken(faults: Faults) -> ApiError {
+fn malformed_postback(faults: Faults) -> ApiError {
     let message = "This is no postback of Apple's; see details.";
-    ApiError::faulty(Code::MalformedPostback, message, faults)
+    ApiError::with_faults(Code::MalformedPostback, message, faults)
 }
 
 fn fault(field: &str, code: FaultCode, message: &str) -> Faults {
@@ -39,7 +39,7 @@ fn fault(field: &str, code: FaultCode, message: &str) -> Faults {
     faults
 }
 
-fn signed(envelope: &PostbackFields, keys: &Keys) -> Result<Received, Faults> {
+fn signed(envelope: &PostbackFields, keys: &Keys) -> Result<ParsedPostback, Faults> {
     let Some(text) = envelope.text(JWS_FIELD) else {
         return Err(match envelope.get(JWS_FIELD) {
             None => fault(JWS_FIELD, FaultCode::Required, "Must be given."),
@@ -53,7 +53,7 @@ fn signed(envelope: &PostbackFields, keys: &Keys) -> Result<Received, Faults> {
     })?;
     let header = part(&jws.header, JWS_HEADER)?;
     let payload = part(&jws.payload, JWS_PAYLOAD)?;
-    adattributionkit(envelope, &jws, &header, &payload, keys)
+    parse_adattributionkit(envelope, &jws, &header, &payload, keys)
 }
 
 fn part(bytes: &[u8], name: &str) -> Result<PostbackFields, Faults> {
@@ -63,8 +63,8 @@ fn part(bytes: &[u8], name: &str) -> Result<PostbackFields, Faults> {
     object(&node, name)
 }
 
-fn object(node: &Node, name: &str) -> Result<PostbackFields, Faults> {
-    let Node::Object(members) = node else {
+fn object(node: &JsonNode, name: &str) -> Result<PostbackFields, Faults> {
+    let JsonNode::Object(members) = node else {
         return Err(fault(name, FaultCode::WrongType, "Must be an object."));
     };
     let mut seen = BTreeSet::new();
@@ -84,17 +84,17 @@ fn object(node: &Node, name: &str) -> Result<PostbackFields, Faults> {
         .collect())
 }
 
-fn scalar(node: &Node) -> Scalar {
+fn scalar(node: &JsonNode) -> Scalar {
     match node {
-        Node::Null => Scalar::Null,
-        Node::Flag(flag) => Scalar::Boolean(*flag),
-        Node::Text(text) => Scalar::Text(text.clone()),
+        JsonNode::Null => Scalar::Null,
+        JsonNode::Flag(flag) => Scalar::Boolean(*flag),
+        JsonNode::Text(text) => Scalar::Text(text.clone()),
         // `1.0` and `1e2` are no integers, and `-0` is written by nobody.
-        Node::Number(digits) => match digits.parse() {
+        JsonNode::Number(digits) => match digits.parse() {
             Ok(number) if digits != "-0" => Scalar::Integer(number),
             _ => Scalar::Other,
         },
-        Node::List(_) | Node::Object(_) => Scalar::Other,
+        JsonNode::List(_) | JsonNode::Object(_) => Scalar::Other,
     }
 }
 

@@ -1,12 +1,12 @@
 //! `GET /apps/{app}/cohorts` — devices that were installed together: how many come back, and what they bring.
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::filled::Filled;
-use crate::query::Query;
-use crate::range::{PRESETS, Range};
+use crate::form_state::FormState;
+use crate::query::UrlQuery;
+use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use axum::response::Response;
 use std::collections::BTreeMap;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::TimeUnit;
-use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortQuestion};
+use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortReportQuery};
 use tributary_domain::report::range::Span;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -33,9 +33,9 @@ const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 #[template(path = "cohorts.html")]
 struct CohortsPage {
     shell: Shell,
-    range: Range,
-    query: Query,
-    form: Filled,
+    range: PageDateRange,
+    query: UrlQuery,
+    form: FormState,
     rows: Vec<Row>,
     is_money: bool,
     by: Option<&'static str>,
@@ -147,12 +147,12 @@ fn cells(ages: &Ages, span: &Span, now: Timestamp, is_money: bool, highest: i64)
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let app = reader.app()?;
     let (query, now) = (&reader.query, handles.source.now());
-    let range = Range::of(query, now, &app.timezone);
+    let range = PageDateRange::of(query, now, &app.timezone);
     let unit = match query.get("interval") {
         Some("day") => TimeUnit::Day,
         Some("month") => TimeUnit::Month,
@@ -161,9 +161,9 @@ pub(crate) async fn show(
     let is_money = query.get("show") == Some("revenue");
     let by = query.get("by").and_then(CohortDimension::parse);
     let spans = range.spans(Some(unit));
-    let question = CohortQuestion {
+    let question = CohortReportQuery {
         periods: spans.iter().map(|span| span.period).collect(),
-        by,
+        group_by: by,
         age_max: AGES[AGES.len() - 1],
         rows_max: ROWS_MAX,
     };
@@ -187,7 +187,7 @@ pub(crate) async fn show(
         rows: cohorts.iter().take(ROWS_SHOWN_MAX).map(row).collect(),
         by: by.map(CohortDimension::as_str),
         shell: reader.shell(Section::Cohorts),
-        form: Filled::default()
+        form: FormState::default()
             .with("interval", unit.as_str())
             .with("by", by.map_or("", CohortDimension::as_str))
             .with("show", if is_money { "revenue" } else { "retention" }),

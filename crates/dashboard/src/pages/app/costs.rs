@@ -1,11 +1,11 @@
 //! `/apps/{app}/costs` — what ads cost, told by day, network and campaign; a file of them at once.
 
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::link::campaign_id;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cost::{
-    COSTS_MAX, Cost, CostFilter, StoredCost, paid_amount, paid_network,
+    COSTS_MAX, Cost, CostFilter, StoredCost, parse_paid_amount, parse_paid_network,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
@@ -29,7 +29,7 @@ struct CostsPage {
     shell: Shell,
     rows: Vec<Row>,
     older: Option<String>,
-    form: Filled,
+    form: FormState,
 }
 
 struct Row {
@@ -52,10 +52,10 @@ fn row(stored: &StoredCost) -> Row {
 }
 
 async fn page(
-    handles: &Handles,
-    reader: &Reader<impl Send>,
+    handles: &DashboardHandles,
+    reader: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    form: Filled,
+    form: FormState,
 ) -> Result<CostsPage, Failure> {
     let app = reader.app()?.id;
     let before = reader.query.get("before").and_then(from_hex);
@@ -76,15 +76,15 @@ async fn page(
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, Filled::default()).await?;
+    let page = page(&handles, &reader, &reader.authorized, FormState::default()).await?;
     Ok(reader.page(&page))
 }
 
 /// Reads lines of `day, network, campaign, amount, currency`; a first line that names them is passed over.
-fn read(text: &str) -> (Vec<Cost>, Faults) {
+fn parse_lines(text: &str) -> (Vec<Cost>, Faults) {
     let (mut costs, mut faults) = (Vec::new(), Faults::new());
     let lines: Vec<(usize, &str)> = text
         .lines()
@@ -106,12 +106,12 @@ fn read(text: &str) -> (Vec<Cost>, Faults) {
             continue;
         };
         let day = faults.check(&path, Day::parse(day));
-        let network = faults.check(&path, paid_network(network));
+        let network = faults.check(&path, parse_paid_network(network));
         let campaign = match campaign {
             "" => Some(String::new()),
             text => faults.check(&path, campaign_id(text)),
         };
-        let amount = faults.check(&path, paid_amount(amount));
+        let amount = faults.check(&path, parse_paid_amount(amount));
         let currency = faults.check(&path, Currency::parse(currency));
         if let (Some(day), Some(network), Some(campaign), Some(amount), Some(currency)) =
             (day, network, campaign, amount, currency)
@@ -130,11 +130,11 @@ fn read(text: &str) -> (Vec<Cost>, Faults) {
 
 /// Takes the lines.
 pub(crate) async fn put(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let app = posted.app()?.id;
-    let (costs, mut faults) = read(&posted.form.field("costs"));
+    let (costs, mut faults) = parse_lines(&posted.form.field("costs"));
     if faults.is_empty() {
         let origin = posted.origin(&handles);
         let put = handles
@@ -146,9 +146,9 @@ pub(crate) async fn put(
             Err(error) => return Err(error.into()),
         }
     }
-    let form = Filled::typed(&posted.form).with_faults(faults);
-    let caller = posted.authorized.reading();
-    let page = page(&handles, &posted.reader, &caller, form).await?;
+    let form = FormState::from_form(&posted.form).with_faults(faults);
+    let caller = posted.authorized.read_access();
+    let page = page(&handles, &posted.context, &caller, form).await?;
     Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
@@ -172,7 +172,7 @@ mod tests {
     #[case::everything_wrong("yesterday,nobody,,-3,XXX", Err(4))]
     #[case::too_few("2026-11-01,network_a", Err(1))]
     fn lines(#[case] text: &str, #[case] expected: Result<usize, usize>) {
-        let (costs, faults) = read(text);
+        let (costs, faults) = parse_lines(text);
         let found = if faults.is_empty() {
             Ok(costs.len())
         } else {

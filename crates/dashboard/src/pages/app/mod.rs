@@ -8,18 +8,18 @@ pub(crate) mod overview;
 pub(crate) mod start;
 
 use crate::failure::Failure;
-use crate::range::Range;
-use crate::state::Handles;
+use crate::range::PageDateRange;
+use crate::state::DashboardHandles;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::Spend;
 use tributary_domain::vocabulary::id::AppId;
 
 /// What ads cost in the days of a page.
 async fn spend(
-    handles: &Handles,
+    handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
-    range: &Range,
+    range: &PageDateRange,
 ) -> Result<Spend, Failure> {
     let (from, to) = (range.days.from, range.days.to);
     let sums = handles.store.cost_sums(caller, vec![app], from, to).await?;

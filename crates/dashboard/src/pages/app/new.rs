@@ -1,18 +1,18 @@
 //! `/apps/new` — makes an app, with its SDK keys.
 
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::{AppsWrite, Environment};
-use tributary_domain::app::{App, AppChange, Birth};
+use tributary_domain::app::{App, AppChange, AppCreation};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
@@ -25,21 +25,21 @@ use tributary_store::StoreError;
 #[template(path = "app_new.html")]
 struct NewAppPage {
     shell: Shell,
-    form: Filled,
+    form: FormState,
 }
 
 /// The form.
-pub(crate) async fn show(reader: Reader<AppsWrite>) -> Response {
+pub(crate) async fn show(reader: PageContext<AppsWrite>) -> Response {
     reader.page(&NewAppPage {
         shell: reader.shell(Section::Portfolio),
-        form: Filled::default().with("timezone", "UTC"),
+        form: FormState::default().with("timezone", "UTC"),
     })
 }
 
 /// Takes it.
 pub(crate) async fn create(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let read = |fields: &mut Fields<'_>| read_new(fields, &handles.base_url);
     let (read, mut faults) = posted.form.read(read);
@@ -63,24 +63,24 @@ pub(crate) async fn create(
     }
     let page = NewAppPage {
         shell: posted.shell(Section::Portfolio),
-        form: Filled::typed(&posted.form).with_faults(faults),
+        form: FormState::from_form(&posted.form).with_faults(faults),
     };
     Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
 async fn store(
-    handles: &Handles,
-    posted: &Posted<AppsWrite>,
+    handles: &DashboardHandles,
+    posted: &FormSubmission<AppsWrite>,
     name: Name,
     change: AppChange,
 ) -> Result<AppId, StoreError> {
     let at = handles.source.now();
     let key = |environment| {
-        let key = handles.source.key(KeyKind::Sdk, environment);
+        let key = handles.source.new_key(KeyKind::Sdk, environment);
         key.reveal().to_owned()
     };
-    let birth = Birth {
-        id: AppId::new(at, handles.source.bytes()),
+    let birth = AppCreation {
+        id: AppId::new(at, handles.source.random_bytes()),
         organization: posted.authorized.organization(),
         live_key: key(Environment::Live),
         test_key: key(Environment::Test),

@@ -1,10 +1,10 @@
 //! `GET /apps/{app}/start` — a checklist that turns green by itself.
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::paging;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -42,10 +42,10 @@ const ONE: fn() -> PageRequest = || PageRequest {
 };
 
 /// How far back clicks are looked for: roll-ups stay, so as far as anybody needs.
-const CLICKS_LOOKED_BACK: Duration = Duration::from_hours(365 * 24);
+const CLICK_LOOKBACK: Duration = Duration::from_hours(365 * 24);
 
 /// What is there already.
-struct Found {
+struct SetupProgress {
     link: bool,
     click: bool,
     sdk: bool,
@@ -54,12 +54,16 @@ struct Found {
     delivery: bool,
 }
 
-async fn find(handles: &Handles, reader: &Reader<AppsRead>, app: &App) -> Result<Found, Failure> {
+async fn load_progress(
+    handles: &DashboardHandles,
+    reader: &PageContext<AppsRead>,
+    app: &App,
+) -> Result<SetupProgress, Failure> {
     let (caller, store) = (&reader.authorized, &handles.store);
     let now = handles.source.now();
     let links = store.links(caller, app.id, ONE()).await?;
-    let live = reader.visitor.authorize(Environment::Live)?;
-    let back = i64::try_from(CLICKS_LOOKED_BACK.as_millis()).unwrap_or(0);
+    let live = reader.session.authorize(Environment::Live)?;
+    let back = i64::try_from(CLICK_LOOKBACK.as_millis()).unwrap_or(0);
     let year_ago = Timestamp::from_millis(now.as_millis() - back);
     // The quarter of an hour that it is now is read too.
     let until = now.plus(Duration::from_mins(15));
@@ -68,7 +72,7 @@ async fn find(handles: &Handles, reader: &Reader<AppsRead>, app: &App) -> Result
         .await?;
     let mut sdk = false;
     for environment in [Environment::Live, Environment::Test] {
-        let caller = reader.visitor.authorize(environment)?;
+        let caller = reader.session.authorize(environment)?;
         let filter = EventFilter::default();
         let found = store.events(&caller, app.id, filter, ONE()).await?;
         sdk |= !found.items.is_empty();
@@ -81,7 +85,7 @@ async fn find(handles: &Handles, reader: &Reader<AppsRead>, app: &App) -> Result
     let deliveries = store
         .deliveries(caller, app.id, delivered, paging::request(None))
         .await?;
-    Ok(Found {
+    Ok(SetupProgress {
         link: !links.items.is_empty(),
         click: figures.iter().any(|(_, figures)| figures.clicks > 0),
         sdk,
@@ -96,12 +100,12 @@ async fn find(handles: &Handles, reader: &Reader<AppsRead>, app: &App) -> Result
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let id = reader.app()?.id;
     let app = handles.store.app(&reader.authorized, id).await?;
-    let found = find(&handles, &reader, &app).await?;
+    let found = load_progress(&handles, &reader, &app).await?;
     let step = |title, words, is_done, page: &str, action| Step {
         title,
         words,

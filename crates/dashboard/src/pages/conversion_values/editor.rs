@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use tributary_domain::skan::{
-    CONDITIONS_PER_VALUE_MAX, Condition, Document, Draft, DraftCondition, DraftLockOn, DraftValue,
-    DraftWindow, LockOn, VALUES_PER_WINDOW_MAX, Value, WINDOWS_MAX, Window,
+    CONDITIONS_PER_VALUE_MAX, Condition, ConversionValue, Document, Draft, DraftCondition,
+    DraftLockOn, DraftValue, DraftWindow, LockOn, VALUES_PER_WINDOW_MAX, WINDOWS_MAX, Window,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::given::Given;
+use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_fields::Form;
 
@@ -85,8 +85,8 @@ impl From<&Condition> for ConditionForm {
     }
 }
 
-impl From<&Value> for ValueForm {
-    fn from(value: &Value) -> Self {
+impl From<&ConversionValue> for ValueForm {
+    fn from(value: &ConversionValue) -> Self {
         Self {
             name: value.name.clone(),
             fine: text(value.fine_value),
@@ -140,7 +140,7 @@ impl Editor {
     }
 
     /// The form that was sent. Rows that are wholly empty are left out.
-    pub(super) fn sent(form: &Form) -> Self {
+    pub(super) fn from_form(form: &Form) -> Self {
         let fields: BTreeMap<&str, &str> = form.fields().rev().collect();
         let field = |name: String| fields.get(name.as_str()).map(|text| text.trim().to_owned());
         let text = |name: String| field(name).unwrap_or_default();
@@ -211,7 +211,7 @@ impl Editor {
     }
 
     /// With a value one place earlier: the first whose conditions hold wins.
-    pub(super) fn raise(&mut self, window: usize, value: usize) {
+    pub(super) fn move_up(&mut self, window: usize, value: usize) {
         if let Some(window) = self.windows.get_mut(window)
             && (1..window.values.len()).contains(&value)
         {
@@ -223,14 +223,14 @@ impl Editor {
     pub(super) fn draft(&self, faults: &mut Faults) -> Draft {
         let currency = faults.check("currency", Currency::parse(&self.currency));
         Draft {
-            enabled: Given::Value(self.enabled),
-            currency: currency.map_or(Given::Faulty, Given::Value),
-            accept_test_signals: Given::Value(self.accept_test_signals),
-            windows: Given::Value(
+            enabled: FieldInput::Value(self.enabled),
+            currency: currency.map_or(FieldInput::Invalid, FieldInput::Value),
+            accept_test_signals: FieldInput::Value(self.accept_test_signals),
+            windows: FieldInput::Value(
                 self.windows
                     .iter()
                     .enumerate()
-                    .map(|(index, one)| Given::Value(one.draft(index, faults)))
+                    .map(|(index, one)| FieldInput::Value(one.draft(index, faults)))
                     .collect(),
             ),
         }
@@ -268,15 +268,15 @@ impl ValueForm {
     fn draft(&self, path: &str, faults: &mut Faults) -> DraftValue {
         let conditions = self.conditions.iter().enumerate().map(|(index, one)| {
             let path = format!("{path}.conditions[{index}]");
-            Given::Value(one.draft(&path, faults))
+            FieldInput::Value(one.draft(&path, faults))
         });
         let conditions = conditions.collect();
         DraftValue {
             name: given(&self.name),
             fine_value: number(&self.fine, format!("{path}.fineValue"), faults),
             coarse_value: given(&self.coarse),
-            lock: Given::Value(self.lock),
-            conditions: Given::Value(conditions),
+            lock: FieldInput::Value(self.lock),
+            conditions: FieldInput::Value(conditions),
         }
     }
 }
@@ -285,63 +285,63 @@ impl WindowForm {
     fn draft(&self, index: usize, faults: &mut Faults) -> DraftWindow {
         let path = format!("windows[{index}]");
         let lock_on = match self.lock_kind.as_str() {
-            "fineValue" => Given::Value(DraftLockOn {
+            "fineValue" => FieldInput::Value(DraftLockOn {
                 fine_value: number(&self.lock_value, format!("{path}.lockOn.fineValue"), faults),
                 ..DraftLockOn::default()
             }),
-            "coarseValue" => Given::Value(DraftLockOn {
+            "coarseValue" => FieldInput::Value(DraftLockOn {
                 coarse_value: given(&self.lock_value),
                 ..DraftLockOn::default()
             }),
-            "event" => Given::Value(DraftLockOn {
+            "event" => FieldInput::Value(DraftLockOn {
                 event: given(&self.lock_value),
                 ..DraftLockOn::default()
             }),
-            _ => Given::Absent,
+            _ => FieldInput::Absent,
         };
         let values = self.values.iter().enumerate().map(|(index, value)| {
             let path = format!("{path}.values[{index}]");
-            Given::Value(value.draft(&path, faults))
+            FieldInput::Value(value.draft(&path, faults))
         });
         let values = values.collect();
         DraftWindow {
-            index: Given::Value(i64::try_from(index).unwrap_or(i64::MAX)),
-            enabled: Given::Value(self.enabled),
+            index: FieldInput::Value(i64::try_from(index).unwrap_or(i64::MAX)),
+            enabled: FieldInput::Value(self.enabled),
             lock_on,
-            values: Given::Value(values),
+            values: FieldInput::Value(values),
         }
     }
 }
 
-fn given(text: &str) -> Given<String> {
+fn given(text: &str) -> FieldInput<String> {
     if text.is_empty() {
-        Given::Absent
+        FieldInput::Absent
     } else {
-        Given::Value(text.to_owned())
+        FieldInput::Value(text.to_owned())
     }
 }
 
-fn number(text: &str, path: String, faults: &mut Faults) -> Given<i64> {
+fn number(text: &str, path: String, faults: &mut Faults) -> FieldInput<i64> {
     match text.parse() {
-        _ if text.is_empty() => Given::Absent,
-        Ok(number) => Given::Value(number),
+        _ if text.is_empty() => FieldInput::Absent,
+        Ok(number) => FieldInput::Value(number),
         Err(_) => {
             faults.add(
                 path,
                 Problem::new(FaultCode::WrongType, "Must be a whole number."),
             );
-            Given::Faulty
+            FieldInput::Invalid
         }
     }
 }
 
-fn amount(text: &str, path: String, faults: &mut Faults) -> Given<Amount> {
+fn amount(text: &str, path: String, faults: &mut Faults) -> FieldInput<Amount> {
     match Amount::parse_text(text) {
-        _ if text.is_empty() => Given::Absent,
-        Ok(amount) => Given::Value(amount),
+        _ if text.is_empty() => FieldInput::Absent,
+        Ok(amount) => FieldInput::Value(amount),
         Err(problem) => {
             faults.add(path, problem);
-            Given::Faulty
+            FieldInput::Invalid
         }
     }
 }

@@ -4,4 +4,4 @@
 mod editor;
 pub(crate) mod page;
 pub(crate) mod postbacks;
-mod tried;
+mod simulation;

@@ -1,14 +1,16 @@
 //! The editor's page and its forms.
 
 use super::editor::Editor;
-use super::tried::{CallWords, DeedForm, calls, deeds, examples};
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use super::simulation::{
+    SampleEventForm, UpdateCallView, example_events, sample_events, simulate_calls,
+};
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::pages::links::update::precondition;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
@@ -29,31 +31,31 @@ struct EditorPage {
     is_draft: bool,
     version: i64,
     tag: String,
-    checked: Checked,
-    deeds: Vec<DeedForm>,
+    checked: EditorCheck,
+    deeds: Vec<SampleEventForm>,
     versions: Vec<(i64, String)>,
 }
 
 /// What the rules say of what is typed, and what a person would get.
 #[derive(Template)]
 #[template(path = "conversion_values_checked.html")]
-struct Checked {
-    form: Filled,
+struct EditorCheck {
+    form: FormState,
     warnings: Vec<Warning>,
-    calls: Vec<CallWords>,
+    calls: Vec<UpdateCallView>,
 }
 
-impl Checked {
-    fn of(editor: &Editor, deeds: &[DeedForm]) -> (Self, Option<Document>) {
+impl EditorCheck {
+    fn of(editor: &Editor, deeds: &[SampleEventForm]) -> (Self, Option<Document>) {
         let mut faults = Faults::new();
         let draft = editor.draft(&mut faults);
         let document = validate(draft, &mut faults).filter(|_| faults.is_empty());
         let checked = Self {
-            form: Filled::default().with_faults(faults),
+            form: FormState::default().with_faults(faults),
             warnings: document.as_ref().map(warnings).unwrap_or_default(),
             calls: document
                 .as_ref()
-                .map(|document| calls(document, deeds))
+                .map(|document| simulate_calls(document, deeds))
                 .unwrap_or_default(),
         };
         (checked, document)
@@ -66,10 +68,10 @@ impl EditorPage {
     }
 
     async fn load(
-        handles: &Handles,
-        reader: &Reader<impl Send>,
+        handles: &DashboardHandles,
+        reader: &PageContext<impl Send>,
         caller: &Authorized<AppsRead>,
-        typed: Option<(Editor, Vec<DeedForm>)>,
+        typed: Option<(Editor, Vec<SampleEventForm>)>,
     ) -> Result<Self, Failure> {
         let app = reader.app()?;
         let Configuration {
@@ -78,8 +80,8 @@ impl EditorPage {
         let tag = handles.store.skan(caller, app.id).await?.tag();
         let versions = handles.store.skan_versions(caller, app.id).await?;
         let is_draft = typed.is_some();
-        let (editor, deeds) = typed.unwrap_or_else(|| (Editor::of(document), examples()));
-        let (checked, _) = Checked::of(&editor, &deeds);
+        let (editor, deeds) = typed.unwrap_or_else(|| (Editor::of(document), example_events()));
+        let (checked, _) = EditorCheck::of(&editor, &deeds);
         Ok(Self {
             shell: reader.shell(Section::ConversionValues),
             editor,
@@ -99,16 +101,19 @@ impl EditorPage {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = EditorPage::load(&handles, &reader, &reader.authorized, None).await?;
     Ok(reader.page(&page))
 }
 
 /// `POST …/check` — what is typed, checked and played; nothing is saved.
-pub(crate) async fn check(posted: Posted<AppsRead>) -> Response {
-    let (checked, _) = Checked::of(&Editor::sent(&posted.form), &deeds(&posted.form));
+pub(crate) async fn check(posted: FormSubmission<AppsRead>) -> Response {
+    let (checked, _) = EditorCheck::of(
+        &Editor::from_form(&posted.form),
+        &sample_events(&posted.form),
+    );
     posted.page(&checked)
 }
 
@@ -123,10 +128,10 @@ fn row(text: &str) -> Option<(usize, Option<usize>)> {
 
 /// `POST …/edit` — the form with a row more, or less, or elsewhere; nothing is saved.
 pub(crate) async fn edit(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let mut editor = Editor::sent(&posted.form);
+    let mut editor = Editor::from_form(&posted.form);
     if let Some((window, value)) = row(&posted.form.field("add")) {
         editor.add(window, value);
     }
@@ -134,13 +139,13 @@ pub(crate) async fn edit(
         editor.remove(window, value);
     }
     if let Some((window, Some(value))) = row(&posted.form.field("raise")) {
-        editor.raise(window, value);
+        editor.move_up(window, value);
     }
-    draft(
+    render_draft(
         &handles,
         &posted,
         editor,
-        deeds(&posted.form),
+        sample_events(&posted.form),
         StatusCode::OK,
     )
     .await
@@ -148,8 +153,8 @@ pub(crate) async fn edit(
 
 /// `POST …/preset` — the form filled in for a common wish; nothing is saved.
 pub(crate) async fn preset(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let asked = posted.form.field("kind");
     let kind = PresetKind::ALL
@@ -158,39 +163,39 @@ pub(crate) async fn preset(
     let preset = kind.ok_or(Failure::NotFound)?.preset(None, None);
     let made = document(&preset, Currency::USD).map_err(|faults| {
         tracing::error!(%faults, "a preset of ours is at fault");
-        Failure::Bug
+        Failure::Internal
     })?;
     let editor = Editor {
         enabled: true,
         ..Editor::of(&made)
     };
-    draft(&handles, &posted, editor, examples(), StatusCode::OK).await
+    render_draft(&handles, &posted, editor, example_events(), StatusCode::OK).await
 }
 
-async fn draft(
-    handles: &Handles,
-    posted: &Posted<AppsWrite>,
+async fn render_draft(
+    handles: &DashboardHandles,
+    posted: &FormSubmission<AppsWrite>,
     editor: Editor,
-    deeds: Vec<DeedForm>,
+    deeds: Vec<SampleEventForm>,
     status: StatusCode,
 ) -> Result<Response, Failure> {
-    let caller = posted.authorized.reading();
+    let caller = posted.authorized.read_access();
     let typed = Some((editor, deeds));
-    let page = EditorPage::load(handles, &posted.reader, &caller, typed).await?;
+    let page = EditorPage::load(handles, &posted.context, &caller, typed).await?;
     Ok(posted.page_with(status, &page))
 }
 
 /// Saves the document.
 pub(crate) async fn save(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let app = posted.app()?.id;
-    let (editor, deeds) = (Editor::sent(&posted.form), deeds(&posted.form));
-    let (_, document) = Checked::of(&editor, &deeds);
+    let (editor, deeds) = (Editor::from_form(&posted.form), sample_events(&posted.form));
+    let (_, document) = EditorCheck::of(&editor, &deeds);
     let Some(document) = document else {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return draft(&handles, &posted, editor, deeds, status).await;
+        return render_draft(&handles, &posted, editor, deeds, status).await;
     };
     let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
     let saved = handles

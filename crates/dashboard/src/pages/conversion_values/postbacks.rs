@@ -1,15 +1,15 @@
 //! `GET /apps/{app}/conversion-values/postbacks` — what Apple's devices sent.
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AppsRead;
-use tributary_domain::skan::decode::{Decoded, Reported, Version, decode};
+use tributary_domain::skan::decode::{DecodedValue, ReportedValue, Version, decode};
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackFilter, StoredPostback};
@@ -36,11 +36,11 @@ struct Row {
 }
 
 fn row(stored: &StoredPostback, versions: &[Version], accepts: bool, zone: &Timezone) -> Row {
-    let postback = &stored.received.postback;
-    let reported = Reported::of(postback);
+    let postback = &stored.parsed.postback;
+    let reported = ReportedValue::of(postback);
     let window = postback.sequence_index;
     let decoded = decode(reported, window, stored.received_at, versions);
-    let names = |reading: &tributary_domain::skan::decode::Reading| {
+    let names = |reading: &tributary_domain::skan::decode::Interpretation| {
         reading.names().collect::<Vec<_>>().join(" or ")
     };
     Row {
@@ -54,29 +54,29 @@ fn row(stored: &StoredPostback, versions: &[Version], accepts: bool, zone: &Time
             .unwrap_or_else(|| "–".to_owned()),
         window: window + 1,
         value: match reported {
-            Reported::Nothing => "withheld".to_owned(),
-            Reported::Fine(fine) => fine.to_string(),
-            Reported::Coarse(coarse) => coarse.as_str().to_owned(),
+            ReportedValue::Nothing => "withheld".to_owned(),
+            ReportedValue::Fine(fine) => fine.to_string(),
+            ReportedValue::Coarse(coarse) => coarse.as_str().to_owned(),
         },
         meaning: match &decoded {
-            Decoded::Withheld => "Apple told no value".to_owned(),
-            Decoded::Undecoded => "no document gives it a meaning".to_owned(),
-            Decoded::Decoded(reading) => names(reading),
-            Decoded::Ambiguous(readings) => {
+            DecodedValue::Withheld => "Apple told no value".to_owned(),
+            DecodedValue::Undecoded => "no document gives it a meaning".to_owned(),
+            DecodedValue::Decoded(reading) => names(reading),
+            DecodedValue::Ambiguous(readings) => {
                 let all: Vec<String> = readings.iter().map(names).collect();
                 format!("ambiguous: {}", all.join(", or "))
             }
         },
         won: postback.did_win,
-        signature: stored.received.signature.as_str(),
+        signature: stored.parsed.signature.as_str(),
         counts: stored.counting.counts(accepts),
     }
 }
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = reader.app()?;
     let before = reader.query.get("before");

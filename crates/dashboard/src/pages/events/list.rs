@@ -1,13 +1,13 @@
 //! `GET /apps/{app}/events` — the log. New events appear by themselves: the table asks for itself every few seconds,
 //! and is answered with nothing as long as nothing is new.
 
-use super::EventRow;
-use crate::access::Reader;
+use super::EventTableRow;
+use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::paging;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,13 +18,13 @@ use tributary_domain::device::DeviceKey;
 use tributary_domain::event::{EventFilter, EventSource};
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::EventId;
-use tributary_domain::vocabulary::text::{event_name, foreign_id};
+use tributary_domain::vocabulary::text::{check_external_id, parse_event_name};
 
 #[derive(Template)]
 #[template(path = "events.html")]
 struct EventsPage {
     shell: Shell,
-    form: Filled,
+    form: FormState,
     rows: RowsPart,
 }
 
@@ -57,7 +57,7 @@ impl EventsPage {
 #[template(path = "event_rows.html")]
 struct RowsPart {
     shell: Shell,
-    rows: Vec<EventRow>,
+    rows: Vec<EventTableRow>,
     older: Option<String>,
     /// Where it asks; nothing on a page of older events.
     live: Option<String>,
@@ -67,12 +67,12 @@ struct RowsPart {
 /// Bytes of the digest by which the table knows that nothing is new.
 const SEEN_BYTES: usize = 8;
 
-fn filter(reader: &Reader<AnalyticsRead>) -> EventFilter {
+fn filter(reader: &PageContext<AnalyticsRead>) -> EventFilter {
     let text = |name: &str| reader.query.get(name);
     EventFilter {
-        name: text("name").and_then(|name| event_name(name).ok()),
-        given_id: text("eventId")
-            .and_then(|id| foreign_id(id).ok())
+        name: text("name").and_then(|name| parse_event_name(name).ok()),
+        external_id: text("eventId")
+            .and_then(|id| check_external_id(id).ok())
             .map(str::to_owned),
         device: text("deviceId").and_then(|key| DeviceKey::parse(key).ok()),
         source: text("source").and_then(EventSource::parse),
@@ -81,7 +81,10 @@ fn filter(reader: &Reader<AnalyticsRead>) -> EventFilter {
     }
 }
 
-async fn part(handles: &Handles, reader: &Reader<AnalyticsRead>) -> Result<RowsPart, Failure> {
+async fn load_rows(
+    handles: &DashboardHandles,
+    reader: &PageContext<AnalyticsRead>,
+) -> Result<RowsPart, Failure> {
     let app = reader.app()?;
     let before = reader.query.get("before");
     let before = before.and_then(|text| EventId::parse(text).ok());
@@ -99,7 +102,7 @@ async fn part(handles: &Handles, reader: &Reader<AnalyticsRead>) -> Result<RowsP
         .or_else(|| found.items.last().map(|event| event.id));
     let last = last.map(|id| id.to_string());
     let live = before.is_none().then(|| {
-        let query = reader.query.with(&[("seen", Some(&seen(&rows)))]);
+        let query = reader.query.with(&[("seen", Some(&rows_digest(&rows)))]);
         format!("/apps/{}/events/rows?{query}", app.id)
     });
     Ok(RowsPart {
@@ -112,7 +115,7 @@ async fn part(handles: &Handles, reader: &Reader<AnalyticsRead>) -> Result<RowsP
 }
 
 /// What tells one state of the table from another.
-fn seen(rows: &[EventRow]) -> String {
+fn rows_digest(rows: &[EventTableRow]) -> String {
     let mut text = String::new();
     for row in rows {
         text.push_str(&row.id);
@@ -127,11 +130,11 @@ fn seen(rows: &[EventRow]) -> String {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let value = |name: &str| reader.query.get(name).unwrap_or_default().to_owned();
-    let form = Filled::default()
+    let form = FormState::default()
         .with("name", value("name"))
         .with("source", value("source"))
         .with("network", value("network"))
@@ -140,18 +143,18 @@ pub(crate) async fn show(
     let page = EventsPage {
         shell: reader.shell(Section::Events),
         form,
-        rows: part(&handles, &reader).await?,
+        rows: load_rows(&handles, &reader).await?,
     };
     Ok(reader.page(&page))
 }
 
 /// `GET /apps/{app}/events/rows` — the table, where something is new.
 pub(crate) async fn rows(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let part = part(&handles, &reader).await?;
-    if reader.query.get("seen") == Some(seen(&part.rows).as_str()) {
+    let part = load_rows(&handles, &reader).await?;
+    if reader.query.get("seen") == Some(rows_digest(&part.rows).as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     Ok(reader.page(&part))

@@ -1,13 +1,13 @@
 //! `/apps/{app}/events` — the log, live, and the whole story of an event.
 
+pub(crate) mod detail;
+mod labels;
 pub(crate) mod list;
-pub(crate) mod story;
-mod words;
 
-pub(crate) use words::{match_words, skip_words, source_words, uncounted_words};
+pub(crate) use labels::{match_label, skip_explanation, source_label, uncounted_explanation};
 
 use crate::failure::Failure;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::timezone::Timezone;
 
 /// An event, as a row.
-pub(crate) struct EventRow {
+pub(crate) struct EventTableRow {
     pub(crate) id: String,
     pub(crate) at: String,
     pub(crate) datetime: String,
@@ -26,20 +26,20 @@ pub(crate) struct EventRow {
     pub(crate) source: &'static str,
     pub(crate) device: Option<String>,
     pub(crate) network: &'static str,
-    pub(crate) money: Option<Money>,
+    pub(crate) money: Option<EventRevenueView>,
     /// What became of it at the networks, in words and colours.
     pub(crate) deliveries: Vec<(&'static str, &'static str)>,
 }
 
 /// Money on an event.
-pub(crate) struct Money {
+pub(crate) struct EventRevenueView {
     pub(crate) amount: String,
     pub(crate) usd: Option<String>,
     pub(crate) uncounted: Option<&'static str>,
     pub(crate) rate_day: Option<String>,
 }
 
-impl Money {
+impl EventRevenueView {
     pub(crate) fn of(revenue: &Revenue) -> Self {
         let currency = revenue
             .currency
@@ -48,7 +48,7 @@ impl Money {
         Self {
             amount: format!("{} {}", revenue.amount, currency.unwrap_or("")),
             usd: revenue.usd.map(text::usd),
-            uncounted: revenue.uncounted.map(uncounted_words),
+            uncounted: revenue.uncounted.map(uncounted_explanation),
             rate_day: revenue.rate_day.map(|day| day.to_string()),
         }
     }
@@ -65,20 +65,20 @@ pub(crate) const fn tone(status: DeliveryStatus) -> &'static str {
     }
 }
 
-impl EventRow {
+impl EventTableRow {
     pub(crate) fn of(event: &Event, deliveries: &[Delivery], zone: &Timezone) -> Self {
         Self {
             id: event.id.to_string(),
             at: text::moment(event.occurred_at, zone),
             datetime: text::rfc3339(event.occurred_at),
             name: event.name.clone(),
-            source: source_words(event.source),
+            source: source_label(event.source),
             device: event.device.as_ref().map(|key| key.as_str().to_owned()),
             network: event
                 .credit
                 .as_ref()
                 .map_or("–", |credit| credit.network.as_str()),
-            money: event.revenue.as_ref().map(Money::of),
+            money: event.revenue.as_ref().map(EventRevenueView::of),
             deliveries: deliveries
                 .iter()
                 .map(|one| (one.network.as_str(), tone(one.status)))
@@ -89,7 +89,7 @@ impl EventRow {
 
 /// The deliveries of some events, by event. Only live events have any.
 pub(crate) async fn deliveries_of(
-    handles: &Handles,
+    handles: &DashboardHandles,
     app: AppId,
     events: &[Event],
 ) -> Result<BTreeMap<EventId, Vec<Delivery>>, Failure> {
@@ -108,15 +108,15 @@ pub(crate) async fn deliveries_of(
 
 /// Events as rows, with their deliveries.
 pub(crate) async fn rows(
-    handles: &Handles,
+    handles: &DashboardHandles,
     app: AppId,
     zone: &Timezone,
     events: &[Event],
-) -> Result<Vec<EventRow>, Failure> {
+) -> Result<Vec<EventTableRow>, Failure> {
     let deliveries = deliveries_of(handles, app, events).await?;
     let row = |event: &Event| {
         let its = deliveries.get(&event.id).map_or(&[][..], Vec::as_slice);
-        EventRow::of(event, its, zone)
+        EventTableRow::of(event, its, zone)
     };
     Ok(events.iter().map(row).collect())
 }

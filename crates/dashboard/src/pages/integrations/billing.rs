@@ -1,12 +1,12 @@
 //! `POST /apps/{app}/integrations/billing/{provider}` — sets or removes the secret of a billing provider.
 //! `POST /apps/{app}/integrations/billing/{provider}/secret` — makes a new one, and shows it once.
 
-use crate::access::Posted;
-use crate::answer::see_other;
+use crate::access::FormSubmission;
 use crate::failure::Failure;
-use crate::filled::Filled;
-use crate::sealing::Sealer;
-use crate::state::Handles;
+use crate::form_state::FormState;
+use crate::response::see_other;
+use crate::sealing::FormSecretSealer;
+use crate::state::DashboardHandles;
 use crate::text;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider};
 use tributary_domain::billing::signature::standard_secret;
-use tributary_domain::report::range::before;
+use tributary_domain::report::range::days_before;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_fields::app::read_billing_secrets;
@@ -38,7 +38,7 @@ pub(super) struct BillingCard {
 }
 
 /// A secret that was made just now.
-pub(super) struct MadeSecret {
+pub(super) struct NewBillingSecret {
     pub(super) name: &'static str,
     pub(super) secret: String,
 }
@@ -66,15 +66,15 @@ impl BillingCard {
 
     /// One of each provider.
     pub(super) async fn all(
-        handles: &Handles,
+        handles: &DashboardHandles,
         caller: &Authorized<AppsRead>,
         app: &App,
     ) -> Result<Vec<Self>, Failure> {
         let (today, base_url) = (Day::of(handles.source.now()), &handles.base_url);
-        let days = before(today, DAYS - 1)..=today;
+        let days = days_before(today, DAYS - 1)..=today;
         let figures = handles
             .store
-            .billing_figures(&caller.analytics(), app.id, days)
+            .billing_figures(&caller.analytics_access(), app.id, days)
             .await?;
         let counted = |provider: BillingProvider, of: fn(&BillingFigures) -> i64| -> i64 {
             let own = figures
@@ -101,20 +101,20 @@ impl BillingCard {
 }
 
 /// The provider that a path names, where it has a secret.
-fn provider_of(posted: &Posted<AppsWrite>) -> Result<BillingProvider, Failure> {
-    BillingProvider::parse(posted.part("provider"))
+fn provider_in_path(posted: &FormSubmission<AppsWrite>) -> Result<BillingProvider, Failure> {
+    BillingProvider::parse(posted.path_parameter("provider"))
         .filter(|provider| BillingProvider::WITH_SECRET.contains(provider))
         .ok_or(Failure::NotFound)
 }
 
 /// Makes a secret. The one before it opens the door for a while as well.
-pub(crate) async fn make(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+pub(crate) async fn create_secret(
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (provider, app) = (provider_of(&posted)?, posted.app()?.id);
-    let secret = standard_secret(handles.source.bytes());
-    let sealer = Sealer::new(&handles, &posted)?;
+    let (provider, app) = (provider_in_path(&posted)?, posted.app()?.id);
+    let secret = standard_secret(handles.source.random_bytes());
+    let sealer = FormSecretSealer::new(&handles, &posted)?;
     let sealed = sealer.seal_app_secret(AppSecret::Billing(provider), &secret);
     let rotation = AppChange::rotation(provider, sealed);
     let (caller, origin) = (&posted.authorized, posted.origin(&handles));
@@ -122,9 +122,9 @@ pub(crate) async fn make(
         .store
         .update_app(caller, app, rotation, Precondition::None, origin);
     stored.await?;
-    let reader = posted.authorized.reading();
-    let page = super::list::page(&handles, &posted.reader, &reader, Filled::default()).await?;
-    let made = MadeSecret {
+    let reader = posted.authorized.read_access();
+    let page = super::list::page(&handles, &posted.context, &reader, FormState::default()).await?;
+    let made = NewBillingSecret {
         name: name(provider),
         secret,
     };
@@ -133,21 +133,21 @@ pub(crate) async fn make(
 
 /// Takes the form.
 pub(crate) async fn update(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (provider, app) = (provider_of(&posted)?, posted.app()?.id);
+    let (provider, app) = (provider_in_path(&posted)?, posted.app()?.id);
     let (mut secrets, faults) = posted.form.read(read_billing_secrets);
     if !faults.is_empty() {
         // What was typed is a secret, and is not sent back.
-        let form = Filled::default().with_faults(faults);
-        let caller = posted.authorized.reading();
-        let page = super::list::page(&handles, &posted.reader, &caller, form).await?;
+        let form = FormState::default().with_faults(faults);
+        let caller = posted.authorized.read_access();
+        let page = super::list::page(&handles, &posted.context, &caller, form).await?;
         return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
     secrets.retain(|(secret, _)| *secret == AppSecret::Billing(provider));
     let change = AppChange {
-        secrets: Sealer::new(&handles, &posted)?.seal_app_secrets(secrets),
+        secrets: FormSecretSealer::new(&handles, &posted)?.seal_app_secrets(secrets),
         ..AppChange::default()
     };
     let (caller, origin) = (&posted.authorized, posted.origin(&handles));

@@ -1,12 +1,12 @@
 //! `GET /apps/{app}/integrations` — one card per network.
 
-use super::billing::{BillingCard, DAYS, MadeSecret};
-use super::{StatusWords, network_name};
-use crate::access::Reader;
+use super::billing::{BillingCard, DAYS, NewBillingSecret};
+use super::{StatusLabel, network_name};
+use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use axum::response::Response;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::Health;
+use tributary_store::IntegrationHealth;
 
 #[derive(Template)]
 #[template(path = "integrations.html")]
@@ -22,14 +22,14 @@ pub(super) struct IntegrationsPage {
     shell: Shell,
     cards: Vec<Card>,
     billing: Vec<BillingCard>,
-    form: Filled,
+    form: FormState,
     /// Shown this once.
-    made: Option<MadeSecret>,
+    made: Option<NewBillingSecret>,
 }
 
 impl IntegrationsPage {
     /// The page with a secret that was made just now.
-    pub(super) fn with_secret(self, made: MadeSecret) -> Self {
+    pub(super) fn with_secret(self, made: NewBillingSecret) -> Self {
         Self {
             made: Some(made),
             ..self
@@ -44,7 +44,7 @@ impl IntegrationsPage {
 struct Card {
     network: &'static str,
     name: &'static str,
-    status: StatusWords,
+    status: StatusLabel,
     pending: String,
     delivered: String,
     failed: String,
@@ -53,12 +53,12 @@ struct Card {
 }
 
 impl Card {
-    fn of(integration: &Integration, health: &Health, now: Timestamp) -> Self {
+    fn of(integration: &Integration, health: &IntegrationHealth, now: Timestamp) -> Self {
         let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
         Self {
             network: integration.network.as_str(),
             name: network_name(integration.network),
-            status: StatusWords::of(integration, &health.state),
+            status: StatusLabel::of(integration, &health.state),
             pending: number(health.pending),
             delivered: number(health.delivered),
             failed: number(health.failed),
@@ -77,10 +77,10 @@ impl Card {
 
 /// The page, with what is wrong with a secret of billing.
 pub(super) async fn page(
-    handles: &Handles,
-    reader: &Reader<impl Send>,
+    handles: &DashboardHandles,
+    reader: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    form: Filled,
+    form: FormState,
 ) -> Result<IntegrationsPage, Failure> {
     let id = reader.app()?.id;
     let now = handles.source.now();
@@ -103,9 +103,9 @@ pub(super) async fn page(
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, Filled::default()).await?;
+    let page = page(&handles, &reader, &reader.authorized, FormState::default()).await?;
     Ok(reader.page(&page))
 }

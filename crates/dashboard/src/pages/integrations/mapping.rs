@@ -1,13 +1,13 @@
 //! `/apps/{app}/settings/mapping` — which event becomes what at each network.
 
-use super::{network_name, network_of};
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use super::{network_in_path, network_name};
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::pages::links::update::precondition;
+use crate::response::see_other;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,7 +18,7 @@ use tributary_domain::integration::{
 };
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::Faults;
-use tributary_domain::vocabulary::text::event_name;
+use tributary_domain::vocabulary::text::parse_event_name;
 use tributary_fields::Form;
 
 /// Empty rows that a form has for more.
@@ -39,7 +39,7 @@ struct NetworkRows {
     tag: String,
     is_default: bool,
     rows: Vec<(usize, MappingRow)>,
-    form: Filled,
+    form: FormState,
 }
 
 impl NetworkRows {
@@ -56,14 +56,14 @@ impl NetworkRows {
             tag: integration.tag(),
             is_default: integration.event_mapping.is_none(),
             rows: rows.enumerate().collect(),
-            form: Filled::default().with_faults(faults),
+            form: FormState::default().with_faults(faults),
         }
     }
 }
 
 async fn page(
-    handles: &Handles,
-    reader: &Reader<impl Send>,
+    handles: &DashboardHandles,
+    reader: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     typed: Option<(Network, Vec<MappingRow>, Faults)>,
 ) -> Result<MappingPage, Failure> {
@@ -81,8 +81,8 @@ async fn page(
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(&handles, &reader, &reader.authorized, None).await?;
     Ok(reader.page(&page))
@@ -110,7 +110,7 @@ fn checked(network: Network, rows: &[MappingRow]) -> Result<Vec<MappingRow>, Fau
     let mut good = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let path = |name: &str| format!("eventMapping[{index}].{name}");
-        let event = faults.check(&path("event"), event_name(&row.event));
+        let event = faults.check(&path("event"), parse_event_name(&row.event));
         let name = network_event_name(&row.network_event);
         let name = faults.check(&path("networkEvent"), name);
         good.push(event.and(name).map(|_| row.clone()));
@@ -122,11 +122,11 @@ fn checked(network: Network, rows: &[MappingRow]) -> Result<Vec<MappingRow>, Fau
 
 /// `POST /apps/{app}/settings/mapping/{network}` — replaces the mapping of a network.
 pub(crate) async fn update(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, network) = (posted.app()?.id, network_of(&posted)?);
-    let reset = posted.form.is_ticked("reset");
+    let (app, network) = (posted.app()?.id, network_in_path(&posted)?);
+    let reset = posted.form.is_checked("reset");
     let event_mapping = if reset {
         Change::Reset
     } else {
@@ -134,9 +134,9 @@ pub(crate) async fn update(
         match checked(network, &rows) {
             Ok(rows) => Change::Set(rows),
             Err(faults) => {
-                let caller = posted.authorized.reading();
+                let caller = posted.authorized.read_access();
                 let typed = Some((network, rows, faults));
-                let page = page(&handles, &posted.reader, &caller, typed).await?;
+                let page = page(&handles, &posted.context, &caller, typed).await?;
                 return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
             }
         }

@@ -1,34 +1,34 @@
 //! `/apps/{app}/integrations` — the connections to the four networks.
 
 pub(crate) mod billing;
+pub(crate) mod connection_test;
 pub(crate) mod list;
 pub(crate) mod mapping;
 pub(crate) mod network;
-pub(crate) mod try_out;
-mod words;
+mod texts;
 
-pub(crate) use words::network_name;
+pub(crate) use texts::network_name;
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::integration::{Integration, Network};
-use tributary_store::Health;
+use tributary_store::IntegrationHealth;
 
 /// The network that a path names.
-fn network_of<S>(reader: &Reader<S>) -> Result<Network, Failure> {
-    Network::parse(reader.part("network")).ok_or(Failure::NotFound)
+fn network_in_path<S>(reader: &PageContext<S>) -> Result<Network, Failure> {
+    Network::parse(reader.path_parameter("network")).ok_or(Failure::NotFound)
 }
 
 /// An integration and how it does.
 async fn find(
-    handles: &Handles,
-    reader: &Reader<impl Send>,
+    handles: &DashboardHandles,
+    reader: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     network: Network,
-) -> Result<(Integration, Health), Failure> {
+) -> Result<(Integration, IntegrationHealth), Failure> {
     let app = reader.app()?.id;
     let found = handles.store.integrations(caller, app).await?;
     let one = found.into_iter().find(|one| one.network == network);
@@ -41,22 +41,22 @@ async fn find(
 }
 
 /// A status in words, and how it is coloured.
-struct StatusWords {
+struct StatusLabel {
     words: &'static str,
     tone: &'static str,
     reason: Option<String>,
 }
 
-impl StatusWords {
+impl StatusLabel {
     fn of(integration: &Integration, state: &QueueState) -> Self {
-        use tributary_domain::integration::Status;
+        use tributary_domain::integration::IntegrationStatus;
         let (status, reason) = integration.status(state);
         let (words, tone) = match status {
-            Status::NotConfigured => ("Not connected", "quiet"),
-            Status::Active => ("Active", "good"),
-            Status::Paused if integration.enabled => ("Paused", "bad"),
-            Status::Paused => ("Switched off", "quiet"),
-            Status::Error => ("Failing", "bad"),
+            IntegrationStatus::NotConfigured => ("Not connected", "quiet"),
+            IntegrationStatus::Active => ("Active", "good"),
+            IntegrationStatus::Paused if integration.enabled => ("Paused", "bad"),
+            IntegrationStatus::Paused => ("Switched off", "quiet"),
+            IntegrationStatus::Error => ("Failing", "bad"),
         };
         Self {
             words,

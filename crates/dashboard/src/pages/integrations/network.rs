@@ -1,22 +1,22 @@
 //! `/apps/{app}/integrations/{network}` — settings and credentials of one network.
 
-use super::words::{guide, skipped_words, words};
-use super::{StatusWords, find, network_name, network_of};
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use super::texts::{field_texts, setup_guide, skipped_advice};
+use super::{StatusLabel, find, network_in_path, network_name};
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::pages::links::update::precondition;
-use crate::sealing::Sealer;
+use crate::response::see_other;
+use crate::sealing::FormSecretSealer;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::forwarding::skipped::Skipped;
+use tributary_domain::forwarding::skipped::SkippedConversions;
 use tributary_domain::integration::{
     Credential, Integration, Network, SettingDefault, SettingKind, SettingSpec, SettingValue,
     credentials_of, settings_of,
@@ -31,12 +31,12 @@ struct IntegrationPage {
     network: &'static str,
     name: &'static str,
     guide: &'static str,
-    status: StatusWords,
+    status: StatusLabel,
     can_resume: bool,
     skipped: Vec<SkippedRow>,
     skipped_stopped_early: bool,
     tag: String,
-    form: Filled,
+    form: FormState,
     settings: Vec<Setting>,
     credentials: Vec<Secret>,
 }
@@ -49,7 +49,7 @@ struct SkippedRow {
 }
 
 impl SkippedRow {
-    fn all(skipped: &Skipped, network: Network) -> Vec<Self> {
+    fn all(skipped: &SkippedConversions, network: Network) -> Vec<Self> {
         let row = |(reason, count): &(String, u64)| Self {
             reason: reason.clone(),
             count: match count {
@@ -59,7 +59,7 @@ impl SkippedRow {
                     text::count(i64::try_from(*count).unwrap_or(i64::MAX))
                 ),
             },
-            words: skipped_words(reason, network),
+            words: skipped_advice(reason, network),
         };
         skipped.by_reason.iter().map(row).collect()
     }
@@ -90,7 +90,7 @@ struct Secret {
 }
 
 fn setting(spec: &SettingSpec) -> Setting {
-    let (label, hint) = words(spec.name);
+    let (label, hint) = field_texts(spec.name);
     Setting {
         field: format!("settings.{}", spec.name),
         label,
@@ -108,7 +108,7 @@ fn setting(spec: &SettingSpec) -> Setting {
 }
 
 fn secret(integration: &Integration, name: &'static str) -> Secret {
-    let (label, hint) = words(name);
+    let (label, hint) = field_texts(name);
     let found = integration.credentials.get(name);
     let hint = match found {
         Some(Credential {
@@ -129,15 +129,15 @@ fn secret(integration: &Integration, name: &'static str) -> Secret {
 }
 
 /// The form of an integration as it is.
-fn filled(integration: &Integration) -> Filled {
-    let mut form = Filled::default()
-        .with_tick("enabled", integration.enabled)
+fn filled(integration: &Integration) -> FormState {
+    let mut form = FormState::default()
+        .with_checkbox("enabled", integration.enabled)
         .with("scope", integration.scope.as_str());
     for spec in settings_of(integration.network) {
         let field = format!("settings.{}", spec.name);
         form = match (integration.settings.get(spec.name), spec.default) {
             (Some(SettingValue::Text(text)), _) => form.with(&field, text.as_str()),
-            (Some(SettingValue::Flag(flag)), _) => form.with_tick(&field, *flag),
+            (Some(SettingValue::Flag(flag)), _) => form.with_checkbox(&field, *flag),
             (Some(SettingValue::Number(number)), _) => form.with(&field, number.to_string()),
             (Some(SettingValue::Map(map)), _) => {
                 let lines: Vec<String> = map
@@ -154,20 +154,20 @@ fn filled(integration: &Integration) -> Filled {
 }
 
 async fn page(
-    handles: &Handles,
-    reader: &Reader<impl Send>,
+    handles: &DashboardHandles,
+    reader: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    form: Option<Filled>,
+    form: Option<FormState>,
 ) -> Result<IntegrationPage, Failure> {
-    let network = network_of(reader)?;
+    let network = network_in_path(reader)?;
     let (integration, health) = find(handles, reader, caller, network).await?;
     let secrets = credentials_of(network).iter();
     Ok(IntegrationPage {
         shell: reader.shell(Section::Integrations),
         network: network.as_str(),
         name: network_name(network),
-        guide: guide(network),
-        status: StatusWords::of(&integration, &health.state),
+        guide: setup_guide(network),
+        status: StatusLabel::of(&integration, &health.state),
         can_resume: health.state.pause.is_some(),
         skipped: SkippedRow::all(&health.skipped, network),
         skipped_stopped_early: health.skipped.stopped_early,
@@ -182,8 +182,8 @@ async fn page(
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(&handles, &reader, &reader.authorized, None).await?;
     Ok(reader.page(&page))
@@ -191,11 +191,11 @@ pub(crate) async fn show(
 
 /// Takes the form.
 pub(crate) async fn update(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, network) = (posted.app()?.id, network_of(&posted)?);
-    let sealer = Sealer::new(&handles, &posted)?;
+    let (app, network) = (posted.app()?.id, network_in_path(&posted)?);
+    let sealer = FormSecretSealer::new(&handles, &posted)?;
     let ((mut change, credentials), faults) =
         posted.form.read(|fields| read_change(fields, network));
     if faults.is_empty() {
@@ -217,23 +217,23 @@ pub(crate) async fn update(
         return Ok(see_other(&path));
     }
     // Credentials that were typed are not sent back.
-    let mut form = Filled::typed(&posted.form).with_faults(faults);
+    let mut form = FormState::from_form(&posted.form).with_faults(faults);
     for spec in credentials_of(network) {
         form = form.with(&format!("credentials.{}", spec.name), "");
     }
-    let caller = posted.authorized.reading();
-    let page = page(&handles, &posted.reader, &caller, Some(form)).await?;
+    let caller = posted.authorized.read_access();
+    let page = page(&handles, &posted.context, &caller, Some(form)).await?;
     Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
 /// `POST …/resume` — lets a paused integration go on.
 pub(crate) async fn resume(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, network, origin) = (
         posted.app()?.id,
-        network_of(&posted)?,
+        network_in_path(&posted)?,
         posted.origin(&handles),
     );
     let resumed = handles.store.resume_integration(

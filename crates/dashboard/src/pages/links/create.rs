@@ -1,19 +1,19 @@
 //! `/apps/{app}/links/new` — makes a link.
 
 use super::LinkPage;
-use super::fields::{filled, refused};
+use super::fields::{faults_from_refusal, filled};
 use super::preview::{Preview, draft};
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
+use crate::response::see_other;
 use crate::shell::Section;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::AppsWrite;
-use tributary_domain::link::{Birth, Link, LinkChange, Slug};
+use tributary_domain::link::{Link, LinkChange, LinkCreation, Slug};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::id::LinkId;
@@ -22,12 +22,15 @@ use tributary_fields::link::read_new;
 use tributary_store::StoreError;
 
 async fn page(
-    handles: &Handles,
-    reader: &Reader<AppsWrite>,
-    form: Option<Filled>,
+    handles: &DashboardHandles,
+    reader: &PageContext<AppsWrite>,
+    form: Option<FormState>,
 ) -> Result<LinkPage, Failure> {
     let id = reader.app()?.id;
-    let app = handles.store.app(&reader.authorized.reading(), id).await?;
+    let app = handles
+        .store
+        .app(&reader.authorized.read_access(), id)
+        .await?;
     let draft = draft(&app);
     let empty = || filled(&draft).with("name", "").with("slug", "");
     Ok(LinkPage {
@@ -42,16 +45,16 @@ async fn page(
 
 /// The form.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsWrite>,
 ) -> Result<Response, Failure> {
     Ok(reader.page(&page(&handles, &reader, None).await?))
 }
 
 /// Takes it.
 pub(crate) async fn create(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (read, mut faults) = posted.form.read(read_new);
     if let (Some((name, slug, change)), true) = (read, faults.is_empty()) {
@@ -63,25 +66,25 @@ pub(crate) async fn create(
             Err(found) => faults = found,
         }
     }
-    let form = Filled::typed(&posted.form).with_faults(faults);
-    let page = page(&handles, &posted.reader, Some(form)).await?;
+    let form = FormState::from_form(&posted.form).with_faults(faults);
+    let page = page(&handles, &posted.context, Some(form)).await?;
     Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
 async fn store(
-    handles: &Handles,
-    posted: &Posted<AppsWrite>,
+    handles: &DashboardHandles,
+    posted: &FormSubmission<AppsWrite>,
     name: Name,
     slug: Option<Slug>,
     change: LinkChange,
 ) -> Result<Result<Link, Faults>, Failure> {
     let at = handles.source.now();
-    let birth = Birth {
-        id: LinkId::new(at, handles.source.bytes()),
+    let birth = LinkCreation {
+        id: LinkId::new(at, handles.source.random_bytes()),
         app: posted.app()?.id,
         at,
     };
-    let slug = slug.unwrap_or_else(|| Slug::random(handles.source.bytes()));
+    let slug = slug.unwrap_or_else(|| Slug::random(handles.source.random_bytes()));
     let mut link = Link::new(&birth, name, slug);
     link.apply(change);
     if let Err(faults) = link.check() {
@@ -99,7 +102,7 @@ pub(super) fn fault_or_failure(
     match stored {
         Ok(link) => Ok(Ok(link)),
         Err(StoreError::Refused(refusal)) => {
-            let faults: Result<Faults, Refusal> = refused(refusal);
+            let faults: Result<Faults, Refusal> = faults_from_refusal(refusal);
             faults
                 .map(Err)
                 .map_err(|refusal| StoreError::Refused(refusal).into())

@@ -1,6 +1,6 @@
 //! The fields of a link in a form, and the faults that the store finds in them.
 
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use std::collections::BTreeMap;
 use tributary_domain::integration::Network;
 use tributary_domain::link::Link;
@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
 
 /// The form of a link as it is.
-pub(super) fn filled(link: &Link) -> Filled {
+pub(super) fn filled(link: &Link) -> FormState {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
     let campaign = &link.campaign;
     let pairs = |map: &BTreeMap<String, String>| {
@@ -19,12 +19,12 @@ pub(super) fn filled(link: &Link) -> Filled {
             .collect();
         lines.join("\n")
     };
-    Filled::default()
+    FormState::default()
         .with("name", link.name.as_str())
         .with("slug", link.slug.as_str())
         .with("type", link.kind.as_str())
         .with_optional("network", link.network.map(Network::as_str))
-        .with_tick("active", link.active)
+        .with_checkbox("active", link.active)
         .with_optional("iosUrl", url(&link.ios_url))
         .with_optional("androidUrl", url(&link.android_url))
         .with_optional("fallbackUrl", url(&link.fallback_url))
@@ -41,7 +41,7 @@ pub(super) fn filled(link: &Link) -> Filled {
 }
 
 /// What a refusal of the store says about a field; the others are no field's fault.
-pub(super) fn refused(refusal: Refusal) -> Result<Faults, Refusal> {
+pub(super) fn faults_from_refusal(refusal: Refusal) -> Result<Faults, Refusal> {
     match refusal {
         Refusal::SlugTaken => {
             let mut faults = Faults::new();

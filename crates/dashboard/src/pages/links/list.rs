@@ -1,9 +1,9 @@
 //! `GET /apps/{app}/links` — every link.
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tributary_domain::access::AppsRead;
 use tributary_domain::integration::Network;
 use tributary_domain::link::{Link, LinkKind};
-use tributary_domain::report::{Dimension, Figures, StatsQuestion};
+use tributary_domain::report::{Dimension, Figures, ReportQuery};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -43,8 +43,8 @@ const LINKS_READ_MAX: u32 = 5_000;
 
 /// Figures by link, of late.
 async fn figures(
-    handles: &Handles,
-    reader: &Reader<AppsRead>,
+    handles: &DashboardHandles,
+    reader: &PageContext<AppsRead>,
     app: AppId,
 ) -> Result<BTreeMap<String, Figures>, Failure> {
     let now = handles.source.now();
@@ -52,13 +52,13 @@ async fn figures(
     let from = Timestamp::from_millis(now.as_millis().saturating_sub(days));
     // The quarter of an hour that it is now is read too.
     let until = now.plus(Duration::from_mins(15));
-    let question = StatsQuestion {
+    let question = ReportQuery {
         periods: vec![(from, until)],
-        by: vec![Dimension::Link],
+        group_by: vec![Dimension::Link],
         filters: Vec::new(),
         rows_max: LINKS_READ_MAX,
     };
-    let caller = reader.authorized.analytics();
+    let caller = reader.authorized.analytics_access();
     let rows = handles.store.stats(&caller, app, question).await?;
     let named = rows
         .into_iter()
@@ -88,8 +88,8 @@ impl Row {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = reader.app()?.id;
     let app = handles.store.app(&reader.authorized, app).await?;

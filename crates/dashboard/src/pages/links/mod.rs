@@ -6,7 +6,7 @@ pub(crate) mod list;
 pub(crate) mod preview;
 pub(crate) mod update;
 
-use crate::filled::Filled;
+use crate::form_state::FormState;
 use crate::shell::Shell;
 use askama::Template;
 use preview::Preview;
@@ -20,7 +20,7 @@ struct LinkPage {
     id: Option<String>,
     name: String,
     tag: String,
-    form: Filled,
+    form: FormState,
     preview: Preview,
 }
 

@@ -1,18 +1,18 @@
 //! `POST /apps/{app}/links/preview` — the URL and the redirect of a link that is being written.
 
-use crate::access::Posted;
+use crate::access::FormSubmission;
 use crate::failure::Failure;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AppsWrite;
 use tributary_domain::app::App;
-use tributary_domain::click::Parameters;
-use tributary_domain::click::destination::{Destination, Tap};
+use tributary_domain::click::ClickParameters;
+use tributary_domain::click::destination::{Destination, RedirectRequest};
 use tributary_domain::device::Platform;
 use tributary_domain::link::qr::QrCode;
-use tributary_domain::link::{Birth, Link, Slug};
+use tributary_domain::link::{Link, LinkCreation, Slug};
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -39,9 +39,9 @@ impl Preview {
     pub(super) fn of(link: &Link, app: &App, base_url: &str, faults: Vec<String>) -> Self {
         let base = app.link_base(base_url);
         let url = link.url(&base);
-        let parameters = Parameters::default();
+        let parameters = ClickParameters::default();
         let way = |platform: Platform| {
-            let tap = Tap {
+            let tap = RedirectRequest {
                 link,
                 app,
                 platform,
@@ -74,7 +74,7 @@ impl Preview {
 
 /// A link that nobody stored yet.
 pub(super) fn draft(app: &App) -> Link {
-    let birth = Birth {
+    let birth = LinkCreation {
         id: LinkId::from_bytes([0; 16]),
         app: app.id,
         at: Timestamp::from_millis(0),
@@ -85,11 +85,14 @@ pub(super) fn draft(app: &App) -> Link {
 
 /// The fragment.
 pub(crate) async fn preview(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let id = posted.app()?.id;
-    let app = handles.store.app(&posted.authorized.reading(), id).await?;
+    let app = handles
+        .store
+        .app(&posted.authorized.read_access(), id)
+        .await?;
     let (change, faults) = posted.form.read(read_change);
     let mut link = draft(&app);
     link.apply(change);

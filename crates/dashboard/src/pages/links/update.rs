@@ -4,12 +4,12 @@ use super::LinkPage;
 use super::create::fault_or_failure;
 use super::fields::filled;
 use super::preview::Preview;
-use crate::access::{Posted, Reader};
-use crate::answer::see_other;
+use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::filled::Filled;
+use crate::form_state::FormState;
+use crate::response::see_other;
 use crate::shell::Section;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -20,10 +20,10 @@ use tributary_fields::Form;
 use tributary_fields::link::read_change;
 
 async fn page<S>(
-    handles: &Handles,
-    reader: &Reader<S>,
+    handles: &DashboardHandles,
+    reader: &PageContext<S>,
     caller: &Authorized<AppsRead>,
-    form: Option<Filled>,
+    form: Option<FormState>,
 ) -> Result<LinkPage, Failure> {
     let app = handles.store.app(caller, reader.app()?.id).await?;
     let link = handles.store.link(caller, app.id, id(reader)?).await?;
@@ -37,8 +37,8 @@ async fn page<S>(
     })
 }
 
-fn id<S>(reader: &Reader<S>) -> Result<LinkId, Failure> {
-    LinkId::parse(reader.part("link")).map_err(|_| Failure::NotFound)
+fn id<S>(reader: &PageContext<S>) -> Result<LinkId, Failure> {
+    LinkId::parse(reader.path_parameter("link")).map_err(|_| Failure::NotFound)
 }
 
 /// The version that the form was made of: who changed it meanwhile is not overwritten unseen.
@@ -53,8 +53,8 @@ pub(crate) fn precondition(form: &Form) -> Precondition {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(&handles, &reader, &reader.authorized, None).await?;
     Ok(reader.page(&page))
@@ -62,8 +62,8 @@ pub(crate) async fn show(
 
 /// Changes it.
 pub(crate) async fn update(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, link) = (posted.app()?.id, id(&posted)?);
     let (change, mut faults) = posted.form.read(read_change);
@@ -78,16 +78,16 @@ pub(crate) async fn update(
             Err(found) => faults = found,
         }
     }
-    let form = Filled::typed(&posted.form).with_faults(faults);
-    let caller = posted.authorized.reading();
-    let page = page(&handles, &posted.reader, &caller, Some(form)).await?;
+    let form = FormState::from_form(&posted.form).with_faults(faults);
+    let caller = posted.authorized.read_access();
+    let page = page(&handles, &posted.context, &caller, Some(form)).await?;
     Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
 /// `POST /apps/{app}/links/{link}/delete` — archives it.
 pub(crate) async fn delete(
-    State(handles): State<Handles>,
-    posted: Posted<AppsWrite>,
+    State(handles): State<DashboardHandles>,
+    posted: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, link, origin) = (posted.app()?.id, id(&posted)?, posted.origin(&handles));
     let deleted =

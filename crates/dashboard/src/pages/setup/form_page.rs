@@ -1,7 +1,7 @@
 //! The form, empty or with what is wrong with it.
 
 use super::ValidLink;
-use crate::answer::app_page;
+use crate::response::app_page;
 use crate::state::OwnOrigin;
 use askama::Template;
 use axum::http::StatusCode;
@@ -18,19 +18,19 @@ pub(super) struct FormPage<'a> {
     /// The link says it, so it is not to be changed.
     email_is_given: bool,
     password_min: usize,
-    faults: Faults,
+    faults: SetupFormErrors,
 }
 
 /// What is wrong, by field.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct SetupFormErrors {
     pub(super) email: Option<String>,
     pub(super) password: Option<String>,
 }
 
 impl<'a> FormPage<'a> {
     /// The form of a link; `typed` is shown where the link names no address.
-    pub(super) fn new(link: &'a ValidLink, typed: &'a str, faults: Faults) -> Self {
+    pub(super) fn new(link: &'a ValidLink, typed: &'a str, faults: SetupFormErrors) -> Self {
         let given = link.link.email.as_ref();
         Self {
             role: match link.link.role {

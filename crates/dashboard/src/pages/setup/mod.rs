@@ -11,7 +11,7 @@ pub(crate) use redeem::redeem;
 pub(crate) use show::show;
 
 use crate::failure::Failure;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use tributary_domain::access::key::{KeyKind, KeyText};
@@ -24,10 +24,13 @@ pub(crate) struct ValidLink {
     digest: Digest,
 }
 
-impl FromRequestParts<Handles> for ValidLink {
+impl FromRequestParts<DashboardHandles> for ValidLink {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, handles: &Handles) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        handles: &DashboardHandles,
+    ) -> Result<Self, Failure> {
         // A path that is no text is no token either.
         let Path(token) = Path::<String>::from_request_parts(parts, handles)
             .await

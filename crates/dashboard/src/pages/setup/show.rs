@@ -1,19 +1,19 @@
 //! `GET /setup/{token}` — the form. Looking at it changes nothing.
 
 use super::ValidLink;
-use super::form_page::{Faults, FormPage};
-use crate::state::Handles;
+use super::form_page::{FormPage, SetupFormErrors};
+use crate::state::DashboardHandles;
 use axum::extract::State;
 use axum::response::Response;
 
 /// The form of a link that works.
-pub(crate) async fn show(State(handles): State<Handles>, link: ValidLink) -> Response {
-    FormPage::new(&link, "", Faults::default()).answer(&handles.own_origin)
+pub(crate) async fn show(State(handles): State<DashboardHandles>, link: ValidLink) -> Response {
+    FormPage::new(&link, "", SetupFormErrors::default()).answer(&handles.own_origin)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{NOW, Service};
+    use crate::testing::{NOW, TestDashboard};
     use axum::http::StatusCode;
     use rstest::rstest;
     use tributary_domain::access::Environment;
@@ -23,7 +23,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_without_an_address_asks_for_one() {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let token = service.setup_link(|_| {}).await;
         let reply = service.get(&format!("/setup/{token}")).await;
         assert_eq!(reply.status, StatusCode::OK);
@@ -39,7 +39,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_with_an_address_shows_it() {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let named = |link: &mut SetupLink| link.email = Email::parse("a\"b@example.com").ok();
         let token = service.setup_link(named).await;
         let reply = service.get(&format!("/setup/{token}")).await;
@@ -53,7 +53,7 @@ mod tests {
     #[case::expired(|link: &mut SetupLink| link.expires_at = NOW)]
     #[tokio::test]
     async fn a_link_that_is_over_leads_nowhere(#[case] change: fn(&mut SetupLink)) {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let token = service.setup_link(change).await;
         let reply = service.get(&format!("/setup/{token}")).await;
         assert_eq!(reply.status, StatusCode::NOT_FOUND);
@@ -67,7 +67,7 @@ mod tests {
     #[case::wrong_checksum("setup_000000000000000000000000000000000000000")]
     #[tokio::test]
     async fn nor_does_what_is_no_link(#[case] token: &str) {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let reply = service.get(&format!("/setup/{token}")).await;
         assert_eq!(reply.status, StatusCode::NOT_FOUND);
         // Nothing of it is sent back, and one reason looks like another.
@@ -79,15 +79,15 @@ mod tests {
     #[case::a_key_of_another_kind(KeyKind::Private)]
     #[tokio::test]
     async fn nor_does_a_token_that_nobody_was_given(#[case] kind: KeyKind) {
-        let service = Service::start().await;
-        let token = service.source.key(kind, Environment::Live);
+        let service = TestDashboard::start().await;
+        let token = service.source.new_key(kind, Environment::Live);
         let reply = service.get(&format!("/setup/{}", token.reveal())).await;
         assert_eq!(reply.status, StatusCode::NOT_FOUND);
     }
 
     #[tokio::test]
     async fn without_a_database_a_link_is_to_be_tried_later() {
-        let service = Service::start().await;
+        let service = TestDashboard::start().await;
         let token = service.setup_link(|_| {}).await;
         service.store.close().await;
         let reply = service.get(&format!("/setup/{token}")).await;
@@ -104,7 +104,7 @@ mod tests {
         #[case] base_url: &str,
         #[case] policy: &str,
     ) {
-        let service = Service::at(base_url).await;
+        let service = TestDashboard::at(base_url).await;
         let token = service.setup_link(|_| {}).await;
         let reply = service.get(&format!("/setup/{token}")).await;
         assert_eq!(reply.header("referrer-policy"), policy);

@@ -3,11 +3,12 @@
 //! Apple has judged its own windows, a month for a tap and a day for a view; they are not judged again.
 
 use super::Case;
-use super::course::{Course, Credit, Refusal, without_click};
+use super::evaluation::{EvaluationLog, InstallCredit, RejectedClaim, without_click};
 use super::{reason, time};
-use crate::attribution::ad_services::{AdServices, Record};
+use crate::attribution::ad_services::{AdServices, AdServicesRecord};
 use crate::attribution::{
-    Considered, CreditedNetwork, Facts, MatchState, MatchType, Method, Rejection,
+    AttributionCandidates, ConsideredCandidate, CreditedNetwork, MatchMethod, MatchState,
+    MatchType, Rejection,
 };
 use crate::link::Campaign;
 
@@ -17,29 +18,42 @@ const TAP_CONFIDENCE: u8 = 100;
 const VIEW_CONFIDENCE: u8 = 90;
 
 /// The tap that Apple has a record of.
-pub(super) fn tap(case: &Case<'_>, _: &Facts, course: &mut Course) -> Option<Credit> {
+pub(super) fn tap(
+    case: &Case<'_>,
+    _: &AttributionCandidates,
+    course: &mut EvaluationLog,
+) -> Option<InstallCredit> {
     let AdServices::Tap(record) = &case.evidence.ad_services else {
         return None;
     };
-    credit(case, record, Method::AdServicesTap, course)
+    credit(case, record, MatchMethod::AdServicesTap, course)
 }
 
 /// The view that Apple has a record of.
-pub(super) fn view(case: &Case<'_>, _: &Facts, course: &mut Course) -> Option<Credit> {
+pub(super) fn view(
+    case: &Case<'_>,
+    _: &AttributionCandidates,
+    course: &mut EvaluationLog,
+) -> Option<InstallCredit> {
     let AdServices::View(record) = &case.evidence.ad_services else {
         return None;
     };
-    credit(case, record, Method::AdServicesView, course)
+    credit(case, record, MatchMethod::AdServicesView, course)
 }
 
-fn credit(case: &Case<'_>, record: &Record, method: Method, course: &mut Course) -> Option<Credit> {
+fn credit(
+    case: &Case<'_>,
+    record: &AdServicesRecord,
+    method: MatchMethod,
+    course: &mut EvaluationLog,
+) -> Option<InstallCredit> {
     let evidence = case.evidence;
     if evidence.ad_services.is_test_data_in(evidence.environment) {
         return None;
     }
     let too_late = record.at.is_some_and(|at| at > evidence.first_open_at);
     let age = |at| time::in_seconds(time::age_millis(at, evidence.first_open_at));
-    course.consider(Considered {
+    course.consider(ConsideredCandidate {
         network: Some(CreditedNetwork::AppleAds),
         clicked_at: record.at,
         age_seconds: record.at.map(age),
@@ -47,17 +61,17 @@ fn credit(case: &Case<'_>, record: &Record, method: Method, course: &mut Course)
     });
     if too_late {
         let reason = reason::APPLE_TOO_LATE.to_owned();
-        course.refuse(Refusal {
+        course.reject_claim(RejectedClaim {
             state: MatchState::Implausible,
             reason,
         });
         return None;
     }
     let (confidence, reason) = match method {
-        Method::AdServicesView => (VIEW_CONFIDENCE, reason::VIEW),
+        MatchMethod::AdServicesView => (VIEW_CONFIDENCE, reason::VIEW),
         _ => (TAP_CONFIDENCE, reason::TAP),
     };
-    Some(Credit {
+    Some(InstallCredit {
         campaign: Campaign {
             id: record.campaign_id.clone(),
             adset_id: record.ad_group_id.clone(),
@@ -66,7 +80,7 @@ fn credit(case: &Case<'_>, record: &Record, method: Method, course: &mut Course)
         },
         keyword: record.keyword_id.clone(),
         reason: reason.to_owned(),
-        ..Credit::without_click(
+        ..InstallCredit::without_click(
             MatchState::Attributed,
             MatchType::AdServices,
             CreditedNetwork::AppleAds,

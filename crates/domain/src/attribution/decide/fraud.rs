@@ -5,7 +5,7 @@
 
 use super::time::{self, whole_seconds};
 use crate::app::FraudPolicy;
-use crate::attribution::evidence::Circumstances;
+use crate::attribution::evidence::DeviceFingerprint;
 use crate::attribution::{Candidate, Evidence, Flag, Rejection};
 use crate::device::Platform;
 use crate::vocabulary::id::LinkId;
@@ -59,7 +59,7 @@ pub(super) enum Contradiction {
 }
 
 /// What contradicts a tap in the store.
-pub(super) fn against_store_tap(evidence: &Evidence) -> Option<Contradiction> {
+pub(super) fn store_tap_contradiction(evidence: &Evidence) -> Option<Contradiction> {
     let tap = evidence.times.click_at_server?;
     if is_after_first_open(evidence, tap) {
         return Some(Contradiction::StoreTapAfterFirstOpen);
@@ -75,7 +75,10 @@ fn is_after_first_open(evidence: &Evidence, by_store: Timestamp) -> bool {
 }
 
 /// What contradicts a click of ours, whoever delivered its id.
-pub(super) fn against_click(evidence: &Evidence, clicked_at: Timestamp) -> Option<Contradiction> {
+pub(super) fn click_contradiction(
+    evidence: &Evidence,
+    clicked_at: Timestamp,
+) -> Option<Contradiction> {
     if clicked_at > evidence.first_open_at {
         return Some(Contradiction::AfterFirstOpen);
     }
@@ -88,7 +91,7 @@ pub(super) fn against_click(evidence: &Evidence, clicked_at: Timestamp) -> Optio
 }
 
 /// What contradicts a click of ours whose id the store delivered.
-pub(super) fn against_store_delivery(
+pub(super) fn referrer_contradiction(
     evidence: &Evidence,
     clicked_at: Timestamp,
 ) -> Option<Contradiction> {
@@ -100,13 +103,13 @@ pub(super) fn against_store_delivery(
         }
         (seconds > STORE_TAP_LATE_SECONDS).then_some(Contradiction::StoreTapLongAfterClick)
     };
-    against_click(evidence, clicked_at)
-        .or_else(|| against_store_tap(evidence))
+    click_contradiction(evidence, clicked_at)
+        .or_else(|| store_tap_contradiction(evidence))
         .or_else(tap_after_click)
 }
 
 /// Whether the app lets that cost the install its click.
-pub(super) fn refuses(policy: FraudPolicy, contradiction: Contradiction) -> bool {
+pub(super) fn rejects(policy: FraudPolicy, contradiction: Contradiction) -> bool {
     let is_certain = matches!(
         contradiction,
         Contradiction::AfterFirstOpen | Contradiction::StoreTapAfterFirstOpen
@@ -115,7 +118,7 @@ pub(super) fn refuses(policy: FraudPolicy, contradiction: Contradiction) -> bool
 }
 
 /// Why a click of ours may not have the install, its age apart. Never a bot's, never for a second time.
-pub(super) fn objection(
+pub(super) fn rejection_of(
     policy: FraudPolicy,
     candidate: &Candidate,
     contradiction: Option<Contradiction>,
@@ -123,14 +126,14 @@ pub(super) fn objection(
     if candidate.click.bot.is_some() {
         return Some(Rejection::Bot);
     }
-    if contradiction.is_some_and(|contradiction| refuses(policy, contradiction)) {
+    if contradiction.is_some_and(|contradiction| rejects(policy, contradiction)) {
         return Some(Rejection::Implausible);
     }
-    candidate.taken.then_some(Rejection::DuplicateClick)
+    candidate.is_taken.then_some(Rejection::DuplicateClick)
 }
 
 /// Whether the first open came impossibly soon after the click.
-pub(super) fn is_short(evidence: &Evidence, clicked_at: Timestamp) -> bool {
+pub(super) fn is_short_ctit(evidence: &Evidence, clicked_at: Timestamp) -> bool {
     let millis = time::age_millis(clicked_at, evidence.first_open_at);
     u64::try_from(millis).is_ok_and(|millis| Duration::from_millis(millis) < CTIT_MIN)
 }
@@ -143,7 +146,7 @@ pub(super) fn is_burst(installs_from_address: &[(LinkId, u32)], link: LinkId) ->
 }
 
 /// Whether there is no such device: another platform's model, or a version that is a name.
-pub(super) fn impossible_device(platform: Platform, device: &Circumstances) -> Option<Flag> {
+pub(super) fn impossible_device(platform: Platform, device: &DeviceFingerprint) -> Option<Flag> {
     let model = device
         .model
         .as_deref()

@@ -7,47 +7,47 @@
 //! Everything is judged as of the first open, also when evidence comes later, and nothing depends on the
 //! order in which clicks were found.
 
-mod advertising;
+mod advertising_id;
 mod apple;
-mod course;
-mod foreign;
+mod delivered;
+mod evaluation;
 mod fraud;
-mod likeness;
-mod named;
+mod probabilistic;
 mod reason;
+mod third_party;
 mod time;
 
 #[cfg(test)]
 mod tests;
 
 pub use fraud::INSTALL_BURST_MAX;
-pub(crate) use reason::given_up;
+pub(crate) use reason::click_never_stored;
 
-use super::candidate::{Facts, Named};
+use super::candidate::{AttributionCandidates, ClickLookup};
 use super::decision::{
     CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState, MatchType, SettingsSummary,
 };
-use super::evidence::{Delivery, Evidence};
+use super::evidence::{ClickIdSource, Evidence};
 use super::referrer::Referrer;
 use crate::app::AttributionRules;
 use crate::click::Click;
 use crate::click::address::AddressClass;
 use crate::device::Platform;
-use course::{Course, Credit};
+use evaluation::{EvaluationLog, InstallCredit};
 use fraud::Contradiction;
 use std::collections::BTreeSet;
 
 /// One kind of evidence: what it credits the install with, if anything.
-type Step = fn(&Case<'_>, &Facts, &mut Course) -> Option<Credit>;
+type Step = fn(&Case<'_>, &AttributionCandidates, &mut EvaluationLog) -> Option<InstallCredit>;
 
 /// The kinds of evidence, surest first.
 const STEPS: [Step; 6] = [
-    named::step,
+    delivered::step,
     apple::tap,
-    foreign::step,
-    advertising::step,
+    third_party::step,
+    advertising_id::step,
     apple::view,
-    likeness::step,
+    probabilistic::step,
 ];
 
 /// What is decided about, and by which rules.
@@ -57,18 +57,22 @@ struct Case<'a> {
 }
 
 /// Decides which click an install belongs to.
-pub fn decide(evidence: &Evidence, facts: &Facts, rules: &AttributionRules) -> Decision {
+pub fn decide(
+    evidence: &Evidence,
+    facts: &AttributionCandidates,
+    rules: &AttributionRules,
+) -> Decision {
     let case = Case { evidence, rules };
-    let mut course = Course::default();
+    let mut course = EvaluationLog::default();
     let credit = STEPS
         .iter()
         .find_map(|step| step(&case, facts, &mut course));
     let credited = credit.is_some();
-    let credit = credit.unwrap_or_else(|| case.nothing(&mut course));
+    let credit = credit.unwrap_or_else(|| case.uncredited(&mut course));
     let mut flags = credit.flags;
     flags.extend(fraud::impossible_device(
         evidence.platform,
-        &evidence.circumstances,
+        &evidence.fingerprint,
     ));
     Decision {
         state: credit.state,
@@ -85,12 +89,12 @@ pub fn decide(evidence: &Evidence, facts: &Facts, rules: &AttributionRules) -> D
         query_params: credit.query_params,
         reason: credit.reason,
         flags,
-        candidates: course.kept(),
+        candidates: course.into_candidates(),
         evidence: case.evidence_summary(facts),
         times: evidence.times,
         settings: SettingsSummary {
             click_window_hours: rules.click_window_hours,
-            probabilistic: case.likeness_enabled(),
+            probabilistic: case.probabilistic_enabled(),
             window_hours: rules.probabilistic_window_hours,
         },
     }
@@ -98,7 +102,7 @@ pub fn decide(evidence: &Evidence, facts: &Facts, rules: &AttributionRules) -> D
 
 impl Case<'_> {
     /// Whether the app matches this platform by likeness.
-    const fn likeness_enabled(&self) -> bool {
+    const fn probabilistic_enabled(&self) -> bool {
         match self.evidence.platform {
             Platform::Ios => self.rules.probabilistic_ios,
             Platform::Android => self.rules.probabilistic_android,
@@ -109,7 +113,7 @@ impl Case<'_> {
     /// What is odd about an install by this click.
     fn flags(
         &self,
-        facts: &Facts,
+        facts: &AttributionCandidates,
         click: &Click,
         against: Option<Contradiction>,
     ) -> BTreeSet<Flag> {
@@ -117,7 +121,7 @@ impl Case<'_> {
             (Flag::Implausible, against.is_some()),
             (
                 Flag::ShortCtit,
-                fraud::is_short(self.evidence, click.clicked_at),
+                fraud::is_short_ctit(self.evidence, click.clicked_at),
             ),
             (
                 Flag::InstallBurst,
@@ -130,24 +134,24 @@ impl Case<'_> {
     }
 
     /// An install that nobody is credited with.
-    fn nothing(&self, course: &mut Course) -> Credit {
+    fn uncredited(&self, course: &mut EvaluationLog) -> InstallCredit {
         let refused = course
-            .take_refusal()
+            .take_rejected_claim()
             .map(|refusal| (refusal.state, refusal.reason));
         let (state, reason) = refused.unwrap_or_else(|| {
-            let reason = reason::nothing(self.evidence, course.near_miss.as_deref());
-            (self.state_of_nothing(), reason)
+            let reason = reason::no_match(self.evidence, course.near_miss.as_deref());
+            (self.uncredited_state(), reason)
         });
         let (match_type, network) = (MatchType::Organic, CreditedNetwork::Organic);
-        Credit {
+        InstallCredit {
             reason,
-            ..Credit::without_click(state, match_type, network, 0)
+            ..InstallCredit::without_click(state, match_type, network, 0)
         }
     }
 
     /// An SDK that cannot read the referrer goes on without, so on Android none is as good as an unreadable
     /// one.
-    fn state_of_nothing(&self) -> MatchState {
+    fn uncredited_state(&self) -> MatchState {
         let on_android = self.evidence.platform == Platform::Android;
         match &self.evidence.referrer {
             Some(Referrer::Unavailable) => MatchState::Unavailable,
@@ -156,7 +160,7 @@ impl Case<'_> {
         }
     }
 
-    fn evidence_summary(&self, facts: &Facts) -> EvidenceSummary {
+    fn evidence_summary(&self, facts: &AttributionCandidates) -> EvidenceSummary {
         let evidence = self.evidence;
         let apple = &evidence.ad_services;
         let test_data = apple.is_test_data_in(evidence.environment);
@@ -166,18 +170,18 @@ impl Case<'_> {
             apple.as_str()
         };
         // The best of what was shown: one that is right is not made wrong by another.
-        let token = facts.named.iter().map(|one| match (&one.named, one.by) {
-            (Named::Found(_), Delivery::AppLink) => (1, "opened_link"),
-            (Named::Found(_), _) => (0, "valid"),
-            (Named::Unknown(_), _) => (2, "not_stored"),
-            (Named::Foreign(_), _) => (3, "foreign"),
-            (Named::BadToken, _) => (4, "bad"),
-        });
+        let token = facts
+            .delivered
+            .iter()
+            .map(|one| match (&one.lookup, one.source) {
+                (ClickLookup::Found(_), ClickIdSource::AppLink) => (1, "opened_link"),
+                (ClickLookup::Found(_), _) => (0, "valid"),
+                (ClickLookup::Unknown(_), _) => (2, "not_stored"),
+                (ClickLookup::Foreign(_), _) => (3, "foreign"),
+                (ClickLookup::BadToken, _) => (4, "bad"),
+            });
         let token = token.min().map(|(_, word)| word);
-        let class = evidence
-            .circumstances
-            .address_class
-            .map(AddressClass::as_str);
+        let class = evidence.fingerprint.address_class.map(AddressClass::as_str);
         EvidenceSummary {
             referrer: evidence
                 .referrer

@@ -5,8 +5,8 @@
 
 use super::fraud::{Contradiction, STORE_TAP_EARLY_SECONDS, STORE_TAP_LATE_SECONDS};
 use crate::attribution::ad_services::AdServices;
-use crate::attribution::evidence::Delivery;
-use crate::attribution::improve::PENDING_CLICK_LIFE;
+use crate::attribution::evidence::ClickIdSource;
+use crate::attribution::improve::PENDING_CLICK_TIMEOUT;
 use crate::attribution::probabilistic::ADDRESS_CANDIDATES_MAX;
 use crate::attribution::referrer::Referrer;
 use crate::attribution::{Evidence, Rejection, Signals};
@@ -28,25 +28,29 @@ pub(super) const APPLE_TOO_LATE: &str =
     "The ad that Apple names cannot have led to this install: it was shown after the first open.";
 
 /// The device names a click that is not stored yet.
-pub(super) fn pending() -> String {
-    let hours = PENDING_CLICK_LIFE.as_secs() / HOUR_SECONDS.unsigned_abs();
+pub(super) fn pending_click() -> String {
+    let hours = PENDING_CLICK_TIMEOUT.as_secs() / HOUR_SECONDS.unsigned_abs();
     format!(
         "The click that this install names is not stored yet; it is looked for during {hours} hours."
     )
 }
 
 /// The device named a click that was never stored.
-pub(crate) fn given_up() -> String {
+pub(crate) fn click_never_stored() -> String {
     "The click that this install names was never stored, so its id counts as not genuine."
         .to_owned()
 }
 
 /// The device named a click, and it won.
-pub(super) fn named(by: Delivery, age_seconds: i64, against: Option<Contradiction>) -> String {
+pub(super) fn delivered(
+    by: ClickIdSource,
+    age_seconds: i64,
+    against: Option<Contradiction>,
+) -> String {
     let who = match by {
-        Delivery::Referrer => "The Play Store",
-        Delivery::Client => "The app",
-        Delivery::AppLink => {
+        ClickIdSource::Referrer => "The Play Store",
+        ClickIdSource::Client => "The app",
+        ClickIdSource::AppLink => {
             return "A tap on this link opened the app for the first time.".to_owned();
         }
     };
@@ -63,7 +67,7 @@ pub(super) fn named(by: Delivery, age_seconds: i64, against: Option<Contradictio
 }
 
 /// The device named a click, or an ad, and it was refused.
-pub(super) fn refused(
+pub(super) fn rejected(
     subject: &str,
     rejection: Rejection,
     against: Option<Contradiction>,
@@ -88,7 +92,7 @@ pub(super) fn refused(
 }
 
 /// A third-party referrer won.
-pub(super) fn foreign(referrer: &Referrer, against: Option<Contradiction>) -> String {
+pub(super) fn third_party(referrer: &Referrer, against: Option<Contradiction>) -> String {
     let what = match referrer {
         Referrer::Google(_) => {
             "The Play Store names an ad of network_b that did not lead through a link of this app"
@@ -135,7 +139,7 @@ pub(super) fn advertising_id(
 }
 
 /// The clicks with the device's advertising id were all refused; the latest for this.
-pub(super) fn no_advertising_id(rejection: Rejection, window_hours: i64) -> String {
+pub(super) fn advertising_id_rejected(rejection: Rejection, window_hours: i64) -> String {
     match rejection {
         Rejection::Bot => "the click with its advertising id was no person's".to_owned(),
         Rejection::DuplicateClick => {
@@ -152,7 +156,7 @@ pub(super) fn no_advertising_id(rejection: Rejection, window_hours: i64) -> Stri
 }
 
 /// A click won by likeness.
-pub(super) fn likeness(candidates: usize, window_hours: i64, signals: Signals) -> String {
+pub(super) fn probabilistic(candidates: usize, window_hours: i64, signals: Signals) -> String {
     let named = [
         (signals.os_version, "OS version"),
         (signals.model, "model"),
@@ -173,7 +177,7 @@ pub(super) fn likeness(candidates: usize, window_hours: i64, signals: Signals) -
 }
 
 /// Likeness is switched off.
-pub(super) fn likeness_disabled(clicks: usize, platform: Platform) -> String {
+pub(super) fn probabilistic_disabled(clicks: usize, platform: Platform) -> String {
     let system = match platform {
         Platform::Ios => "iOS",
         Platform::Android => "Android",
@@ -210,7 +214,7 @@ pub(super) fn another_device(clicks: usize) -> String {
 }
 
 /// The clicks from the address could not have led to the install; the latest for this.
-pub(super) fn ineligible(rejection: Rejection, window_hours: i64) -> String {
+pub(super) fn same_address_rejected(rejection: Rejection, window_hours: i64) -> String {
     match rejection {
         Rejection::Bot => "the click from its address was no person's".to_owned(),
         Rejection::DuplicateClick => {
@@ -235,7 +239,7 @@ pub(super) fn score_too_low(clicks: usize) -> String {
 }
 
 /// Nothing matched, and nothing was refused.
-pub(super) fn nothing(evidence: &Evidence, near_miss: Option<&str>) -> String {
+pub(super) fn no_match(evidence: &Evidence, near_miss: Option<&str>) -> String {
     if let Some(miss) = near_miss {
         return format!("No click could be matched to this install: {miss}.");
     }

@@ -28,7 +28,7 @@ pub(super) fn install_at(evidence: &Evidence) -> Timestamp {
 
 /// The same for a click whose id the store delivered, where the device's clock may have to do. One that
 /// puts the install before the click is wrong, and is not asked.
-pub(super) fn install_at_by_store(evidence: &Evidence, clicked_at: Timestamp) -> Timestamp {
+pub(super) fn install_at_for_referrer(evidence: &Evidence, clicked_at: Timestamp) -> Timestamp {
     let by_device = evidence
         .times
         .install_begin_at

@@ -9,7 +9,7 @@ use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
 /// How long a click that is not stored yet is waited for. Storing is delayed by minutes, not by days.
-pub const PENDING_CLICK_LIFE: Duration = Duration::from_hours(24);
+pub const PENDING_CLICK_TIMEOUT: Duration = Duration::from_hours(24);
 
 const HOUR: Duration = Duration::from_hours(1);
 /// How sure a tap is.
@@ -17,7 +17,7 @@ const CERTAIN: u8 = 100;
 
 /// The decision that stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct AttributionSummary {
     /// What became of the install.
     pub state: MatchState,
     /// By what it was matched.
@@ -32,13 +32,13 @@ pub struct Standing {
 
 /// Whether a later decision replaces the one that stands.
 pub fn improves(
-    standing: &Standing,
+    standing: &AttributionSummary,
     fresh: &Decision,
     click_window_hours: i64,
     now: Timestamp,
 ) -> bool {
     let pending = standing.state == MatchState::PendingClick;
-    let waited_for = pending && now <= standing.decided_at.plus(PENDING_CLICK_LIFE);
+    let waited_for = pending && now <= standing.decided_at.plus(PENDING_CLICK_TIMEOUT);
     if !waited_for && now > standing.first_open_at.plus(window(click_window_hours)) {
         return false;
     }
@@ -59,8 +59,8 @@ pub fn improves(
 }
 
 /// What a state has become by now: a click that nobody stored within a day was never made.
-pub fn state_at(state: MatchState, decided_at: Timestamp, now: Timestamp) -> MatchState {
-    let given_up = now > decided_at.plus(PENDING_CLICK_LIFE);
+pub fn effective_state(state: MatchState, decided_at: Timestamp, now: Timestamp) -> MatchState {
+    let given_up = now > decided_at.plus(PENDING_CLICK_TIMEOUT);
     match state {
         MatchState::PendingClick if given_up => MatchState::BadToken,
         _ => state,

@@ -59,7 +59,7 @@ fn fresh((state, match_type): Outcome) -> Decision {
 /// Whether a decision at the first open gives way to one so much later.
 fn gives_way(standing: Outcome, later: Outcome, after_millis: i64, window_hours: i64) -> bool {
     let at = Timestamp::from_millis;
-    let standing = Standing {
+    let standing = AttributionSummary {
         state: standing.0,
         match_type: standing.1,
         confidence: Some(100),
@@ -146,7 +146,7 @@ fn a_click_that_never_came_was_never_made(
     #[case] expected: MatchState,
 ) {
     let at = Timestamp::from_millis;
-    assert_eq!(state_at(state, at(0), at(after_millis)), expected);
+    assert_eq!(effective_state(state, at(0), at(after_millis)), expected);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn nothing_certain_is_ever_replaced() {
 #[case::a_view_does_not_replace_a_view(90, Some(90), false)]
 #[case::nothing_replaces_a_tap(100, Some(100), false)]
 fn taps_come_before_views(#[case] before: u8, #[case] later: Option<u8>, #[case] expected: bool) {
-    let standing = Standing {
+    let standing = AttributionSummary {
         state: MatchState::Attributed,
         match_type: MatchType::AdServices,
         confidence: Some(before),

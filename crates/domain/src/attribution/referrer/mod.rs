@@ -14,7 +14,7 @@ pub use meta::{MetaCampaign, MetaEnvelope};
 use crate::click::params::Utm;
 use crate::link::CAMPAIGN_ID_CHARS_MAX;
 use crate::vocabulary::text::NAME_CHARS_MAX;
-use text::{cleaned, parameter, readings};
+use text::{cleaned, decodings, parameter};
 
 /// Bytes of a referrer that are read. The longest known, an encrypted one encoded twice, has about 3,000.
 pub const REFERRER_BYTES_MAX: usize = 8 * 1024;
@@ -72,7 +72,7 @@ impl Referrer {
             return Self::Organic;
         }
         // What is surer comes first, however deeply it is encoded.
-        let readings = readings(text);
+        let readings = decodings(text);
         let first =
             |recognise: fn(&str) -> Option<Self>| readings.iter().find_map(|one| recognise(one));
         let nobody = || Self::Other(Box::default());

@@ -6,10 +6,10 @@ use crate::click::encoding::{self, Plus};
 const DECODINGS_MAX: usize = 2;
 
 /// How the usual tools say that a field has no value.
-const SAYS_NOTHING: &[&str] = &["(not set)", "(none)", "(direct)"];
+const EMPTY_VALUES: &[&str] = &["(not set)", "(none)", "(direct)"];
 
 /// The text as it is, then decoded once more, and once more, as long as that changes anything.
-pub(super) fn readings(text: &str) -> Vec<String> {
+pub(super) fn decodings(text: &str) -> Vec<String> {
     let mut readings = vec![text.to_owned()];
     for _ in 0..DECODINGS_MAX {
         match readings
@@ -37,7 +37,7 @@ pub(super) fn cleaned(value: &str, chars_max: usize) -> Option<String> {
     let value = encoding::decode(value, Plus::Itself);
     let macro_left =
         value.contains(['{', '}']) || (value.starts_with("__") && value.ends_with("__"));
-    let empty = SAYS_NOTHING
+    let empty = EMPTY_VALUES
         .iter()
         .any(|word| value.trim().eq_ignore_ascii_case(word));
     if macro_left || empty {
@@ -60,7 +60,7 @@ mod tests {
     #[case::what_is_no_escape_stays("50%&%zz%4", &["50%&%zz%4"])]
     #[case::not_unicode("%ff", &["%ff", "\u{fffd}"])]
     fn a_text_is_read_as_it_is_and_decoded(#[case] text: &str, #[case] expected: &[&str]) {
-        assert_eq!(readings(text), expected);
+        assert_eq!(decodings(text), expected);
     }
 
     #[rstest]

@@ -1,51 +1,56 @@
 use super::super::QUALIFIED_TRIAL;
 use super::super::samples::{at, device, money, notification, person};
-use super::super::{Claim, PRODUCT_CHANGE, PURCHASE, RENEWAL, START_TRIAL, SUBSCRIBE};
+use super::super::{PRODUCT_CHANGE, PURCHASE, PaymentClaim, RENEWAL, START_TRIAL, SUBSCRIBE};
 use super::*;
-use crate::billing::join::Link;
+use crate::billing::join::DeviceLink;
 use crate::device::AdvertisingId;
-use crate::ledger::Uncounted;
+use crate::ledger::UncountedReason;
 use crate::vocabulary::money::Amount;
 use proptest::prelude::*;
 use rstest::rstest;
 
 /// Settles notifications, and returns what each comes to in the order in which they are given.
-fn settle(all: &[Notification]) -> Vec<Standing> {
-    let connected = Connected {
+fn settle(all: &[Notification]) -> Vec<SettledNotification> {
+    let connected = ConnectedSubscriptions {
         notifications: all.to_vec(),
-        ..Connected::default()
+        ..ConnectedSubscriptions::default()
     };
     let (after, _) = connected.outcome(at(1_000));
     all.iter()
-        .map(|one| after[&id(one)].standing.clone())
+        .map(|one| after[&id(one)].settled.clone())
         .collect()
 }
 
-fn payment(second: i64, claim: Claim, transaction: &str, usd: &str) -> Notification {
-    money(second, Meaning::Payment(claim), transaction, usd)
+fn payment(second: i64, claim: PaymentClaim, transaction: &str, usd: &str) -> Notification {
+    money(
+        second,
+        NotificationMeaning::Payment(claim),
+        transaction,
+        usd,
+    )
 }
 
 #[rstest]
-#[case::one_off(Claim::OneOff, None, PURCHASE, None)]
-#[case::one_off_again(Claim::OneOff, Some("weekly"), PURCHASE, None)]
-#[case::start(Claim::Start, None, PURCHASE, None)]
-#[case::upgrade(Claim::Start, Some("monthly"), RENEWAL, Some(PRODUCT_CHANGE))]
-#[case::return_as_a_start(Claim::Start, Some("weekly"), RENEWAL, Some("resubscribe"))]
-#[case::conversion(Claim::Conversion, None, SUBSCRIBE, None)]
-#[case::conversion_of_a_payer(Claim::Conversion, Some("weekly"), RENEWAL, None)]
-#[case::continuation(Claim::Continuation, None, RENEWAL, None)]
-#[case::a_period_without_a_trial(Claim::AfterTrial, None, RENEWAL, None)]
-#[case::a_return(Claim::Return, None, RENEWAL, Some("resubscribe"))]
+#[case::one_off(PaymentClaim::OneOff, None, PURCHASE, None)]
+#[case::one_off_again(PaymentClaim::OneOff, Some("weekly"), PURCHASE, None)]
+#[case::start(PaymentClaim::Start, None, PURCHASE, None)]
+#[case::upgrade(PaymentClaim::Start, Some("monthly"), RENEWAL, Some(PRODUCT_CHANGE))]
+#[case::return_as_a_start(PaymentClaim::Start, Some("weekly"), RENEWAL, Some("resubscribe"))]
+#[case::conversion(PaymentClaim::Conversion, None, SUBSCRIBE, None)]
+#[case::conversion_of_a_payer(PaymentClaim::Conversion, Some("weekly"), RENEWAL, None)]
+#[case::continuation(PaymentClaim::Continuation, None, RENEWAL, None)]
+#[case::a_period_without_a_trial(PaymentClaim::AfterTrial, None, RENEWAL, None)]
+#[case::a_return(PaymentClaim::Return, None, RENEWAL, Some("resubscribe"))]
 fn payments(
-    #[case] claim: Claim,
+    #[case] claim: PaymentClaim,
     #[case] before: Option<&str>,
     #[case] name: &str,
     #[case] cause: Option<&str>,
 ) {
     let one = payment(5, claim, "t1", "4.99");
     let before = before.map(|product| {
-        let mut paid = payment(1, Claim::Start, "t0", "4.99");
-        paid.said.product = Some(product.to_owned());
+        let mut paid = payment(1, PaymentClaim::Start, "t0", "4.99");
+        paid.content.product = Some(product.to_owned());
         paid
     });
     let all: Vec<Notification> = std::iter::once(one).chain(before).collect();
@@ -56,18 +61,18 @@ fn payments(
 
 /// One of a subscription of its own.
 fn of(chain: &str, mut one: Notification) -> Notification {
-    one.said.given_id = format!("{chain}:{}", one.said.given_id);
-    one.said.original_transaction = Some(chain.to_owned());
+    one.content.external_id = format!("{chain}:{}", one.content.external_id);
+    one.content.original_transaction = Some(chain.to_owned());
     one
 }
 
 fn by(people: &[&str], mut one: Notification) -> Notification {
-    one.said.subscriber.people = people.iter().map(|name| person(name)).collect();
+    one.content.subscriber.people = people.iter().map(|name| person(name)).collect();
     one
 }
 
 fn on(name: &str, mut one: Notification) -> Notification {
-    one.said.subscriber.device = Some(device(name));
+    one.content.subscriber.device = Some(device(name));
     one
 }
 
@@ -83,35 +88,38 @@ fn an_earlier_payment_of_another_subscription(
     #[case] later_named: Option<&str>,
     #[case] expected: &str,
 ) {
-    let mut first = by(people, of("s1", payment(1, Claim::Start, "t1", "5")));
-    let mut second = by(later_people, of("s2", payment(2, Claim::Start, "t2", "5")));
-    first.said.subscriber.device = named.map(device);
-    second.said.subscriber.device = later_named.map(device);
+    let mut first = by(people, of("s1", payment(1, PaymentClaim::Start, "t1", "5")));
+    let mut second = by(
+        later_people,
+        of("s2", payment(2, PaymentClaim::Start, "t2", "5")),
+    );
+    first.content.subscriber.device = named.map(device);
+    second.content.subscriber.device = later_named.map(device);
     let settled = settle(&[second, first]);
     assert_eq!(settled[0].name.as_deref(), Some(expected));
 }
 
 #[test]
 fn a_period_after_a_trial_is_a_conversion_whichever_came_first() {
-    let trial = notification(1, Meaning::TrialStart);
-    let period = payment(2, Claim::AfterTrial, "t2", "4.99");
+    let trial = notification(1, NotificationMeaning::TrialStart);
+    let period = payment(2, PaymentClaim::AfterTrial, "t2", "4.99");
     let settled = settle(&[period.clone(), trial.clone()]);
     assert_eq!(settled[0].name.as_deref(), Some(SUBSCRIBE));
     assert_eq!(settle(&[trial, period])[1], settled[0]);
 }
 
-fn usd(standing: &Standing) -> (String, Option<Uncounted>) {
+fn usd(standing: &SettledNotification) -> (String, Option<UncountedReason>) {
     let revenue = standing.revenue.as_ref().unwrap();
     (revenue.usd.unwrap().to_string(), revenue.uncounted)
 }
 
 #[test]
 fn a_refund_without_its_payment_waits_for_it() {
-    let refund = money(5, Meaning::Refund, "t1", "-9.99");
+    let refund = money(5, NotificationMeaning::Refund, "t1", "-9.99");
     let alone = settle(std::slice::from_ref(&refund));
-    let uncounted = Some(Uncounted::PaymentNotCounted);
+    let uncounted = Some(UncountedReason::PaymentNotCounted);
     assert_eq!(usd(&alone[0]), ("-9.99".to_owned(), uncounted));
-    let paid = payment(1, Claim::Start, "t1", "9.99");
+    let paid = payment(1, PaymentClaim::Start, "t1", "9.99");
     let settled = settle(&[refund, paid]);
     assert_eq!(usd(&settled[0]), ("-9.99".to_owned(), None));
 }
@@ -120,12 +128,12 @@ fn a_refund_without_its_payment_waits_for_it() {
 #[case::by_transaction("t1", "-4.99")]
 #[case::of_the_latest_payment("another", "-9.99")]
 fn refunds_find_their_payment(#[case] transaction: &str, #[case] expected: &str) {
-    let mut refund = money(9, Meaning::Refund, transaction, "-50");
+    let mut refund = money(9, NotificationMeaning::Refund, transaction, "-50");
     let chain = |refund: &Notification| {
         [
-            payment(1, Claim::Start, "t1", "4.99"),
-            payment(5, Claim::Continuation, "t2", "9.99"),
-            payment(20, Claim::Continuation, "t3", "19.99"),
+            payment(1, PaymentClaim::Start, "t1", "4.99"),
+            payment(5, PaymentClaim::Continuation, "t2", "9.99"),
+            payment(20, PaymentClaim::Continuation, "t3", "19.99"),
             refund.clone(),
         ]
     };
@@ -144,8 +152,8 @@ fn refunds_find_their_payment(#[case] transaction: &str, #[case] expected: &str)
         "-50"
     );
     refund.happened_at = super::super::samples::at(0);
-    refund.said.transaction = None;
-    let uncounted = Some(Uncounted::PaymentNotCounted);
+    refund.content.transaction = None;
+    let uncounted = Some(UncountedReason::PaymentNotCounted);
     assert_eq!(
         usd(&settle(&chain(&refund))[3]).1,
         uncounted,
@@ -156,47 +164,50 @@ fn refunds_find_their_payment(#[case] transaction: &str, #[case] expected: &str)
 #[test]
 fn refunds_of_a_payment_never_exceed_it_and_can_be_taken_back_once() {
     let chain = [
-        payment(1, Claim::Start, "t1", "10"),
-        money(2, Meaning::Refund, "t1", "-10"),
-        money(3, Meaning::Refund, "t1", "-10"),
-        money(4, Meaning::RefundReversed, "t1", "10"),
-        money(5, Meaning::RefundReversed, "t1", "10"),
+        payment(1, PaymentClaim::Start, "t1", "10"),
+        money(2, NotificationMeaning::Refund, "t1", "-10"),
+        money(3, NotificationMeaning::Refund, "t1", "-10"),
+        money(4, NotificationMeaning::RefundReversed, "t1", "10"),
+        money(5, NotificationMeaning::RefundReversed, "t1", "10"),
     ];
     let settled = settle(&chain);
     assert_eq!(usd(&settled[1]), ("-10".to_owned(), None));
     assert_eq!(settled[2].name, None, "one refund under two ids is one");
     assert_eq!(usd(&settled[3]), ("10".to_owned(), None));
-    assert_eq!(usd(&settled[4]), ("0".to_owned(), Some(Uncounted::Zero)));
+    assert_eq!(
+        usd(&settled[4]),
+        ("0".to_owned(), Some(UncountedReason::Zero))
+    );
 }
 
 #[test]
 fn a_refund_of_what_did_not_count_does_not() {
     let chain = [
-        payment(1, Claim::Start, "t1", "2000.01"),
-        money(2, Meaning::Refund, "t1", "-2000.01"),
+        payment(1, PaymentClaim::Start, "t1", "2000.01"),
+        money(2, NotificationMeaning::Refund, "t1", "-2000.01"),
     ];
     let settled = settle(&chain);
-    assert_eq!(usd(&settled[0]).1, Some(Uncounted::OverLimit));
-    assert_eq!(usd(&settled[1]).1, Some(Uncounted::PaymentNotCounted));
+    assert_eq!(usd(&settled[0]).1, Some(UncountedReason::OverLimit));
+    assert_eq!(usd(&settled[1]).1, Some(UncountedReason::PaymentNotCounted));
 }
 
 #[test]
 fn a_full_refund_nets_to_zero_whatever_the_rates_did() {
-    let mut paid = payment(1, Claim::Start, "t1", "8.14");
-    let mut refund = money(2, Meaning::Refund, "t1", "-9.01");
+    let mut paid = payment(1, PaymentClaim::Start, "t1", "8.14");
+    let mut refund = money(2, NotificationMeaning::Refund, "t1", "-9.01");
     for (one, amount) in [(&mut paid, "7.99"), (&mut refund, "-7.99")] {
         let money = one.money.as_mut().unwrap();
         money.amount = Amount::parse(amount).unwrap();
-        money.currency = crate::vocabulary::currency::Currency::stored("EUR");
+        money.currency = crate::vocabulary::currency::Currency::from_stored("EUR");
     }
     assert_eq!(usd(&settle(&[paid, refund])[1]), ("-8.14".to_owned(), None));
 }
 
 #[test]
 fn one_transaction_under_two_ids_is_one_payment() {
-    let first = payment(1, Claim::Start, "t1", "4.99");
-    let mut again = payment(1, Claim::Continuation, "t1", "4.99");
-    "z-another".clone_into(&mut again.said.given_id);
+    let first = payment(1, PaymentClaim::Start, "t1", "4.99");
+    let mut again = payment(1, PaymentClaim::Continuation, "t1", "4.99");
+    "z-another".clone_into(&mut again.content.external_id);
     let settled = settle(&[again, first]);
     assert_eq!(
         settled[0].name, None,
@@ -208,15 +219,15 @@ fn one_transaction_under_two_ids_is_one_payment() {
 
 #[test]
 fn a_receipt_makes_no_event() {
-    let settled = settle(&[notification(1, Meaning::Receipt)]);
+    let settled = settle(&[notification(1, NotificationMeaning::Receipt)]);
     assert_eq!(settled[0].name, None);
     assert_ne!(QUALIFIED_TRIAL, START_TRIAL);
 }
 
 #[test]
 fn a_first_payment_of_a_subscription_that_began_with_a_trial_is_a_conversion() {
-    let trial = notification(1, Meaning::TrialStart);
-    let paid = payment(2, Claim::Start, "t2", "4.99");
+    let trial = notification(1, NotificationMeaning::TrialStart);
+    let paid = payment(2, PaymentClaim::Start, "t2", "4.99");
     assert_eq!(settle(&[paid, trial])[0].name.as_deref(), Some(SUBSCRIBE));
 }
 
@@ -225,37 +236,40 @@ fn a_first_payment_of_a_subscription_that_began_with_a_trial_is_a_conversion() {
 #[test]
 fn a_subscription_that_moves_to_another_device_takes_its_first_payment_along() {
     let advertised = AdvertisingId::stored("ad".to_owned());
-    let mut second = of("tx2", payment(2, Claim::Start, "tx2", "5"));
-    second.said.subscriber.advertising = vec![advertised.clone()];
-    let connected = Connected {
+    let mut second = of("tx2", payment(2, PaymentClaim::Start, "tx2", "5"));
+    second.content.subscriber.advertising = vec![advertised.clone()];
+    let connected = ConnectedSubscriptions {
         notifications: vec![
-            on("A", of("tx1", payment(1, Claim::Start, "tx1", "5"))),
+            on("A", of("tx1", payment(1, PaymentClaim::Start, "tx1", "5"))),
             second.clone(),
-            on("B", of("tx2", payment(3, Claim::Continuation, "tx3", "5"))),
+            on(
+                "B",
+                of("tx2", payment(3, PaymentClaim::Continuation, "tx3", "5")),
+            ),
         ],
-        advertising: vec![Link {
+        advertising: vec![DeviceLink {
             id: advertised,
             device: device("A"),
             since: at(0),
         }],
-        ..Connected::default()
+        ..ConnectedSubscriptions::default()
     };
     let (after, _) = connected.outcome(at(9));
-    let standing = &after[&id(&second)].standing;
+    let standing = &after[&id(&second)].settled;
     assert_eq!(standing.name.as_deref(), Some(PURCHASE));
     assert_eq!(standing.device, Some(device("B")));
     let mut without = connected;
     without.notifications.pop();
     let (after, _) = without.outcome(at(9));
-    assert_eq!(after[&id(&second)].standing.name.as_deref(), Some(RENEWAL));
+    assert_eq!(after[&id(&second)].settled.name.as_deref(), Some(RENEWAL));
 }
 
 #[test]
 fn what_was_transferred_is_remembered_whenever_the_transfer_is_known() {
-    let first = by(&["p"], of("s1", payment(1, Claim::Start, "t1", "5")));
-    let second = by(&["r"], of("s2", payment(5, Claim::Start, "t2", "5")));
+    let first = by(&["p"], of("s1", payment(1, PaymentClaim::Start, "t1", "5")));
+    let second = by(&["r"], of("s2", payment(5, PaymentClaim::Start, "t2", "5")));
     let transfer = |from: &str, to: &str, second| {
-        let meaning = Meaning::Transfer {
+        let meaning = NotificationMeaning::Transfer {
             from: vec![person(from)],
             to: vec![person(to)],
         };
@@ -267,24 +281,25 @@ fn what_was_transferred_is_remembered_whenever_the_transfer_is_known() {
 }
 
 fn life() -> Vec<Notification> {
-    let lifecycle = |second, name: &str| notification(second, Meaning::Lifecycle(name.to_owned()));
+    let lifecycle =
+        |second, name: &str| notification(second, NotificationMeaning::Lifecycle(name.to_owned()));
     vec![
-        notification(1, Meaning::TrialStart),
-        payment(2, Claim::Conversion, "t1", "9.99"),
-        payment(3, Claim::Continuation, "t2", "9.99"),
-        payment(4, Claim::Continuation, "t3", "9.99"),
-        payment(5, Claim::Continuation, "t4", "9.99"),
+        notification(1, NotificationMeaning::TrialStart),
+        payment(2, PaymentClaim::Conversion, "t1", "9.99"),
+        payment(3, PaymentClaim::Continuation, "t2", "9.99"),
+        payment(4, PaymentClaim::Continuation, "t3", "9.99"),
+        payment(5, PaymentClaim::Continuation, "t4", "9.99"),
         lifecycle(6, "billing_issue"),
-        money(7, Meaning::Refund, "t4", "-9.99"),
-        money(8, Meaning::RefundReversed, "t4", "9.99"),
+        money(7, NotificationMeaning::Refund, "t4", "-9.99"),
+        money(8, NotificationMeaning::RefundReversed, "t4", "9.99"),
     ]
 }
 
 proptest! {
     #[test]
     fn the_order_of_arrival_changes_nothing(shuffled in Just(life()).prop_shuffle()) {
-        let by_id = |chain: &[Notification]| -> BTreeMap<String, Standing> {
-            let ids = chain.iter().map(|one| one.said.given_id.clone());
+        let by_id = |chain: &[Notification]| -> BTreeMap<String, SettledNotification> {
+            let ids = chain.iter().map(|one| one.content.external_id.clone());
             ids.zip(settle(chain)).collect()
         };
         prop_assert_eq!(by_id(&shuffled), by_id(&life()));

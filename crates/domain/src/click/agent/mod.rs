@@ -122,14 +122,14 @@ fn android(user_agent: &str, hints: ClientHints<'_>) -> (Option<String>, Option<
     let hinted_version = hints.platform_version.and_then(unquoted);
     let hinted_version = hinted_version.map(|version| without_zeros(&version).to_owned());
     let hinted_model = hints.model.and_then(unquoted);
-    let said = said_of_android(user_agent);
+    let said = parse_android_comment(user_agent);
     let version = field(user_agent, "FBSV/").or(said.0).map(str::to_owned);
     let model = field(user_agent, "FBDV/").or(said.1).map(str::to_owned);
     (hinted_version.or(version), hinted_model.or(model))
 }
 
 /// What stands in `(Linux; Android 13; SM-S918B Build/TP1A; wv)`.
-fn said_of_android(user_agent: &str) -> (Option<&str>, Option<&str>) {
+fn parse_android_comment(user_agent: &str) -> (Option<&str>, Option<&str>) {
     let Some((_, rest)) = user_agent.split_once("Android ") else {
         return (None, None);
     };

@@ -5,7 +5,7 @@
 //! that the link allows; it never becomes anything else.
 
 use super::encoding::{Plus, decode, encode};
-use super::query::Parameters;
+use super::query::ClickParameters;
 use crate::app::App;
 use crate::device::Platform;
 use crate::link::{Link, LinkKind};
@@ -38,7 +38,7 @@ pub enum Destination {
 
 /// A click on its way.
 #[derive(Debug, Clone, Copy)]
-pub struct Tap<'a> {
+pub struct RedirectRequest<'a> {
     /// The link that was tapped.
     pub link: &'a Link,
     /// Its app.
@@ -46,12 +46,12 @@ pub struct Tap<'a> {
     /// What it was tapped on.
     pub platform: Platform,
     /// The parameters of the tapped URL.
-    pub parameters: &'a Parameters,
+    pub parameters: &'a ClickParameters,
     /// The click id as it travels; nothing when the click could not be stored.
     pub click: Option<&'a str>,
 }
 
-impl Tap<'_> {
+impl RedirectRequest<'_> {
     /// Where it is sent.
     pub fn destination(&self) -> Destination {
         let url = match (self.link.kind, &self.link.destination_url) {
@@ -79,7 +79,7 @@ impl Tap<'_> {
             target.set(&name, &value);
         }
         for parameter in self.parameters.all() {
-            if let Some(name) = self.handed_on(&parameter.key, &parameter.name) {
+            if let Some(name) = self.passed_name(&parameter.key, &parameter.name) {
                 target.set_if_it_fits(name, &parameter.value);
             }
         }
@@ -88,7 +88,7 @@ impl Tap<'_> {
 
     /// Under which name a parameter is handed on, if it is: as the link spells it, or, where the link only
     /// says how it begins, as it was sent.
-    fn handed_on<'b>(&'b self, key: &str, sent: &'b str) -> Option<&'b str> {
+    fn passed_name<'b>(&'b self, key: &str, sent: &'b str) -> Option<&'b str> {
         if OURS.contains(&key) {
             return None;
         }

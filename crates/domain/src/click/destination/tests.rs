@@ -1,7 +1,7 @@
 //! Where clicks go, and where nothing in a URL can send them.
 
 use super::*;
-use crate::app::Birth;
+use crate::app::AppCreation;
 use crate::link::tests::any_link;
 use crate::vocabulary::id::{AppId, OrganizationId};
 use crate::vocabulary::text::Name;
@@ -14,7 +14,7 @@ const CLICK: &str = "clk_0123";
 const LINK: &str = "ar_link_id=lnk_01040g2081040g2081040g2081";
 
 fn runner() -> App {
-    let birth = Birth {
+    let birth = AppCreation {
         id: AppId::from_bytes([1; 16]),
         organization: OrganizationId::from_bytes([2; 16]),
         live_key: "pk_live_…".to_owned(),
@@ -47,8 +47,8 @@ fn sent(
     query: &str,
     click: Option<&str>,
 ) -> Destination {
-    let parameters = Parameters::read(query);
-    let tap = Tap {
+    let parameters = ClickParameters::read(query);
+    let tap = RedirectRequest {
         link,
         app,
         platform,
@@ -283,7 +283,7 @@ proptest! {
     fn values_that_are_handed_on_stay_values(value in ".{1,40}") {
         let query = format!("gclid={}", encode(&value));
         let url = to(&funnel("https://example.com/"), Platform::Web, &query);
-        let handed_on = Parameters::read(&query).get("gclid");
+        let handed_on = ClickParameters::read(&query).get("gclid");
         let found = Url::parse(&url).unwrap();
         let names: Vec<String> = found.query_pairs().map(|(name, _)| name.into_owned()).collect();
         let expected = if handed_on.is_some() { 3 } else { 2 };

@@ -1,6 +1,6 @@
 //! What the URL of a click says.
 
-use crate::click::query::{Parameters, is_known};
+use crate::click::query::{ClickParameters, is_known};
 use crate::device::AdvertisingId;
 use crate::link::Campaign;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ crate::keywords! {
 
 /// Everything that was read from the URL of a click, cleaned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Captured {
+pub struct TrackingParams {
     /// The networks' click ids.
     pub click_ids: NetworkClickIds,
     /// Campaign, ad set and ad.
@@ -84,27 +84,27 @@ const OFFER: &str = "offer";
 
 /// What was read, and what must not be kept as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Read {
+pub struct ParsedQuery {
     /// To be kept.
-    pub captured: Captured,
+    pub captured: TrackingParams,
     /// An advertising id that the network put into the URL. Only its hash is kept.
     pub advertising_id: Option<AdvertisingId>,
 }
 
 /// Reads the query of a click's URL, without its `?`.
-pub fn capture(query: &str, link_campaign: &Campaign) -> Read {
-    Parameters::read(query).capture(link_campaign)
+pub fn capture(query: &str, link_campaign: &Campaign) -> ParsedQuery {
+    ClickParameters::read(query).capture(link_campaign)
 }
 
-impl Parameters {
+impl ClickParameters {
     /// What the parameters say; the link's own words stand in where they say nothing.
-    pub fn capture(&self, link_campaign: &Campaign) -> Read {
+    pub fn capture(&self, link_campaign: &Campaign) -> ParsedQuery {
         let get = |key| self.get(key);
         let others = self
             .all()
             .iter()
             .filter(|one| !is_known(&one.key) || one.key == OFFER);
-        let captured = Captured {
+        let captured = TrackingParams {
             click_ids: NetworkClickIds {
                 fbclid: get("fbclid"),
                 gclid: get("gclid"),
@@ -139,7 +139,7 @@ impl Parameters {
         let advertising_id = ["idfa", "gaid"]
             .into_iter()
             .find_map(|key| AdvertisingId::parse(&self.get(key)?));
-        Read {
+        ParsedQuery {
             captured,
             advertising_id,
         }

@@ -3,7 +3,7 @@
 use super::*;
 use rstest::rstest;
 
-fn read(query: &str) -> Captured {
+fn read(query: &str) -> TrackingParams {
     capture(query, &Campaign::default()).captured
 }
 
@@ -20,7 +20,7 @@ fn every_parameter_of_the_table_has_its_place() {
                  &utm_campaign=19&utm_content=20&utm_term=21&fbp=22&fbc=23&ttp=24&obref=25\
                  &offer=trial&utm_id=26&Invite=27";
     let query_params = [("offer", "trial"), ("utm_id", "26"), ("Invite", "27")];
-    let expected = Captured {
+    let expected = TrackingParams {
         click_ids: NetworkClickIds {
             fbclid: text("1"),
             gclid: text("2"),
@@ -132,7 +132,7 @@ fn offers(#[case] query: &str, #[case] expected: Option<Offer>) {
 fn advertising_ids_are_not_kept_in_clear(#[case] query: &str, #[case] found: bool) {
     let read = capture(query, &Campaign::default());
     assert_eq!(read.advertising_id.is_some(), found);
-    assert_eq!(read.captured, Captured::default());
+    assert_eq!(read.captured, TrackingParams::default());
 }
 
 #[test]

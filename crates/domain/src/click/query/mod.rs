@@ -111,9 +111,9 @@ pub(super) struct Parameter {
 
 /// The parameters of a click's URL: cleaned, each once, within their limits, in the order of the URL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parameters(Vec<Parameter>);
+pub struct ClickParameters(Vec<Parameter>);
 
-impl Parameters {
+impl ClickParameters {
     /// Reads a query, without its `?`.
     pub fn read(query: &str) -> Self {
         let mut seen = BTreeSet::new();

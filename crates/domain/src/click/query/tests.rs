@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 fn pairs(query: &str) -> Vec<(String, String)> {
-    Parameters::read(query)
+    ClickParameters::read(query)
         .all()
         .iter()
         .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
@@ -13,7 +13,7 @@ fn pairs(query: &str) -> Vec<(String, String)> {
 }
 
 fn value(query: &str, key: &str) -> Option<String> {
-    Parameters::read(query).get(key)
+    ClickParameters::read(query).get(key)
 }
 
 #[rstest]
@@ -82,7 +82,7 @@ fn long_values_are_cut_by_characters(#[case] name: &str, #[case] chars: usize) {
 #[case::the_first_counts("offer=trial%20&offer=trial", None)]
 #[case::absent("", None)]
 fn a_value_is_exact_when_nothing_was_cleaned(#[case] query: &str, #[case] expected: Option<&str>) {
-    assert_eq!(Parameters::read(query).exact("offer"), expected);
+    assert_eq!(ClickParameters::read(query).exact("offer"), expected);
 }
 
 #[test]

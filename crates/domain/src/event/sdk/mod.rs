@@ -3,15 +3,15 @@
 mod batch;
 
 pub use batch::{
-    RecordedEvent, SdkChanges, SdkDecisions, SdkFacts, SdkRequest, decide, wanted_click,
+    RecordedSdkEvent, SdkChanges, SdkDecisions, SdkFacts, SdkRequest, decide, planning_click,
 };
 
-use super::{AHEAD_MAX, Credit, Event, EventSource, name};
+use super::{Credit, Event, EventSource, FUTURE_SKEW_MAX, name};
 use crate::access::Environment;
 use crate::device::{DeviceKey, Platform, UserKey};
-use crate::exchange::Exchanged;
-use crate::install::{Attribution, Known};
-use crate::ledger::{MoneyPolicy, judge};
+use crate::exchange::ConvertedAmount;
+use crate::install::{Attribution, DeviceState};
+use crate::ledger::{MoneyPolicy, assess_revenue};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::fault::{FaultCode, Problem};
@@ -28,7 +28,7 @@ pub struct SdkEvent {
     /// Our id, made of the event's own time.
     pub id: EventId,
     /// The id that the SDK gave; ours where it gave none.
-    pub given_id: String,
+    pub external_id: String,
     /// As sent.
     pub name: String,
     /// When it happened, not later than [`AHEAD_MAX`] after its arrival.
@@ -50,12 +50,14 @@ impl SdkEvent {
 
 /// When an event happened: when it says so, but not long after it arrived; else when it arrived.
 pub fn occurred_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
-    said.map_or(received_at, |said| said.min(received_at.plus(AHEAD_MAX)))
+    said.map_or(received_at, |said| {
+        said.min(received_at.plus(FUTURE_SKEW_MAX))
+    })
 }
 
 /// Three letters, in any case. Whether there is a rate for them is another question.
 pub fn currency(text: &str) -> Result<Currency, Problem> {
-    Currency::stored(&text.to_ascii_uppercase()).ok_or_else(|| {
+    Currency::from_stored(&text.to_ascii_uppercase()).ok_or_else(|| {
         let message = "Must be an ISO 4217 code of three letters, for example USD.";
         Problem::new(FaultCode::InvalidFormat, message)
     })
@@ -63,7 +65,7 @@ pub fn currency(text: &str) -> Result<Currency, Problem> {
 
 /// What is known about the device that an event happened on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Owner {
+pub struct DeviceContext {
     /// By whom, in the app's own words.
     pub user: Option<UserKey>,
     /// What it runs on; nothing for a device nobody configured.
@@ -76,9 +78,9 @@ pub struct Owner {
     pub first_payment: Option<EventId>,
 }
 
-impl Owner {
+impl DeviceContext {
     /// Returns what the events of a device are recorded with.
-    pub fn of(known: &Known) -> Self {
+    pub fn of(known: &DeviceState) -> Self {
         let device = known.device.as_ref();
         Self {
             user: known.identity.user.clone(),
@@ -101,7 +103,7 @@ pub enum Acceptance {
 
 /// Where and when events arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
+pub struct SdkRequestContext {
     /// For which app.
     pub app: AppId,
     /// Live or test.
@@ -123,21 +125,21 @@ pub struct Arrival {
 /// The event as it is recorded.
 fn record(
     event: &SdkEvent,
-    arrival: &Arrival,
-    owner: &Owner,
-    exchanged: Option<Exchanged>,
+    arrival: &SdkRequestContext,
+    owner: &DeviceContext,
+    exchanged: Option<ConvertedAmount>,
 ) -> Event {
     let (name, original_name) = name::canonical(&event.name);
     let revenue = event.revenue.map(|amount| {
         let kind = name::money_kind(EventSource::Sdk, &name, &arrival.revenue_events);
-        judge(amount, event.currency, exchanged, arrival.policy, kind)
+        assess_revenue(amount, event.currency, exchanged, arrival.policy, kind)
     });
     let pays = revenue
         .as_ref()
         .is_some_and(|revenue| revenue.counted_usd() > Amount::ZERO);
     Event {
         id: event.id,
-        given_id: event.given_id.clone(),
+        external_id: event.external_id.clone(),
         app: arrival.app,
         environment: arrival.environment,
         source: EventSource::Sdk,
@@ -153,7 +155,7 @@ fn record(
         credit: owner.credit.clone(),
         params: event.params.clone(),
         first_payment: pays && owner.first_payment.is_none(),
-        own: false,
+        is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
@@ -164,7 +166,7 @@ fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Uncounted;
+    use crate::ledger::UncountedReason;
     use rstest::rstest;
 
     #[rstest]
@@ -195,7 +197,7 @@ mod tests {
     fn sent(name: &str, amount: Option<&str>) -> SdkEvent {
         SdkEvent {
             id: EventId::from_bytes([1; 16]),
-            given_id: "e1".to_owned(),
+            external_id: "e1".to_owned(),
             name: name.to_owned(),
             occurred_at: RECEIVED,
             revenue: amount.map(|text| Amount::parse(text).unwrap()),
@@ -204,8 +206,8 @@ mod tests {
         }
     }
 
-    fn recorded(event: SdkEvent, owner: &Owner) -> Event {
-        let arrival = Arrival {
+    fn recorded(event: SdkEvent, owner: &DeviceContext) -> Event {
+        let arrival = SdkRequestContext {
             app: AppId::from_bytes([2; 16]),
             environment: Environment::Live,
             device: DeviceKey::stored("d".to_owned()),
@@ -215,45 +217,47 @@ mod tests {
             revenue_events: vec!["coins".to_owned()],
             holds_suspicious: false,
         };
-        let exchanged = event.exchange_day().map(|(usd, _, rate_day)| Exchanged {
-            usd,
-            rate_day,
-            rate: "1".to_owned(),
-            source: "identity".to_owned(),
-        });
+        let exchanged = event
+            .exchange_day()
+            .map(|(usd, _, rate_day)| ConvertedAmount {
+                usd,
+                rate_day,
+                rate: "1".to_owned(),
+                source: "identity".to_owned(),
+            });
         record(&event, &arrival, owner, exchanged)
     }
 
     #[test]
     fn a_device_pays_for_the_first_time_once() {
-        let known = Owner {
+        let known = DeviceContext {
             platform: Some(Platform::Ios),
             country: Some("DE".to_owned()),
-            ..Owner::default()
+            ..DeviceContext::default()
         };
         let paid = recorded(sent("purchase", Some("1")), &known);
         assert!(paid.first_payment && paid.country.as_deref() == Some("DE"));
-        let again = Owner {
+        let again = DeviceContext {
             first_payment: Some(EventId::from_bytes([1; 16])),
             ..known.clone()
         };
         assert!(!recorded(sent("purchase", Some("1")), &again).first_payment);
         assert!(!recorded(sent("start_trial", Some("1")), &known).first_payment);
         assert!(!recorded(sent("purchase", Some("-1")), &known).first_payment);
-        let stranger = recorded(sent("purchase", Some("1")), &Owner::default());
+        let stranger = recorded(sent("purchase", Some("1")), &DeviceContext::default());
         assert!(stranger.first_payment && stranger.country.as_deref() == Some("FR"));
     }
 
     #[rstest]
     #[case::payment("purchase", None)]
     #[case::listed("coins", None)]
-    #[case::cart("add_to_cart", Some(Uncounted::NotIncome))]
-    #[case::custom("boss_defeated", Some(Uncounted::NotIncome))]
-    #[case::renewal("renewal", Some(Uncounted::NotIncome))]
-    #[case::refund("refund", Some(Uncounted::NotIncome))]
-    #[case::trial("start_trial", Some(Uncounted::Predicted))]
-    fn only_income_counts(#[case] name: &str, #[case] uncounted: Option<Uncounted>) {
-        let event = recorded(sent(name, Some("500")), &Owner::default());
+    #[case::cart("add_to_cart", Some(UncountedReason::NotIncome))]
+    #[case::custom("boss_defeated", Some(UncountedReason::NotIncome))]
+    #[case::renewal("renewal", Some(UncountedReason::NotIncome))]
+    #[case::refund("refund", Some(UncountedReason::NotIncome))]
+    #[case::trial("start_trial", Some(UncountedReason::Predicted))]
+    fn only_income_counts(#[case] name: &str, #[case] uncounted: Option<UncountedReason>) {
+        let event = recorded(sent(name, Some("500")), &DeviceContext::default());
         let revenue = event.revenue.expect("the amount is kept");
         assert_eq!(
             (revenue.uncounted, event.first_payment),
@@ -263,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_standard_name_in_capitals_is_the_standard_name() {
-        let event = recorded(sent("PURCHASE", None), &Owner::default());
+        let event = recorded(sent("PURCHASE", None), &DeviceContext::default());
         assert_eq!(
             (event.name.as_str(), event.original_name.as_deref()),
             ("purchase", Some("PURCHASE"))

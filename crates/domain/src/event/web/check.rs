@@ -6,12 +6,12 @@ use crate::vocabulary::money::Amount;
 
 /// Notes what is wrong between the kind of a post and its money and parent. Fields that were at fault
 /// themselves are given as absent and said to be there (`has_…`), so that nothing is said twice.
-pub fn check(kind: WebEventKind, given: &GivenFields, faults: &mut Faults) {
+pub fn check(kind: WebEventKind, given: &WebEventFields, faults: &mut Faults) {
     let money = match kind {
-        WebEventKind::Purchase | WebEventKind::Renewal => Money::Positive,
-        WebEventKind::Refund => Money::Negative,
-        WebEventKind::CheckoutStarted | WebEventKind::StartTrial => Money::NotNegative,
-        WebEventKind::SignUp => Money::Nothing,
+        WebEventKind::Purchase | WebEventKind::Renewal => AmountRule::Positive,
+        WebEventKind::Refund => AmountRule::Negative,
+        WebEventKind::CheckoutStarted | WebEventKind::StartTrial => AmountRule::NotNegative,
+        WebEventKind::SignUp => AmountRule::Nothing,
     };
     match given.revenue {
         Some(amount) => {
@@ -19,13 +19,13 @@ pub fn check(kind: WebEventKind, given: &GivenFields, faults: &mut Faults) {
                 faults.add("revenue", problem);
             }
         }
-        None if !given.has_revenue && money != Money::Nothing => {
+        None if !given.has_revenue && money != AmountRule::Nothing => {
             let message = format!("Is required for {}.", kind.as_str());
             faults.add("revenue", Problem::new(FaultCode::Required, message));
         }
         None => {}
     }
-    if !given.has_currency && money != Money::Nothing {
+    if !given.has_currency && money != AmountRule::Nothing {
         let message = format!("Is required for {}.", kind.as_str());
         faults.add("currency", Problem::new(FaultCode::Required, message));
     }
@@ -50,7 +50,7 @@ pub fn check(kind: WebEventKind, given: &GivenFields, faults: &mut Faults) {
 
 /// What of a post's money and parent was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GivenFields {
+pub struct WebEventFields {
     /// The amount, where it could be read.
     pub revenue: Option<Amount>,
     /// Whether there was one at all.
@@ -62,14 +62,14 @@ pub struct GivenFields {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Money {
+enum AmountRule {
     Positive,
     Negative,
     NotNegative,
     Nothing,
 }
 
-impl Money {
+impl AmountRule {
     fn problem(self, amount: Amount) -> Option<Problem> {
         let (fits, code, message) = match self {
             Self::Positive => (
@@ -133,7 +133,7 @@ mod tests {
         #[case] has_parent: bool,
         #[case] expected: &[&str],
     ) {
-        let given = GivenFields {
+        let given = WebEventFields {
             revenue: revenue.map(|text| Amount::parse(text).unwrap()),
             has_revenue: revenue.is_some(),
             has_currency,
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_field_that_is_at_fault_itself_is_not_missed_as_well() {
-        let given = GivenFields {
+        let given = WebEventFields {
             revenue: None,
             has_revenue: true,
             has_currency: true,

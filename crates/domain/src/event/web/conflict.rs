@@ -1,6 +1,6 @@
 //! The fields in which two payloads under one `eventId` differ.
 
-use super::{Payload, Posted, WebEventKind};
+use super::{Payload, WebEvent, WebEventKind};
 use crate::erasure::is_pseudonym;
 use crate::event::Event;
 use crate::vocabulary::currency::Currency;
@@ -10,7 +10,7 @@ use crate::vocabulary::money::Amount;
 
 /// The event that already has an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Before {
+pub struct ExistingEvent {
     /// Fingerprint of its payload.
     pub fingerprint: Digest,
     /// The stored event; nothing once it is removed from the log.
@@ -39,7 +39,7 @@ impl Comparison {
 /// Names the fields of a post that differ from the accepted payload, without their values. A value that is not
 /// stored is compared through the fingerprint. Erasure removes several of them at once: these are then named
 /// together, because the fingerprint cannot tell which of them differs.
-pub(super) fn differing_fields(posted: &Posted, before: &Before) -> Faults {
+pub(super) fn differing_fields(posted: &WebEvent, before: &ExistingEvent) -> Faults {
     let mut faults = Faults::new();
     let Some(stored) = &before.event else {
         return faults;
@@ -47,7 +47,7 @@ pub(super) fn differing_fields(posted: &Posted, before: &Before) -> Faults {
     let compared = compare(posted, stored);
     // The accepted text of the click is not stored. If it differs, the fingerprint proves nothing about the rest.
     let unknown_differ = compared.click != Comparison::Different
-        && mixed(posted, stored, &compared).fingerprint() != before.fingerprint;
+        && stored_payload(posted, stored, &compared).fingerprint() != before.fingerprint;
     for (field, comparison) in compared.fields() {
         let differs = match comparison {
             Comparison::Same => false,
@@ -63,7 +63,7 @@ pub(super) fn differing_fields(posted: &Posted, before: &Before) -> Faults {
 }
 
 /// One comparison per field.
-struct Compared {
+struct FieldComparisons {
     click: Comparison,
     device: Comparison,
     occurred_at: Comparison,
@@ -75,7 +75,7 @@ struct Compared {
     email: Comparison,
 }
 
-impl Compared {
+impl FieldComparisons {
     const fn fields(&self) -> [(&'static str, Comparison); 9] {
         [
             ("arClickId", self.click),
@@ -91,7 +91,7 @@ impl Compared {
     }
 }
 
-fn compare(posted: &Posted, stored: &Event) -> Compared {
+fn compare(posted: &WebEvent, stored: &Event) -> FieldComparisons {
     let website = stored.website.as_deref();
     let erased = stored.device.as_ref().is_none_or(is_pseudonym);
     let unless_erased = |comparison| {
@@ -106,7 +106,7 @@ fn compare(posted: &Posted, stored: &Event) -> Compared {
     let has_own_click = kind.is_some_and(|kind| !kind.has_parent());
     let click = stored.credit.as_ref().and_then(|credit| credit.click);
     let revenue = stored.revenue.as_ref();
-    Compared {
+    FieldComparisons {
         click: match click {
             Some(click) if has_own_click => Comparison::of(Some(click), posted.click),
             _ => Comparison::NotStored,
@@ -138,7 +138,11 @@ fn compare(posted: &Posted, stored: &Event) -> Compared {
 }
 
 /// The stored payload, with the post's values where nothing is stored.
-fn mixed<'a>(posted: &'a Posted, stored: &'a Event, compared: &Compared) -> Payload<'a> {
+fn stored_payload<'a>(
+    posted: &'a WebEvent,
+    stored: &'a Event,
+    compared: &FieldComparisons,
+) -> Payload<'a> {
     let sent = posted.payload();
     let website = stored.website.as_deref();
     let revenue = stored.revenue.as_ref();

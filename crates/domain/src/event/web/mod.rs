@@ -8,22 +8,24 @@ mod check;
 mod conflict;
 
 pub use batch::{
-    GivenKey, Payer, RecordedPost, RefundedPayment, Refunds, Reservation, StoredClick, WebAccepted,
-    WebChanges, WebDecisions, WebFacts, decide,
+    AcceptedWebEvent, ExternalKey, Payer, RecordedWebEvent, RefundTotals, RefundedPayment,
+    Reservation, StoredWebClick, WebChanges, WebDecisions, WebFacts, decide,
 };
-pub use check::{GivenFields, check};
-pub use conflict::Before;
+pub use check::{WebEventFields, check};
+pub use conflict::ExistingEvent;
 
-use super::duplicate::{Replacement, demote};
-use super::{Credit, Event, EventSource, Website};
+use super::duplicate::{EventReplacement, demote};
+use super::{Credit, Event, EventSource, WebEventDetails};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
-use crate::device::{Consent, DeviceKey, DeviceRef, Matching, Platform};
-use crate::exchange::Exchanged;
-use crate::forwarding::plan::{Plan, PlanFacts, Planned, plan};
+use crate::device::{Consent, ContactHashes, DeviceKey, DeviceRef, Platform};
+use crate::exchange::ConvertedAmount;
+use crate::forwarding::plan::{Plan, PlanFacts, PlannedDelivery, plan};
 use crate::integration::Integration;
-use crate::ledger::{MoneyPolicy, Parent, Receipt, Revenue, judge, refund, renewed};
+use crate::ledger::{
+    MoneyPolicy, ParentEvent, Receipt, Revenue, assess_revenue, refund, renewed_payment,
+};
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
@@ -32,7 +34,7 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::id::{AppId, ClickId, EventId};
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
-use crate::vocabulary::web_url::Origin;
+use crate::vocabulary::web_url::WebOrigin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,13 +81,13 @@ impl WebEventKind {
 
 /// A posted event, each field checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Posted {
+pub struct WebEvent {
     /// For which app.
     pub app: AppId,
     /// Our id, made of the event's own time.
     pub id: EventId,
     /// The sender's id.
-    pub given_id: String,
+    pub external_id: String,
     /// The click, as it was sent.
     pub click_text: String,
     /// The click; nothing when its tag is wrong or it is another app's.
@@ -103,7 +105,7 @@ pub struct Posted {
     /// Where, as it is kept.
     pub source_url: String,
     /// Where, as it is compared.
-    pub origin: Origin,
+    pub origin: WebOrigin,
     /// The sender's id of the payment that it belongs to.
     pub parent: Option<String>,
     /// Hash of the person's address.
@@ -112,7 +114,7 @@ pub struct Posted {
     pub received_at: Timestamp,
 }
 
-impl Posted {
+impl WebEvent {
     /// What tells this payload from another under the same id: the values, not how they were written.
     pub fn fingerprint(&self) -> Digest {
         self.payload().fingerprint()
@@ -134,21 +136,21 @@ impl Posted {
 
     /// Returns whether it names itself as its payment. No later event can make that valid.
     fn names_itself(&self) -> bool {
-        self.parent.as_ref() == Some(&self.given_id)
+        self.parent.as_ref() == Some(&self.external_id)
     }
 
     /// Returns the id that its sender gave.
-    pub fn key(&self) -> GivenKey<'_> {
-        (self.app, &self.given_id)
+    pub fn key(&self) -> ExternalKey<'_> {
+        (self.app, &self.external_id)
     }
 
     /// Returns the id that the sender gave to its payment.
-    pub fn parent_key(&self) -> Option<GivenKey<'_>> {
+    pub fn parent_key(&self) -> Option<ExternalKey<'_>> {
         Some((self.app, self.parent.as_deref()?))
     }
 
     /// Returns its device.
-    pub const fn visitor(&self) -> DeviceRef<'_> {
+    pub const fn device_ref(&self) -> DeviceRef<'_> {
         DeviceRef {
             app: self.app,
             environment: Environment::Live,
@@ -211,22 +213,22 @@ pub struct WebClick {
     /// Whether its link leads to a web page.
     pub is_web_funnel: bool,
     /// The origin that its link leads to today.
-    pub link_origin: Option<Origin>,
+    pub link_origin: Option<WebOrigin>,
 }
 
 /// What is known about one post.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct PostFacts {
+struct WebEventFacts {
     /// The event that has this id.
-    before: Option<Before>,
+    existing: Option<ExistingEvent>,
     /// The click, if it is stored. Others may name it as well.
     click: Option<Arc<WebClick>>,
     /// The event that it names as its parent.
-    parent: Option<Parent>,
+    parent: Option<ParentEvent>,
     /// The SDK event that has this id.
-    reported: Option<Box<Event>>,
+    sdk_event: Option<Box<Event>>,
     /// What its amount is worth.
-    exchanged: Option<Exchanged>,
+    exchanged: Option<ConvertedAmount>,
     /// Whether a payment of its device was counted before.
     has_paid: bool,
     /// The integrations of its app that were ever touched.
@@ -252,15 +254,15 @@ struct WebRecord {
     /// Its payment as it is afterwards.
     refunded: Option<Receipt>,
     /// What it changes about the SDK event that has its id.
-    demotion: Option<Box<Replacement>>,
+    demotion: Option<Box<EventReplacement>>,
     /// The networks that are to hear of it.
-    planned: Vec<Planned>,
+    planned: Vec<PlannedDelivery>,
 }
 
 /// Accepts an event, or says why not.
-fn accept(posted: &Posted, facts: PostFacts) -> Result<WebAcceptance, Refusal> {
+fn accept(posted: &WebEvent, facts: WebEventFacts) -> Result<WebAcceptance, Refusal> {
     let fingerprint = posted.fingerprint();
-    match &facts.before {
+    match &facts.existing {
         Some(before) if before.fingerprint == fingerprint => return Ok(WebAcceptance::Duplicate),
         Some(before) => {
             let fields = conflict::differing_fields(posted, before);
@@ -268,18 +270,18 @@ fn accept(posted: &Posted, facts: PostFacts) -> Result<WebAcceptance, Refusal> {
         }
         None => {}
     }
-    let (click, own_credit) = verified(posted, facts.click.as_deref())?;
+    let (click, own_credit) = verify_click(posted, facts.click.as_deref())?;
     check_time(posted.occurred_at, click.clicked_at)?;
     let policy = MoneyPolicy::Count;
     let kind = super::name::money_kind(EventSource::Web, posted.kind.as_str(), &[]);
     let amount = posted.amount.filter(|_| posted.currency.is_some());
     let exchanged = facts.exchanged;
     let parent = if posted.names_itself() {
-        Some(Parent::NoPayment)
+        Some(ParentEvent::NotAPayment)
     } else {
         facts.parent
     };
-    let own = |amount| judge(amount, posted.currency, exchanged, policy, kind);
+    let own = |amount| assess_revenue(amount, posted.currency, exchanged, policy, kind);
     let (revenue, credit, refunded) = match posted.kind {
         WebEventKind::Refund => {
             let amount = posted.amount.unwrap_or_default();
@@ -287,16 +289,16 @@ fn accept(posted: &Posted, facts: PostFacts) -> Result<WebAcceptance, Refusal> {
             (Some(revenue), payment.credit.clone(), Some(payment))
         }
         WebEventKind::Renewal => {
-            let credit = renewed(parent)?.credit;
+            let credit = renewed_payment(parent)?.credit;
             (amount.map(own), credit, None)
         }
         _ => (amount.map(own), own_credit, None),
     };
-    let mut event = event(posted, click, revenue, credit, facts.has_paid);
+    let mut event = build_event(posted, click, revenue, credit, facts.has_paid);
     let demotion = facts
-        .reported
+        .sdk_event
         .and_then(|reported| demote(&mut event, *reported, &facts.integrations));
-    let plan = planned(posted, click, &event, &facts.integrations);
+    let plan = plan_event(posted, click, &event, &facts.integrations);
     event.skipped = plan.skipped;
     Ok(WebAcceptance::Recorded(Box::new(WebRecord {
         event,
@@ -307,18 +309,23 @@ fn accept(posted: &Posted, facts: PostFacts) -> Result<WebAcceptance, Refusal> {
     })))
 }
 
-fn planned(posted: &Posted, click: &Click, event: &Event, integrations: &[Integration]) -> Plan {
+fn plan_event(
+    posted: &WebEvent,
+    click: &Click,
+    event: &Event,
+    integrations: &[Integration],
+) -> Plan {
     let facts = PlanFacts {
         event,
         click: Some(click),
         network_click_id: None,
         consent: Consent::default(),
-        matching: &Matching {
+        matching: &ContactHashes {
             email: posted.email_sha256.clone(),
-            ..Matching::default()
+            ..ContactHashes::default()
         },
-        is_described: false,
-        held: false,
+        has_os_version: false,
+        is_held: false,
         policy: MoneyPolicy::Count,
         now: posted.received_at,
     };
@@ -339,15 +346,15 @@ fn check_time(occurred_at: Timestamp, clicked_at: Timestamp) -> Result<(), Refus
 
 /// The click, verified: ours, stored, a person's, of one of the four networks, and of a link that leads to where
 /// the event happened.
-fn verified<'a>(
-    posted: &Posted,
+fn verify_click<'a>(
+    posted: &WebEvent,
     found: Option<&'a WebClick>,
 ) -> Result<(&'a Click, Credit), Refusal> {
     let found = found.filter(|found| {
         Some(found.click.id) == posted.click
             && found.click.app == posted.app
             && found.click.bot.is_none()
-            && found.click.is_open_to(Environment::Live)
+            && found.click.is_visible_to(Environment::Live)
     });
     let found = found.ok_or(Refusal::ClickNotVerified)?;
     let network = found
@@ -357,7 +364,7 @@ fn verified<'a>(
     // Origins are kept in their canonical form, so equal ones have equal texts.
     let fits = |origin: Option<&str>| origin == Some(posted.origin.as_str());
     let kept = found.click.destination_origin.as_deref();
-    let present = found.link_origin.as_ref().map(Origin::as_str);
+    let present = found.link_origin.as_ref().map(WebOrigin::as_str);
     if !found.is_web_funnel || !(fits(kept) || fits(present)) {
         return Err(Refusal::OriginMismatch);
     }
@@ -371,8 +378,8 @@ fn verified<'a>(
     Ok((&found.click, credit))
 }
 
-fn event(
-    posted: &Posted,
+fn build_event(
+    posted: &WebEvent,
     click: &Click,
     revenue: Option<Revenue>,
     credit: Credit,
@@ -383,7 +390,7 @@ fn event(
         .is_some_and(|revenue| revenue.counted_usd() > Amount::ZERO);
     Event {
         id: posted.id,
-        given_id: posted.given_id.clone(),
+        external_id: posted.external_id.clone(),
         app: posted.app,
         environment: Environment::Live,
         source: EventSource::Web,
@@ -399,11 +406,11 @@ fn event(
         credit: Some(credit),
         params: None,
         first_payment: pays && !has_paid && !posted.device.is_placeholder(),
-        own: false,
+        is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
-        website: Some(Box::new(Website {
+        website: Some(Box::new(WebEventDetails {
             source_url: posted.source_url.clone(),
             parent: posted.parent.clone(),
             email_sha256: posted.email_sha256.clone(),

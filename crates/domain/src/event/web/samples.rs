@@ -1,7 +1,7 @@
 //! A post and the click that it names.
 
 use super::*;
-use crate::click::params::Captured;
+use crate::click::params::TrackingParams;
 use crate::forwarding::plan::samples::click;
 use crate::integration::Network;
 
@@ -13,22 +13,22 @@ pub(in crate::event) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
 }
 
-pub(in crate::event) fn origin(text: &str) -> Origin {
-    Origin::stored(text).unwrap()
+pub(in crate::event) fn origin(text: &str) -> WebOrigin {
+    WebOrigin::from_stored(text).unwrap()
 }
 
-pub(in crate::event) fn posted(kind: WebEventKind, amount: Option<&str>) -> Posted {
-    Posted {
+pub(in crate::event) fn posted(kind: WebEventKind, amount: Option<&str>) -> WebEvent {
+    WebEvent {
         app: APP,
         id: EventId::from_bytes([2; 16]),
-        given_id: "order-1".to_owned(),
+        external_id: "order-1".to_owned(),
         click_text: "clk_text".to_owned(),
         click: Some(CLICK),
         device: DeviceKey::stored("visitor".to_owned()),
         occurred_at: at(0),
         kind,
         amount: amount.map(|text| Amount::parse(text).unwrap()),
-        currency: amount.and(Currency::stored("USD")),
+        currency: amount.and(Currency::from_stored("USD")),
         source_url: "https://shop.example.com/paid".to_owned(),
         origin: origin("https://shop.example.com"),
         parent: kind.has_parent().then(|| "order-0".to_owned()),
@@ -44,7 +44,7 @@ pub(in crate::event) fn web_click() -> WebClick {
             country: Some("DE".to_owned()),
             user_agent: None,
             destination_origin: Some("https://shop.example.com".to_owned()),
-            captured: Captured::default(),
+            captured: TrackingParams::default(),
             ..click()
         },
         is_web_funnel: true,

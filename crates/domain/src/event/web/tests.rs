@@ -4,28 +4,30 @@ use super::samples::{OTHER_APP, at, origin, posted, web_click};
 use super::*;
 use crate::click::agent::BotReason;
 use crate::integration::Network;
-use crate::ledger::{PaymentKind, Uncounted};
+use crate::ledger::{PaymentKind, UncountedReason};
 use crate::link::Campaign;
 use rstest::rstest;
 
-fn in_usd(posted: &Posted) -> Option<Exchanged> {
-    posted.exchange_day().map(|(usd, _, rate_day)| Exchanged {
-        usd,
-        rate_day,
-        rate: "1".to_owned(),
-        source: "identity".to_owned(),
-    })
+fn in_usd(posted: &WebEvent) -> Option<ConvertedAmount> {
+    posted
+        .exchange_day()
+        .map(|(usd, _, rate_day)| ConvertedAmount {
+            usd,
+            rate_day,
+            rate: "1".to_owned(),
+            source: "identity".to_owned(),
+        })
 }
 
-fn facts(posted: &Posted) -> PostFacts {
-    PostFacts {
+fn facts(posted: &WebEvent) -> WebEventFacts {
+    WebEventFacts {
         click: Some(Arc::new(web_click())),
         exchanged: in_usd(posted),
-        ..PostFacts::default()
+        ..WebEventFacts::default()
     }
 }
 
-fn recorded(posted: &Posted, facts: PostFacts) -> WebRecord {
+fn recorded(posted: &WebEvent, facts: WebEventFacts) -> WebRecord {
     match accept(posted, facts).expect("it is accepted") {
         WebAcceptance::Recorded(record) => *record,
         WebAcceptance::Duplicate => panic!("it is new"),
@@ -38,7 +40,7 @@ fn receipt(record: WebRecord) -> Option<Receipt> {
 }
 
 /// A payment of 100 USD that network A brought.
-fn payment(kind: PaymentKind) -> Parent {
+fn payment(kind: PaymentKind) -> ParentEvent {
     let first = posted(WebEventKind::Purchase, Some("100"));
     let facts = facts(&first);
     let mut receipt = receipt(recorded(&first, facts)).expect("a purchase is a payment");
@@ -50,18 +52,18 @@ fn payment(kind: PaymentKind) -> Parent {
         click: None,
         campaign: Campaign::default(),
     };
-    Parent::Payment(Box::new(receipt))
+    ParentEvent::Payment(Box::new(receipt))
 }
 
 /// The facts about a post whose id an accepted post has already.
-fn known(first: &Posted) -> PostFacts {
+fn known(first: &WebEvent) -> WebEventFacts {
     let record = recorded(first, facts(first));
-    PostFacts {
-        before: Some(Before {
+    WebEventFacts {
+        existing: Some(ExistingEvent {
             fingerprint: record.fingerprint,
             event: Some(Box::new(record.event)),
         }),
-        ..PostFacts::default()
+        ..WebEventFacts::default()
     }
 }
 
@@ -84,32 +86,32 @@ fn the_same_again_is_the_same_event_and_another_payload_a_conflict() {
     let another = posted(WebEventKind::Purchase, Some("49.91"));
     assert_eq!(conflict(accept(&another, facts.clone())), ["revenue"]);
     let mut removed = facts;
-    if let Some(before) = &mut removed.before {
+    if let Some(before) = &mut removed.existing {
         before.event = None;
     }
     assert_eq!(conflict(accept(&another, removed)), [""; 0]);
 }
 
 #[rstest]
-#[case::click(|post: &mut Posted| {
+#[case::click(|post: &mut WebEvent| {
     post.click_text = "clk_other".to_owned();
     post.click = None;
 }, &["arClickId"])]
-#[case::device(|post: &mut Posted| post.device = DeviceKey::stored("another".to_owned()), &["deviceId"])]
-#[case::time(|post: &mut Posted| post.occurred_at = at(1), &["timestampMs"])]
-#[case::kind(|post: &mut Posted| post.kind = WebEventKind::StartTrial, &["eventType"])]
-#[case::currency(|post: &mut Posted| post.currency = Currency::stored("EUR"), &["currency"])]
-#[case::page(|post: &mut Posted| post.source_url = "https://shop.example.com/".to_owned(), &["sourceUrl"])]
-#[case::parent(|post: &mut Posted| post.parent = Some("order-9".to_owned()), &["originalTransactionId"])]
-#[case::email(|post: &mut Posted| post.email_sha256 = Some("ab".repeat(32)), &["emailSha256"])]
-#[case::several(|post: &mut Posted| {
+#[case::device(|post: &mut WebEvent| post.device = DeviceKey::stored("another".to_owned()), &["deviceId"])]
+#[case::time(|post: &mut WebEvent| post.occurred_at = at(1), &["timestampMs"])]
+#[case::kind(|post: &mut WebEvent| post.kind = WebEventKind::StartTrial, &["eventType"])]
+#[case::currency(|post: &mut WebEvent| post.currency = Currency::from_stored("EUR"), &["currency"])]
+#[case::page(|post: &mut WebEvent| post.source_url = "https://shop.example.com/".to_owned(), &["sourceUrl"])]
+#[case::parent(|post: &mut WebEvent| post.parent = Some("order-9".to_owned()), &["originalTransactionId"])]
+#[case::email(|post: &mut WebEvent| post.email_sha256 = Some("ab".repeat(32)), &["emailSha256"])]
+#[case::several(|post: &mut WebEvent| {
     post.click_text = "clk_other".to_owned();
     post.click = None;
     post.amount = Some(Amount::from_micros(1));
     post.email_sha256 = Some("ab".repeat(32));
 }, &["arClickId", "revenue", "emailSha256"])]
 fn a_conflict_names_the_fields_that_differ(
-    #[case] change: fn(&mut Posted),
+    #[case] change: fn(&mut WebEvent),
     #[case] expected: &[&str],
     #[values(WebEventKind::Purchase, WebEventKind::Renewal, WebEventKind::SignUp)]
     kind: WebEventKind,
@@ -118,13 +120,13 @@ fn a_conflict_names_the_fields_that_differ(
     let mut facts = facts(&first);
     facts.parent = Some(payment(PaymentKind::Purchase));
     let record = recorded(&first, facts);
-    let before = Before {
+    let before = ExistingEvent {
         fingerprint: record.fingerprint,
         event: Some(Box::new(record.event)),
     };
-    let facts = PostFacts {
-        before: Some(before),
-        ..PostFacts::default()
+    let facts = WebEventFacts {
+        existing: Some(before),
+        ..WebEventFacts::default()
     };
     let mut other = first;
     change(&mut other);
@@ -135,7 +137,7 @@ fn a_conflict_names_the_fields_that_differ(
 fn a_conflict_with_an_erased_event_names_what_cannot_be_compared() {
     let first = posted(WebEventKind::Purchase, Some("10"));
     let mut facts = known(&first);
-    let before = facts.before.as_mut().unwrap();
+    let before = facts.existing.as_mut().unwrap();
     let erasure = crate::erasure::Erasure {
         device: first.device.clone(),
         pseudonym: crate::erasure::pseudonym([7; 16]),
@@ -145,7 +147,7 @@ fn a_conflict_with_an_erased_event_names_what_cannot_be_compared() {
     before.event = before
         .event
         .take()
-        .map(|event| Box::new(erasure.event(*event)));
+        .map(|event| Box::new(erasure.erase_event(*event)));
     let mut other = first.clone();
     other.amount = Some(Amount::from_micros(1));
     assert_eq!(conflict(accept(&other, facts.clone())), ["revenue"]);
@@ -155,16 +157,16 @@ fn a_conflict_with_an_erased_event_names_what_cannot_be_compared() {
 }
 
 #[rstest]
-#[case::click(|post: &mut Posted| post.click_text = "clk_other".to_owned())]
-#[case::device(|post: &mut Posted| post.device = DeviceKey::stored("another".to_owned()))]
-#[case::time(|post: &mut Posted| post.occurred_at = at(1))]
-#[case::kind(|post: &mut Posted| post.kind = WebEventKind::StartTrial)]
-#[case::amount(|post: &mut Posted| post.amount = Some(Amount::from_micros(1)))]
-#[case::currency(|post: &mut Posted| post.currency = Currency::stored("EUR"))]
-#[case::page(|post: &mut Posted| post.source_url = "https://shop.example.com/".to_owned())]
-#[case::parent(|post: &mut Posted| post.parent = Some("order-0".to_owned()))]
-#[case::person(|post: &mut Posted| post.email_sha256 = Some("ab".repeat(32)))]
-fn every_value_tells_payloads_apart(#[case] change: fn(&mut Posted)) {
+#[case::click(|post: &mut WebEvent| post.click_text = "clk_other".to_owned())]
+#[case::device(|post: &mut WebEvent| post.device = DeviceKey::stored("another".to_owned()))]
+#[case::time(|post: &mut WebEvent| post.occurred_at = at(1))]
+#[case::kind(|post: &mut WebEvent| post.kind = WebEventKind::StartTrial)]
+#[case::amount(|post: &mut WebEvent| post.amount = Some(Amount::from_micros(1)))]
+#[case::currency(|post: &mut WebEvent| post.currency = Currency::from_stored("EUR"))]
+#[case::page(|post: &mut WebEvent| post.source_url = "https://shop.example.com/".to_owned())]
+#[case::parent(|post: &mut WebEvent| post.parent = Some("order-0".to_owned()))]
+#[case::person(|post: &mut WebEvent| post.email_sha256 = Some("ab".repeat(32)))]
+fn every_value_tells_payloads_apart(#[case] change: fn(&mut WebEvent)) {
     let first = posted(WebEventKind::Purchase, Some("10"));
     let mut other = first.clone();
     change(&mut other);
@@ -177,58 +179,58 @@ fn every_value_tells_payloads_apart(#[case] change: fn(&mut Posted)) {
 }
 
 #[rstest]
-#[case::verified(|_: &mut Posted, _: &mut Option<WebClick>| {}, None)]
-#[case::forged(|post: &mut Posted, _: &mut Option<WebClick>| post.click = None, Some(Refusal::ClickNotVerified))]
-#[case::not_stored(|_: &mut Posted, click: &mut Option<WebClick>| *click = None, Some(Refusal::ClickNotVerified))]
+#[case::verified(|_: &mut WebEvent, _: &mut Option<WebClick>| {}, None)]
+#[case::forged(|post: &mut WebEvent, _: &mut Option<WebClick>| post.click = None, Some(Refusal::ClickNotVerified))]
+#[case::not_stored(|_: &mut WebEvent, click: &mut Option<WebClick>| *click = None, Some(Refusal::ClickNotVerified))]
 #[case::another_apps(
-    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.app = OTHER_APP },
+    |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.app = OTHER_APP },
     Some(Refusal::ClickNotVerified)
 )]
 #[case::a_bots(
-    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.bot = Some(BotReason::Head) },
+    |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.bot = Some(BotReason::Head) },
     Some(Refusal::ClickNotVerified)
 )]
 #[case::of_a_test_key(
-    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.environment = Some(Environment::Test) },
+    |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.environment = Some(Environment::Test) },
     Some(Refusal::ClickNotVerified)
 )]
 #[case::of_no_network(
-    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.network = None },
+    |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.network = None },
     Some(Refusal::ClickNetworkUnsupported)
 )]
 #[case::of_an_app_install_link(
-    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.is_web_funnel = false },
+    |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.is_web_funnel = false },
     Some(Refusal::OriginMismatch)
 )]
 #[case::elsewhere(
-    |post: &mut Posted, _: &mut Option<WebClick>| post.origin = origin("https://evil.example.com"),
+    |post: &mut WebEvent, _: &mut Option<WebClick>| post.origin = origin("https://evil.example.com"),
     Some(Refusal::OriginMismatch)
 )]
 #[case::another_port(
-    |post: &mut Posted, _: &mut Option<WebClick>| post.origin = origin("https://shop.example.com:8443"),
+    |post: &mut WebEvent, _: &mut Option<WebClick>| post.origin = origin("https://shop.example.com:8443"),
     Some(Refusal::OriginMismatch)
 )]
 #[case::where_the_link_leads_today(
-    |post: &mut Posted, click: &mut Option<WebClick>| {
+    |post: &mut WebEvent, click: &mut Option<WebClick>| {
         post.origin = origin("https://new.example.com");
         if let Some(found) = click { found.link_origin = Some(origin("https://new.example.com")) }
     },
     None
 )]
 #[case::where_the_link_led_then(
-    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.link_origin = None },
+    |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.link_origin = None },
     None
 )]
 fn clicks_and_origins(
-    #[case] change: fn(&mut Posted, &mut Option<WebClick>),
+    #[case] change: fn(&mut WebEvent, &mut Option<WebClick>),
     #[case] expected: Option<Refusal>,
 ) {
     let mut post = posted(WebEventKind::SignUp, None);
     let mut click = Some(web_click());
     change(&mut post, &mut click);
-    let facts = PostFacts {
+    let facts = WebEventFacts {
         click: click.map(Arc::new),
-        ..PostFacts::default()
+        ..WebEventFacts::default()
     };
     assert_eq!(accept(&post, facts).err(), expected);
 }
@@ -251,8 +253,8 @@ fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted:
         Err(other) => panic!("{other}"),
     }
     // A repeat of what was accepted before is not checked again.
-    let repeated = PostFacts {
-        before: Some(Before {
+    let repeated = WebEventFacts {
+        existing: Some(ExistingEvent {
             fingerprint: post.fingerprint(),
             event: None,
         }),
@@ -266,20 +268,25 @@ fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted:
 #[case::purchase_over_the_limit(
     WebEventKind::Purchase,
     Some("2000.01"),
-    Some(Uncounted::OverLimit),
+    Some(UncountedReason::OverLimit),
     0
 )]
 #[case::checkout_started(
     WebEventKind::CheckoutStarted,
     Some("9.99"),
-    Some(Uncounted::Predicted),
+    Some(UncountedReason::Predicted),
     0
 )]
-#[case::start_trial(WebEventKind::StartTrial, Some("9.99"), Some(Uncounted::Predicted), 0)]
+#[case::start_trial(
+    WebEventKind::StartTrial,
+    Some("9.99"),
+    Some(UncountedReason::Predicted),
+    0
+)]
 fn what_counts(
     #[case] kind: WebEventKind,
     #[case] amount: Option<&str>,
-    #[case] uncounted: Option<Uncounted>,
+    #[case] uncounted: Option<UncountedReason>,
     #[case] counted: i64,
 ) {
     let post = posted(kind, amount);
@@ -322,7 +329,7 @@ fn a_sign_up_carries_no_money() {
 #[test]
 fn a_renewal_is_credited_to_its_purchase() {
     let post = posted(WebEventKind::Renewal, Some("100"));
-    let with = |parent| PostFacts {
+    let with = |parent| WebEventFacts {
         parent,
         ..facts(&post)
     };
@@ -341,7 +348,7 @@ fn a_renewal_is_credited_to_its_purchase() {
 #[test]
 fn a_refund_is_bound_to_its_payment() {
     let post = posted(WebEventKind::Refund, Some("-60"));
-    let with = |parent| PostFacts {
+    let with = |parent| WebEventFacts {
         parent: Some(parent),
         ..facts(&post)
     };
@@ -353,10 +360,10 @@ fn a_refund_is_bound_to_its_payment() {
     let after = after.expect("the payment is written back");
     assert!(receipt(record).is_none());
     assert_eq!(after.refunded.micros(), 60_000_000);
-    let again = accept(&post, with(Parent::Payment(Box::new(after))));
+    let again = accept(&post, with(ParentEvent::Payment(Box::new(after))));
     assert_eq!(again, Err(Refusal::RefundExceedsPayment));
     assert_eq!(
-        accept(&post, with(Parent::NoPayment)),
+        accept(&post, with(ParentEvent::NotAPayment)),
         Err(Refusal::OriginalTransactionInvalid)
     );
 }
@@ -366,11 +373,11 @@ fn a_refund_is_bound_to_its_payment() {
 #[case::refund(WebEventKind::Refund, "-10")]
 fn an_event_that_names_itself_is_never_valid(#[case] kind: WebEventKind, #[case] amount: &str) {
     let mut post = posted(kind, Some(amount));
-    post.parent = Some(post.given_id.clone());
+    post.parent = Some(post.external_id.clone());
     let outcome = accept(&post, facts(&post));
     assert_eq!(outcome, Err(Refusal::OriginalTransactionInvalid));
     // The click is checked first, as for every parent.
-    let outcome = accept(&post, PostFacts::default());
+    let outcome = accept(&post, WebEventFacts::default());
     assert_eq!(outcome, Err(Refusal::ClickNotVerified));
 }
 
@@ -379,7 +386,7 @@ fn checks_come_in_the_order_of_the_contract() {
     let mut post = posted(WebEventKind::Refund, Some("-1000"));
     post.origin = origin("https://evil.example.com");
     let mut facts = facts(&post);
-    let refused = |facts: &PostFacts| accept(&post, facts.clone()).unwrap_err();
+    let refused = |facts: &WebEventFacts| accept(&post, facts.clone()).unwrap_err();
     facts.click = None;
     assert_eq!(
         refused(&facts),

@@ -2,7 +2,7 @@
 
 use crate::exchange::imported::{EUR, newer};
 use crate::exchange::rate::NANOS_PER_UNIT;
-use crate::exchange::{FIXED_SOURCE, ImportedRates, Rate, RateBase, RateValue, adopted};
+use crate::exchange::{FIXED_SOURCE, ImportedRates, Rate, RateBase, RateValue, legacy_currencies};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
@@ -17,7 +17,7 @@ const SOURCE_SEPARATOR: &str = "+";
 
 /// An amount in US dollars, and how it came about. Stored with the event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exchanged {
+pub struct ConvertedAmount {
     /// The dollars.
     pub usd: Amount,
     /// The day of the currency's rate; of the dollar's, where the currency's is fixed; of the event, where
@@ -36,10 +36,10 @@ pub fn exchange(
     currency: Currency,
     day: Day,
     imported: &ImportedRates,
-) -> Option<Exchanged> {
-    let price = Price::of(currency, day, imported)?;
-    let usd = price.times(i128::from(amount.micros()))?;
-    Some(Exchanged {
+) -> Option<ConvertedAmount> {
+    let price = DollarPrice::of(currency, day, imported)?;
+    let usd = price.convert(i128::from(amount.micros()))?;
+    Some(ConvertedAmount {
         usd: Amount::from_micros(i64::try_from(usd).ok()?),
         rate_day: price.day,
         rate: price.text()?,
@@ -49,14 +49,14 @@ pub fn exchange(
 
 /// Dollars per unit of a currency, as a fraction. The upper number is at most 10^18 and the lower 10^36, so
 /// that an `i128` holds the upper one times any amount.
-pub(super) struct Price {
+pub(super) struct DollarPrice {
     dollars: i128,
     units: i128,
     day: Day,
     sources: Vec<String>,
 }
 
-impl Price {
+impl DollarPrice {
     pub(super) fn of(currency: Currency, day: Day, imported: &ImportedRates) -> Option<Self> {
         if currency == Currency::USD {
             return Some(Self {
@@ -69,7 +69,7 @@ impl Price {
         if currency.as_str() == EUR {
             return Self::of_euro(day, imported);
         }
-        if let Some(units) = adopted::fixed_units(currency, day) {
+        if let Some(units) = legacy_currencies::fixed_units(currency, day) {
             let euro = Self::of_euro(day, imported)?;
             // A fixed rate is as good on any day. Which day it was shows in the dollar's.
             let rate = Rate {
@@ -79,12 +79,12 @@ impl Price {
                 units,
                 source: FIXED_SOURCE.to_owned(),
             };
-            return Some(euro.shared_by(rate));
+            return Some(euro.divided_by(rate));
         }
         let rate = imported.latest(currency, day)?;
         match rate.base {
             RateBase::Usd => Some(Self::against_dollar(rate)),
-            RateBase::Eur => Some(Self::of_euro(rate.day, imported)?.shared_by(rate)),
+            RateBase::Eur => Some(Self::of_euro(rate.day, imported)?.divided_by(rate)),
         }
     }
 
@@ -92,7 +92,7 @@ impl Price {
     /// publishes, and euros per dollar, which a source that counts against the dollar has.
     fn of_euro(day: Day, imported: &ImportedRates) -> Option<Self> {
         let dollars = imported.latest(Currency::USD, day);
-        let euros = imported.latest(Currency::stored(EUR)?, day);
+        let euros = imported.latest(Currency::from_stored(EUR)?, day);
         let rate = newer(dollars, euros)?;
         if rate.base == RateBase::Usd {
             return Some(Self::against_dollar(rate));
@@ -115,7 +115,7 @@ impl Price {
     }
 
     /// The price of one of the units that share the price of one euro.
-    fn shared_by(self, rate: Rate) -> Self {
+    fn divided_by(self, rate: Rate) -> Self {
         // Billionths above and below cancel out. Left in, they would not fit with large amounts.
         let (dollars, units) = if self.units == i128::from(NANOS_PER_UNIT) {
             (self.dollars, nanos(rate.units))
@@ -135,7 +135,7 @@ impl Price {
     }
 
     /// A number of units in dollars, rounded half to even.
-    pub(super) fn times(&self, number: i128) -> Option<i128> {
+    pub(super) fn convert(&self, number: i128) -> Option<i128> {
         let product = number.checked_mul(self.dollars)?;
         let (whole, rest) = (
             product.div_euclid(self.units),
@@ -150,7 +150,7 @@ impl Price {
 
     fn text(&self) -> Option<String> {
         let one = 10_i128.checked_pow(u32::try_from(EXCHANGED_RATE_DECIMALS).ok()?)?;
-        let scaled = self.times(one)?;
+        let scaled = self.convert(one)?;
         let (whole, fraction) = (scaled / one, scaled % one);
         let text = format!("{whole}.{fraction:0EXCHANGED_RATE_DECIMALS$}");
         let text = text.trim_end_matches('0').trim_end_matches('.');

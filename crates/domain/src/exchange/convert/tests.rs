@@ -14,7 +14,7 @@ impl Store {
             let (units, base) = words[2].split_once('/').unwrap();
             Rate {
                 day: Day::parse(words[0]).unwrap(),
-                currency: Currency::stored(words[1]).unwrap(),
+                currency: Currency::from_stored(words[1]).unwrap(),
                 units: RateValue::parse(units).unwrap(),
                 base: RateBase::parse(base).unwrap(),
                 source: words[3].to_owned(),
@@ -32,9 +32,12 @@ impl Store {
         ])
     }
 
-    fn exchange(&self, money: &str, day: &str) -> Option<Exchanged> {
+    fn exchange(&self, money: &str, day: &str) -> Option<ConvertedAmount> {
         let (amount, currency) = money.split_once(' ').unwrap();
-        let (amount, currency) = (Amount::parse(amount).unwrap(), Currency::stored(currency));
+        let (amount, currency) = (
+            Amount::parse(amount).unwrap(),
+            Currency::from_stored(currency),
+        );
         let (currency, day) = (currency.unwrap(), Day::parse(day).unwrap());
         let imported = ImportedRates::gather([(currency, day)], |asked| {
             let known = self.0.iter().filter(|rate| rate.currency == asked.currency);
@@ -46,8 +49,8 @@ impl Store {
 
     /// `usd rate_day source`, or nothing.
     fn told(&self, money: &str, day: &str) -> String {
-        let told = |found: Exchanged| {
-            let Exchanged {
+        let told = |found: ConvertedAmount| {
+            let ConvertedAmount {
                 usd,
                 rate_day,
                 source,
@@ -264,8 +267,8 @@ fn the_source_is_named_once() {
     assert_eq!(found.source, SNAPSHOT_SOURCE);
 }
 
-fn price(dollars: i64, units: i64) -> Price {
-    Price {
+fn price(dollars: i64, units: i64) -> DollarPrice {
+    DollarPrice {
         dollars: dollars.into(),
         units: units.into(),
         day: Day::from_days(0),
@@ -285,11 +288,11 @@ proptest! {
             units: RateValue::from_nanos(one).unwrap(),
             source: String::new(),
         };
-        let across_euros_per_dollar = price(NANOS_PER_UNIT, other).shared_by(shared);
+        let across_euros_per_dollar = price(NANOS_PER_UNIT, other).divided_by(shared);
         for price in [price(one, other), across_euros_per_dollar] {
-            let paid = price.times(micros.into());
+            let paid = price.convert(micros.into());
             prop_assert!(paid.is_some() && price.text().is_some());
-            prop_assert_eq!(paid, price.times(-i128::from(micros)).map(|usd| -usd));
+            prop_assert_eq!(paid, price.convert(-i128::from(micros)).map(|usd| -usd));
         }
     }
 }

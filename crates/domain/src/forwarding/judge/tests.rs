@@ -1,19 +1,19 @@
 use super::*;
-use crate::forwarding::course::DeliveryProgress;
+use crate::forwarding::lifecycle::DeliveryProgress;
 use crate::forwarding::queue::QueueState;
-use crate::forwarding::round::Terms;
+use crate::forwarding::round::RoundTerms;
 use crate::forwarding::samples::conversion;
 use crate::vocabulary::id::DeliveryId;
 use rstest::rstest;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
-const MOMENT: Moment = Moment {
+const MOMENT: DecisionContext = DecisionContext {
     now: NOW,
     random: 0,
 };
 
-fn outgoing(number: u8) -> Outgoing {
-    Outgoing {
+fn outgoing(number: u8) -> OutgoingEvent {
+    OutgoingEvent {
         conversion: conversion(number),
         progress: DeliveryProgress {
             network: Network::A,
@@ -22,20 +22,20 @@ fn outgoing(number: u8) -> Outgoing {
             attempts_made: 0,
             ambiguous_since: None,
         },
-        before: Vec::new(),
+        earlier_attempts: Vec::new(),
         attempts: Vec::new(),
     }
 }
 
 fn round_to(network: Network, batches: &[u8]) -> Round {
-    let terms = Terms {
+    let terms = RoundTerms {
         network,
         validates_only: false,
     };
     let mut next = 0..;
     let batch = |size: &u8| {
         let events = next.by_ref().take(usize::from(*size)).map(outgoing);
-        Batch::new(events.collect(), |_| false)
+        DeliveryBatch::new(events.collect(), |_| false)
     };
     Round::new(
         QueueState::default(),
@@ -48,14 +48,14 @@ fn round(events: u8) -> Round {
     round_to(Network::A, &[events])
 }
 
-fn answer(ruling: Ruling) -> Answer {
-    Answer {
+fn answer(ruling: Ruling) -> AttemptResponse {
+    AttemptResponse {
         sent_at: NOW,
-        took: Duration::from_millis(5),
+        duration: Duration::from_millis(5),
         status: Some(400),
         ruling,
         code: "100".to_owned(),
-        words: Some("no".to_owned()),
+        message: Some("no".to_owned()),
         pace: None,
         retry_after: None,
         request_id: Some("r1".to_owned()),
@@ -63,7 +63,7 @@ fn answer(ruling: Ruling) -> Answer {
 }
 
 /// Answers every request of a round. Returns how many events each had.
-fn run(round: &mut Round, mut network: impl FnMut(&[u8]) -> Answer) -> Vec<usize> {
+fn run(round: &mut Round, mut network: impl FnMut(&[u8]) -> AttemptResponse) -> Vec<usize> {
     let mut sizes = Vec::new();
     while let Some(request) = round.next_request(false, MOMENT) {
         let numbers: Vec<u8> = request.part.events.iter().map(number).collect();
@@ -73,23 +73,23 @@ fn run(round: &mut Round, mut network: impl FnMut(&[u8]) -> Answer) -> Vec<usize
     sizes
 }
 
-fn number(event: &Outgoing) -> u8 {
+fn number(event: &OutgoingEvent) -> u8 {
     event.conversion.delivery.as_bytes()[0]
 }
 
 /// The verdict of each event, in order; nothing where it was not sent.
-fn verdicts(round: &Round) -> Vec<Option<Verdict>> {
-    let mut tried: Vec<&Tried> = round.tried.iter().collect();
+fn verdicts(round: &Round) -> Vec<Option<AttemptVerdict>> {
+    let mut tried: Vec<&RoundResult> = round.results.iter().collect();
     tried.sort_by_key(|tried| number(&tried.event));
-    let verdict = |tried: &&Tried| tried.result.as_ref().map(|result| result.verdict);
+    let verdict = |tried: &&RoundResult| tried.result.as_ref().map(|result| result.verdict);
     tried.iter().map(verdict).collect()
 }
 
-const DELIVERED: Option<Verdict> = Some(Verdict::Delivered);
-const RETRY: Option<Verdict> = Some(Verdict::Retry);
-const TERMINAL: Option<Verdict> = Some(Verdict::Terminal);
-const PAUSE: Option<Verdict> = Some(Verdict::Pause);
-const UNKNOWN: Option<Verdict> = Some(Verdict::Unknown);
+const DELIVERED: Option<AttemptVerdict> = Some(AttemptVerdict::Delivered);
+const RETRY: Option<AttemptVerdict> = Some(AttemptVerdict::Retry);
+const TERMINAL: Option<AttemptVerdict> = Some(AttemptVerdict::Terminal);
+const PAUSE: Option<AttemptVerdict> = Some(AttemptVerdict::Pause);
+const UNKNOWN: Option<AttemptVerdict> = Some(AttemptVerdict::Unknown);
 
 /// One answer that settles all events of its request.
 #[rstest]
@@ -102,7 +102,11 @@ const UNKNOWN: Option<Verdict> = Some(Verdict::Unknown);
 #[case::pause(Ruling::Pause, [PAUSE; 3], true)]
 #[case::token_refused(Ruling::TokenRefused, [PAUSE; 3], true)]
 #[case::all_named(Ruling::Rejected { named: vec![0, 1, 2] }, [TERMINAL; 3], false)]
-fn one_answer(#[case] ruling: Ruling, #[case] expected: [Option<Verdict>; 3], #[case] waits: bool) {
+fn one_answer(
+    #[case] ruling: Ruling,
+    #[case] expected: [Option<AttemptVerdict>; 3],
+    #[case] waits: bool,
+) {
     let mut round = round(3);
     let sizes = run(&mut round, |_| answer(ruling.clone()));
     assert_eq!(sizes, [3]);
@@ -119,7 +123,7 @@ fn the_others_are_sent_again_when_some_are_named() {
     });
     assert_eq!(sizes, [3, 2]);
     assert_eq!(verdicts(&round), [DELIVERED, TERMINAL, DELIVERED]);
-    let attempts = round.tried.iter().map(|tried| tried.event.attempts.len());
+    let attempts = round.results.iter().map(|tried| tried.event.attempts.len());
     assert_eq!(attempts.max(), Some(2), "both requests are recorded");
 }
 
@@ -156,7 +160,7 @@ fn events_are_held_when_everything_is_refused() {
 fn what_is_too_large_is_halved(
     #[case] most: usize,
     #[case] requests: Vec<usize>,
-    #[case] verdict: Option<Verdict>,
+    #[case] verdict: Option<AttemptVerdict>,
 ) {
     let mut round = round(4);
     let sizes = run(&mut round, |numbers| {
@@ -173,24 +177,24 @@ fn what_is_too_large_is_halved(
 #[test]
 fn a_batch_that_is_too_long_is_halved_before_it_is_sent() {
     let events = (0..5).map(outgoing).collect();
-    let batch = Batch::new(events, |conversions| conversions.len() > 2);
+    let batch = DeliveryBatch::new(events, |conversions| conversions.len() > 2);
     let sizes: Vec<usize> = batch.waiting.iter().map(|part| part.events.len()).collect();
     assert_eq!(sizes, [2, 1, 2]);
 }
 
 /// How long the queue and those who share its quota wait, in seconds.
 #[rstest]
-#[case::plain(Retry::default(), None, None, 1, None)]
-#[case::throttled(Retry { throttled: true, ..Retry::default() }, None, None, 1, Some(1))]
+#[case::plain(RetryAdvice::default(), None, None, 1, None)]
+#[case::throttled(RetryAdvice { throttled: true, ..RetryAdvice::default() }, None, None, 1, Some(1))]
 #[case::throttled_with_a_least(
-    Retry { throttled: true, at_least: Some(Duration::from_mins(1)), ..Retry::default() }, None, None, 60, Some(60)
+    RetryAdvice { throttled: true, at_least: Some(Duration::from_mins(1)), ..RetryAdvice::default() }, None, None, 60, Some(60)
 )]
-#[case::asked(Retry::default(), Some(120), None, 120, None)]
-#[case::asked_too_much(Retry::default(), Some(999_999), None, 3_600, None)]
-#[case::regains(Retry::default(), None, Some(300), 300, None)]
-#[case::longest(Retry { longest: true, ..Retry::default() }, None, None, 900, None)]
+#[case::asked(RetryAdvice::default(), Some(120), None, 120, None)]
+#[case::asked_too_much(RetryAdvice::default(), Some(999_999), None, 3_600, None)]
+#[case::regains(RetryAdvice::default(), None, Some(300), 300, None)]
+#[case::longest(RetryAdvice { needs_longest_wait: true, ..RetryAdvice::default() }, None, None, 900, None)]
 fn waits(
-    #[case] retry: Retry,
+    #[case] retry: RetryAdvice,
     #[case] asked: Option<u64>,
     #[case] regain: Option<u64>,
     #[case] queue: u64,
@@ -198,9 +202,9 @@ fn waits(
 ) {
     let mut round = round(1);
     let request = round.next_request(false, MOMENT).unwrap();
-    let answer = Answer {
+    let answer = AttemptResponse {
         retry_after: asked.map(Duration::from_secs),
-        pace: regain.map(|seconds| Pace::Wait(Duration::from_secs(seconds))),
+        pace: regain.map(|seconds| NetworkPace::Wait(Duration::from_secs(seconds))),
         ..answer(Ruling::Retry(retry))
     };
     let throttled = round.judge(request, &answer, MOMENT);

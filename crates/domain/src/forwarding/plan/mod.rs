@@ -1,27 +1,27 @@
 //! Which networks hear of an event, decided while it is accepted.
 
-mod of_device;
+mod device_plan;
 #[cfg(test)]
 pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use of_device::{DeviceFacts, Replan, planned_with};
+pub use device_plan::{DeviceFacts, Replan, credited_planning_click};
 
-use super::conversion::{Sharing, lacks_money};
+use super::conversion::{Sharing, lacks_forwardable_amount};
 use super::dedup::dedup_id;
-use super::limits::{expires_at, sendable_from, told_with_click};
+use super::limits::{conversion_time_with_click, expires_at, sendable_from};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
-use crate::device::{Consent, Matching};
+use crate::device::{Consent, ContactHashes};
 use crate::erasure::is_pseudonym;
 use crate::event::name::INSTALL;
 use crate::event::{Event, EventSource};
 use crate::integration::{
     EventScope, Integration, MappingRow, Network, REPORTING_ONLY, SettingValue,
 };
-use crate::ledger::{MoneyPolicy, Uncounted};
+use crate::ledger::{MoneyPolicy, UncountedReason};
 use crate::vocabulary::time::Timestamp;
 
 /// Names of money from the SDK that a billing provider reports as well.
@@ -29,7 +29,7 @@ const REPORTED_BY_BILLING: &[&str] = &["purchase", "subscribe", "start_trial"];
 
 /// Why a network does not hear of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Skip {
+pub enum SkipReason {
     /// A test key's.
     Sandbox,
     /// Its device was erased.
@@ -67,7 +67,7 @@ pub enum Skip {
 }
 
 crate::keywords! {
-    Skip {
+    SkipReason {
         Sandbox => "sandbox",
         Erased => "erased",
         DuplicateOfVerified => "duplicate_of_verified",
@@ -100,11 +100,11 @@ pub struct PlanFacts<'a> {
     /// What its device consented to; whoever posts a web event vouches for it.
     pub consent: Consent,
     /// Hashes of the person's address and number.
-    pub matching: &'a Matching,
+    pub matching: &'a ContactHashes,
     /// Whether the device said what it runs on.
-    pub is_described: bool,
+    pub has_os_version: bool,
     /// Whether the app holds back what this install does.
-    pub held: bool,
+    pub is_held: bool,
     /// What the app says about money from this source.
     pub policy: MoneyPolicy,
     /// When it is planned.
@@ -113,7 +113,7 @@ pub struct PlanFacts<'a> {
 
 /// A delivery to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedDelivery {
     /// To which network.
     pub network: Network,
     /// What the network calls it.
@@ -130,9 +130,9 @@ pub struct Planned {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// To be sent.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDelivery>,
     /// Not to be sent.
-    pub skipped: Vec<(Network, Skip)>,
+    pub skipped: Vec<(Network, SkipReason)>,
 }
 
 /// Plans an event. `integrations` are those of its app that were ever touched.
@@ -147,11 +147,13 @@ pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
         let active = integration.filter(|one| one.is_active());
         let is_credited = credited == Some(network);
         match active {
-            Some(integration) => match delivery(facts, integration, is_credited) {
+            Some(integration) => match plan_delivery(facts, integration, is_credited) {
                 Ok(planned) => plan.planned.push(planned),
                 Err(skip) => plan.skipped.push((network, skip)),
             },
-            None if is_credited => plan.skipped.push((network, without_integration(facts))),
+            None if is_credited => plan
+                .skipped
+                .push((network, skip_without_integration(facts))),
             None => {}
         }
     }
@@ -159,8 +161,11 @@ pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
 }
 
 /// The networks that do not hear of an event that is kept from every network, with the reason.
-pub fn withheld(event: &Event, integrations: &[Integration]) -> Vec<(Network, Skip)> {
-    let Err(skip) = from_every_network(event) else {
+pub fn skips_for_all_networks(
+    event: &Event,
+    integrations: &[Integration],
+) -> Vec<(Network, SkipReason)> {
+    let Err(skip) = check_forwardable(event) else {
         return Vec::new();
     };
     let credited = event.credit.as_ref().map(|credit| credit.network);
@@ -173,75 +178,75 @@ pub fn withheld(event: &Event, integrations: &[Integration]) -> Vec<(Network, Sk
 }
 
 /// What keeps an event from every network.
-fn from_every_network(event: &Event) -> Result<(), Skip> {
+fn check_forwardable(event: &Event) -> Result<(), SkipReason> {
     if event.environment != Environment::Live {
-        return Err(Skip::Sandbox);
+        return Err(SkipReason::Sandbox);
     }
     if event.device.as_ref().is_some_and(is_pseudonym) {
-        return Err(Skip::Erased);
+        return Err(SkipReason::Erased);
     }
     if event.duplicate_of.is_some() {
-        return Err(Skip::DuplicateOfVerified);
+        return Err(SkipReason::DuplicateOfVerified);
     }
     // Only ours is the install; one that an app sends by that name is in the log.
-    let is_no_install = event.name == INSTALL && !event.own;
+    let is_no_install = event.name == INSTALL && !event.is_service_install;
     if is_no_install || REPORTING_ONLY.contains(&event.name.as_str()) {
-        return Err(Skip::ReportingOnly);
+        return Err(SkipReason::ReportingOnly);
     }
     Ok(())
 }
 
-fn without_integration(facts: &PlanFacts<'_>) -> Skip {
-    from_every_network(facts.event)
+fn skip_without_integration(facts: &PlanFacts<'_>) -> SkipReason {
+    check_forwardable(facts.event)
         .err()
-        .unwrap_or(Skip::IntegrationDisabled)
+        .unwrap_or(SkipReason::IntegrationDisabled)
 }
 
-fn delivery(
+fn plan_delivery(
     facts: &PlanFacts<'_>,
     integration: &Integration,
     is_credited: bool,
-) -> Result<Planned, Skip> {
+) -> Result<PlannedDelivery, SkipReason> {
     let event = facts.event;
-    from_every_network(event)?;
+    check_forwardable(event)?;
     if integration.scope == EventScope::Attributed && !is_credited {
-        return Err(Skip::NotAttributed);
+        return Err(SkipReason::NotAttributed);
     }
-    let row = mapped(integration, event).ok_or(Skip::NotMapped)?;
+    let row = mapping_row(integration, event).ok_or(SkipReason::NotMapped)?;
     if integration
         .active_since()
         .is_some_and(|since| event.received_at < since)
     {
-        return Err(Skip::EnabledLater);
+        return Err(SkipReason::EnabledLater);
     }
-    may_be_told(facts, integration)?;
+    check_permission(facts, integration)?;
     let expires_at = expires_at(
         integration,
-        event.told_at(),
+        event.conversion_time(),
         facts.click.map(|click| click.clicked_at),
     );
     if facts.now >= expires_at {
-        return Err(Skip::TooOld);
+        return Err(SkipReason::TooOld);
     }
-    if lacks_money(event, &row.network_event) {
-        return Err(Skip::AmountNotForwardable);
+    if lacks_forwardable_amount(event, &row.network_event) {
+        return Err(SkipReason::AmountNotForwardable);
     }
-    is_known(facts, integration, &row.network_event)?;
+    check_identity(facts, integration, &row.network_event)?;
     let own_id = integration.flag("webEventId");
-    Ok(Planned {
+    Ok(PlannedDelivery {
         network: integration.network,
         dedup_id: dedup_id(event, integration.network, &row.network_event, own_id),
         due_at: facts
             .now
-            .max(sendable_from(integration.network, event.told_at())),
+            .max(sendable_from(integration.network, event.conversion_time())),
         expires_at,
         network_event: row.network_event,
     })
 }
 
 /// The row of the map that is in force for an event. `network_d` hears of trials by default only from websites.
-fn mapped(integration: &Integration, event: &Event) -> Option<MappingRow> {
-    let row = integration.row(&event.name)?;
+fn mapping_row(integration: &Integration, event: &Event) -> Option<MappingRow> {
+    let row = integration.enabled_row(&event.name)?;
     let only_from_websites = integration.network == Network::D
         && integration.event_mapping.is_none()
         && event.name == "start_trial";
@@ -249,40 +254,40 @@ fn mapped(integration: &Integration, event: &Event) -> Option<MappingRow> {
 }
 
 /// Whether the network may hear of it at all.
-fn may_be_told(facts: &PlanFacts<'_>, integration: &Integration) -> Result<(), Skip> {
+fn check_permission(facts: &PlanFacts<'_>, integration: &Integration) -> Result<(), SkipReason> {
     let event = facts.event;
-    if facts.held {
-        return Err(Skip::Fraud);
+    if facts.is_held {
+        return Err(SkipReason::Fraud);
     }
     let by_likeness = event
         .credit
         .as_ref()
         .is_some_and(|credit| credit.match_type == MatchType::Probabilistic);
     if by_likeness && !integration.flag("forwardProbabilistic") {
-        return Err(Skip::Probabilistic);
+        return Err(SkipReason::Probabilistic);
     }
-    let from_billing_too = facts.policy == MoneyPolicy::Ignore(Uncounted::BillingSource)
+    let from_billing_too = facts.policy == MoneyPolicy::Ignore(UncountedReason::BillingSource)
         && event.source == EventSource::Sdk
         && REPORTED_BY_BILLING.contains(&event.name.as_str());
     if from_billing_too {
-        return Err(Skip::BillingSource);
+        return Err(SkipReason::BillingSource);
     }
     let refused = Sharing::of(facts.consent) == Sharing::Refused;
     if event.source != EventSource::Web && refused {
-        return Err(Skip::Consent);
+        return Err(SkipReason::Consent);
     }
     Ok(())
 }
 
 /// Whether the network could tell whose it is. Three networks take the hashed id of the device, unless it is a placeholder.
-fn is_known(
+fn check_identity(
     facts: &PlanFacts<'_>,
     integration: &Integration,
     network_event: &str,
-) -> Result<(), Skip> {
+) -> Result<(), SkipReason> {
     let device = facts.event.device.as_ref();
     let has_device = device.is_some_and(|device| !device.is_placeholder());
-    let has_hash = *facts.matching != Matching::default();
+    let has_hash = *facts.matching != ContactHashes::default();
     match integration.network {
         Network::A => {
             let website = integration.text("sdkEventMode") != Some("app")
@@ -291,9 +296,9 @@ fn is_known(
             let enough = if website {
                 has_agent && has_page(facts.event)
             } else {
-                facts.is_described && (has_device || has_hash)
+                facts.has_os_version && (has_device || has_hash)
             };
-            enough.then_some(()).ok_or(Skip::InsufficientIdentity)
+            enough.then_some(()).ok_or(SkipReason::InsufficientIdentity)
         }
         Network::B => {
             let has_action = match integration.settings.get("conversionActions") {
@@ -301,9 +306,9 @@ fn is_known(
                 _ => false,
             };
             if !has_action {
-                return Err(Skip::NoConversionAction);
+                return Err(SkipReason::NoConversionAction);
             }
-            let Matching {
+            let ContactHashes {
                 email,
                 email_google,
                 phone: _,
@@ -314,7 +319,7 @@ fn is_known(
                 integration.flag("userDataEnabled") && has_hash && facts.event.name != INSTALL;
             (has_google_click_id(facts) || by_hash)
                 .then_some(())
-                .ok_or(Skip::NoClickId)
+                .ok_or(SkipReason::NoClickId)
         }
         Network::C => {
             let by_click = facts.click.is_some_and(|click| {
@@ -323,14 +328,14 @@ fn is_known(
             });
             let is_known = has_device || device.is_some() && (has_hash || by_click);
             let enough = is_known && has_page(facts.event);
-            enough.then_some(()).ok_or(Skip::InsufficientIdentity)
+            enough.then_some(()).ok_or(SkipReason::InsufficientIdentity)
         }
         Network::D => {
             let has_click_id = |click: &Click| click.captured.click_ids.oppref.is_some();
             let by_click = facts.click.is_some_and(has_click_id);
             let has_email = facts.matching.email.is_some();
             let enough = has_device || device.is_some() && (has_email || by_click);
-            enough.then_some(()).ok_or(Skip::InsufficientIdentity)
+            enough.then_some(()).ok_or(SkipReason::InsufficientIdentity)
         }
     }
 }
@@ -345,9 +350,9 @@ fn has_page(event: &Event) -> bool {
 }
 
 fn has_google_click_id(facts: &PlanFacts<'_>) -> bool {
-    let may_have_led = facts
-        .click
-        .is_none_or(|click| told_with_click(facts.event.told_at(), click.clicked_at).is_some());
+    let may_have_led = facts.click.is_none_or(|click| {
+        conversion_time_with_click(facts.event.conversion_time(), click.clicked_at).is_some()
+    });
     let from_click = facts.click.is_some_and(|click| {
         let ids = &click.captured.click_ids;
         ids.gclid.is_some() || ids.gbraid.is_some() || ids.wbraid.is_some()

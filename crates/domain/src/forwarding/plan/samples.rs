@@ -3,12 +3,12 @@
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
-use crate::click::params::Captured;
+use crate::click::params::TrackingParams;
 use crate::device::{DeviceKey, Platform};
 use crate::event::{Credit, Event, EventSource};
 use crate::integration::{Credential, Integration, Network, SettingValue};
-use crate::keyring::seal::Sealed;
-use crate::ledger::{Revenue, Uncounted};
+use crate::keyring::seal::SealedSecret;
+use crate::ledger::{Revenue, UncountedReason};
 use crate::link::Campaign;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
@@ -24,7 +24,7 @@ pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 pub(crate) fn event(name: &str) -> Event {
     Event {
         id: EventId::from_bytes([2; 16]),
-        given_id: "e1".to_owned(),
+        external_id: "e1".to_owned(),
         app: APP,
         environment: Environment::Live,
         source: EventSource::Sdk,
@@ -40,7 +40,7 @@ pub(crate) fn event(name: &str) -> Event {
         credit: Some(credit(CreditedNetwork::Ad(Network::A))),
         params: None,
         first_payment: false,
-        own: name == "install",
+        is_service_install: name == "install",
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
@@ -58,7 +58,7 @@ pub(crate) fn credit(network: CreditedNetwork) -> Credit {
     }
 }
 
-pub(crate) fn worth(usd: Option<&str>, uncounted: Option<Uncounted>) -> Revenue {
+pub(crate) fn worth(usd: Option<&str>, uncounted: Option<UncountedReason>) -> Revenue {
     Revenue {
         amount: Amount::parse("1").unwrap(),
         currency: Some(Currency::USD),
@@ -72,7 +72,7 @@ pub(crate) fn worth(usd: Option<&str>, uncounted: Option<Uncounted>) -> Revenue 
 
 /// A person's click with every network's click id.
 pub(crate) fn click() -> Click {
-    let mut captured = Captured::default();
+    let mut captured = TrackingParams::default();
     captured.click_ids.fbclid = Some("fb-1".to_owned());
     captured.click_ids.gclid = Some("g-1".to_owned());
     captured.click_ids.ttclid = Some("tt-1".to_owned());
@@ -98,7 +98,7 @@ pub(crate) fn active(network: Network) -> Integration {
     let mut integration = Integration {
         enabled: true,
         enabled_at: Some(Timestamp::from_millis(1)),
-        ..Integration::untouched(APP, network)
+        ..Integration::new(APP, network)
     };
     for name in settings {
         let value = SettingValue::Text("1".to_owned());
@@ -106,7 +106,7 @@ pub(crate) fn active(network: Network) -> Integration {
     }
     for name in credentials {
         let credential = Credential {
-            sealed: Sealed::from_bytes(vec![1]),
+            sealed: SealedSecret::from_bytes(vec![1]),
             hint: None,
         };
         integration

@@ -14,7 +14,7 @@ use std::time::Duration;
 struct Scene {
     event: Event,
     click: Option<Click>,
-    matching: Matching,
+    matching: ContactHashes,
     consent: Consent,
     described: bool,
     held: bool,
@@ -32,7 +32,7 @@ fn scene(network: Network, name: &str) -> Scene {
     Scene {
         event,
         click: Some(click()),
-        matching: Matching::default(),
+        matching: ContactHashes::default(),
         consent: Consent::default(),
         described: true,
         held: false,
@@ -54,15 +54,15 @@ impl Scene {
             network_click_id: None,
             consent: self.consent,
             matching: &self.matching,
-            is_described: self.described,
-            held: self.held,
+            has_os_version: self.described,
+            is_held: self.held,
             policy: self.policy,
             now: NOW,
         }
     }
 
     /// What the network calls it, or why it does not hear of it.
-    fn outcome(&self) -> Result<String, Skip> {
+    fn outcome(&self) -> Result<String, SkipReason> {
         let network = self.integration.network;
         let plan = plan(&self.facts(), std::slice::from_ref(&self.integration));
         let planned = plan.planned.iter().find(|one| one.network == network);
@@ -109,7 +109,10 @@ fn the_forwarding_map_for_the_sdk(
     ];
     for (network, expected) in networks {
         let outcome = scene(network, name).outcome();
-        assert_eq!(outcome, expected.map(str::to_owned).ok_or(Skip::NotMapped));
+        assert_eq!(
+            outcome,
+            expected.map(str::to_owned).ok_or(SkipReason::NotMapped)
+        );
     }
 }
 
@@ -136,29 +139,29 @@ fn custom(scene: &mut Scene, enabled: bool) {
 }
 
 #[rstest]
-#[case::nobody_maps_it(scene(Network::A, "boss_defeated"), Err(Skip::NotMapped))]
+#[case::nobody_maps_it(scene(Network::A, "boss_defeated"), Err(SkipReason::NotMapped))]
 #[case::mapped(scene(Network::A, "boss_defeated").with(|s| custom(s, true)), Ok("Boss"))]
-#[case::mapped_and_off(scene(Network::A, "boss_defeated").with(|s| custom(s, false)), Err(Skip::NotMapped))]
-#[case::a_map_is_replaced_whole(scene(Network::A, "purchase").with(|s| custom(s, true)), Err(Skip::NotMapped))]
-#[case::checkout_is_off(scene(Network::A, "initiate_checkout"), Err(Skip::NotMapped))]
-#[case::renewal(scene(Network::A, "renewal"), Err(Skip::ReportingOnly))]
-#[case::refund(scene(Network::B, "refund"), Err(Skip::ReportingOnly))]
-#[case::sandbox(scene(Network::A, "install").with(|s| s.event.environment = Environment::Test), Err(Skip::Sandbox))]
-#[case::off(scene(Network::A, "install").with(|s| s.integration.enabled = false), Err(Skip::IntegrationDisabled))]
-#[case::not_complete(scene(Network::A, "install").with(|s| s.integration.settings.clear()), Err(Skip::IntegrationDisabled))]
-#[case::off_and_sandbox(scene(Network::A, "install").with(|s| { s.integration.enabled = false; s.event.environment = Environment::Test; }), Err(Skip::Sandbox))]
-#[case::somebody_elses(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C)))), Err(Skip::NotAttributed))]
-#[case::nobodys(scene(Network::A, "install").with(|s| s.event.credit = None), Err(Skip::NotAttributed))]
-#[case::organic(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Organic))), Err(Skip::NotAttributed))]
+#[case::mapped_and_off(scene(Network::A, "boss_defeated").with(|s| custom(s, false)), Err(SkipReason::NotMapped))]
+#[case::a_map_is_replaced_whole(scene(Network::A, "purchase").with(|s| custom(s, true)), Err(SkipReason::NotMapped))]
+#[case::checkout_is_off(scene(Network::A, "initiate_checkout"), Err(SkipReason::NotMapped))]
+#[case::renewal(scene(Network::A, "renewal"), Err(SkipReason::ReportingOnly))]
+#[case::refund(scene(Network::B, "refund"), Err(SkipReason::ReportingOnly))]
+#[case::sandbox(scene(Network::A, "install").with(|s| s.event.environment = Environment::Test), Err(SkipReason::Sandbox))]
+#[case::off(scene(Network::A, "install").with(|s| s.integration.enabled = false), Err(SkipReason::IntegrationDisabled))]
+#[case::not_complete(scene(Network::A, "install").with(|s| s.integration.settings.clear()), Err(SkipReason::IntegrationDisabled))]
+#[case::off_and_sandbox(scene(Network::A, "install").with(|s| { s.integration.enabled = false; s.event.environment = Environment::Test; }), Err(SkipReason::Sandbox))]
+#[case::somebody_elses(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C)))), Err(SkipReason::NotAttributed))]
+#[case::nobodys(scene(Network::A, "install").with(|s| s.event.credit = None), Err(SkipReason::NotAttributed))]
+#[case::organic(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Organic))), Err(SkipReason::NotAttributed))]
 #[case::every_event_of_the_app(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); s.integration.scope = EventScope::All; }), Ok("Lead"))]
-#[case::switched_on_later(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
+#[case::switched_on_later(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW.plus(Duration::from_millis(1)))), Err(SkipReason::EnabledLater))]
 #[case::switched_on_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
-#[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
-#[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(Skip::Fraud))]
-#[case::an_install_that_the_app_sends(scene(Network::A, "install").with(|s| s.event.own = false), Err(Skip::ReportingOnly))]
+#[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(SkipReason::EnabledLater))]
+#[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(SkipReason::Fraud))]
+#[case::an_install_that_the_app_sends(scene(Network::A, "install").with(|s| s.event.is_service_install = false), Err(SkipReason::ReportingOnly))]
 #[case::called_a_purchase_without_money(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Ok("Purchase"))]
-#[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(Skip::Erased))]
-fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, Skip>) {
+#[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(SkipReason::Erased))]
+fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, SkipReason>) {
     assert_eq!(scene.outcome(), expected.map(str::to_owned));
 }
 
@@ -178,20 +181,20 @@ fn set(scene: &mut Scene, name: &str) {
 }
 
 #[rstest]
-#[case::by_likeness(scene(Network::A, "install").with(by_likeness), Err(Skip::Probabilistic))]
+#[case::by_likeness(scene(Network::A, "install").with(by_likeness), Err(SkipReason::Probabilistic))]
 #[case::by_likeness_and_wanted(scene(Network::A, "install").with(|s| { by_likeness(s); set(s, "forwardProbabilistic"); }), Ok(()))]
-#[case::by_likeness_of_somebody_else(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); by_likeness(s); s.integration.scope = EventScope::All; }), Err(Skip::Probabilistic))]
-#[case::consent_refused(scene(Network::A, "install").with(|s| s.consent.ad_user_data = Some(false)), Err(Skip::Consent))]
+#[case::by_likeness_of_somebody_else(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); by_likeness(s); s.integration.scope = EventScope::All; }), Err(SkipReason::Probabilistic))]
+#[case::consent_refused(scene(Network::A, "install").with(|s| s.consent.ad_user_data = Some(false)), Err(SkipReason::Consent))]
 #[case::a_sender_vouches_for_it(scene(Network::A, "sign_up").with(|s| { s.consent.ad_user_data = Some(false); s.event.source = EventSource::Web; }), Ok(()))]
 #[case::personal_ads_refused(scene(Network::A, "install").with(|s| s.consent.ad_personalization = Some(false)), Ok(()))]
-#[case::billing_reports_it(scene(Network::A, "subscribe").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Err(Skip::BillingSource))]
-#[case::billing_reports_trials(scene(Network::A, "start_trial").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Err(Skip::BillingSource))]
-#[case::billing_reports_no_sign_ups(scene(Network::A, "sign_up").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Ok(()))]
-#[case::of_billing_itself(scene(Network::A, "subscribe").with(|s| { s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource); s.event.source = EventSource::Billing; s.event.revenue = Some(worth(Some("9.99"), None)); }), Ok(()))]
-#[case::of_billing_without_money(scene(Network::A, "subscribe").with(|s| s.event.source = EventSource::Billing), Err(Skip::AmountNotForwardable))]
+#[case::billing_reports_it(scene(Network::A, "subscribe").with(|s| s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource)), Err(SkipReason::BillingSource))]
+#[case::billing_reports_trials(scene(Network::A, "start_trial").with(|s| s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource)), Err(SkipReason::BillingSource))]
+#[case::billing_reports_no_sign_ups(scene(Network::A, "sign_up").with(|s| s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource)), Ok(()))]
+#[case::of_billing_itself(scene(Network::A, "subscribe").with(|s| { s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource); s.event.source = EventSource::Billing; s.event.revenue = Some(worth(Some("9.99"), None)); }), Ok(()))]
+#[case::of_billing_without_money(scene(Network::A, "subscribe").with(|s| s.event.source = EventSource::Billing), Err(SkipReason::AmountNotForwardable))]
 #[case::just_young_enough(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap().checked_sub(Duration::from_millis(1)).unwrap())), Ok(()))]
-#[case::too_old(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap())), Err(Skip::TooOld))]
-fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {
+#[case::too_old(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap())), Err(SkipReason::TooOld))]
+fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), SkipReason>) {
     assert_eq!(scene.outcome().map(|_| ()), expected);
 }
 
@@ -199,25 +202,25 @@ fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {
 #[case::a_cent(Some(worth(Some("0.01"), None)), Ok("0.01"))]
 #[case::the_limit(Some(worth(Some("2000"), None)), Ok("2000"))]
 #[case::over_the_limit(
-    Some(worth(Some("2000.01"), Some(Uncounted::OverLimit))),
-    Err(Skip::AmountNotForwardable)
+    Some(worth(Some("2000.01"), Some(UncountedReason::OverLimit))),
+    Err(SkipReason::AmountNotForwardable)
 )]
 #[case::no_rate(
-    Some(worth(None, Some(Uncounted::Unconvertible))),
-    Err(Skip::AmountNotForwardable)
+    Some(worth(None, Some(UncountedReason::Unconvertible))),
+    Err(SkipReason::AmountNotForwardable)
 )]
 #[case::less_than_nothing(
-    Some(worth(Some("-1"), Some(Uncounted::Negative))),
-    Err(Skip::AmountNotForwardable)
+    Some(worth(Some("-1"), Some(UncountedReason::Negative))),
+    Err(SkipReason::AmountNotForwardable)
 )]
 #[case::money_the_app_ignores(
-    Some(worth(Some("5"), Some(Uncounted::SdkIgnored))),
-    Err(Skip::AmountNotForwardable)
+    Some(worth(Some("5"), Some(UncountedReason::SdkIgnored))),
+    Err(SkipReason::AmountNotForwardable)
 )]
-#[case::nothing(Some(worth(Some("0"), Some(Uncounted::Zero))), Ok("0"))]
+#[case::nothing(Some(worth(Some("0"), Some(UncountedReason::Zero))), Ok("0"))]
 fn a_purchase_is_not_sent_without_the_amount_that_it_names(
     #[case] revenue: Option<crate::ledger::Revenue>,
-    #[case] expected: Result<&str, Skip>,
+    #[case] expected: Result<&str, SkipReason>,
 ) {
     for network in Network::ALL {
         let scene = scene(network, PURCHASE).with(|scene| scene.event.revenue = revenue.clone());
@@ -229,11 +232,11 @@ fn a_purchase_is_not_sent_without_the_amount_that_it_names(
 
 #[rstest]
 #[case::sdk(EventSource::Sdk, Ok(()))]
-#[case::website(EventSource::Web, Err(Skip::AmountNotForwardable))]
-#[case::billing(EventSource::Billing, Err(Skip::AmountNotForwardable))]
+#[case::website(EventSource::Web, Err(SkipReason::AmountNotForwardable))]
+#[case::billing(EventSource::Billing, Err(SkipReason::AmountNotForwardable))]
 fn a_purchase_of_the_sdk_needs_no_amount(
     #[case] source: EventSource,
-    #[case] expected: Result<(), Skip>,
+    #[case] expected: Result<(), SkipReason>,
 ) {
     for network in Network::ALL {
         let scene = scene(network, PURCHASE).with(|scene| {
@@ -246,9 +249,9 @@ fn a_purchase_of_the_sdk_needs_no_amount(
 }
 
 #[rstest]
-#[case::predicted(Uncounted::Predicted)]
-#[case::not_income(Uncounted::NotIncome)]
-fn a_value_that_is_no_income_is_forwarded(#[case] reason: Uncounted) {
+#[case::predicted(UncountedReason::Predicted)]
+#[case::not_income(UncountedReason::NotIncome)]
+fn a_value_that_is_no_income_is_forwarded(#[case] reason: UncountedReason) {
     let scene = scene(Network::A, "add_to_cart")
         .with(|scene| scene.event.revenue = Some(worth(Some("500"), Some(reason))));
     assert!(scene.outcome().is_ok());
@@ -266,7 +269,7 @@ fn a_predicted_price_is_told_and_the_trial_in_any_case(
     #[case] told: Option<&str>,
 ) {
     let scene = scene(Network::A, "start_trial")
-        .with(|scene| scene.event.revenue = Some(worth(usd, Some(Uncounted::Zero))));
+        .with(|scene| scene.event.revenue = Some(worth(usd, Some(UncountedReason::Zero))));
     assert!(scene.outcome().is_ok());
     let told = told.map(|text| Amount::parse(text).unwrap());
     assert_eq!(forwardable_usd(&scene.event), told);
@@ -289,28 +292,28 @@ fn hashed(scene: &mut Scene) {
 }
 
 #[rstest]
-#[case::a_needs_an_agent(scene(Network::A, "sign_up").with(|s| s.click = None), Err(Skip::InsufficientIdentity))]
+#[case::a_needs_an_agent(scene(Network::A, "sign_up").with(|s| s.click = None), Err(SkipReason::InsufficientIdentity))]
 #[case::a_without_click_id(scene(Network::A, "sign_up").with(without_ids), Ok(()))]
 #[case::a_app_mode_needs_none(scene(Network::A, "sign_up").with(|s| { s.click = None; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Ok(()))]
-#[case::a_app_mode_needs_a_device_that_said_what_it_is(scene(Network::A, "sign_up").with(|s| { s.described = false; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Err(Skip::InsufficientIdentity))]
-#[case::c_needs_a_page(scene(Network::C, "sign_up").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Err(Skip::InsufficientIdentity))]
+#[case::a_app_mode_needs_a_device_that_said_what_it_is(scene(Network::A, "sign_up").with(|s| { s.described = false; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Err(SkipReason::InsufficientIdentity))]
+#[case::c_needs_a_page(scene(Network::C, "sign_up").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Err(SkipReason::InsufficientIdentity))]
 #[case::d_needs_no_page(scene(Network::D, "sign_up").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Ok(()))]
-#[case::b_without_click_id(scene(Network::B, "sign_up").with(without_ids), Err(Skip::NoClickId))]
+#[case::b_without_click_id(scene(Network::B, "sign_up").with(without_ids), Err(SkipReason::NoClickId))]
 #[case::b_by_hash(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Ok(()))]
-#[case::b_by_hash_unasked(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(Skip::NoClickId))]
-#[case::b_by_digits_of_a_number_alone(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); s.matching = Matching { phone: Some("h".to_owned()), ..Matching::default() }; set(s, "userDataEnabled"); }), Err(Skip::NoClickId))]
-#[case::b_install_never_by_hash(scene(Network::B, "install").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Err(Skip::NoClickId))]
+#[case::b_by_hash_unasked(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(SkipReason::NoClickId))]
+#[case::b_by_digits_of_a_number_alone(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); s.matching = ContactHashes { phone: Some("h".to_owned()), ..ContactHashes::default() }; set(s, "userDataEnabled"); }), Err(SkipReason::NoClickId))]
+#[case::b_install_never_by_hash(scene(Network::B, "install").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Err(SkipReason::NoClickId))]
 #[case::b_by_a_click_a_moment_later(scene(Network::B, "sign_up").with(|s| clicked_after(s, Duration::from_mins(10))), Ok(()))]
-#[case::b_by_a_click_long_after(scene(Network::B, "sign_up").with(|s| clicked_after(s, Duration::from_mins(11))), Err(Skip::NoClickId))]
-#[case::b_without_action(scene(Network::B, "sign_up").with(|s| { s.integration.settings.remove("conversionActions"); }), Err(Skip::NoConversionAction))]
+#[case::b_by_a_click_long_after(scene(Network::B, "sign_up").with(|s| clicked_after(s, Duration::from_mins(11))), Err(SkipReason::NoClickId))]
+#[case::b_without_action(scene(Network::B, "sign_up").with(|s| { s.integration.settings.remove("conversionActions"); }), Err(SkipReason::NoConversionAction))]
 #[case::c_by_device(scene(Network::C, "sign_up").with(|s| s.click = None), Ok(()))]
 #[case::d_by_device(scene(Network::D, "sign_up").with(|s| s.click = None), Ok(()))]
 #[case::c_by_click_with_a_placeholder_device(scene(Network::C, "sign_up").with(placeholder), Ok(()))]
 #[case::d_by_click_with_a_placeholder_device(scene(Network::D, "sign_up").with(placeholder), Ok(()))]
-#[case::c_with_a_placeholder_device_alone(scene(Network::C, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(Skip::InsufficientIdentity))]
-#[case::d_with_a_placeholder_device_alone(scene(Network::D, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(Skip::InsufficientIdentity))]
-#[case::d_without_device(scene(Network::D, "sign_up").with(|s| s.event.device = None), Err(Skip::InsufficientIdentity))]
-fn whom_a_network_can_tell(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {
+#[case::c_with_a_placeholder_device_alone(scene(Network::C, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(SkipReason::InsufficientIdentity))]
+#[case::d_with_a_placeholder_device_alone(scene(Network::D, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(SkipReason::InsufficientIdentity))]
+#[case::d_without_device(scene(Network::D, "sign_up").with(|s| s.event.device = None), Err(SkipReason::InsufficientIdentity))]
+fn whom_a_network_can_tell(#[case] scene: Scene, #[case] expected: Result<(), SkipReason>) {
     assert_eq!(scene.outcome().map(|_| ()), expected);
 }
 
@@ -321,7 +324,7 @@ fn networks_that_have_nothing_to_do_with_it_are_not_mentioned() {
     let plan = plan(&scene.facts(), &all);
     let networks: Vec<Network> = plan.planned.iter().map(|one| one.network).collect();
     assert_eq!(networks, [Network::A]);
-    assert_eq!(plan.skipped, [(Network::C, Skip::NotAttributed)]);
+    assert_eq!(plan.skipped, [(Network::C, SkipReason::NotAttributed)]);
 }
 
 #[test]
@@ -334,7 +337,7 @@ fn early_events_are_due_when_the_network_takes_them() {
 
 #[test]
 fn reasons_are_read_as_they_were_written() {
-    for skip in Skip::ALL {
-        assert_eq!(Skip::parse(skip.as_str()), Some(*skip));
+    for skip in SkipReason::ALL {
+        assert_eq!(SkipReason::parse(skip.as_str()), Some(*skip));
     }
 }

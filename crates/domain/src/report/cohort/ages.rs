@@ -22,27 +22,27 @@ impl Ages {
     }
 
     /// Notes an age; false when it was noted before.
-    pub(super) fn note(&mut self, age: u8) -> bool {
+    pub(super) fn add(&mut self, age: u8) -> bool {
         let before = self.0;
         self.0 |= 1 << age;
         self.0 != before
     }
 
     /// Forgets an age; false when it was not noted.
-    pub(super) fn forget(&mut self, age: u8) -> bool {
+    pub(super) fn remove(&mut self, age: u8) -> bool {
         let before = self.0;
         self.0 &= !(1 << age);
         self.0 != before
     }
 
-    pub(super) fn each(self) -> impl Iterator<Item = u8> {
+    pub(super) fn iter(self) -> impl Iterator<Item = u8> {
         (0..=AGE_DAYS_MAX).filter(move |age| self.0 & (1 << age) != 0)
     }
 }
 
 /// How many whole days after its install something happened on a device; nothing when it is too long ago. What
 /// happened before the first call counts as its first day.
-pub fn age(installed_at: Timestamp, at: Timestamp) -> Option<u8> {
+pub fn age_in_days(installed_at: Timestamp, at: Timestamp) -> Option<u8> {
     let days = at.as_millis().saturating_sub(installed_at.as_millis()) / MILLIS_PER_DAY;
     let age = u8::try_from(days.max(0)).ok();
     age.filter(|age| *age <= AGE_DAYS_MAX)

@@ -2,7 +2,7 @@
 
 use crate::access::Environment;
 use crate::device::DeviceKey;
-use crate::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event};
+use crate::event::{Credit, Event, SELF_CREDITED_SOURCE};
 use crate::report::Figures;
 use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::time::Timestamp;
@@ -10,7 +10,7 @@ use crate::vocabulary::time::Timestamp;
 /// A device of an app.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
-pub struct Member {
+pub struct CohortMember {
     pub app: AppId,
     pub environment: Environment,
     pub device: DeviceKey,
@@ -39,7 +39,7 @@ impl From<&Credit> for CohortCredit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortEntry {
     /// Which device.
-    pub member: Member,
+    pub member: CohortMember,
     /// When.
     pub at: Timestamp,
     /// Where; empty where that is not known.
@@ -51,9 +51,9 @@ pub struct CohortEntry {
     /// What was given back.
     pub refunded_micros: i64,
     /// What it was counted under before; nothing when it is new here.
-    pub from: Option<CohortCredit>,
+    pub old_credit: Option<CohortCredit>,
     /// What it counts under now; nothing when it is no longer the device's.
-    pub to: Option<CohortCredit>,
+    pub new_credit: Option<CohortCredit>,
 }
 
 impl CohortEntry {
@@ -61,12 +61,12 @@ impl CohortEntry {
     pub fn of(event: &Event) -> Option<Self> {
         let credit = event.credit.as_ref()?;
         let device = event.device.clone()?;
-        if event.source == CREDITED_TO_ITS_OWN_CLICK {
+        if event.source == SELF_CREDITED_SOURCE {
             return None;
         }
         let figures = Figures::of_event(event);
         Some(Self {
-            member: Member {
+            member: CohortMember {
                 app: event.app,
                 environment: event.environment,
                 device,
@@ -76,22 +76,22 @@ impl CohortEntry {
             is_install: event.is_install(),
             revenue_micros: figures.revenue_micros,
             refunded_micros: figures.refunded_micros,
-            from: None,
-            to: Some(credit.into()),
+            old_credit: None,
+            new_credit: Some(credit.into()),
         })
     }
 
     /// The same event when it was credited elsewhere before.
     #[must_use]
-    pub fn moved(self, from: Option<Credit>) -> Self {
+    pub fn moved_from(self, from: Option<Credit>) -> Self {
         Self {
-            from: from.as_ref().map(CohortCredit::from),
+            old_credit: from.as_ref().map(CohortCredit::from),
             ..self
         }
     }
 
     /// An event that is no longer what it was counted as, be it by its device, its credit or its money.
-    pub fn replaced(before: &Event, now: &Event) -> impl Iterator<Item = Self> {
+    pub fn for_replacement(before: &Event, now: &Event) -> impl Iterator<Item = Self> {
         let (before, now) = (Self::of(before), Self::of(now));
         let differs = before != now;
         let pair = before.map(Self::left).into_iter().chain(now);
@@ -99,20 +99,20 @@ impl CohortEntry {
     }
 
     /// An event that is no longer there.
-    pub(crate) fn removed(event: &Event) -> Option<Self> {
+    pub(crate) fn for_removal(event: &Event) -> Option<Self> {
         Self::of(event).map(Self::left)
     }
 
     /// The same event when it is no longer the device's.
     fn left(self) -> Self {
         Self {
-            from: self.to,
-            to: None,
+            old_credit: self.new_credit,
+            new_credit: None,
             ..self
         }
     }
 
-    pub(super) const fn is_first(&self) -> bool {
-        self.is_install && self.from.is_none()
+    pub(super) const fn is_first_install(&self) -> bool {
+        self.is_install && self.old_credit.is_none()
     }
 }

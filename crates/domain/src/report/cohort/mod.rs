@@ -10,16 +10,16 @@
 //! age is a [`Doubt`], and whoever has the events is asked.
 
 mod ages;
-mod enroll;
 mod entry;
-mod question;
+mod query;
 mod rows;
+mod update;
 
-pub use ages::{AGE_DAYS_MAX, Ages, age};
-pub use enroll::{Doubt, Enrolled, Enrollment, enroll};
-pub use entry::{CohortCredit, CohortEntry, Member};
-pub use question::{CohortDimension, CohortQuestion, CohortRow};
+pub use ages::{AGE_DAYS_MAX, Ages, age_in_days};
+pub use entry::{CohortCredit, CohortEntry, CohortMember};
+pub use query::{CohortDimension, CohortReportQuery, CohortRow};
 pub use rows::{CohortFigures, CohortKey, CohortPlaceKey, CohortRows};
+pub use update::{CohortDevice, CohortUpdate, UncertainAge, update_cohorts};
 
 #[cfg(test)]
 mod tests;

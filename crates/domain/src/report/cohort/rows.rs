@@ -1,11 +1,11 @@
 //! Figures of cohorts, and the rows that they are added to.
 
-use super::enroll::Enrolled;
-use super::entry::{CohortCredit, Member};
+use super::entry::{CohortCredit, CohortMember};
+use super::update::CohortDevice;
 use crate::report::OTHER;
-use crate::report::cap::{Fates, Value};
+use crate::report::cardinality_cap::{CapDecisions, CappedValue};
 use crate::report::grain::Grain;
-use crate::report::rollup::Stretch;
+use crate::report::rollup::BucketKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What cohorts count.
@@ -57,7 +57,7 @@ impl CohortFigures {
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CohortKey {
     /// When the devices were installed.
-    pub at: Stretch,
+    pub at: BucketKey,
     pub credit: CohortCredit,
     pub age: u8,
 }
@@ -67,7 +67,7 @@ pub struct CohortKey {
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CohortPlaceKey {
     /// When the devices were installed.
-    pub at: Stretch,
+    pub at: BucketKey,
     pub country: String,
     pub age: u8,
 }
@@ -84,14 +84,14 @@ pub struct CohortRows {
 impl CohortRows {
     pub(super) fn add(
         &mut self,
-        of: (&Member, &Enrolled),
+        of: (&CohortMember, &CohortDevice),
         credit: &CohortCredit,
         age: u8,
         figures: &CohortFigures,
         sign: i64,
     ) {
         let (member, enrolled) = of;
-        let at = Stretch::of(member.app, member.environment, enrolled.installed_at);
+        let at = BucketKey::of(member.app, member.environment, enrolled.installed_at);
         let key = CohortKey {
             at,
             credit: credit.clone(),
@@ -107,10 +107,10 @@ impl CohortRows {
     }
 
     /// The campaigns that it counts under, whose number is bounded.
-    pub fn values(&self) -> BTreeSet<Value> {
+    pub fn capped_values(&self) -> BTreeSet<CappedValue> {
         let campaigns = self.credits.keys();
         campaigns
-            .filter_map(|key| Value::campaign(&key.at, &key.credit.campaign))
+            .filter_map(|key| CappedValue::campaign(&key.at, &key.credit.campaign))
             .collect()
     }
 
@@ -125,7 +125,7 @@ impl CohortRows {
     }
 
     /// Takes out what is stored.
-    pub(in crate::report) fn correct(&mut self, stored: &Self) {
+    pub(in crate::report) fn subtract_stored(&mut self, stored: &Self) {
         for (key, figures) in &stored.credits {
             self.credits
                 .entry(key.clone())
@@ -144,11 +144,11 @@ impl CohortRows {
     }
 
     /// In every grain, and under the names that are told apart.
-    pub(in crate::report) fn as_stored(&self, fates: &Fates) -> Self {
+    pub(in crate::report) fn to_stored_rows(&self, fates: &CapDecisions) -> Self {
         let mut rows = Self::default();
         for (key, figures) in &self.credits {
             let mut credit = key.credit.clone();
-            let campaign = Value::campaign(&key.at, &credit.campaign);
+            let campaign = CappedValue::campaign(&key.at, &credit.campaign);
             if campaign.is_some_and(|campaign| fates.is_other(&campaign)) {
                 OTHER.clone_into(&mut credit.campaign);
             }

@@ -29,7 +29,7 @@ fn credit(network: CreditedNetwork) -> Credit {
 fn event(name: &str, at: i64, paid: i64) -> Event {
     Event {
         id: EventId::from_bytes([1; 16]),
-        given_id: "e".to_owned(),
+        external_id: "e".to_owned(),
         app: AppId::from_bytes([2; 16]),
         environment: Environment::Live,
         source: EventSource::Sdk,
@@ -53,7 +53,7 @@ fn event(name: &str, at: i64, paid: i64) -> Event {
         credit: Some(credit(CreditedNetwork::Organic)),
         params: None,
         first_payment: false,
-        own: name == "install",
+        is_service_install: name == "install",
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
@@ -86,7 +86,10 @@ fn told(rows: &CohortRows) -> Vec<(&'static str, u8, i64, i64)> {
 #[case::much_too_old(i64::MAX, None)]
 fn ages(#[case] after: i64, #[case] expected: Option<u8>) {
     let installed_at = Timestamp::from_millis(0);
-    assert_eq!(age(installed_at, Timestamp::from_millis(after)), expected);
+    assert_eq!(
+        age_in_days(installed_at, Timestamp::from_millis(after)),
+        expected
+    );
 }
 
 #[test]
@@ -99,31 +102,31 @@ fn a_device_is_seen_once_an_age_and_its_money_adds_up() {
         entry("refund", DAY + 2, -2),
         entry("open", DAY + 3, 0),
     ];
-    let all = enroll(&entries, &mut known);
+    let all = update_cohorts(&entries, &mut known);
     let rows = told(&all.rows);
     assert_eq!(rows, [("organic", 0, 1, 0), ("organic", 1, 1, 3)]);
-    assert_eq!(all.changed.len(), 1);
-    let again = enroll(&[entry("open", DAY + 9, 0)], &mut known);
-    assert_eq!(again, Enrollment::default(), "it was seen");
+    assert_eq!(all.changed_devices.len(), 1);
+    let again = update_cohorts(&[entry("open", DAY + 9, 0)], &mut known);
+    assert_eq!(again, CohortUpdate::default(), "it was seen");
 }
 
 #[test]
 fn a_moved_install_takes_everything_along() {
     let mut known = BTreeMap::new();
     let before = [entry("install", 0, 0), entry("purchase", DAY, 5)];
-    let mut all = enroll(&before, &mut known).rows;
+    let mut all = update_cohorts(&before, &mut known).rows;
     let better = credit(CreditedNetwork::Ad(Network::A));
     let moved = |name: &str, at: i64, paid: i64| {
         let mut event = event(name, at, paid);
         let from = event.credit.replace(better.clone());
-        CohortEntry::of(&event).unwrap().moved(from)
+        CohortEntry::of(&event).unwrap().moved_from(from)
     };
     for order in [[0, 1], [1, 0]] {
         let mut known = known.clone();
         let entries = [moved("install", 0, 0), moved("purchase", DAY, 5)];
         let entries = order.map(|place| entries[place].clone());
         let mut sum = all.clone();
-        sum.merge(enroll(&entries, &mut known).rows);
+        sum.merge(update_cohorts(&entries, &mut known).rows);
         assert_eq!(told(&sum), [("network_a", 0, 1, 0), ("network_a", 1, 1, 5)]);
     }
     all.drop_zeros();
@@ -136,8 +139,8 @@ fn events_before_the_first_call_count_with_it() {
     early.credit = None;
     assert_eq!(CohortEntry::of(&early), None);
     early.credit = Some(credit(CreditedNetwork::Organic));
-    let early = CohortEntry::of(&early).unwrap().moved(None);
-    let all = enroll(&[early, entry("install", 0, 0)], &mut BTreeMap::new());
+    let early = CohortEntry::of(&early).unwrap().moved_from(None);
+    let all = update_cohorts(&[early, entry("install", 0, 0)], &mut BTreeMap::new());
     assert_eq!(told(&all.rows), [("organic", 0, 1, 7)]);
 }
 
@@ -148,16 +151,16 @@ fn what_belongs_to_no_install_is_in_no_cohort() {
         ..event("purchase", 0, 5)
     };
     assert_eq!(CohortEntry::of(&website), None);
-    let all = enroll(&[entry("purchase", 0, 5)], &mut BTreeMap::new());
-    assert_eq!(all, Enrollment::default());
+    let all = update_cohorts(&[entry("purchase", 0, 5)], &mut BTreeMap::new());
+    assert_eq!(all, CohortUpdate::default());
 }
 
 #[test]
 fn ages_survive_their_bytes() {
     let mut ages = Ages::default();
-    assert!(ages.note(0) && ages.note(127) && !ages.note(127));
+    assert!(ages.add(0) && ages.add(127) && !ages.add(127));
     let read = Ages::from_bytes(ages.to_bytes());
-    assert_eq!(read.each().collect::<Vec<_>>(), [0, 127]);
+    assert_eq!(read.iter().collect::<Vec<_>>(), [0, 127]);
 }
 
 /// What is known of an event of a subscription: its device, what that is credited to, and its money.
@@ -178,7 +181,7 @@ fn billed(at: i64, (device, network, paid): Stands) -> Event {
 }
 
 /// A phone and a tablet that are known, and what was counted so far.
-fn installed() -> (BTreeMap<Member, Enrolled>, CohortRows) {
+fn installed() -> (BTreeMap<CohortMember, CohortDevice>, CohortRows) {
     let mut known = BTreeMap::new();
     let tablet = Event {
         device: DeviceKey::parse("e").ok(),
@@ -186,7 +189,7 @@ fn installed() -> (BTreeMap<Member, Enrolled>, CohortRows) {
         ..event("install", 0, 0)
     };
     let entries = [entry("install", 0, 0), CohortEntry::of(&tablet).unwrap()];
-    let rows = enroll(&entries, &mut known).rows;
+    let rows = update_cohorts(&entries, &mut known).rows;
     (known, rows)
 }
 
@@ -227,21 +230,21 @@ fn a_replaced_event_counts_as_if_it_had_always_been_so(
 
     let (mut known, mut rows) = installed();
     let counted = others.iter().cloned().chain(CohortEntry::of(&before));
-    rows.merge(enroll(&counted.collect::<Vec<_>>(), &mut known).rows);
-    let entries: Vec<CohortEntry> = CohortEntry::replaced(&before, &now).collect();
-    let mut all = enroll(&entries, &mut known);
-    for doubt in all.doubts.clone() {
+    rows.merge(update_cohorts(&counted.collect::<Vec<_>>(), &mut known).rows);
+    let entries: Vec<CohortEntry> = CohortEntry::for_replacement(&before, &now).collect();
+    let mut all = update_cohorts(&entries, &mut known);
+    for doubt in all.uncertain_ages.clone() {
         assert!((doubt.from..doubt.until).contains(&Timestamp::from_millis(at)));
         let of_it = |entry: &CohortEntry| entry.member == doubt.member;
         if !others.iter().chain(&CohortEntry::of(&now)).any(of_it) {
-            all.unsee(&doubt, &mut known);
+            all.mark_inactive(&doubt, &mut known);
         }
     }
     rows.merge(all.rows);
 
     let (mut anew, mut expected) = installed();
     let counted = others.iter().cloned().chain(CohortEntry::of(&now));
-    expected.merge(enroll(&counted.collect::<Vec<_>>(), &mut anew).rows);
+    expected.merge(update_cohorts(&counted.collect::<Vec<_>>(), &mut anew).rows);
     rows.drop_zeros();
     expected.drop_zeros();
     assert_eq!((rows, known), (expected, anew));
@@ -251,11 +254,11 @@ fn a_replaced_event_counts_as_if_it_had_always_been_so(
 fn only_what_leaves_a_device_is_doubted() {
     let entries = |before, now| {
         let (before, now) = (billed(DAY, before), billed(DAY, now));
-        CohortEntry::replaced(&before, &now).collect::<Vec<_>>()
+        CohortEntry::for_replacement(&before, &now).collect::<Vec<_>>()
     };
     let doubts = |entries: &[CohortEntry]| {
         let (mut known, _) = installed();
-        enroll(entries, &mut known).doubts.len()
+        update_cohorts(entries, &mut known).uncertain_ages.len()
     };
     assert_eq!(entries(PHONE, PHONE), []);
     assert_eq!(doubts(&entries(NOBODYS, PHONE)), 0);
@@ -264,8 +267,8 @@ fn only_what_leaves_a_device_is_doubted() {
     let back = [entries(PHONE, TABLET), entries(TABLET, PHONE)].concat();
     assert_eq!(doubts(&back), 1, "the tablet's");
     let (mut known, _) = installed();
-    let found = enroll(&entries(PHONE, TABLET), &mut known);
+    let found = update_cohorts(&entries(PHONE, TABLET), &mut known);
     let day = |day: i64| Timestamp::from_millis(day * DAY);
-    let doubt = found.doubts.first().unwrap();
+    let doubt = found.uncertain_ages.first().unwrap();
     assert_eq!((doubt.from, doubt.until), (day(1), day(2)));
 }

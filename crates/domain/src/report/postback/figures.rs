@@ -1,7 +1,7 @@
 //! What postbacks count. These figures stand beside those of devices and are never added to them: the same install
 //! is usually in both.
 
-use super::{Arrival, Counting};
+use super::{Counting, ReceivedPostback};
 use crate::report::Bucket;
 use crate::skan::CoarseValue;
 use crate::skan::counting::Figure;
@@ -115,8 +115,8 @@ pub struct PostbackSlice {
 
 impl PostbackSlice {
     /// Where a postback counts.
-    pub fn of(app: AppId, arrival: &Arrival, counting: Counting) -> Self {
-        let postback = &arrival.received.postback;
+    pub fn of(app: AppId, arrival: &ReceivedPostback, counting: Counting) -> Self {
+        let postback = &arrival.parsed.postback;
         Self {
             app,
             bucket: Bucket::of(arrival.received_at),
@@ -138,12 +138,12 @@ pub struct PostbackCounts(pub BTreeMap<PostbackSlice, PostbackFigures>);
 
 impl PostbackCounts {
     /// Counts one. What never counts is not counted, whatever anybody switches.
-    pub fn add(&mut self, app: AppId, arrival: &Arrival, counting: Counting) {
+    pub fn add(&mut self, app: AppId, arrival: &ReceivedPostback, counting: Counting) {
         if counting == Counting::Never {
             return;
         }
         let slice = PostbackSlice::of(app, arrival, counting);
-        let figures = PostbackFigures::of(&arrival.received.postback);
+        let figures = PostbackFigures::of(&arrival.parsed.postback);
         self.0.entry(slice).or_default().add(&figures);
     }
 }
@@ -168,7 +168,7 @@ mod tests {
         #[case] conversion_type: ConversionType,
         #[case] expected: [i64; PostbackFigures::COUNT],
     ) {
-        let mut one = arrival(Signature::Valid, "{}").received.postback;
+        let mut one = arrival(Signature::Valid, "{}").parsed.postback;
         (one.did_win, one.sequence_index) = (did_win, sequence_index);
         one.conversion_type = conversion_type;
         assert_eq!(PostbackFigures::of(&one).values(), expected);

@@ -9,7 +9,7 @@ mod figures;
 pub use figures::{PostbackCounts, PostbackFigures, PostbackSlice};
 
 use crate::skan::counting::Trust;
-use crate::skan::postback::{PostbackKey, Received};
+use crate::skan::postback::{ParsedPostback, PostbackKey};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::PostbackId;
 use crate::vocabulary::time::Timestamp;
@@ -51,21 +51,21 @@ impl Counting {
 
 /// A postback at the door.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ReceivedPostback {
     /// The id it gets.
     pub id: PostbackId,
     /// When it came.
     pub received_at: Timestamp,
     /// What it says, and what its signature is worth.
-    pub received: Received,
+    pub parsed: ParsedPostback,
     /// As it came.
     pub body: String,
 }
 
-impl Arrival {
+impl ReceivedPostback {
     /// How far it is trusted.
     pub fn trust(&self) -> Trust {
-        Trust::of(&self.received.postback, self.received.signature)
+        Trust::of(&self.parsed.postback, self.parsed.signature)
     }
 
     /// What stands for its key.
@@ -76,7 +76,7 @@ impl Arrival {
             transaction_id,
             sequence_index,
             did_win,
-        } = self.received.postback.key();
+        } = self.parsed.postback.key();
         // No text of a postback holds the character between them.
         let parts = [
             protocol.as_str(),
@@ -95,22 +95,22 @@ impl Arrival {
 
     /// The App Store id of its app, as apps have it.
     pub fn app_store_id(&self) -> String {
-        self.received.postback.app_store_id.to_string()
+        self.parsed.postback.app_store_id.to_string()
     }
 }
 
 /// What came before under a postback's key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Before {
+pub struct EarlierPostbacks {
     /// Whether these very bytes did.
-    pub same_body: bool,
+    pub has_same_body: bool,
     /// The first of each degree of trust, by its bytes.
-    pub firsts: Vec<(Trust, Digest)>,
+    pub first_by_trust: Vec<(Trust, Digest)>,
 }
 
 /// What becomes of a postback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
+pub enum PostbackDecision {
     /// A device's retry, or somebody's copy: nothing changes.
     Duplicate,
     /// Stored as the first of its key that is trusted so far.
@@ -121,17 +121,29 @@ pub enum Course {
 
 /// Decides on a postback. Of the postbacks with one key the first that may count does
 /// ([`counted`](crate::skan::counting::counted)), and whether tests may is not known yet.
-pub fn course(arrival: &Arrival, before: &Before) -> Course {
+pub fn decide_postback(arrival: &ReceivedPostback, before: &EarlierPostbacks) -> PostbackDecision {
     let (trust, body) = (arrival.trust(), arrival.body_digest());
-    if before.same_body || before.firsts.iter().any(|(_, first)| *first == body) {
-        return Course::Duplicate;
+    if before.has_same_body
+        || before
+            .first_by_trust
+            .iter()
+            .any(|(_, first)| *first == body)
+    {
+        return PostbackDecision::Duplicate;
     }
     // Trust comes in its order: the most trusted first.
-    if before.firsts.iter().any(|(first, _)| *first <= trust) {
-        return Course::Conflicting;
+    if before
+        .first_by_trust
+        .iter()
+        .any(|(first, _)| *first <= trust)
+    {
+        return PostbackDecision::Conflicting;
     }
-    let after_test = before.firsts.iter().any(|(first, _)| *first == Trust::Test);
-    Course::First(match trust {
+    let after_test = before
+        .first_by_trust
+        .iter()
+        .any(|(first, _)| *first == Trust::Test);
+    PostbackDecision::First(match trust {
         Trust::Trusted if after_test => Counting::WithoutTests,
         Trust::Trusted => Counting::Always,
         Trust::Test => Counting::WithTests,
@@ -142,11 +154,11 @@ pub fn course(arrival: &Arrival, before: &Before) -> Course {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::skan::counting::counted;
+    use crate::skan::counting::first_countable;
     use crate::skan::postback::{ConversionType, Postback, Protocol, Signature};
     use rstest::rstest;
 
-    pub(crate) fn arrival(signature: Signature, body: &str) -> Arrival {
+    pub(crate) fn arrival(signature: Signature, body: &str) -> ReceivedPostback {
         let postback = Postback {
             protocol: Protocol::SkAdNetwork,
             version: Some("4.0".to_owned()),
@@ -168,10 +180,10 @@ pub(crate) mod tests {
             marketplace_id: None,
             key_id: None,
         };
-        Arrival {
+        ReceivedPostback {
             id: PostbackId::from_bytes([1; 16]),
             received_at: Timestamp::from_millis(1_767_225_600_001),
-            received: Received {
+            parsed: ParsedPostback {
                 postback,
                 signature,
             },
@@ -186,51 +198,72 @@ pub(crate) mod tests {
     const FORGED: &[(Trust, &str)] = &[(Trust::Untrusted, "[]")];
 
     #[rstest]
-    #[case::nothing_before(Signature::Valid, NOTHING, false, Course::First(Counting::Always))]
+    #[case::nothing_before(
+        Signature::Valid,
+        NOTHING,
+        false,
+        PostbackDecision::First(Counting::Always)
+    )]
     #[case::a_test(
         Signature::Development,
         NOTHING,
         false,
-        Course::First(Counting::WithTests)
+        PostbackDecision::First(Counting::WithTests)
     )]
-    #[case::a_forgery(Signature::Invalid, NOTHING, false, Course::First(Counting::Never))]
+    #[case::a_forgery(
+        Signature::Invalid,
+        NOTHING,
+        false,
+        PostbackDecision::First(Counting::Never)
+    )]
     #[case::unknown(
         Signature::Unverifiable,
         NOTHING,
         false,
-        Course::First(Counting::Never)
+        PostbackDecision::First(Counting::Never)
     )]
-    #[case::a_retry(Signature::Valid, COPY, true, Course::Duplicate)]
-    #[case::a_copy_of_one_that_is_gone(Signature::Valid, COPY, false, Course::Duplicate)]
-    #[case::another_value(Signature::Valid, REAL, false, Course::Conflicting)]
+    #[case::a_retry(Signature::Valid, COPY, true, PostbackDecision::Duplicate)]
+    #[case::a_copy_of_one_that_is_gone(Signature::Valid, COPY, false, PostbackDecision::Duplicate)]
+    #[case::another_value(Signature::Valid, REAL, false, PostbackDecision::Conflicting)]
     #[case::a_forgery_takes_nobodys_place(
         Signature::Valid,
         FORGED,
         false,
-        Course::First(Counting::Always)
+        PostbackDecision::First(Counting::Always)
     )]
     #[case::a_test_takes_it_while_it_counts(
         Signature::Valid,
         TEST,
         false,
-        Course::First(Counting::WithoutTests)
+        PostbackDecision::First(Counting::WithoutTests)
     )]
-    #[case::a_test_of_something_real(Signature::Development, REAL, false, Course::Conflicting)]
-    #[case::tampered_with(Signature::Invalid, REAL, false, Course::Conflicting)]
-    #[case::tampered_with_twice(Signature::Invalid, FORGED, false, Course::Conflicting)]
-    #[case::a_conflict_again(Signature::Invalid, REAL, true, Course::Duplicate)]
+    #[case::a_test_of_something_real(
+        Signature::Development,
+        REAL,
+        false,
+        PostbackDecision::Conflicting
+    )]
+    #[case::tampered_with(Signature::Invalid, REAL, false, PostbackDecision::Conflicting)]
+    #[case::tampered_with_twice(Signature::Invalid, FORGED, false, PostbackDecision::Conflicting)]
+    #[case::a_conflict_again(Signature::Invalid, REAL, true, PostbackDecision::Duplicate)]
     fn courses(
         #[case] signature: Signature,
         #[case] firsts: &[(Trust, &str)],
         #[case] same_body: bool,
-        #[case] expected: Course,
+        #[case] expected: PostbackDecision,
     ) {
         let firsts = firsts
             .iter()
             .map(|(trust, body)| (*trust, Digest::of(body.as_bytes())))
             .collect();
-        let before = Before { same_body, firsts };
-        assert_eq!(course(&arrival(signature, "{}"), &before), expected);
+        let before = EarlierPostbacks {
+            has_same_body: same_body,
+            first_by_trust: firsts,
+        };
+        assert_eq!(
+            decide_postback(&arrival(signature, "{}"), &before),
+            expected
+        );
     }
 
     /// What is decided on arrival comes to what the rule says of all of them together.
@@ -239,17 +272,19 @@ pub(crate) mod tests {
         let signatures = [Signature::Valid, Signature::Development, Signature::Invalid];
         for number in 0..81_usize {
             let signature = |place: u32| signatures[number / 3_usize.pow(place) % 3];
-            let mut before = Before::default();
+            let mut before = EarlierPostbacks::default();
             let mut stored = Vec::new();
             for place in 0..4 {
                 let arrival = arrival(signature(place), &place.to_string());
-                let counting = match course(&arrival, &before) {
-                    Course::First(counting) => {
-                        before.firsts.push((arrival.trust(), arrival.body_digest()));
+                let counting = match decide_postback(&arrival, &before) {
+                    PostbackDecision::First(counting) => {
+                        before
+                            .first_by_trust
+                            .push((arrival.trust(), arrival.body_digest()));
                         counting
                     }
-                    Course::Conflicting => Counting::Never,
-                    Course::Duplicate => panic!("every body is another"),
+                    PostbackDecision::Conflicting => Counting::Never,
+                    PostbackDecision::Duplicate => panic!("every body is another"),
                 };
                 stored.push((arrival.trust(), counting));
             }
@@ -258,7 +293,7 @@ pub(crate) mod tests {
                 let counting: Vec<usize> = (0..stored.len())
                     .filter(|place| stored[*place].1.counts(switch))
                     .collect();
-                let expected: Vec<usize> = counted(&trusts, switch).into_iter().collect();
+                let expected: Vec<usize> = first_countable(&trusts, switch).into_iter().collect();
                 assert_eq!(counting, expected, "{trusts:?} {switch}");
             }
         }
@@ -275,13 +310,12 @@ pub(crate) mod tests {
     fn a_key_is_of_either_case_and_tells_windows_and_losses_apart() {
         let one = arrival(Signature::Valid, "{}");
         let mut other = one.clone();
-        other.received.postback.transaction_id =
-            one.received.postback.transaction_id.to_lowercase();
+        other.parsed.postback.transaction_id = one.parsed.postback.transaction_id.to_lowercase();
         assert_eq!(one.key_digest(), other.key_digest());
-        other.received.postback.sequence_index = 1;
+        other.parsed.postback.sequence_index = 1;
         assert_ne!(one.key_digest(), other.key_digest());
         other = one.clone();
-        other.received.postback.did_win = false;
+        other.parsed.postback.did_win = false;
         assert_ne!(one.key_digest(), other.key_digest());
     }
 }

@@ -6,7 +6,7 @@
 //! outside is bounded on the way ([`super::cap`]), and what devices do in the days after their install is counted
 //! apart ([`super::cohort`]).
 
-use super::cap::{Fates, Value};
+use super::cardinality_cap::{CapDecisions, CappedValue};
 use super::cohort::{CohortEntry, CohortRows};
 use super::grain::{Bucket, Grain};
 use super::{Figures, OTHER};
@@ -20,14 +20,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Whose figures, and of which stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
-pub struct Stretch {
+pub struct BucketKey {
     pub app: AppId,
     pub environment: Environment,
     pub grain: Grain,
     pub bucket: Bucket,
 }
 
-impl Stretch {
+impl BucketKey {
     /// The quarter of an hour that a moment falls into.
     pub const fn of(app: AppId, environment: Environment, moment: Timestamp) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Stretch {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct NetworkKey {
-    pub at: Stretch,
+    pub at: BucketKey,
     pub network: &'static str,
 }
 
@@ -61,7 +61,7 @@ pub struct NetworkKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CampaignKey {
-    pub at: Stretch,
+    pub at: BucketKey,
     pub network: &'static str,
     pub link: Option<LinkId>,
     pub campaign: String,
@@ -71,7 +71,7 @@ pub struct CampaignKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CreditKey {
-    pub at: Stretch,
+    pub at: BucketKey,
     pub network: &'static str,
     pub link: Option<LinkId>,
     pub campaign: String,
@@ -83,7 +83,7 @@ pub struct CreditKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct NameKey {
-    pub at: Stretch,
+    pub at: BucketKey,
     pub source: EventSource,
     pub name: String,
 }
@@ -92,7 +92,7 @@ pub struct NameKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct PlaceKey {
-    pub at: Stretch,
+    pub at: BucketKey,
     pub country: String,
     pub platform: &'static str,
 }
@@ -121,7 +121,7 @@ impl Increments {
         if click.bot.is_some() {
             return;
         }
-        let at = Stretch::of(click.app, click.counted_in(), click.clicked_at);
+        let at = BucketKey::of(click.app, click.report_environment(), click.clicked_at);
         let figures = Figures {
             clicks: 1,
             ..Figures::default()
@@ -160,20 +160,22 @@ impl Increments {
         let from = event.credit.replace(credit.clone());
         self.count(event, 1);
         let entry = CohortEntry::of(event);
-        self.cohorts.extend(entry.map(|entry| entry.moved(from)));
+        self.cohorts
+            .extend(entry.map(|entry| entry.moved_from(from)));
     }
 
     /// Counts an event that is no longer what it was counted as.
     pub fn replace_event(&mut self, before: &Event, now: &Event) {
         self.count(before, -1);
         self.count(now, 1);
-        self.cohorts.extend(CohortEntry::replaced(before, now));
+        self.cohorts
+            .extend(CohortEntry::for_replacement(before, now));
     }
 
     /// Counts an event no more.
     pub fn remove_event(&mut self, event: &Event) {
         self.count(event, -1);
-        self.cohorts.extend(CohortEntry::removed(event));
+        self.cohorts.extend(CohortEntry::for_removal(event));
     }
 
     /// Takes another transaction's increments along.
@@ -218,21 +220,21 @@ impl Increments {
     }
 
     /// The values from outside that it counts under, whose number is bounded.
-    pub fn values(&self) -> BTreeSet<Value> {
+    pub fn capped_values(&self) -> BTreeSet<CappedValue> {
         let mut values = BTreeSet::new();
         for key in self.credits.keys() {
-            values.extend(Value::campaign(&key.at, &key.campaign));
-            values.extend(Value::ad(&key.at, &key.campaign, &key.adset, &key.ad));
+            values.extend(CappedValue::campaign(&key.at, &key.campaign));
+            values.extend(CappedValue::ad(&key.at, &key.campaign, &key.adset, &key.ad));
         }
         for key in self.names.keys() {
-            values.extend(Value::name(&key.at, &key.name));
+            values.extend(CappedValue::name(&key.at, &key.name));
         }
         values
     }
 
     fn count(&mut self, event: &Event, sign: i64) {
         let figures = Figures::of_event(event);
-        let at = Stretch::of(event.app, event.environment, event.occurred_at);
+        let at = BucketKey::of(event.app, event.environment, event.occurred_at);
         let credit = event.credit.as_ref();
         let id = |pick: fn(&crate::link::Campaign) -> &Option<String>| {
             let found = credit.and_then(|credit| pick(&credit.campaign).clone());
@@ -282,7 +284,7 @@ pub struct RollupRows {
 
 impl RollupRows {
     /// What was counted, as it is stored.
-    pub fn of(increments: &Increments, fates: &Fates, cohorts: &CohortRows) -> Self {
+    pub fn of(increments: &Increments, fates: &CapDecisions, cohorts: &CohortRows) -> Self {
         let mut rows = Self::default();
         for (key, figures) in &increments.credits {
             let capped = key.capped(fates);
@@ -299,7 +301,8 @@ impl RollupRows {
             }
         }
         for (key, figures) in &increments.names {
-            let other = Value::name(&key.at, &key.name).is_some_and(|name| fates.is_other(&name));
+            let other =
+                CappedValue::name(&key.at, &key.name).is_some_and(|name| fates.is_other(&name));
             for grain in Grain::ALL {
                 let key = NameKey {
                     at: key.at.within(grain),
@@ -318,7 +321,7 @@ impl RollupRows {
                 rows.places.entry(key).or_default().add(figures, 1);
             }
         }
-        rows.cohorts = cohorts.as_stored(fates);
+        rows.cohorts = cohorts.to_stored_rows(fates);
         rows.drop_zeros();
         rows
     }
@@ -327,7 +330,7 @@ impl RollupRows {
     /// events. Clicks stay as they are by ad and by place, since what they were counted from is forgotten after a
     /// while; networks and campaigns have those of their ads.
     #[must_use]
-    pub fn correction(mut self, stored: &Self) -> Self {
+    pub fn correction_from(mut self, stored: &Self) -> Self {
         for (key, figures) in &stored.credits {
             let clicks = Figures {
                 clicks: figures.clicks,
@@ -347,7 +350,7 @@ impl RollupRows {
         correct(&mut self.credits, &stored.credits, events_alone);
         correct(&mut self.names, &stored.names, events_alone);
         correct(&mut self.places, &stored.places, events_alone);
-        self.cohorts.correct(&stored.cohorts);
+        self.cohorts.subtract_stored(&stored.cohorts);
         self.drop_zeros();
         self
     }
@@ -410,14 +413,19 @@ impl CampaignKey {
 impl CreditKey {
     /// Under which names it is stored. An ad beyond the limit keeps its campaign; a campaign beyond it keeps
     /// its network and link.
-    fn capped(&self, fates: &Fates) -> Self {
-        let other = |value: Option<Value>| value.is_some_and(|value| fates.is_other(&value));
+    fn capped(&self, fates: &CapDecisions) -> Self {
+        let other = |value: Option<CappedValue>| value.is_some_and(|value| fates.is_other(&value));
         let mut key = self.clone();
-        if other(Value::campaign(&self.at, &self.campaign)) {
+        if other(CappedValue::campaign(&self.at, &self.campaign)) {
             for id in [&mut key.campaign, &mut key.adset, &mut key.ad] {
                 OTHER.clone_into(id);
             }
-        } else if other(Value::ad(&self.at, &self.campaign, &self.adset, &self.ad)) {
+        } else if other(CappedValue::ad(
+            &self.at,
+            &self.campaign,
+            &self.adset,
+            &self.ad,
+        )) {
             for id in [&mut key.adset, &mut key.ad] {
                 OTHER.clone_into(id);
             }

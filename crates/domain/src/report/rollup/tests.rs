@@ -1,6 +1,6 @@
 //! What is counted, and where.
 
-use super::super::cap::{self, ValueKind};
+use super::super::cardinality_cap::{self, ValueKind};
 use super::*;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::integration::Network;
@@ -22,7 +22,7 @@ fn credit(network: CreditedNetwork, match_type: MatchType) -> Credit {
 fn event(name: &str) -> Event {
     Event {
         id: EventId::from_bytes([1; 16]),
-        given_id: "e".to_owned(),
+        external_id: "e".to_owned(),
         app: AppId::from_bytes([2; 16]),
         environment: Environment::Live,
         source: EventSource::Sdk,
@@ -38,7 +38,7 @@ fn event(name: &str) -> Event {
         credit: Some(credit(CreditedNetwork::Organic, MatchType::Organic)),
         params: None,
         first_payment: false,
-        own: false,
+        is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
@@ -60,7 +60,7 @@ fn only_the_services_own_install_is_an_install() {
     let sent = Figures::of_event(&event("install"));
     assert_eq!((sent.installs, sent.events), (0, 1));
     let own = Figures::of_event(&Event {
-        own: true,
+        is_service_install: true,
         ..event("install")
     });
     assert_eq!((own.installs, own.organic_installs), (1, 1));
@@ -81,7 +81,7 @@ fn uncounted_money_is_no_revenue() {
         ..event("purchase")
     };
     assert_eq!(Figures::of_event(&with(None)).revenue_micros, 5);
-    let over = with(Some(crate::ledger::Uncounted::OverLimit));
+    let over = with(Some(crate::ledger::UncountedReason::OverLimit));
     assert_eq!(Figures::of_event(&over).revenue_micros, 0);
     assert_eq!(Figures::of_event(&over).purchases, 1);
 }
@@ -90,7 +90,7 @@ fn uncounted_money_is_no_revenue() {
 fn a_moved_event_leaves_nothing_where_it_was() {
     let mut increments = Increments::default();
     let mut install = Event {
-        own: true,
+        is_service_install: true,
         ..event("install")
     };
     increments.add_event(&install);
@@ -132,9 +132,13 @@ fn an_event_counts_in_every_grain_of_every_table() {
     let mut increments = Increments::default();
     increments.add_event(&event("purchase"));
     increments.add_event(&event("boss_defeated"));
-    let rows = RollupRows::of(&increments, &Fates::default(), &CohortRows::default());
+    let rows = RollupRows::of(
+        &increments,
+        &CapDecisions::default(),
+        &CohortRows::default(),
+    );
     for grain in Grain::ALL {
-        let events = |found: Vec<(Stretch, i64)>| -> i64 {
+        let events = |found: Vec<(BucketKey, i64)>| -> i64 {
             let of_grain = found.iter().filter(|(at, _)| at.grain == grain);
             of_grain.map(|(_, events)| events).sum()
         };
@@ -164,7 +168,7 @@ fn an_event_counts_in_every_grain_of_every_table() {
             2
         );
     }
-    assert!(rows.clone().correction(&rows).is_empty());
+    assert!(rows.clone().correction_from(&rows).is_empty());
 }
 
 #[test]
@@ -180,10 +184,14 @@ fn what_is_too_much_counts_under_other() {
     });
     let mut increments = Increments::default();
     increments.add_event(&event);
-    let kept = |others: &[cap::ValueKind]| {
-        let values = increments.values().into_iter();
+    let kept = |others: &[cardinality_cap::ValueKind]| {
+        let values = increments.capped_values().into_iter();
         let fates = values.map(|value| (value, others.contains(&value.quota.kind)));
-        let rows = RollupRows::of(&increments, &Fates(fates.collect()), &CohortRows::default());
+        let rows = RollupRows::of(
+            &increments,
+            &CapDecisions(fates.collect()),
+            &CohortRows::default(),
+        );
         let credit = rows.credits.keys().next().unwrap().clone();
         let campaign = &rows.campaigns.keys().next().unwrap().campaign;
         assert_eq!(*campaign, credit.campaign);
@@ -204,7 +212,11 @@ fn what_is_too_much_counts_under_other() {
 fn a_correction_makes_figures_right_and_takes_the_clicks_of_the_ads() {
     let mut increments = Increments::default();
     increments.add_event(&event("purchase"));
-    let rows = RollupRows::of(&increments, &Fates::default(), &CohortRows::default());
+    let rows = RollupRows::of(
+        &increments,
+        &CapDecisions::default(),
+        &CohortRows::default(),
+    );
     let mut stored = rows.clone();
     for figures in stored.credits.values_mut() {
         (figures.clicks, figures.purchases) = (9, 4);
@@ -217,7 +229,7 @@ fn a_correction_makes_figures_right_and_takes_the_clicks_of_the_ads() {
     }
     // As if another version had counted beside this one.
     stored.campaigns.clear();
-    let correction = rows.correction(&stored);
+    let correction = rows.correction_from(&stored);
     let counts = |figures: &Figures| (figures.clicks, figures.purchases);
     let of_credits: Vec<_> = correction.credits.values().map(counts).collect();
     assert_eq!(of_credits, [(0, -3); 3]);

@@ -3,11 +3,13 @@
 //! A report reads both in one snapshot and adds them up here, so that it needs no right to write. A background worker
 //! merges; until then a report pays for the few increments that are left.
 
-use super::cap::Fates;
-use super::cohort::{CohortDimension, CohortFigures, CohortQuestion, CohortRow, Enrolled, Member};
+use super::cardinality_cap::CapDecisions;
+use super::cohort::{
+    CohortDevice, CohortDimension, CohortFigures, CohortMember, CohortReportQuery, CohortRow,
+};
 use super::{
-    Bucket, Dimension, Figures, Grain, Period, Rollup, RollupRows, StatsQuestion, StatsRow,
-    Stretch, pieces,
+    Bucket, BucketKey, Dimension, Figures, Grain, Period, ReportQuery, Rollup, RollupRows,
+    StatsRow, split_by_grain,
 };
 use crate::access::Environment;
 use crate::refusal::Refusal;
@@ -16,13 +18,13 @@ use std::collections::BTreeMap;
 
 /// What merging increments changes. A report takes the rows and leaves the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Merge {
+pub struct RollupMerge {
     /// What is added to the roll-ups.
     pub rows: RollupRows,
     /// Devices whose cohort or ages change.
-    pub enrolled: BTreeMap<Member, Enrolled>,
+    pub devices: BTreeMap<CohortMember, CohortDevice>,
     /// Values that are seen for the first time.
-    pub decided: Fates,
+    pub cap_decisions: CapDecisions,
 }
 
 /// A row's values by dimension.
@@ -30,7 +32,7 @@ type Values = Vec<(Dimension, String)>;
 
 impl RollupRows {
     /// The rows of one roll-up, with their values by dimension.
-    fn of_rollup(&self, rollup: Rollup) -> Vec<(Stretch, Values, Figures)> {
+    fn of_rollup(&self, rollup: Rollup) -> Vec<(BucketKey, Values, Figures)> {
         let text = |dimension, value: &str| (dimension, value.to_owned());
         let link = |link: Option<LinkId>| {
             let id = link.map(|link| link.to_string());
@@ -72,10 +74,11 @@ impl RollupRows {
     pub fn add_to_stats(
         &self,
         (app, environment): (AppId, Environment),
-        question: &StatsQuestion,
+        question: &ReportQuery,
         mut stored: Vec<StatsRow>,
     ) -> Result<Vec<StatsRow>, Refusal> {
-        let rollup = Rollup::answering(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
+        let rollup =
+            Rollup::for_dimensions(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
         let wanted = self
             .of_rollup(rollup)
             .into_iter()
@@ -91,7 +94,7 @@ impl RollupRows {
         let mut added: BTreeMap<usize, BTreeMap<Vec<String>, Figures>> = BTreeMap::new();
         for (period, (values, figures)) in in_periods(&question.periods, wanted) {
             let values = question
-                .by
+                .group_by
                 .iter()
                 .map(|by| value_of(&values, *by).to_owned());
             let sum = added.entry(period).or_default().entry(values.collect());
@@ -120,11 +123,11 @@ impl RollupRows {
     pub fn add_to_cohorts(
         &self,
         (app, environment): (AppId, Environment),
-        question: &CohortQuestion,
+        question: &CohortReportQuery,
         mut stored: Vec<CohortRow>,
     ) -> Vec<CohortRow> {
         let wanted = self
-            .of_cohorts(question.by)
+            .of_cohorts(question.group_by)
             .into_iter()
             .filter(|(at, _, age, _)| {
                 at.app == app && at.environment == environment && *age <= question.age_max
@@ -153,7 +156,10 @@ impl RollupRows {
     }
 
     /// The rows of cohorts, with their value of a dimension and their age.
-    fn of_cohorts(&self, by: Option<CohortDimension>) -> Vec<(Stretch, String, u8, CohortFigures)> {
+    fn of_cohorts(
+        &self,
+        by: Option<CohortDimension>,
+    ) -> Vec<(BucketKey, String, u8, CohortFigures)> {
         if by == Some(CohortDimension::Country) {
             let places = self.cohorts.places.iter();
             return places
@@ -181,8 +187,8 @@ impl RollupRows {
 
 fn list<K>(
     rows: &BTreeMap<K, Figures>,
-    read: impl Fn(&K) -> (Stretch, Values),
-) -> Vec<(Stretch, Values, Figures)> {
+    read: impl Fn(&K) -> (BucketKey, Values),
+) -> Vec<(BucketKey, Values, Figures)> {
     rows.iter()
         .map(|(key, figures)| {
             let (at, values) = read(key);
@@ -203,7 +209,7 @@ fn most(rows_max: u32) -> usize {
 /// Gives each row once for every period that it falls into.
 fn in_periods<T: Clone>(
     periods: &[Period],
-    rows: impl Iterator<Item = (Stretch, T)>,
+    rows: impl Iterator<Item = (BucketKey, T)>,
 ) -> Vec<(usize, T)> {
     let mut by_bucket: BTreeMap<(Grain, Bucket), Vec<T>> = BTreeMap::new();
     for (at, row) in rows {
@@ -214,7 +220,7 @@ fn in_periods<T: Clone>(
         return Vec::new();
     }
     let mut found = Vec::new();
-    for piece in pieces(periods) {
+    for piece in split_by_grain(periods) {
         let (from, until) = (Bucket::of(piece.from), Bucket::of(piece.until));
         for (_, rows) in by_bucket.range((piece.grain, from)..(piece.grain, until)) {
             found.extend(rows.iter().map(|row| (piece.period, row.clone())));

@@ -34,7 +34,7 @@ fn counted(
     campaign: &str,
     events: i64,
 ) -> Increments {
-    let at = Stretch::of(app, environment, moment(quarter));
+    let at = BucketKey::of(app, environment, moment(quarter));
     let credit = CreditKey {
         at,
         network: "network_a",
@@ -66,18 +66,14 @@ fn rows(all: impl IntoIterator<Item = Increments>) -> RollupRows {
     for one in all {
         sum.merge(one);
     }
-    RollupRows::of(&sum, &Fates::default(), &CohortRows::default())
+    RollupRows::of(&sum, &CapDecisions::default(), &CohortRows::default())
 }
 
-fn question(
-    periods: Vec<Period>,
-    by: &[Dimension],
-    filters: &[(Dimension, &str)],
-) -> StatsQuestion {
+fn question(periods: Vec<Period>, by: &[Dimension], filters: &[(Dimension, &str)]) -> ReportQuery {
     let filters = filters.iter();
-    StatsQuestion {
+    ReportQuery {
         periods,
-        by: by.to_vec(),
+        group_by: by.to_vec(),
         filters: filters
             .map(|(one, value)| (*one, (*value).to_owned()))
             .collect(),
@@ -85,7 +81,7 @@ fn question(
     }
 }
 
-fn events_of(rows: &RollupRows, question: &StatsQuestion) -> Vec<(usize, Vec<String>, i64)> {
+fn events_of(rows: &RollupRows, question: &ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
     let found = rows.add_to_stats(OF, question, Vec::new()).unwrap();
     found
         .into_iter()
@@ -157,7 +153,7 @@ fn what_was_taken_out_again_is_no_row() {
 fn there_are_as_many_rows_as_were_asked_for() {
     let rows =
         rows((0..5).map(|number| counted(APP, Environment::Live, 5, &number.to_string(), 1)));
-    let asked = StatsQuestion {
+    let asked = ReportQuery {
         rows_max: 3,
         ..question(vec![(moment(0), moment(96))], &[Dimension::Campaign], &[])
     };
@@ -178,7 +174,7 @@ fn cohort_rows(age: u8, campaign: &str, devices: i64) -> RollupRows {
         ..CohortFigures::default()
     };
     for grain in Grain::ALL {
-        let at = Stretch::of(APP, Environment::Live, moment(5)).within(grain);
+        let at = BucketKey::of(APP, Environment::Live, moment(5)).within(grain);
         let credit = CohortCredit {
             network: "network_b",
             link: None,
@@ -205,9 +201,9 @@ fn cohorts_are_added_to_those_that_are_merged(
     #[case] by: Option<CohortDimension>,
     #[case] value: &str,
 ) {
-    let asked = CohortQuestion {
+    let asked = CohortReportQuery {
         periods: vec![(moment(0), moment(96))],
-        by,
+        group_by: by,
         age_max: 3,
         rows_max: 10,
     };

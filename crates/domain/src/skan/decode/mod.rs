@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::skan::document::{CoarseValue, Condition, Document, Value};
+use crate::skan::document::{CoarseValue, Condition, ConversionValue, Document};
 use crate::skan::postback::Postback;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
@@ -32,7 +32,7 @@ pub struct Version {
 
 /// The number of a postback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reported {
+pub enum ReportedValue {
     /// None: withheld by Apple, or never set. Not zero.
     Nothing,
     /// A fine value.
@@ -41,7 +41,7 @@ pub enum Reported {
     Coarse(CoarseValue),
 }
 
-impl Reported {
+impl ReportedValue {
     /// The number of a postback.
     pub fn of(postback: &Postback) -> Self {
         match (postback.fine_value, postback.coarse_value) {
@@ -54,18 +54,18 @@ impl Reported {
 
 /// What a number says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decoded {
+pub enum DecodedValue {
     /// `withheld`: there is no number.
     Withheld,
     /// `undecoded`: no document gives it a meaning.
     Undecoded,
     /// `decoded`: one meaning, under its newest names.
-    Decoded(Reading),
+    Decoded(Interpretation),
     /// `ambiguous`: several meanings, newest first. Credited to none of them.
-    Ambiguous(Vec<Reading>),
+    Ambiguous(Vec<Interpretation>),
 }
 
-impl Decoded {
+impl DecodedValue {
     /// The word for it.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Decoded {
 
 /// What one version says of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct Interpretation {
     /// Which version.
     pub version: i64,
     /// Of which window.
@@ -87,7 +87,7 @@ pub struct Reading {
     /// The currency of its thresholds.
     pub currency: Currency,
     /// At least one; several where they share the number. Any of them may be meant.
-    pub values: Vec<Value>,
+    pub values: Vec<ConversionValue>,
 }
 
 /// What the revenue must have been.
@@ -99,7 +99,7 @@ pub struct RevenueRange {
     pub max: Option<Amount>,
 }
 
-impl Reading {
+impl Interpretation {
     /// The names of its values, in order of priority.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|value| value.name.as_str())
@@ -137,7 +137,7 @@ fn bounds_revenue(condition: &Condition) -> bool {
 }
 
 /// The sum over the events that a value bounds the revenue of.
-fn revenue_of(value: &Value) -> Option<RevenueRange> {
+fn revenue_of(value: &ConversionValue) -> Option<RevenueRange> {
     let mut events: BTreeMap<&str, (i64, Option<i64>)> = BTreeMap::new();
     for condition in value.conditions.iter().filter(|one| bounds_revenue(one)) {
         let (min, max) = events.entry(&condition.event).or_default();
@@ -163,16 +163,16 @@ fn revenue_of(value: &Value) -> Option<RevenueRange> {
 /// A version that gives the number no meaning cannot have made it, and has no say: adding a value
 /// to a document makes no other number ambiguous, nor its own.
 pub fn decode(
-    reported: Reported,
+    reported: ReportedValue,
     sequence_index: u8,
     received_at: Timestamp,
     versions: &[Version],
-) -> Decoded {
-    if reported == Reported::Nothing {
-        return Decoded::Withheld;
+) -> DecodedValue {
+    if reported == ReportedValue::Nothing {
+        return DecodedValue::Withheld;
     }
-    let held = in_force(versions, received_at);
-    let mut readings: Vec<Reading> = Vec::new();
+    let held = versions_in_force(versions, received_at);
+    let mut readings: Vec<Interpretation> = Vec::new();
     for version in held {
         let Some(reading) = read(version, sequence_index, reported) else {
             continue;
@@ -185,14 +185,14 @@ pub fn decode(
         }
     }
     match readings.len() {
-        0 => Decoded::Undecoded,
-        1 => Decoded::Decoded(readings.remove(0)),
-        _ => Decoded::Ambiguous(readings),
+        0 => DecodedValue::Undecoded,
+        1 => DecodedValue::Decoded(readings.remove(0)),
+        _ => DecodedValue::Ambiguous(readings),
     }
 }
 
 /// The versions that held at any moment of the horizon before `received_at`, newest first.
-pub fn in_force(versions: &[Version], received_at: Timestamp) -> Vec<&Version> {
+pub fn versions_in_force(versions: &[Version], received_at: Timestamp) -> Vec<&Version> {
     let mut sorted: Vec<&Version> = versions.iter().collect();
     sorted.sort_by_key(|version| std::cmp::Reverse((version.applies_from, version.number)));
     let mut held = Vec::new();
@@ -211,7 +211,7 @@ pub fn in_force(versions: &[Version], received_at: Timestamp) -> Vec<&Version> {
 
 /// The parts of a period in each of which the same versions were in force: that changes when one begins to apply, and a
 /// horizon later, when the one before it no longer can have made anything.
-pub fn stretches(
+pub fn split_by_versions(
     (from, until): (Timestamp, Timestamp),
     versions: &[Version],
 ) -> Vec<(Timestamp, Timestamp)> {
@@ -232,17 +232,17 @@ pub fn ambiguous_until(changed_at: Timestamp) -> Timestamp {
 }
 
 /// What one version says. A disabled window sets nothing, so nothing in it has a meaning.
-fn read(version: &Version, sequence_index: u8, reported: Reported) -> Option<Reading> {
+fn read(version: &Version, sequence_index: u8, reported: ReportedValue) -> Option<Interpretation> {
     let document = &version.document;
     let mut windows = document.windows.iter();
     let window = windows.find(|window| window.enabled && window.index == sequence_index)?;
-    let means = |value: &&Value| match reported {
-        Reported::Nothing => false,
-        Reported::Fine(fine) => value.fine_value == Some(fine),
-        Reported::Coarse(coarse) => value.coarse_value == coarse,
+    let means = |value: &&ConversionValue| match reported {
+        ReportedValue::Nothing => false,
+        ReportedValue::Fine(fine) => value.fine_value == Some(fine),
+        ReportedValue::Coarse(coarse) => value.coarse_value == coarse,
     };
-    let values: Vec<Value> = window.values.iter().filter(means).cloned().collect();
-    (!values.is_empty()).then_some(Reading {
+    let values: Vec<ConversionValue> = window.values.iter().filter(means).cloned().collect();
+    (!values.is_empty()).then_some(Interpretation {
         version: version.number,
         window: sequence_index,
         currency: document.currency,

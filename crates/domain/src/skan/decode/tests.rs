@@ -32,11 +32,11 @@ fn trial() -> Window {
 }
 
 /// The state, and the versions with their names.
-fn told(decoded: &Decoded) -> (&'static str, Vec<(i64, Vec<&str>)>) {
-    let readings: Vec<&Reading> = match decoded {
-        Decoded::Withheld | Decoded::Undecoded => Vec::new(),
-        Decoded::Decoded(reading) => vec![reading],
-        Decoded::Ambiguous(readings) => readings.iter().collect(),
+fn told(decoded: &DecodedValue) -> (&'static str, Vec<(i64, Vec<&str>)>) {
+    let readings: Vec<&Interpretation> = match decoded {
+        DecodedValue::Withheld | DecodedValue::Undecoded => Vec::new(),
+        DecodedValue::Decoded(reading) => vec![reading],
+        DecodedValue::Ambiguous(readings) => readings.iter().collect(),
     };
     let all = readings
         .into_iter()
@@ -44,14 +44,14 @@ fn told(decoded: &Decoded) -> (&'static str, Vec<(i64, Vec<&str>)>) {
     (decoded.as_str(), all.collect())
 }
 
-fn fine(number: u8, received: i64, versions: &[Version]) -> Decoded {
-    decode(Reported::Fine(number), 0, day(received), versions)
+fn fine(number: u8, received: i64, versions: &[Version]) -> DecodedValue {
+    decode(ReportedValue::Fine(number), 0, day(received), versions)
 }
 
 #[test]
 fn no_number_is_withheld_and_not_zero() {
     let versions = [version(1, 0, &[paid("Paid")])];
-    let found = decode(Reported::Nothing, 0, day(1), &versions);
+    let found = decode(ReportedValue::Nothing, 0, day(1), &versions);
     assert_eq!(told(&found), ("withheld", vec![]));
 }
 
@@ -72,7 +72,7 @@ fn one_version_one_meaning() {
         told(&fine(40, 10, &versions)),
         ("decoded", vec![(3, vec!["Paid"])])
     );
-    let Decoded::Decoded(reading) = fine(40, 10, &versions) else {
+    let DecodedValue::Decoded(reading) = fine(40, 10, &versions) else {
         panic!("decoded");
     };
     assert_eq!((reading.window, reading.currency), (0, Currency::USD));
@@ -174,7 +174,7 @@ fn two_values_with_one_number_decode_to_both_names() {
 
 #[test]
 fn a_coarse_value_of_window_0_is_the_bucket() {
-    let high = |name: &str, number: u8| Value {
+    let high = |name: &str, number: u8| ConversionValue {
         coarse_value: CoarseValue::High,
         ..value(name, Some(number), &[on(name).at_least(1)])
     };
@@ -184,9 +184,19 @@ fn a_coarse_value_of_window_0_is_the_bucket() {
         0,
         &[window(0, &[high("x", 9), high("y", 8), low])],
     )];
-    let found = decode(Reported::Coarse(CoarseValue::High), 0, day(1), &versions);
+    let found = decode(
+        ReportedValue::Coarse(CoarseValue::High),
+        0,
+        day(1),
+        &versions,
+    );
     assert_eq!(told(&found), ("decoded", vec![(1, vec!["x", "y"])]));
-    let found = decode(Reported::Coarse(CoarseValue::Medium), 0, day(1), &versions);
+    let found = decode(
+        ReportedValue::Coarse(CoarseValue::Medium),
+        0,
+        day(1),
+        &versions,
+    );
     assert_eq!(told(&found), ("undecoded", vec![]));
 }
 
@@ -194,9 +204,14 @@ fn a_coarse_value_of_window_0_is_the_bucket() {
 fn later_windows_have_meanings_of_their_own() {
     let second = window(1, &[value("Active", None, &[on("open").at_least(1)])]);
     let versions = [version(1, 0, &[paid("Paid"), second])];
-    let found = decode(Reported::Coarse(CoarseValue::Low), 1, day(1), &versions);
+    let found = decode(
+        ReportedValue::Coarse(CoarseValue::Low),
+        1,
+        day(1),
+        &versions,
+    );
     assert_eq!(told(&found), ("decoded", vec![(1, vec!["Active"])]));
-    let found = decode(Reported::Fine(40), 1, day(1), &versions);
+    let found = decode(ReportedValue::Fine(40), 1, day(1), &versions);
     assert_eq!(told(&found), ("undecoded", vec![]));
 }
 
@@ -227,7 +242,7 @@ fn another_currency_is_another_meaning(#[case] condition: Condition, #[case] exp
 #[case::two_values_the_first_silent(vec![vec![on("b").at_least(1)], vec![on("a").from(5)]], None)]
 fn revenue(#[case] conditions: Vec<Vec<Condition>>, #[case] expected: Option<(i64, Option<i64>)>) {
     let values = conditions.iter().map(|all| value("x", Some(1), all));
-    let reading = Reading {
+    let reading = Interpretation {
         version: 1,
         window: 0,
         currency: Currency::USD,
@@ -255,12 +270,12 @@ proptest! {
             })
             .collect();
         let at = Timestamp::from_millis(received);
-        let found = decode(Reported::Fine(number), index, at, &versions);
+        let found = decode(ReportedValue::Fine(number), index, at, &versions);
         match found {
-            Decoded::Ambiguous(readings) => prop_assert!(readings.len() > 1),
-            Decoded::Decoded(reading) => prop_assert!(!reading.values.is_empty()),
-            Decoded::Undecoded => {}
-            Decoded::Withheld => prop_assert!(false),
+            DecodedValue::Ambiguous(readings) => prop_assert!(readings.len() > 1),
+            DecodedValue::Decoded(reading) => prop_assert!(!reading.values.is_empty()),
+            DecodedValue::Undecoded => {}
+            DecodedValue::Withheld => prop_assert!(false),
         }
     }
 }
@@ -279,5 +294,5 @@ fn a_period_falls_apart_where_meanings_change(
         .into_iter()
         .map(|(from, until)| (day(from), day(until)))
         .collect();
-    assert_eq!(stretches((day(0), day(100)), &versions), expected);
+    assert_eq!(split_by_versions((day(0), day(100)), &versions), expected);
 }

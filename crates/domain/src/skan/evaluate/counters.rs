@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::exchange::RateValue;
 use crate::skan::document::{Condition, FINE_VALUE_WINDOW, INSTALL_EVENT};
-use crate::skan::evaluate::{HeldDocument, TrackedEvent};
+use crate::skan::evaluate::{CachedDocument, TrackedEvent};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 
@@ -42,16 +42,16 @@ pub struct Counters(pub BTreeMap<String, Counter>);
 
 impl Counters {
     /// Counts an event. Its revenue is converted once, now; without a rate it brings none.
-    pub(super) fn add(&mut self, event: &TrackedEvent, held: &HeldDocument) {
+    pub(super) fn add(&mut self, event: &TrackedEvent, held: &CachedDocument) {
         let revenue = event.revenue.and_then(|(amount, currency)| {
-            converted(amount, currency, held.document.currency, &held.rates)
+            convert(amount, currency, held.document.currency, &held.rates)
         });
         let counter = self.0.entry(event.name.clone()).or_default();
         *counter = counter.plus(1, revenue.unwrap_or(Amount::ZERO));
     }
 
     /// What the device counted, what only the server knows, and the install.
-    pub(super) fn with_server(&self, event: &str, window: u8, held: &HeldDocument) -> Counter {
+    pub(super) fn total(&self, event: &str, window: u8, held: &CachedDocument) -> Counter {
         let own = self.0.get(event).copied().unwrap_or_default();
         let installs = i64::from(event == INSTALL_EVENT && window == FINE_VALUE_WINDOW);
         held.server
@@ -65,7 +65,7 @@ impl Counters {
 
 /// An amount in another currency, rounded to the nearest millionth, halves away from zero; by rates that are units of
 /// that other one.
-pub(in crate::skan) fn converted(
+pub(in crate::skan) fn convert(
     amount: Amount,
     currency: Currency,
     into: Currency,

@@ -12,11 +12,13 @@ mod counters;
 use std::time::Duration;
 
 use crate::exchange::RateValue;
-use crate::skan::document::{CoarseValue, Document, FINE_VALUE_WINDOW, LockOn, Value, Window};
+use crate::skan::document::{
+    CoarseValue, ConversionValue, Document, FINE_VALUE_WINDOW, LockOn, Window,
+};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 
-pub(super) use counters::converted;
+pub(super) use counters::convert;
 pub use counters::{Counter, Counters};
 
 /// When the windows end, from first launch: 2, 7 and 35 days.
@@ -30,7 +32,7 @@ pub const DOCUMENT_AGE_MAX: Duration = Duration::from_hours(168);
 
 /// What a device was given, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldDocument {
+pub struct CachedDocument {
     /// The configuration.
     pub document: Document,
     /// Units of the document's currency per unit of the other.
@@ -93,22 +95,22 @@ impl Update {
 
 /// What a device remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeviceState {
+pub struct SkanDeviceState {
     /// The window of the counters.
     pub window: u8,
     /// What was tracked in it.
     pub counters: Counters,
     /// What was tracked in it while there was no document to decide by.
-    pub waiting: Vec<TrackedEvent>,
+    pub pending_events: Vec<TrackedEvent>,
     /// The last call to Apple.
-    pub sent: Option<Update>,
+    pub last_update: Option<Update>,
 }
 
 /// What came of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evaluated {
+pub struct Evaluation {
     /// To be given back the next time.
-    pub state: DeviceState,
+    pub state: SkanDeviceState,
     /// The call to make now, if any.
     pub update: Option<Update>,
 }
@@ -126,50 +128,50 @@ pub fn window_at(since_first_launch: Duration) -> Option<u8> {
 ///
 /// The first call is made whatever the document says, and even without one.
 pub fn evaluate(
-    held: Option<&HeldDocument>,
-    state: &DeviceState,
+    held: Option<&CachedDocument>,
+    state: &SkanDeviceState,
     since_first_launch: Duration,
     event: Option<&TrackedEvent>,
-) -> Evaluated {
+) -> Evaluation {
     let mut state = state.clone();
     let Some(window) = window_at(since_first_launch) else {
-        return Evaluated {
+        return Evaluation {
             state,
             update: None,
         };
     };
     // A clock that went back opens no window again.
     if window > state.window {
-        let sent = state.sent;
-        state = DeviceState {
+        let sent = state.last_update;
+        state = SkanDeviceState {
             window,
-            sent,
-            ..DeviceState::default()
+            last_update: sent,
+            ..SkanDeviceState::default()
         };
     }
-    state.waiting.extend(event.cloned());
+    state.pending_events.extend(event.cloned());
     let usable = held.filter(|held| !is_stale(held, since_first_launch));
     if let Some(held) = usable {
-        for event in std::mem::take(&mut state.waiting) {
+        for event in std::mem::take(&mut state.pending_events) {
             state.counters.add(&event, held);
         }
     }
     let update = usable.and_then(|held| decide(held, &state));
-    let update = match (update, state.sent) {
+    let update = match (update, state.last_update) {
         (None, None) => Some(Update::registering(state.window)),
         (update, sent) => update.filter(|update| is_worth_a_call(*update, sent)),
     };
-    state.sent = update.or(state.sent);
-    Evaluated { state, update }
+    state.last_update = update.or(state.last_update);
+    Evaluation { state, update }
 }
 
 /// The calls that a device would make which holds a document from its first launch on, each with the
 /// number of the evaluation: 0 is the first launch, 1 the first event. For trying a document out; whoever
 /// does not want it to grow too old meanwhile gives it a `max_age` without end.
-pub fn replay(held: &HeldDocument, events: &[(Duration, TrackedEvent)]) -> Vec<(usize, Update)> {
+pub fn replay(held: &CachedDocument, events: &[(Duration, TrackedEvent)]) -> Vec<(usize, Update)> {
     let launch = (Duration::ZERO, None);
     let events = events.iter().map(|(at, event)| (*at, Some(event)));
-    let mut state = DeviceState::default();
+    let mut state = SkanDeviceState::default();
     let mut calls = Vec::new();
     for (position, (at, event)) in std::iter::once(launch).chain(events).enumerate() {
         let evaluated = evaluate(Some(held), &state, at, event);
@@ -179,17 +181,17 @@ pub fn replay(held: &HeldDocument, events: &[(Duration, TrackedEvent)]) -> Vec<(
     calls
 }
 
-fn is_stale(held: &HeldDocument, since_first_launch: Duration) -> bool {
+fn is_stale(held: &CachedDocument, since_first_launch: Duration) -> bool {
     since_first_launch.saturating_sub(held.fetched_at) > held.max_age
 }
 
 /// The first value, in order, whose conditions all hold.
-fn decide(held: &HeldDocument, state: &DeviceState) -> Option<Update> {
+fn decide(held: &CachedDocument, state: &SkanDeviceState) -> Option<Update> {
     let document = &held.document;
     let mut windows = document.windows.iter().filter(|one| one.enabled);
     let window = windows.find(|one| document.enabled && one.index == state.window)?;
-    let count = |event: &str| state.counters.with_server(event, state.window, held);
-    let holds = |value: &&Value| {
+    let count = |event: &str| state.counters.total(event, state.window, held);
+    let holds = |value: &&ConversionValue| {
         let mut conditions = value.conditions.iter();
         conditions.all(|condition| count(&condition.event).meets(condition))
     };
@@ -203,7 +205,7 @@ fn decide(held: &HeldDocument, state: &DeviceState) -> Option<Update> {
     })
 }
 
-fn locked_by(window: &Window, value: &Value, happened: impl Fn(&str) -> bool) -> bool {
+fn locked_by(window: &Window, value: &ConversionValue, happened: impl Fn(&str) -> bool) -> bool {
     match &window.lock_on {
         None => false,
         Some(LockOn::FineValue(fine)) => value.fine_value == Some(*fine),

@@ -19,8 +19,8 @@ fn windows(#[case] seconds: u64, #[case] expected: Option<u8>) {
     assert_eq!(window_at(Duration::from_secs(seconds)), expected);
 }
 
-fn held(document: Document) -> HeldDocument {
-    HeldDocument {
+fn held(document: Document) -> CachedDocument {
+    CachedDocument {
         document,
         rates: vec![(
             Currency::parse("EUR").unwrap(),
@@ -89,7 +89,7 @@ fn step() -> impl Strategy<Value = (u64, u8, Option<i64>, bool)> {
 fn awkward() -> Document {
     let all = |fine: bool| {
         let number = |number: u8| fine.then_some(number);
-        let lock = Value {
+        let lock = ConversionValue {
             lock: true,
             coarse_value: CoarseValue::High,
             ..value("d", number(63), &[on("e3").at_least(4)])
@@ -119,12 +119,12 @@ proptest! {
             steps.sort_unstable();
         }
         let held = held(awkward());
-        let mut state = DeviceState::default();
+        let mut state = SkanDeviceState::default();
         let first = evaluate(Some(&held), &state, Duration::ZERO, None);
         prop_assert!(first.update.is_some());
         state = first.state;
         for (at, event, revenue, known) in steps {
-            let before = state.sent.unwrap();
+            let before = state.last_update.unwrap();
             let event = TrackedEvent {
                 name: format!("e{event}"),
                 revenue: revenue.map(|units| (Amount::from_micros(units * 1_000_000), Currency::USD)),
@@ -139,9 +139,9 @@ proptest! {
                     prop_assert!(!before.lock);
                     prop_assert!(update.fine >= before.fine);
                 }
-                prop_assert_eq!(next.state.sent, Some(update));
+                prop_assert_eq!(next.state.last_update, Some(update));
             } else {
-                prop_assert_eq!(next.state.sent, Some(before));
+                prop_assert_eq!(next.state.last_update, Some(before));
             }
             state = next.state;
         }

@@ -85,13 +85,13 @@ impl FromIterator<(String, Scalar)> for PostbackFields {
 
 /// Takes fields out one by one and keeps what is wrong with them.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct PostbackReader<'a> {
     fields: &'a PostbackFields,
     prefix: &'static str,
     pub(super) faults: Faults,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PostbackReader<'a> {
     /// `prefix` stands before the names in faults.
     pub(super) fn new(fields: &'a PostbackFields, prefix: &'static str) -> Self {
         let faults = Faults::new();
@@ -103,20 +103,20 @@ impl<'a> Reader<'a> {
     }
 
     /// A field that may be missing.
-    pub(super) fn optional<T>(&mut self, name: &str, rule: Rule<T>) -> Option<T> {
+    pub(super) fn optional<T>(&mut self, name: &str, rule: FieldRule<T>) -> Option<T> {
         let value = self.fields.get(name)?;
         self.keep(name, rule(value))
     }
 
     /// A field that must be there. `None` is never without a fault.
-    pub(super) fn required<T>(&mut self, name: &str, rule: Rule<T>) -> Option<T> {
+    pub(super) fn required<T>(&mut self, name: &str, rule: FieldRule<T>) -> Option<T> {
         let missing = || Err(Problem::new(FaultCode::Required, "Must be given."));
         let value = self.fields.get(name).map_or_else(missing, rule);
         self.keep(name, value)
     }
 
     /// Two fields of which Apple sends at most one.
-    pub(super) fn exclude(&mut self, name: &str, other: &str) {
+    pub(super) fn reject_both(&mut self, name: &str, other: &str) {
         if self.fields.get(name).is_some() && self.fields.get(other).is_some() {
             let message = format!("Must not be together with {other}.");
             let problem = Problem::new(FaultCode::NotAllowed, message);
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
 }
 
 /// What a value must be.
-pub(super) type Rule<T> = fn(&Scalar) -> Result<T, Problem>;
+pub(super) type FieldRule<T> = fn(&Scalar) -> Result<T, Problem>;
 
 fn wrong_type<T>(expected: &str) -> Result<T, Problem> {
     let message = format!("Must be {expected}.");

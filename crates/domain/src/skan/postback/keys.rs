@@ -82,7 +82,7 @@ pub struct Keys {
     /// For SKAdNetwork from 2.1 on.
     pub p256: Option<P256Key>,
     /// For AdAttributionKit, by the `kid` of the header, with what a good signature is worth.
-    pub named: Vec<(String, P256Key, Signature)>,
+    pub by_id: Vec<(String, P256Key, Signature)>,
 }
 
 impl Keys {
@@ -100,7 +100,7 @@ impl Keys {
         Self {
             p192: P192Key::parse(APPLE_P192),
             p256: production,
-            named: all,
+            by_id: all,
         }
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         let keys = Keys::apple();
         assert!(keys.p192.is_some() && keys.p256.is_some());
         let names: Vec<_> = keys
-            .named
+            .by_id
             .iter()
             .map(|(id, _, worth)| (id.as_str(), *worth))
             .collect();

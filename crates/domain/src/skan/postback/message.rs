@@ -50,7 +50,7 @@ impl SkAdNetworkVersion {
 
 /// The values that can be signed. Those that a version does not sign are not looked at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Signed<'a> {
+pub(super) struct SignedFields<'a> {
     pub(super) ad_network_id: &'a str,
     pub(super) campaign_id: Option<i64>,
     pub(super) source_identifier: Option<&'a str>,
@@ -65,7 +65,7 @@ pub(super) struct Signed<'a> {
 }
 
 /// The signed text. A value that is missing takes its separator with it.
-pub(super) fn message(version: SkAdNetworkVersion, values: Signed<'_>) -> String {
+pub(super) fn signed_text(version: SkAdNetworkVersion, values: SignedFields<'_>) -> String {
     use SkAdNetworkVersion::{V1_0, V2_2, V3_0, V4_0};
     let campaign = match version {
         V4_0 => values.source_identifier.map(str::to_owned),

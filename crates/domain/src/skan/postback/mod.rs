@@ -22,11 +22,11 @@ mod vectors;
 
 use crate::skan::document::CoarseValue;
 
-pub use adattributionkit::{JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, adattributionkit};
+pub use adattributionkit::{JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, parse_adattributionkit};
 pub use fields::{PostbackFields, Scalar, TEXT_CHARS_MAX};
 pub use keys::{Keys, P192Key, P256Key};
 pub use message::{SEPARATOR, SkAdNetworkVersion};
-pub use skadnetwork::{signed_message, skadnetwork};
+pub use skadnetwork::{parse_skadnetwork, signed_message};
 
 /// Which of Apple's two frameworks sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -180,7 +180,7 @@ pub struct PostbackKey {
 
 /// A postback that was read, and what its signature is worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct ParsedPostback {
     /// What it says.
     pub postback: Postback,
     /// Who says it.

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::skan::postback::keys::{Keys, P192Key, P256Key};
 use crate::skan::postback::message::{Curve, SkAdNetworkVersion};
 use crate::skan::postback::{
-    PostbackFields, Scalar, Signature, signed_message, skadnetwork::skadnetwork,
+    PostbackFields, Scalar, Signature, signed_message, skadnetwork::parse_skadnetwork,
 };
 
 /// The `kid` of our key that counts.
@@ -37,7 +37,7 @@ static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     Keys {
         p192: Some(P192Key(p192)),
         p256: Some(p256.clone()),
-        named: vec![
+        by_id: vec![
             (PRODUCTION.to_owned(), p256.clone(), Signature::Valid),
             (DEVELOPMENT.to_owned(), p256, Signature::Development),
         ],
@@ -72,7 +72,9 @@ fn p256_sign(message: &str) -> String {
 /// Signs a postback of a known version as it stands.
 pub(super) fn sign(fields: &mut PostbackFields) {
     fields.set("attribution-signature", "not yet");
-    let postback = skadnetwork(fields, &Keys::default()).unwrap().postback;
+    let postback = parse_skadnetwork(fields, &Keys::default())
+        .unwrap()
+        .postback;
     let message = signed_message(&postback).unwrap();
     let version = SkAdNetworkVersion::parse(postback.version.as_deref().unwrap()).unwrap();
     let signature = match version.curve() {

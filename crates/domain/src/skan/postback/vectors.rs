@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use crate::skan::document::CoarseValue;
 use crate::skan::postback::signing::fields;
 use crate::skan::postback::{
-    JWS_FIELD, Keys, PostbackFields, Received, Scalar, Signature, adattributionkit, signed_message,
-    skadnetwork,
+    JWS_FIELD, Keys, ParsedPostback, PostbackFields, Scalar, Signature, parse_adattributionkit,
+    parse_skadnetwork, signed_message,
 };
 use crate::vocabulary::jws::Jws;
 
@@ -49,20 +49,20 @@ fn is_skadnetwork(expected: &Json) -> bool {
     expected["protocol"] == "skadnetwork"
 }
 
-fn received(given: &PostbackFields, expected: &Json) -> Received {
+fn received(given: &PostbackFields, expected: &Json) -> ParsedPostback {
     if is_skadnetwork(expected) {
-        return skadnetwork(given, &Keys::apple()).unwrap();
+        return parse_skadnetwork(given, &Keys::apple()).unwrap();
     }
     let jws = Jws::split(given.text(JWS_FIELD).unwrap()).unwrap();
     let inner = |bytes: &[u8]| fields(std::str::from_utf8(bytes).unwrap());
     let (header, payload) = (inner(&jws.header), inner(&jws.payload));
-    adattributionkit(given, &jws, &header, &payload, &Keys::apple()).unwrap()
+    parse_adattributionkit(given, &jws, &header, &payload, &Keys::apple()).unwrap()
 }
 
 #[test]
 fn every_published_postback_is_worth_what_is_expected() {
     for (name, given, expected) in vectors() {
-        let Received {
+        let ParsedPostback {
             postback,
             signature,
         } = received(&given, &expected);
@@ -129,7 +129,7 @@ fn a_genuine_postback_fails_with_any_signed_field_changed() {
             if field == "version" && expected["version"] == "4.0" {
                 given.set("campaign-id", 42);
             }
-            let signature = skadnetwork(&given, &Keys::apple()).unwrap().signature;
+            let signature = parse_skadnetwork(&given, &Keys::apple()).unwrap().signature;
             assert_eq!(signature, Signature::Invalid, "{field} of {name}");
             changed += 1;
         }
@@ -144,7 +144,7 @@ fn a_genuine_postback_fails_without_its_source() {
             if expected["state"] == "valid" && given.get(field).is_some() {
                 let mut given = given.clone();
                 given.remove(field);
-                let signature = skadnetwork(&given, &Keys::apple()).unwrap().signature;
+                let signature = parse_skadnetwork(&given, &Keys::apple()).unwrap().signature;
                 assert_eq!(signature, Signature::Invalid, "{field} of {name}");
             }
         }
@@ -177,7 +177,7 @@ fn what_is_not_signed_changes_nothing() {
 fn without_a_key_nothing_is_verified() {
     for (name, given, expected) in vectors() {
         if is_skadnetwork(&expected) {
-            let received = skadnetwork(&given, &Keys::default()).unwrap();
+            let received = parse_skadnetwork(&given, &Keys::default()).unwrap();
             assert_eq!(received.signature, Signature::Unverifiable, "{name}");
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn adattributionkit(
     signature: &[u8],
     keys: &Keys,
 ) -> Signature {
-    let Some((_, P256Key(key), worth)) = keys.named.iter().find(|(id, _, _)| id == key_id) else {
+    let Some((_, P256Key(key), worth)) = keys.by_id.iter().find(|(id, _, _)| id == key_id) else {
         return Signature::Unverifiable;
     };
     let good = algorithm == ALGORITHM

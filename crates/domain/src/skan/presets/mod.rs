@@ -13,7 +13,7 @@ use crate::skan::draft::{Draft, DraftCondition, DraftValue, DraftWindow};
 use crate::skan::validate::validate;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
-use crate::vocabulary::given::Given;
+use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
 /// Events that six bits can tell apart.
@@ -121,18 +121,18 @@ pub fn document(preset: &Preset, currency: Currency) -> Result<Document, Faults>
         return Err(faults);
     }
     let windows = (FINE_VALUE_WINDOW..=WINDOW_INDEX_MAX).map(|index| {
-        Given::Value(DraftWindow {
-            index: Given::Value(i64::from(index)),
-            enabled: Given::Value(true),
-            lock_on: Given::Absent,
-            values: Given::Value(values(&steps, index)),
+        FieldInput::Value(DraftWindow {
+            index: FieldInput::Value(i64::from(index)),
+            enabled: FieldInput::Value(true),
+            lock_on: FieldInput::Absent,
+            values: FieldInput::Value(values(&steps, index)),
         })
     });
     let draft = Draft {
-        enabled: Given::Value(false),
-        currency: Given::Value(currency),
-        accept_test_signals: Given::Value(false),
-        windows: Given::Value(windows.collect()),
+        enabled: FieldInput::Value(false),
+        currency: FieldInput::Value(currency),
+        accept_test_signals: FieldInput::Value(false),
+        windows: FieldInput::Value(windows.collect()),
     };
     validate(draft, &mut faults).ok_or(faults)
 }
@@ -216,9 +216,9 @@ fn revenue_steps(event: &str, bounds: &[Amount]) -> Vec<Step> {
             ),
             fine,
             conditions: vec![DraftCondition {
-                event: Given::Value(event.to_owned()),
-                min_revenue: Given::Value(min),
-                max_revenue: max.map_or(Given::Absent, Given::Value),
+                event: FieldInput::Value(event.to_owned()),
+                min_revenue: FieldInput::Value(min),
+                max_revenue: max.map_or(FieldInput::Absent, FieldInput::Value),
                 ..DraftCondition::default()
             }],
         })
@@ -257,8 +257,8 @@ fn bit_steps(events: &[String]) -> Vec<Step> {
 /// An event that happened at all.
 fn happened(event: impl AsRef<str>) -> DraftCondition {
     DraftCondition {
-        event: Given::Value(event.as_ref().to_owned()),
-        min_count: Given::Value(1),
+        event: FieldInput::Value(event.as_ref().to_owned()),
+        min_count: FieldInput::Value(1),
         ..DraftCondition::default()
     }
 }
@@ -269,20 +269,20 @@ fn shortened(name: &str) -> String {
 
 /// The values of a window: the steps, and in window 0 last of all the install. The lower third of the
 /// numbers is low, the upper third high.
-fn values(steps: &[Step], window: u8) -> Vec<Given<DraftValue>> {
+fn values(steps: &[Step], window: u8) -> Vec<FieldInput<DraftValue>> {
     let highest = steps.iter().map(|step| step.fine).max().unwrap_or(1);
     let first = window == FINE_VALUE_WINDOW;
     let value = |name: &str, fine: u8, conditions: Vec<DraftCondition>| {
-        Given::Value(DraftValue {
-            name: Given::Value(name.to_owned()),
+        FieldInput::Value(DraftValue {
+            name: FieldInput::Value(name.to_owned()),
             fine_value: if first {
-                Given::Value(i64::from(fine))
+                FieldInput::Value(i64::from(fine))
             } else {
-                Given::Absent
+                FieldInput::Absent
             },
-            coarse_value: Given::Value(coarse(fine, highest).as_str().to_owned()),
-            lock: Given::Absent,
-            conditions: Given::Value(conditions.into_iter().map(Given::Value).collect()),
+            coarse_value: FieldInput::Value(coarse(fine, highest).as_str().to_owned()),
+            lock: FieldInput::Absent,
+            conditions: FieldInput::Value(conditions.into_iter().map(FieldInput::Value).collect()),
         })
     };
     let reached = steps

@@ -1,5 +1,5 @@
 use super::*;
-use crate::skan::document::{Condition, Value, WINDOWS_MAX};
+use crate::skan::document::{Condition, ConversionValue, WINDOWS_MAX};
 use crate::skan::warning::warnings;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -13,14 +13,14 @@ fn amounts(units: &[i64]) -> Vec<Amount> {
     micros.map(Amount::from_micros).collect()
 }
 
-fn values(preset: &Preset, window: usize) -> Vec<Value> {
+fn values(preset: &Preset, window: usize) -> Vec<ConversionValue> {
     let document = document(preset, Currency::USD).unwrap();
     document.windows[window].values.clone()
 }
 
 /// Name, fine value, coarse value.
-fn told(values: &[Value]) -> Vec<(&str, Option<u8>, &str)> {
-    let told = |value: &'_ Value| (value.fine_value, value.coarse_value.as_str());
+fn told(values: &[ConversionValue]) -> Vec<(&str, Option<u8>, &str)> {
+    let told = |value: &'_ ConversionValue| (value.fine_value, value.coarse_value.as_str());
     values
         .iter()
         .map(|value| {

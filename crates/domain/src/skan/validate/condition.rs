@@ -2,19 +2,19 @@
 
 use crate::skan::document::{Condition, EVENT_CHARS_MAX};
 use crate::skan::draft::DraftCondition;
-use crate::skan::place::Place;
-use crate::skan::validate::given::{Checked, checked, optional, report, required};
+use crate::skan::field_path::FieldPath;
+use crate::skan::validate::checks::{FieldResult, check_field, optional, report, required};
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
-use crate::vocabulary::given::Given;
+use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::text;
 
 /// Checks a condition.
 pub(super) fn condition(
     draft: DraftCondition,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<Condition> {
+) -> FieldResult<Condition> {
     let bounded = some_bound(&draft, place, faults);
     let event = required(draft.event, place.field("event"), faults)
         .and_then(|name| event(name, place.field("event"), faults));
@@ -44,16 +44,24 @@ pub(super) fn condition(
 
 /// The name of an event, as it will be sent: not trimmed, since names of events are compared
 /// exactly.
-pub(super) fn event(name: String, place: Place<'_>, faults: &mut Faults) -> Checked<String> {
-    checked(text::within(&name, 1, EVENT_CHARS_MAX), place, faults)?;
+pub(super) fn event(
+    name: String,
+    place: FieldPath<'_>,
+    faults: &mut Faults,
+) -> FieldResult<String> {
+    check_field(text::check_length(&name, 1, EVENT_CHARS_MAX), place, faults)?;
     Ok(name)
 }
 
 /// A condition without bounds would hold always, or, as a reader may expect, once the event
 /// happened. The sender has to say which.
-fn some_bound(draft: &DraftCondition, place: Place<'_>, faults: &mut Faults) -> Checked<()> {
-    let counts = draft.min_count.is_there() || draft.max_count.is_there();
-    let revenue = draft.min_revenue.is_there() || draft.max_revenue.is_there();
+fn some_bound(
+    draft: &DraftCondition,
+    place: FieldPath<'_>,
+    faults: &mut Faults,
+) -> FieldResult<()> {
+    let counts = draft.min_count.is_present() || draft.max_count.is_present();
+    let revenue = draft.min_revenue.is_present() || draft.max_revenue.is_present();
     if counts || revenue {
         return Ok(());
     }
@@ -68,11 +76,11 @@ fn some_bound(draft: &DraftCondition, place: Place<'_>, faults: &mut Faults) -> 
 /// Two bounds, each at least zero, the lower not above the upper. Equal bounds are allowed, though
 /// no revenue lies between them: the contract says so.
 fn bounds<T: Ord + Copy>(
-    (min, max): (Given<T>, Given<T>),
+    (min, max): (FieldInput<T>, FieldInput<T>),
     (zero, min_name): (T, &str),
-    (min_place, max_place): (Place<'_>, Place<'_>),
+    (min_place, max_place): (FieldPath<'_>, FieldPath<'_>),
     faults: &mut Faults,
-) -> Checked<(Option<T>, Option<T>)> {
+) -> FieldResult<(Option<T>, Option<T>)> {
     let min = not_negative(min, zero, min_place, faults);
     let max = not_negative(max, zero, max_place, faults);
     let (min, max) = (min?, max?);
@@ -90,11 +98,11 @@ fn bounds<T: Ord + Copy>(
 }
 
 fn not_negative<T: Ord + Copy>(
-    given: Given<T>,
+    given: FieldInput<T>,
     zero: T,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<Option<T>> {
+) -> FieldResult<Option<T>> {
     let bound = optional(given)?;
     if bound.is_some_and(|bound| bound < zero) {
         let problem = Problem::new(FaultCode::OutOfRange, "Must not be negative.");
@@ -107,12 +115,12 @@ fn not_negative<T: Ord + Copy>(
 mod tests {
     use super::*;
     use crate::skan::samples::codes;
-    use Given::{Absent, Faulty, Value as V};
+    use FieldInput::{Absent, Invalid, Value as V};
     use rstest::rstest;
 
     fn found(draft: DraftCondition) -> Vec<(String, FaultCode)> {
         let mut faults = Faults::new();
-        let result = condition(draft, Place::Root.field("c"), &mut faults);
+        let result = condition(draft, FieldPath::Root.field("c"), &mut faults);
         let found = codes(&faults);
         assert_eq!(result.is_ok(), found.is_empty());
         found
@@ -150,8 +158,8 @@ mod tests {
     #[case::negative_max(Absent, V(-1), Some("c.maxCount"))]
     #[case::negative_and_crossed_is_one_fault(V(0), V(-1), Some("c.maxCount"))]
     fn counts_are_not_negative_and_in_order(
-        #[case] min_count: Given<i64>,
-        #[case] max_count: Given<i64>,
+        #[case] min_count: FieldInput<i64>,
+        #[case] max_count: FieldInput<i64>,
         #[case] faulty: Option<&str>,
     ) {
         let event = V("purchase".to_owned());
@@ -176,13 +184,13 @@ mod tests {
     #[case::negative_min(V(-1), Absent, Some("c.minRevenue"))]
     #[case::negative_max(Absent, V(-1), Some("c.maxRevenue"))]
     fn revenue_is_not_negative_and_in_order(
-        #[case] min_micros: Given<i64>,
-        #[case] max_micros: Given<i64>,
+        #[case] min_micros: FieldInput<i64>,
+        #[case] max_micros: FieldInput<i64>,
         #[case] faulty: Option<&str>,
     ) {
         let amount = |given| match given {
             V(micros) => V(Amount::from_micros(micros)),
-            Faulty => Faulty,
+            Invalid => Invalid,
             Absent => Absent,
         };
         let draft = DraftCondition {
@@ -213,10 +221,10 @@ mod tests {
         let event = V("purchase".to_owned());
         let draft = DraftCondition {
             event,
-            max_revenue: Faulty,
+            max_revenue: Invalid,
             ..Default::default()
         };
-        assert!(condition(draft, Place::Root.field("c"), &mut faults).is_err());
+        assert!(condition(draft, FieldPath::Root.field("c"), &mut faults).is_err());
         assert!(faults.is_empty());
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::skan::document::LockOn;
 use crate::skan::draft::DraftLockOn;
-use crate::skan::place::Place;
+use crate::skan::field_path::FieldPath;
+use crate::skan::validate::checks::{AlreadyReported, FieldResult, if_present};
 use crate::skan::validate::condition::event;
-use crate::skan::validate::given::{Checked, Reported, if_there};
 use crate::skan::validate::value::{coarse_value, fine_value};
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 
@@ -12,32 +12,32 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 pub(super) fn lock_on(
     draft: DraftLockOn,
     window: Option<u8>,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<LockOn> {
+) -> FieldResult<LockOn> {
     exactly_one(&draft, place, faults);
-    let fine = if_there(draft.fine_value, |number| {
+    let fine = if_present(draft.fine_value, |number| {
         fine_value(number, window, place.field("fineValue"), faults)
     });
-    let coarse = if_there(draft.coarse_value, |text| {
+    let coarse = if_present(draft.coarse_value, |text| {
         coarse_value(&text, place.field("coarseValue"), faults)
     });
-    let event = if_there(draft.event, |name| {
+    let event = if_present(draft.event, |name| {
         event(name, place.field("event"), faults)
     });
     match (fine?, coarse?, event?) {
         (Some(value), None, None) => Ok(LockOn::FineValue(value)),
         (None, Some(value), None) => Ok(LockOn::CoarseValue(value)),
         (None, None, Some(name)) => Ok(LockOn::Event(name)),
-        _ => Err(Reported),
+        _ => Err(AlreadyReported),
     }
 }
 
-fn exactly_one(draft: &DraftLockOn, place: Place<'_>, faults: &mut Faults) {
+fn exactly_one(draft: &DraftLockOn, place: FieldPath<'_>, faults: &mut Faults) {
     let there = [
-        draft.fine_value.is_there(),
-        draft.coarse_value.is_there(),
-        draft.event.is_there(),
+        draft.fine_value.is_present(),
+        draft.coarse_value.is_present(),
+        draft.event.is_present(),
     ];
     let code = match there.into_iter().filter(|there| *there).count() {
         0 => FaultCode::Required,
@@ -53,22 +53,26 @@ mod tests {
     use super::*;
     use crate::skan::document::CoarseValue;
     use crate::skan::samples::codes;
-    use crate::vocabulary::given::Given::{self, Absent, Faulty, Value as V};
+    use crate::vocabulary::field_input::FieldInput::{self, Absent, Invalid, Value as V};
     use rstest::rstest;
 
     fn check(
         draft: DraftLockOn,
         window: Option<u8>,
-    ) -> (Checked<LockOn>, Vec<(String, FaultCode)>) {
+    ) -> (FieldResult<LockOn>, Vec<(String, FaultCode)>) {
         let mut faults = Faults::new();
-        let result = lock_on(draft, window, Place::Root.field("lockOn"), &mut faults);
+        let result = lock_on(draft, window, FieldPath::Root.field("lockOn"), &mut faults);
         (result, codes(&faults))
     }
 
-    fn draft(fine_value: Given<i64>, coarse_value: Given<&str>, event: Given<&str>) -> DraftLockOn {
-        let owned = |given: Given<&str>| match given {
+    fn draft(
+        fine_value: FieldInput<i64>,
+        coarse_value: FieldInput<&str>,
+        event: FieldInput<&str>,
+    ) -> DraftLockOn {
+        let owned = |given: FieldInput<&str>| match given {
             V(text) => V(text.to_owned()),
-            Faulty => Faulty,
+            Invalid => Invalid,
             Absent => Absent,
         };
         DraftLockOn {
@@ -98,7 +102,7 @@ mod tests {
     #[case::none(0, draft(Absent, Absent, Absent), &[("lockOn", FaultCode::Required)])]
     #[case::two(0, draft(V(1), V("high"), Absent), &[("lockOn", FaultCode::NotAllowed)])]
     #[case::two_of_which_one_has_the_wrong_type(
-        0, draft(Faulty, V("high"), Absent), &[("lockOn", FaultCode::NotAllowed)])]
+        0, draft(Invalid, V("high"), Absent), &[("lockOn", FaultCode::NotAllowed)])]
     #[case::three_of_which_all_are_wrong(0, draft(V(64), V("most"), V("")), &[
         ("lockOn", FaultCode::NotAllowed),
         ("lockOn.fineValue", FaultCode::OutOfRange),
@@ -113,14 +117,14 @@ mod tests {
         1, draft(V(1), Absent, Absent), &[("lockOn.fineValue", FaultCode::NotAllowed)])]
     #[case::event_too_long(
         2, draft(Absent, Absent, V(&"a".repeat(101))), &[("lockOn.event", FaultCode::TooLong)])]
-    #[case::only_the_wrong_type(0, draft(Absent, Absent, Faulty), &[])]
+    #[case::only_the_wrong_type(0, draft(Absent, Absent, Invalid), &[])]
     fn any_other_lock_is_refused(
         #[case] window: u8,
         #[case] draft: DraftLockOn,
         #[case] expected: &[(&str, FaultCode)],
     ) {
         let (result, found) = check(draft, Some(window));
-        assert_eq!(result, Err(Reported));
+        assert_eq!(result, Err(AlreadyReported));
         let found: Vec<_> = found
             .iter()
             .map(|(field, code)| (field.as_str(), *code))

@@ -3,8 +3,8 @@
 //! One pass in the order of the document. A rule that rests on a field which is itself wrong stays
 //! silent: the sender is told of causes, not of consequences.
 
+mod checks;
 mod condition;
-mod given;
 mod lock;
 mod value;
 mod window;
@@ -13,8 +13,8 @@ use std::collections::HashSet;
 
 use crate::skan::document::{Document, WINDOWS_MAX};
 use crate::skan::draft::Draft;
-use crate::skan::place::Place;
-use crate::skan::validate::given::{Checked, list, or_default};
+use crate::skan::field_path::FieldPath;
+use crate::skan::validate::checks::{FieldResult, check_list, or_default};
 use crate::skan::validate::window::window;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::Faults;
@@ -25,14 +25,14 @@ pub fn validate(draft: Draft, faults: &mut Faults) -> Option<Document> {
     document(draft, faults).ok().filter(|_| faults.is_empty())
 }
 
-fn document(draft: Draft, faults: &mut Faults) -> Checked<Document> {
+fn document(draft: Draft, faults: &mut Faults) -> FieldResult<Document> {
     let enabled = or_default(draft.enabled, false);
     let currency = or_default(draft.currency, Currency::USD);
     let accept_test_signals = or_default(draft.accept_test_signals, false);
     let mut taken = HashSet::new();
-    let place = Place::Root.field("windows");
+    let place = FieldPath::Root.field("windows");
     let windows = or_default(draft.windows, Vec::new()).and_then(|drafts| {
-        list(
+        check_list(
             drafts,
             (0, WINDOWS_MAX),
             place,
@@ -57,7 +57,7 @@ mod tests {
     use crate::skan::draft::{DraftCondition, DraftLockOn, DraftValue, DraftWindow};
     use crate::skan::samples::{codes, draft_condition, draft_value};
     use crate::vocabulary::fault::{FaultCode, Problem};
-    use crate::vocabulary::given::Given::{Absent, Faulty, Value as V};
+    use crate::vocabulary::field_input::FieldInput::{Absent, Invalid, Value as V};
     use crate::vocabulary::money::Amount;
     use rstest::rstest;
 
@@ -222,11 +222,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case::enabled(Draft { enabled: Faulty, ..Default::default() })]
-    #[case::currency(Draft { currency: Faulty, ..Default::default() })]
-    #[case::accept_test_signals(Draft { accept_test_signals: Faulty, ..Default::default() })]
-    #[case::windows(Draft { windows: Faulty, ..Default::default() })]
-    #[case::a_window(Draft { windows: V(vec![Faulty]), ..Default::default() })]
+    #[case::enabled(Draft { enabled: Invalid, ..Default::default() })]
+    #[case::currency(Draft { currency: Invalid, ..Default::default() })]
+    #[case::accept_test_signals(Draft { accept_test_signals: Invalid, ..Default::default() })]
+    #[case::windows(Draft { windows: Invalid, ..Default::default() })]
+    #[case::a_window(Draft { windows: V(vec![Invalid]), ..Default::default() })]
     fn what_has_the_wrong_type_is_not_reported_again(#[case] draft: Draft) {
         let mut faults = Faults::new();
         assert_eq!(validate(draft, &mut faults), None);

@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 
 use crate::skan::document::{
-    CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, FINE_VALUE_MAX,
-    FINE_VALUE_WINDOW, VALUE_NAME_CHARS_MAX, Value,
+    CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, ConversionValue,
+    FINE_VALUE_MAX, FINE_VALUE_WINDOW, VALUE_NAME_CHARS_MAX,
 };
 use crate::skan::draft::DraftValue;
-use crate::skan::place::Place;
-use crate::skan::validate::condition::condition;
-use crate::skan::validate::given::{
-    Checked, checked, if_there, list, or_default, report, required,
+use crate::skan::field_path::FieldPath;
+use crate::skan::validate::checks::{
+    FieldResult, check_field, check_list, if_present, or_default, report, required,
 };
+use crate::skan::validate::condition::condition;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
-use crate::vocabulary::given::Given;
+use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::text;
 
 /// Checks a value. `window` is none when the index of the window is itself wrong; then nobody knows
@@ -22,9 +22,9 @@ pub(super) fn value(
     draft: DraftValue,
     window: Option<u8>,
     names: &mut HashSet<String>,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<Value> {
+) -> FieldResult<ConversionValue> {
     let name = name(draft.name, names, place.field("name"), faults);
     let fine_value = fine_value_of(draft.fine_value, window, place.field("fineValue"), faults);
     let coarse_value = required(draft.coarse_value, place.field("coarseValue"), faults)
@@ -33,8 +33,8 @@ pub(super) fn value(
     let place = place.field("conditions");
     let lengths = (CONDITIONS_PER_VALUE_MIN, CONDITIONS_PER_VALUE_MAX);
     let conditions = required(draft.conditions, place, faults)
-        .and_then(|drafts| list(drafts, lengths, place, faults, condition));
-    Ok(Value {
+        .and_then(|drafts| check_list(drafts, lengths, place, faults, condition));
+    Ok(ConversionValue {
         name: name?,
         fine_value: fine_value?,
         coarse_value: coarse_value?,
@@ -46,16 +46,17 @@ pub(super) fn value(
 /// A name is for people: surrounding white space is dropped, as in every other name, so that two
 /// names that look alike are not taken for different ones.
 fn name(
-    given: Given<String>,
+    given: FieldInput<String>,
     names: &mut HashSet<String>,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<String> {
+) -> FieldResult<String> {
     let given = required(given, place, faults)?;
     let name = given.trim();
     // The shorter limit first: `Name` would speak of its own.
-    let parsed = text::within(name, 1, VALUE_NAME_CHARS_MAX).and_then(|()| text::Name::parse(name));
-    let name = checked(parsed, place, faults)?.as_str().to_owned();
+    let parsed =
+        text::check_length(name, 1, VALUE_NAME_CHARS_MAX).and_then(|()| text::Name::parse(name));
+    let name = check_field(parsed, place, faults)?.as_str().to_owned();
     if !names.insert(name.clone()) {
         let message = "Another value of this window has this name.";
         return Err(report(
@@ -68,25 +69,25 @@ fn name(
 }
 
 fn fine_value_of(
-    given: Given<i64>,
+    given: FieldInput<i64>,
     window: Option<u8>,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<Option<u8>> {
+) -> FieldResult<Option<u8>> {
     if window == Some(FINE_VALUE_WINDOW) {
         let number = required(given, place, faults)?;
         return fine_value(number, window, place, faults).map(Some);
     }
-    if_there(given, |number| fine_value(number, window, place, faults))
+    if_present(given, |number| fine_value(number, window, place, faults))
 }
 
 /// A fine value, in the window that has them.
 pub(super) fn fine_value(
     number: i64,
     window: Option<u8>,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<u8> {
+) -> FieldResult<u8> {
     if window.is_some_and(|window| window != FINE_VALUE_WINDOW) {
         let message = format!("Only window {FINE_VALUE_WINDOW} has fine values.");
         return Err(report(
@@ -107,10 +108,10 @@ pub(super) fn fine_value(
 /// A coarse value by its word.
 pub(super) fn coarse_value(
     text: &str,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<CoarseValue> {
-    checked(CoarseValue::read(text), place, faults)
+) -> FieldResult<CoarseValue> {
+    check_field(CoarseValue::read(text), place, faults)
 }
 
 #[cfg(test)]
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
     use crate::skan::draft::DraftCondition;
     use crate::skan::samples::{codes, draft_condition, draft_value};
-    use Given::{Absent, Faulty, Value as V};
+    use FieldInput::{Absent, Invalid, Value as V};
     use rstest::rstest;
 
     fn found(draft: DraftValue, window: Option<u8>) -> Vec<(String, FaultCode)> {
@@ -128,7 +129,7 @@ mod tests {
             draft,
             window,
             &mut names,
-            Place::Root.field("v"),
+            FieldPath::Root.field("v"),
             &mut faults,
         );
         let found = codes(&faults);
@@ -181,7 +182,7 @@ mod tests {
     #[case::above_in_an_unknown_window(None, V(64), Some(FaultCode::OutOfRange))]
     fn the_fine_value_is_0_to_63_in_window_0_and_absent_elsewhere(
         #[case] window: Option<u8>,
-        #[case] fine_value: Given<i64>,
+        #[case] fine_value: FieldInput<i64>,
         #[case] expected: Option<FaultCode>,
     ) {
         let draft = DraftValue {
@@ -196,7 +197,7 @@ mod tests {
     #[case::known(V("medium".to_owned()), None)]
     #[case::unknown(V("highest".to_owned()), Some(FaultCode::UnknownValue))]
     fn the_coarse_value_is_one_of_three(
-        #[case] coarse_value: Given<String>,
+        #[case] coarse_value: FieldInput<String>,
         #[case] expected: Option<FaultCode>,
     ) {
         let draft = DraftValue {
@@ -235,21 +236,21 @@ mod tests {
     #[test]
     fn a_value_of_wrong_types_is_not_reported_again() {
         let draft = DraftValue {
-            name: Faulty,
-            fine_value: Faulty,
-            coarse_value: Faulty,
-            lock: Faulty,
+            name: Invalid,
+            fine_value: Invalid,
+            coarse_value: Invalid,
+            lock: Invalid,
             conditions: V(vec![
-                Faulty,
+                Invalid,
                 V(DraftCondition {
-                    event: Faulty,
+                    event: Invalid,
                     ..draft_condition()
                 }),
             ]),
         };
         for window in [Some(0), Some(1), None] {
             let mut faults = Faults::new();
-            let place = Place::Root.field("v");
+            let place = FieldPath::Root.field("v");
             let result = value(
                 draft.clone(),
                 window,

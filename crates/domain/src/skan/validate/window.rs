@@ -4,32 +4,34 @@ use std::collections::HashSet;
 
 use crate::skan::document::{VALUES_PER_WINDOW_MAX, WINDOW_INDEX_MAX, Window};
 use crate::skan::draft::DraftWindow;
-use crate::skan::place::Place;
-use crate::skan::validate::given::{Checked, if_there, list, or_default, report, required};
+use crate::skan::field_path::FieldPath;
+use crate::skan::validate::checks::{
+    FieldResult, check_list, if_present, or_default, report, required,
+};
 use crate::skan::validate::lock::lock_on;
 use crate::skan::validate::value::value;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
-use crate::vocabulary::given::Given;
+use crate::vocabulary::field_input::FieldInput;
 
 /// Checks a window; `taken` holds the indexes of those before it.
 pub(super) fn window(
     draft: DraftWindow,
     taken: &mut HashSet<u8>,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<Window> {
+) -> FieldResult<Window> {
     let index = index(draft.index, place.field("index"), faults);
     let known = index.as_ref().ok().copied();
     // A second window 1 is judged by the rules of window 1, so it is known before it is refused.
     let index = index.and_then(|index| untaken(index, taken, place.field("index"), faults));
     let enabled = or_default(draft.enabled, true);
-    let lock_on = if_there(draft.lock_on, |draft| {
+    let lock_on = if_present(draft.lock_on, |draft| {
         lock_on(draft, known, place.field("lockOn"), faults)
     });
     let mut names = HashSet::new();
     let lengths = (0, VALUES_PER_WINDOW_MAX);
     let values = or_default(draft.values, Vec::new()).and_then(|drafts| {
-        list(
+        check_list(
             drafts,
             lengths,
             place.field("values"),
@@ -45,7 +47,7 @@ pub(super) fn window(
     })
 }
 
-fn index(given: Given<i64>, place: Place<'_>, faults: &mut Faults) -> Checked<u8> {
+fn index(given: FieldInput<i64>, place: FieldPath<'_>, faults: &mut Faults) -> FieldResult<u8> {
     let number = required(given, place, faults)?;
     let parsed = u8::try_from(number)
         .ok()
@@ -59,9 +61,9 @@ fn index(given: Given<i64>, place: Place<'_>, faults: &mut Faults) -> Checked<u8
 fn untaken(
     index: u8,
     taken: &mut HashSet<u8>,
-    place: Place<'_>,
+    place: FieldPath<'_>,
     faults: &mut Faults,
-) -> Checked<u8> {
+) -> FieldResult<u8> {
     if taken.insert(index) {
         return Ok(index);
     }
@@ -78,13 +80,13 @@ mod tests {
     use super::*;
     use crate::skan::draft::{DraftLockOn, DraftValue};
     use crate::skan::samples::{codes, draft_value};
-    use Given::{Absent, Faulty, Value as V};
+    use FieldInput::{Absent, Invalid, Value as V};
     use rstest::rstest;
 
-    fn check(draft: DraftWindow) -> (Checked<Window>, Vec<(String, FaultCode)>) {
+    fn check(draft: DraftWindow) -> (FieldResult<Window>, Vec<(String, FaultCode)>) {
         let mut faults = Faults::new();
         let mut taken = HashSet::from([2]);
-        let result = window(draft, &mut taken, Place::Root.field("w"), &mut faults);
+        let result = window(draft, &mut taken, FieldPath::Root.field("w"), &mut faults);
         (result, codes(&faults))
     }
 
@@ -102,7 +104,7 @@ mod tests {
     #[case::beyond_a_byte(V(256), Some(FaultCode::OutOfRange))]
     #[case::missing(Absent, Some(FaultCode::Required))]
     fn the_index_is_0_to_2_and_stands_once(
-        #[case] index: Given<i64>,
+        #[case] index: FieldInput<i64>,
         #[case] expected: Option<FaultCode>,
     ) {
         let (result, found) = check(DraftWindow {
@@ -197,13 +199,13 @@ mod tests {
     }
 
     #[rstest]
-    #[case::index(DraftWindow { index: Faulty, ..Default::default() })]
-    #[case::enabled(DraftWindow { index: V(1), enabled: Faulty, ..Default::default() })]
-    #[case::lock_on(DraftWindow { index: V(1), lock_on: Faulty, ..Default::default() })]
-    #[case::values(DraftWindow { index: V(1), values: Faulty, ..Default::default() })]
-    #[case::a_value(DraftWindow { index: V(1), values: V(vec![Faulty]), ..Default::default() })]
+    #[case::index(DraftWindow { index: Invalid, ..Default::default() })]
+    #[case::enabled(DraftWindow { index: V(1), enabled: Invalid, ..Default::default() })]
+    #[case::lock_on(DraftWindow { index: V(1), lock_on: Invalid, ..Default::default() })]
+    #[case::values(DraftWindow { index: V(1), values: Invalid, ..Default::default() })]
+    #[case::a_value(DraftWindow { index: V(1), values: V(vec![Invalid]), ..Default::default() })]
     #[case::a_fine_value_in_a_window_without_index(DraftWindow {
-        index: Faulty,
+        index: Invalid,
         lock_on: V(DraftLockOn { fine_value: V(63), ..Default::default() }),
         values: V(vec![V(draft_value())]),
         ..Default::default()

@@ -80,7 +80,7 @@ fn reaches_no_higher<T: Ord>(inner: Option<T>, outer: Option<T>) -> bool {
 }
 
 /// Whether, in this window, all of `earlier` hold whenever all of `later` do.
-pub(super) fn imply(later: &[Condition], earlier: &[Condition], window: u8) -> bool {
+pub(super) fn implies(later: &[Condition], earlier: &[Condition], window: u8) -> bool {
     earlier.iter().all(|condition| {
         let known = later
             .iter()
@@ -128,7 +128,7 @@ mod tests {
         vec![buy().at_least(2).from(5)], vec![buy().at_least(1), buy().from(5)])]
     #[case::a_bound_that_always_holds(vec![on("login").at_least(1)], vec![buy().at_least(0)])]
     fn the_same_or_weaker(#[case] later: Vec<Condition>, #[case] earlier: Vec<Condition>) {
-        assert!(imply(&later, &earlier, 1));
+        assert!(implies(&later, &earlier, 1));
     }
 
     #[rstest]
@@ -147,7 +147,7 @@ mod tests {
     #[case::one_event_fewer(
         vec![buy().at_least(1)], vec![buy().at_least(1), on("login").at_least(1)])]
     fn not_weaker(#[case] later: Vec<Condition>, #[case] earlier: Vec<Condition>) {
-        assert!(!imply(&later, &earlier, 1));
+        assert!(!implies(&later, &earlier, 1));
     }
 
     #[rstest]
@@ -157,7 +157,7 @@ mod tests {
     #[case::window_1_begins_without_it(1, on(INSTALL_EVENT).at_least(1), false)]
     #[case::window_2_begins_without_it(2, on(INSTALL_EVENT).at_least(1), false)]
     fn the_install(#[case] window: u8, #[case] earlier: Condition, #[case] expected: bool) {
-        assert_eq!(imply(&[buy().at_least(1)], &[earlier], window), expected);
+        assert_eq!(implies(&[buy().at_least(1)], &[earlier], window), expected);
     }
 
     const EVENTS: [&str; 3] = [INSTALL_EVENT, "purchase", "login"];
@@ -211,7 +211,7 @@ mod tests {
             if window == FINE_VALUE_WINDOW {
                 state[0].0 = state[0].0.max(1);
             }
-            if imply(&later, &earlier, window) && hold(&later, &state) {
+            if implies(&later, &earlier, window) && hold(&later, &state) {
                 prop_assert!(hold(&earlier, &state));
             }
         }

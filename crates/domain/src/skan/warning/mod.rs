@@ -6,9 +6,11 @@
 
 mod implication;
 
-use crate::skan::document::{Condition, Document, FINE_VALUE_WINDOW, INSTALL_EVENT, Value, Window};
-use crate::skan::place::Place;
-use crate::skan::warning::implication::imply;
+use crate::skan::document::{
+    Condition, ConversionValue, Document, FINE_VALUE_WINDOW, INSTALL_EVENT, Window,
+};
+use crate::skan::field_path::FieldPath;
+use crate::skan::warning::implication::implies;
 use crate::vocabulary::money::Amount;
 
 /// No value of window 0 is reached by installing alone.
@@ -30,7 +32,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    fn new(place: Place<'_>, code: &'static str, message: impl Into<String>) -> Self {
+    fn new(place: FieldPath<'_>, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             field: place.to_string(),
             code,
@@ -41,7 +43,7 @@ impl Warning {
 
 /// The warnings for a document, in its order.
 pub fn warnings(document: &Document) -> Vec<Warning> {
-    let windows = Place::Root.field("windows");
+    let windows = FieldPath::Root.field("windows");
     let mut warnings = Vec::new();
     for (position, window) in document.windows.iter().enumerate() {
         if window.enabled {
@@ -59,8 +61,8 @@ pub fn warnings(document: &Document) -> Vec<Warning> {
 }
 
 /// Apple hears of an install without events only if some value holds right after it.
-fn install_without_value(window: &Window, place: Place<'_>) -> Option<Warning> {
-    let reached = |value: &Value| value.conditions.iter().all(holds_after_install_alone);
+fn install_without_value(window: &Window, place: FieldPath<'_>) -> Option<Warning> {
+    let reached = |value: &ConversionValue| value.conditions.iter().all(holds_after_install_alone);
     if window.index != FINE_VALUE_WINDOW || window.values.iter().any(reached) {
         return None;
     }
@@ -81,10 +83,15 @@ fn holds_after_install_alone(condition: &Condition) -> bool {
 
 /// The first value that holds wins, so one whose conditions imply those of an earlier one never
 /// does.
-fn shadowed(value: &Value, earlier: &[Value], window: u8, place: Place<'_>) -> Option<Warning> {
+fn shadowed(
+    value: &ConversionValue,
+    earlier: &[ConversionValue],
+    window: u8,
+    place: FieldPath<'_>,
+) -> Option<Warning> {
     let by = earlier
         .iter()
-        .find(|other| imply(&value.conditions, &other.conditions, window))?;
+        .find(|other| implies(&value.conditions, &other.conditions, window))?;
     let message = format!(
         "Never reached: whenever its conditions hold, those of \"{}\" before it hold too.",
         by.name
@@ -94,7 +101,11 @@ fn shadowed(value: &Value, earlier: &[Value], window: u8, place: Place<'_>) -> O
 
 /// A device does not lower its fine value, so once here it cannot take the earlier value. The
 /// lowest of those is named; one warning for a value is enough.
-fn rising(value: &Value, earlier: &[Value], place: Place<'_>) -> Option<Warning> {
+fn rising(
+    value: &ConversionValue,
+    earlier: &[ConversionValue],
+    place: FieldPath<'_>,
+) -> Option<Warning> {
     let fine_value = value.fine_value?;
     let lowest = earlier.iter().min_by_key(|other| other.fine_value)?;
     let kept_from = lowest.fine_value.filter(|lowest| *lowest < fine_value)?;

@@ -1,8 +1,8 @@
 //! Every row of the reference's table of answers.
 
-use crate::ruling::{Pace, Retry, Ruling};
+use crate::ruling::{NetworkPace, RetryAdvice, Ruling};
 use crate::samples::{account, answer, judged, with_header};
-use crate::{Outcome, judge};
+use crate::{SendOutcome, judge};
 use rstest::rstest;
 use std::time::Duration;
 use tributary_domain::integration::Network::A;
@@ -20,9 +20,9 @@ fn rejected() -> Ruling {
 }
 
 fn maybe() -> Ruling {
-    Ruling::Retry(Retry {
+    Ruling::Retry(RetryAdvice {
         may_be_processed: true,
-        ..Retry::default()
+        ..RetryAdvice::default()
     })
 }
 
@@ -74,7 +74,7 @@ fn maybe() -> Ruling {
     r#"{"error":{"message":"Invalid appsecret_proof provided in the API argument","code":100}}"#,
     Ruling::Pause
 )]
-#[case::blocked(400, &error(368, ""), Ruling::Retry(Retry { longest: true, ..Retry::default() }))]
+#[case::blocked(400, &error(368, ""), Ruling::Retry(RetryAdvice { needs_longest_wait: true, ..RetryAdvice::default() }))]
 #[case::too_old(400, &error(100, r#","error_subcode":2804003"#), Ruling::InvalidEvent)]
 #[case::weak_identity(400, &error(100, r#","error_subcode":2804050"#), Ruling::InvalidEvent)]
 #[case::another_subcode(400, &error(100, r#","error_subcode":2804007"#), rejected())]
@@ -110,8 +110,8 @@ fn an_error_is_told_with_code_words_and_trace() {
     assert_eq!(judgement.status, Some(400));
     assert_eq!(judgement.code.as_deref(), Some("100/2804003"));
     let words = "Invalid parameter – Event Timestamp Too Old";
-    assert_eq!(judgement.words.as_deref(), Some(words));
-    assert_eq!(judgement.trace.as_deref(), Some("A1"));
+    assert_eq!(judgement.message.as_deref(), Some(words));
+    assert_eq!(judgement.trace_id.as_deref(), Some("A1"));
     assert_eq!(judgement.warning, None);
 }
 
@@ -132,17 +132,20 @@ fn headers_warn_and_set_the_pace() {
     let answer = with_header(answer, "x-ad-api-version-warning", "v26.0 is retired");
     let usage = r#"{"1":[{"call_count":100,"estimated_time_to_regain_access":2}]}"#;
     let answer = with_header(answer, "x-business-use-case-usage", usage);
-    let judgement = judge(&account(A, &[]), 1, &Outcome::Answered(answer));
+    let judgement = judge(&account(A, &[]), 1, &SendOutcome::Response(answer));
     assert_eq!(judgement.ruling, Ruling::Delivered);
-    assert_eq!(judgement.trace.as_deref(), Some("A9"));
+    assert_eq!(judgement.trace_id.as_deref(), Some("A9"));
     assert_eq!(judgement.warning.as_deref(), Some("v26.0 is retired"));
-    assert_eq!(judgement.pace, Some(Pace::Wait(Duration::from_mins(2))));
+    assert_eq!(
+        judgement.pace,
+        Some(NetworkPace::Wait(Duration::from_mins(2)))
+    );
 }
 
 #[test]
 fn an_answer_that_was_cut_is_unreadable() {
     let mut answer = answer(200, r#"{"events_received":1}"#);
-    answer.cut = true;
-    let judgement = judge(&account(A, &[]), 1, &Outcome::Answered(answer));
+    answer.truncated = true;
+    let judgement = judge(&account(A, &[]), 1, &SendOutcome::Response(answer));
     assert_eq!(judgement.ruling, Ruling::Unknown);
 }

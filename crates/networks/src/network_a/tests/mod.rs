@@ -4,9 +4,9 @@ mod answers;
 
 use super::encode::appsecret_proof;
 use crate::samples::{
-    EXTERNAL_ID, ON, USER_HASH, account, body, encoded, header, identified, integration, said,
-    sdk_event, test_mode, web_event, web_purchase, web_trial, with_advertising_id, with_consent,
-    worth,
+    EXTERNAL_ID, ON, USER_HASH, account, body, encoded, header, identified_event, integration,
+    revenue, sdk_event, test_mode, text_setting, web_event, web_purchase, web_trial,
+    with_advertising_id, with_consent,
 };
 use crate::{Account, Secret, check, encode};
 use rstest::rstest;
@@ -15,10 +15,10 @@ use tributary_domain::device::{Platform, Tracking};
 use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::integration::Network::A;
-use tributary_domain::ledger::Uncounted;
+use tributary_domain::ledger::UncountedReason;
 
 fn app_mode() -> Account {
-    account(A, &[("sdkEventMode", said("app"))])
+    account(A, &[("sdkEventMode", text_setting("app"))])
 }
 
 #[test]
@@ -129,7 +129,11 @@ fn searches_and_numbers_and_cookies_have_their_fields() {
 
 #[test]
 fn match_quality_fields() {
-    let event = encoded(&account(A, &[]), identified("purchase", "Purchase"), "data");
+    let event = encoded(
+        &account(A, &[]),
+        identified_event("purchase", "Purchase"),
+        "data",
+    );
     let user = &event["user_data"];
     assert_eq!(user["external_id"], json!([EXTERNAL_ID, USER_HASH]));
     // SHA-256 of "us".
@@ -144,7 +148,7 @@ fn match_quality_fields() {
 #[case::free("0", false)]
 fn a_free_trial_declares_no_lifetime_value(#[case] price: &str, #[case] declared: bool) {
     let mut trial = web_trial("StartTrial");
-    trial.event.revenue = Some(worth(price, Some(Uncounted::Zero)));
+    trial.event.revenue = Some(revenue(price, Some(UncountedReason::Zero)));
     let event = encoded(&account(A, &[]), trial, "data");
     assert!(event["custom_data"].get("value").is_some());
     let ltv = event["custom_data"].get("predicted_ltv");

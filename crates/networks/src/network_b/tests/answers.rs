@@ -1,6 +1,6 @@
 //! Every row of the reference's table of immediate answers.
 
-use crate::ruling::{Retry, Ruling};
+use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::judged;
 use rstest::rstest;
 use std::time::Duration;
@@ -39,17 +39,17 @@ fn named(named: &[usize]) -> Ruling {
 }
 
 fn wait(duration: Duration) -> Ruling {
-    Ruling::Retry(Retry {
+    Ruling::Retry(RetryAdvice {
         throttled: true,
         at_least: Some(duration),
-        ..Retry::default()
+        ..RetryAdvice::default()
     })
 }
 
 fn maybe() -> Ruling {
-    Ruling::Retry(Retry {
+    Ruling::Retry(RetryAdvice {
         may_be_processed: true,
-        ..Retry::default()
+        ..RetryAdvice::default()
     })
 }
 
@@ -118,9 +118,9 @@ fn reasons_that_concern_an_event(#[case] reasons: &str) {
 fn an_error_is_told_with_code_words_and_trace() {
     let body = violation("events.events[3].currency", "INVALID_CURRENCY_CODE");
     let judgement = judged(B, 5, 400, &body);
-    assert_eq!(judgement.trace.as_deref(), Some("t-5c0d9e1f"));
+    assert_eq!(judgement.trace_id.as_deref(), Some("t-5c0d9e1f"));
     let words = "There was a problem. events.events[3].currency: Not supported.";
-    assert_eq!(judgement.words.as_deref(), Some(words));
+    assert_eq!(judgement.message.as_deref(), Some(words));
     let judgement = judged(B, 5, 403, &reason("ACCESS_TOKEN_SCOPE_INSUFFICIENT"));
     assert_eq!(
         judgement.code.as_deref(),
@@ -133,7 +133,7 @@ fn a_success_says_what_it_is_known_by_and_what_it_warns_of() {
     let body = r#"{"requestId": "7d1f", "fieldWarnings": [
         {"reason": "WARNING_REASON_GENERIC", "description": "d", "field": "f"}]}"#;
     let judgement = judged(B, 1, 200, body);
-    assert_eq!(judgement.trace.as_deref(), Some("7d1f"));
+    assert_eq!(judgement.trace_id.as_deref(), Some("7d1f"));
     let warning = "f: d (WARNING_REASON_GENERIC)";
     assert_eq!(judgement.warning.as_deref(), Some(warning));
 }

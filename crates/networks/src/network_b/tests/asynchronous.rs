@@ -1,16 +1,16 @@
 //! Tokens before a request, and what became of it afterwards.
 
 use crate::network_b::{
-    Account, Problems, StatusRuling, TokenRuling, judge_status, judge_token, status_request,
-    token_request,
+    GoogleAdsAccount, StatusProblems, StatusRuling, TokenRuling, judge_status, judge_token,
+    status_request, token_request,
 };
 use crate::samples::{answer, header, integration};
-use crate::{Method, Outcome, Secret};
+use crate::{RequestMethod, Secret, SendOutcome};
 use rstest::rstest;
 use std::time::Duration;
 use tributary_domain::integration::Network::B;
 
-fn account(service_account: bool) -> Account {
+fn account(service_account: bool) -> GoogleAdsAccount {
     let (integration, mut secrets) = integration(B, &[]);
     if service_account {
         let file = Secret::new(include_str!("../test_key.json"));
@@ -25,7 +25,10 @@ fn account(service_account: bool) -> Account {
 #[test]
 fn a_refresh_token_is_turned_into_an_access_token() {
     let request = token_request(&account(false), 0);
-    assert_eq!((request.method, request.path()), (Method::Post, "/token"));
+    assert_eq!(
+        (request.method, request.path()),
+        (RequestMethod::Post, "/token")
+    );
     let form = "application/x-www-form-urlencoded";
     assert_eq!(header(&request, "content-type"), Some(form));
     let expected = "client_id=4711-abc.apps.example.com&client_secret=hush-client\
@@ -59,7 +62,7 @@ fn token(seconds: u64) -> TokenRuling {
 fn refused(code: &str, words: Option<&str>) -> TokenRuling {
     TokenRuling::Pause {
         code: code.to_owned(),
-        words: words.map(str::to_owned),
+        message: words.map(str::to_owned),
     }
 }
 
@@ -83,7 +86,7 @@ fn refused(code: &str, words: Option<&str>) -> TokenRuling {
 #[case::server_error(503, "", TokenRuling::Retry)]
 fn tokens(#[case] status: u16, #[case] body: &str, #[case] expected: TokenRuling) {
     assert_eq!(
-        judge_token(&Outcome::Answered(answer(status, body))),
+        judge_token(&SendOutcome::Response(answer(status, body))),
         expected
     );
 }
@@ -96,7 +99,7 @@ fn a_token_does_not_print() {
 #[test]
 fn the_status_is_asked_for_by_the_requests_id() {
     let request = status_request("7d1f 0c52", "ya29.a0");
-    assert_eq!(request.method, Method::Get);
+    assert_eq!(request.method, RequestMethod::Get);
     assert_eq!(
         request.path_and_query,
         "/v1/requestStatus:retrieve?requestId=7d1f%200c52"
@@ -112,7 +115,7 @@ fn stands(status: &str, errors: &str) -> String {
 }
 
 fn judged(status: u16, body: &str) -> StatusRuling {
-    judge_status(&Outcome::Answered(answer(status, body)))
+    judge_status(&SendOutcome::Response(answer(status, body)))
 }
 
 #[rstest]
@@ -137,10 +140,10 @@ fn statuses(#[case] status: u16, #[case] body: &str, #[case] expected: StatusRul
 
 #[test]
 fn a_status_that_could_not_be_asked_for_is_asked_for_again() {
-    assert_eq!(judge_status(&Outcome::NotSent), StatusRuling::Retry);
-    assert_eq!(judge_status(&Outcome::Broken), StatusRuling::Retry);
-    assert_eq!(judge_token(&Outcome::NotSent), TokenRuling::Retry);
-    assert_eq!(judge_token(&Outcome::Broken), TokenRuling::Retry);
+    assert_eq!(judge_status(&SendOutcome::NotSent), StatusRuling::Retry);
+    assert_eq!(judge_status(&SendOutcome::Interrupted), StatusRuling::Retry);
+    assert_eq!(judge_token(&SendOutcome::NotSent), TokenRuling::Retry);
+    assert_eq!(judge_token(&SendOutcome::Interrupted), TokenRuling::Retry);
 }
 
 const SIX_HOURS: Option<Duration> = Some(Duration::from_hours(6));
@@ -186,9 +189,9 @@ fn reasons(
 ) {
     let error = format!(r#"{{"recordCount": "2", "reason": "PROCESSING_ERROR_REASON_{reason}"}}"#);
     let failed = if delivered { 0..0 } else { 0..1 };
-    let expected = Problems {
+    let expected = StatusProblems {
         requeue_after,
-        delivered,
+        already_delivered: delivered,
         failed: failed.map(|_| (reason.to_owned(), 2)).collect(),
         alert: alerts.then(|| reason.to_owned()).into_iter().collect(),
     };
@@ -203,9 +206,9 @@ fn several_reasons_add_up_and_counts_may_be_numbers() {
         {"recordCount": "9", "reason": "PROCESSING_ERROR_REASON_DUPLICATE_GCLID"},
         {"recordCount": "4", "reason": "PROCESSING_ERROR_OPERATING_ACCOUNT_MISMATCH_FOR_AD_IDENTIFIER"}"#;
     let count = |reason: &str, count| (reason.to_owned(), count);
-    let expected = Problems {
+    let expected = StatusProblems {
         requeue_after: SIX_HOURS,
-        delivered: false,
+        already_delivered: false,
         failed: vec![
             count("INTERNAL_ERROR", 1),
             count("TOO_RECENT_CLICK", 3),
@@ -220,9 +223,9 @@ fn several_reasons_add_up_and_counts_may_be_numbers() {
 #[test]
 fn a_failure_without_reasons_is_one_all_the_same() {
     let body = r#"{"requestStatusPerDestination":[{"requestStatus":"FAILED"}]}"#;
-    let expected = Problems {
+    let expected = StatusProblems {
         failed: vec![("FAILED".to_owned(), 0)],
-        ..Problems::default()
+        ..StatusProblems::default()
     };
     assert_eq!(judged(200, body), StatusRuling::Problems(expected));
 }

@@ -2,10 +2,10 @@
 
 use crate::ruling::Ruling;
 use crate::samples::{
-    EMAIL, ON, account, answer, body, encoded, header, said, sdk_event, web_event, web_purchase,
-    web_trial, with_consent,
+    EMAIL, ON, account, answer, body, encoded, header, sdk_event, text_setting, web_event,
+    web_purchase, web_trial, with_consent,
 };
-use crate::{Account, GroupKey, Outcome, check, encode, group_key, judge};
+use crate::{Account, GroupKey, SendOutcome, check, encode, group_key, judge};
 use rstest::rstest;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn clicked(conversion: &mut Conversion, gclid: bool, gbraid: bool, wbraid: bool)
 #[test]
 fn example_a_website_purchase_with_user_data() {
     let account = with(&[
-        ("loginAccountId", said("9876543210")),
+        ("loginAccountId", text_setting("9876543210")),
         ("userDataEnabled", ON),
     ]);
     let request = encode(&account, &[web_purchase("purchase")], Some("ya29.a0"));
@@ -54,7 +54,7 @@ fn example_a_website_purchase_with_user_data() {
 /// sent as a website's.
 #[test]
 fn example_b_start_trial_without_user_data() {
-    let account = with(&[("sdkEventSource", said("WEB"))]);
+    let account = with(&[("sdkEventSource", text_setting("WEB"))]);
     let mut trial = web_trial("start_trial");
     trial.event.source = EventSource::Sdk;
     trial.device = Some(crate::samples::device());
@@ -198,7 +198,7 @@ fn a_test_is_only_validated_and_any_success_will_do() {
     let testing = with(&[("testMode", ON)]);
     let request = encode(&testing, &[sdk_event("install", "install")], Some("t"));
     assert_eq!(body(&request)["validateOnly"], true);
-    let judgement = judge(&testing, 1, &Outcome::Answered(answer(200, "")));
+    let judgement = judge(&testing, 1, &SendOutcome::Response(answer(200, "")));
     assert_eq!(judgement.ruling, Ruling::Delivered);
 }
 

@@ -9,14 +9,14 @@ use tempfile::TempDir;
 const PREFIX: &str = "tributary-demo-";
 
 /// The folder of the demo.
-pub(super) enum Folder {
+pub(super) enum DemoFolder {
     /// Removed at the end.
     Temporary(TempDir),
     /// Kept.
     Kept(PathBuf),
 }
 
-impl Folder {
+impl DemoFolder {
     /// A new one: that which is to be kept, or one among the temporary ones of the machine.
     pub(super) fn new(keep: Option<PathBuf>) -> anyhow::Result<Self> {
         let Some(folder) = keep else {
@@ -48,7 +48,7 @@ impl Folder {
     }
 
     /// Removes what is not to be kept.
-    pub(super) fn leave(self) -> anyhow::Result<()> {
+    pub(super) fn clean_up(self) -> anyhow::Result<()> {
         match self {
             Self::Temporary(folder) => {
                 let path = folder.path().display().to_string();
@@ -67,22 +67,22 @@ mod tests {
 
     #[test]
     fn a_temporary_folder_is_removed_with_what_is_in_it() {
-        let folder = Folder::new(None).unwrap();
+        let folder = DemoFolder::new(None).unwrap();
         let path = folder.path().to_owned();
         std::fs::write(path.join("x"), "x").unwrap();
-        folder.leave().unwrap();
+        folder.clean_up().unwrap();
         assert!(!path.exists());
     }
 
     #[test]
     fn a_folder_to_be_kept_is_made_and_stays() {
         let parent = tempfile::tempdir().unwrap();
-        let folder = Folder::new(Some(parent.path().join("new"))).unwrap();
+        let folder = DemoFolder::new(Some(parent.path().join("new"))).unwrap();
         let path = folder.path().to_owned();
         std::fs::write(path.join("x"), "x").unwrap();
-        folder.leave().unwrap();
+        folder.clean_up().unwrap();
         assert!(path.join("x").exists());
-        let refused = Folder::new(Some(path)).err().unwrap().to_string();
+        let refused = DemoFolder::new(Some(path)).err().unwrap().to_string();
         assert!(refused.contains("not empty"), "{refused}");
     }
 }

@@ -2,14 +2,14 @@
 
 mod folder;
 
-use super::{say, serve};
+use super::{print_line, serve};
 use crate::cli::DemoOptions;
 use crate::config::Config;
 use crate::shutdown::StopSignals;
-use crate::{descriptors, logging, outside, wiring};
+use crate::{descriptors, logging, system, wiring};
 use anyhow::{Context as _, anyhow};
-use folder::Folder;
-use serve::Started;
+use folder::DemoFolder;
+use serve::StartedServer;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use tokio::net::TcpListener;
 use tributary_domain::access::Environment;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::person::Email;
-use tributary_domain::outside::Source;
-use tributary_sample::{Owner, Sample, Stream};
-use tributary_simulator::{Options, Running, Simulator};
+use tributary_domain::runtime::Runtime;
+use tributary_sample::{LiveStream, Sample, SampleOwner};
+use tributary_simulator::{RunningSimulator, Simulator, SimulatorConfig};
 use tributary_store::Store;
 
 const EMAIL: &str = "demo@example.com";
@@ -40,8 +40,8 @@ struct SignIn {
 }
 
 /// A demo that is ready to run.
-struct Ready {
-    started: Started,
+struct PreparedDemo {
+    started: StartedServer,
     sample: Sample,
     sign_in: SignIn,
 }
@@ -57,51 +57,58 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
             options.listen
         )
     })?;
-    let folder = Folder::new(options.keep)?;
-    let simulator = simulate().await.context("the simulator cannot listen")?;
+    let folder = DemoFolder::new(options.keep)?;
+    let simulator = start_simulator()
+        .await
+        .context("the simulator cannot listen")?;
     let config = Arc::new(settings(folder.path(), options.listen, &simulator)?);
     logging::init(&config.log)?;
-    descriptors::raise(&config);
+    descriptors::raise_limit(&config);
     let metrics = serve::install_metrics(&config)?;
-    say("Making up an organization with sixty days of history …");
-    let source = outside::source();
+    print_line("Making up an organization with sixty days of history …");
+    let source = system::runtime();
     let ready = tokio::select! {
         ready = prepare(&config, &source, listener, options.seed) => ready?,
-        () = signals.wait() => return folder.leave(),
+        () = signals.wait() => return folder.clean_up(),
     };
-    let Ready {
+    let PreparedDemo {
         started,
         sample,
         sign_in,
     } = ready;
     announce(&started.base_url, &sign_in, &simulator, &folder, begun);
-    let stream = Stream::new(&sample, source.now());
+    let stream = LiveStream::new(&sample, source.now());
     let store = started.store.clone();
     let clock = source.clone();
-    serve::until_told(
+    serve::serve_until_stopped(
         &config,
         started,
         wiring::router,
         metrics,
         signals,
         |tasks, stopped| {
-            tasks.spawn(go_on(store, stream, clock, serve::until(stopped)));
+            tasks.spawn(run_stream(
+                store,
+                stream,
+                clock,
+                serve::wait_for_stop(stopped),
+            ));
         },
     )
     .await?;
-    if let Folder::Kept(_) = folder {
+    if let DemoFolder::Kept(_) = folder {
         let store = wiring::open_existing_store(&config).await?;
         sample.disconnect(&*store, &source).await?;
         store.close().await;
     }
     simulator.shutdown().await;
-    folder.leave()
+    folder.clean_up()
 }
 
-async fn simulate() -> std::io::Result<Running> {
-    let at = |port| Options {
+async fn start_simulator() -> std::io::Result<RunningSimulator> {
+    let at = |port| SimulatorConfig {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        ..Options::default()
+        ..SimulatorConfig::default()
     };
     match Simulator::start(at(SIMULATOR_PORT)).await {
         Ok(running) => Ok(running),
@@ -110,7 +117,11 @@ async fn simulate() -> std::io::Result<Running> {
 }
 
 /// The defaults, with everything in the folder and everything that would be sent out sent to the simulator.
-fn settings(folder: &Path, listen: SocketAddr, simulator: &Running) -> anyhow::Result<Config> {
+fn settings(
+    folder: &Path,
+    listen: SocketAddr,
+    simulator: &RunningSimulator,
+) -> anyhow::Result<Config> {
     let networks = simulator.base_url();
     let token = format!("{networks}/token");
     let (folder, listen) = (folder.display().to_string(), listen.to_string());
@@ -135,29 +146,29 @@ fn settings(folder: &Path, listen: SocketAddr, simulator: &Running) -> anyhow::R
 
 async fn prepare(
     config: &Config,
-    source: &Source,
+    source: &Runtime,
     listener: TcpListener,
     seed: u64,
-) -> anyhow::Result<Ready> {
+) -> anyhow::Result<PreparedDemo> {
     let (store, keyring) = wiring::open(config).await?;
-    let password = password(source.bytes());
-    let (hashed, salt) = (password.clone(), source.bytes());
+    let password = password(source.random_bytes());
+    let (hashed, salt) = (password.clone(), source.random_bytes());
     let hash =
         tokio::task::spawn_blocking(move || tributary_dashboard::password_hash(&hashed, salt));
-    let key = source.key(KeyKind::Private, Environment::Live);
-    let owner = Owner {
+    let key = source.new_key(KeyKind::Private, Environment::Live);
+    let owner = SampleOwner {
         email: Email::parse(EMAIL).map_err(|problem| anyhow!(problem.message))?,
         password_hash: hash.await?.map_err(|error| anyhow!("{error}"))?,
         key: key.clone(),
     };
-    let sample = tributary_sample::found(&*store, owner, source.now(), seed).await?;
-    tributary_sample::fill(&store, &sample, &keyring, source).await?;
+    let sample = tributary_sample::create_sample(&*store, owner, source.now(), seed).await?;
+    tributary_sample::write_history(&store, &sample, &keyring, source).await?;
     let sign_in = SignIn {
         password,
         key: key.reveal().to_owned(),
     };
-    Ok(Ready {
-        started: serve::ready(config, store, keyring, listener).await?,
+    Ok(PreparedDemo {
+        started: serve::prepare_server(config, store, keyring, listener).await?,
         sample,
         sign_in,
     })
@@ -171,10 +182,10 @@ fn password(random: [u8; 3 * PASSWORD_GROUP]) -> String {
 }
 
 /// Hands what happens to the store until the stop.
-async fn go_on(
+async fn run_stream(
     store: Arc<dyn Store>,
-    mut stream: Stream,
-    source: Source,
+    mut stream: LiveStream,
+    source: Runtime,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = std::pin::pin!(stop);
@@ -184,7 +195,7 @@ async fn go_on(
             () = tokio::time::sleep(STREAM_INTERVAL) => {}
         }
         for step in stream.due(source.now()) {
-            if let Err(error) = step.take(&*store).await {
+            if let Err(error) = step.apply(&*store).await {
                 tracing::warn!(%error, "a made-up step was not taken");
             }
         }
@@ -194,30 +205,32 @@ async fn go_on(
 fn announce(
     base_url: &str,
     sign_in: &SignIn,
-    simulator: &Running,
-    folder: &Folder,
+    simulator: &RunningSimulator,
+    folder: &DemoFolder,
     begun: Instant,
 ) {
     let seconds = begun.elapsed().as_secs_f32();
-    say(format!(
+    print_line(format!(
         "Tributary is running at {base_url} (ready after {seconds:.1} s)"
     ));
-    say("");
-    say(format!("  Dashboard       {base_url}/"));
-    say(format!("  E-mail          {EMAIL}"));
-    say(format!("  Password        {}", sign_in.password));
-    say(format!("  API key         {}", sign_in.key));
-    say(format!("  API reference   {base_url}/api/v1/docs"));
-    say(format!(
+    print_line("");
+    print_line(format!("  Dashboard       {base_url}/"));
+    print_line(format!("  E-mail          {EMAIL}"));
+    print_line(format!("  Password        {}", sign_in.password));
+    print_line(format!("  API key         {}", sign_in.key));
+    print_line(format!("  API reference   {base_url}/api/v1/docs"));
+    print_line(format!(
         "  Ad networks     {}/ (simulated: what they received)",
         simulator.base_url()
     ));
-    say("");
-    say("Every few seconds somebody taps an ad, installs an app or pays: the dashboard moves.");
+    print_line("");
+    print_line(
+        "Every few seconds somebody taps an ad, installs an app or pays: the dashboard moves.",
+    );
     let path = folder.path().display();
-    say(match folder {
-        Folder::Temporary(_) => format!("Ctrl-C stops it and removes its data ({path})."),
-        Folder::Kept(_) => format!(
+    print_line(match folder {
+        DemoFolder::Temporary(_) => format!("Ctrl-C stops it and removes its data ({path})."),
+        DemoFolder::Kept(_) => format!(
             "Ctrl-C stops it. The data stays in {path}; TRIBUTARY_DATA_DIR={path} tributary serve shows it again, \
              with the networks switched off."
         ),

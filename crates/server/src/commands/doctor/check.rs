@@ -6,44 +6,44 @@ use std::process::ExitCode;
 
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum CheckStatus {
     /// As it should be.
     Ok,
     /// It works, or may work; somebody should know.
     Warning,
     /// It does not work.
-    Failure,
+    Error,
 }
 
-impl Verdict {
+impl CheckStatus {
     /// As the table shows it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warning => "warning",
-            Self::Failure => "FAILURE",
+            Self::Error => "FAILURE",
         }
     }
 }
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct DoctorCheck {
     /// What part of the installation.
     pub area: &'static str,
     /// How it is.
-    pub verdict: Verdict,
+    pub status: CheckStatus,
     /// What was seen.
     pub message: String,
     /// What to do; empty when there is nothing to do, or the message says it.
     pub advice: String,
 }
 
-impl Check {
+impl DoctorCheck {
     pub(super) fn ok(area: &'static str, message: impl Into<String>) -> Self {
         Self {
             area,
-            verdict: Verdict::Ok,
+            status: CheckStatus::Ok,
             message: message.into(),
             advice: String::new(),
         }
@@ -57,13 +57,13 @@ impl Check {
         let (message, advice) = (message.into(), advice.into());
         Self {
             area,
-            verdict: Verdict::Warning,
+            status: CheckStatus::Warning,
             message,
             advice,
         }
     }
 
-    pub(super) fn failure(
+    pub(super) fn error(
         area: &'static str,
         message: impl Into<String>,
         advice: impl Into<String>,
@@ -71,7 +71,7 @@ impl Check {
         let (message, advice) = (message.into(), advice.into());
         Self {
             area,
-            verdict: Verdict::Failure,
+            status: CheckStatus::Error,
             message,
             advice,
         }
@@ -79,21 +79,21 @@ impl Check {
 }
 
 /// 0 when nothing is broken, 1 otherwise.
-pub(super) fn exit_code(checks: &[Check]) -> ExitCode {
-    ExitCode::from(u8::from(count(checks, Verdict::Failure) > 0))
+pub(super) fn exit_code(checks: &[DoctorCheck]) -> ExitCode {
+    ExitCode::from(u8::from(count(checks, CheckStatus::Error) > 0))
 }
 
 /// Writes the checks as a table, one line each, advice below.
-pub(super) fn write_table(checks: &[Check], out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_table(checks: &[DoctorCheck], out: &mut impl Write) -> io::Result<()> {
     let area_width = checks
         .iter()
         .map(|check| check.area.len())
         .max()
         .unwrap_or(0);
-    let verdict_width = Verdict::Failure.as_str().len();
-    for Check {
+    let verdict_width = CheckStatus::Error.as_str().len();
+    for DoctorCheck {
         area,
-        verdict,
+        status: verdict,
         message,
         advice,
     } in checks
@@ -102,7 +102,7 @@ pub(super) fn write_table(checks: &[Check], out: &mut impl Write) -> io::Result<
         writeln!(
             out,
             "{verdict:verdict_width$}  {area:area_width$}  {}",
-            Line(message)
+            SingleLine(message)
         )?;
         if !advice.is_empty() {
             writeln!(
@@ -110,13 +110,13 @@ pub(super) fn write_table(checks: &[Check], out: &mut impl Write) -> io::Result<
                 "{:verdict_width$}  {:area_width$}  → {}",
                 "",
                 "",
-                Line(advice)
+                SingleLine(advice)
             )?;
         }
     }
     let (failures, warnings) = (
-        count(checks, Verdict::Failure),
-        count(checks, Verdict::Warning),
+        count(checks, CheckStatus::Error),
+        count(checks, CheckStatus::Warning),
     );
     writeln!(
         out,
@@ -125,18 +125,18 @@ pub(super) fn write_table(checks: &[Check], out: &mut impl Write) -> io::Result<
     )
 }
 
-fn count(checks: &[Check], verdict: Verdict) -> usize {
+fn count(checks: &[DoctorCheck], verdict: CheckStatus) -> usize {
     checks
         .iter()
-        .filter(|check| check.verdict == verdict)
+        .filter(|check| check.status == verdict)
         .count()
 }
 
 /// Text of others (a database's, a resolver's) on one line, so that it cannot pass for a line of the table
 /// or steer the terminal.
-struct Line<'a>(&'a str);
+struct SingleLine<'a>(&'a str);
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for SingleLine<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|c| {
             let shown = if c.is_control() { ' ' } else { c };
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn table(checks: &[Check]) -> String {
+    fn table(checks: &[DoctorCheck]) -> String {
         let mut out = Vec::new();
         write_table(checks, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn the_table_has_columns_and_advice_below() {
         let checks = [
-            Check::ok("configuration", "no mistakes"),
-            Check::failure("disk", "it is full", "delete something"),
+            DoctorCheck::ok("configuration", "no mistakes"),
+            DoctorCheck::error("disk", "it is full", "delete something"),
         ];
         let expected = "\
 ok       configuration  no mistakes
@@ -174,17 +174,17 @@ FAILURE  disk           it is full
 
     #[test]
     fn messages_of_others_stay_on_their_line() {
-        let text = table(&[Check::ok("database", "one\nok  disk\u{1b}[31m  fine")]);
+        let text = table(&[DoctorCheck::ok("database", "one\nok  disk\u{1b}[31m  fine")]);
         assert_eq!(text.lines().count(), 3, "{text}");
         assert!(!text.contains('\u{1b}'));
     }
 
     #[rstest]
     #[case::nothing(&[], ExitCode::SUCCESS)]
-    #[case::fine(&[Check::ok("a", "b")], ExitCode::SUCCESS)]
-    #[case::doubtful(&[Check::warning("a", "b", "c")], ExitCode::SUCCESS)]
-    #[case::broken(&[Check::ok("a", "b"), Check::failure("a", "b", "c")], ExitCode::from(1))]
-    fn only_what_is_broken_fails(#[case] checks: &[Check], #[case] expected: ExitCode) {
+    #[case::fine(&[DoctorCheck::ok("a", "b")], ExitCode::SUCCESS)]
+    #[case::doubtful(&[DoctorCheck::warning("a", "b", "c")], ExitCode::SUCCESS)]
+    #[case::broken(&[DoctorCheck::ok("a", "b"), DoctorCheck::error("a", "b", "c")], ExitCode::from(1))]
+    fn only_what_is_broken_fails(#[case] checks: &[DoctorCheck], #[case] expected: ExitCode) {
         assert_eq!(exit_code(checks), expected);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Ids are ordered by it and links expire by it, so a wrong clock is seen in strange places.
 
-use super::check::Check;
+use super::check::DoctorCheck;
 use std::time::Duration;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::InstanceReport;
@@ -11,37 +11,37 @@ const AREA: &str = "clock";
 const ADVICE: &str = "set the clock of this machine and keep it synchronised (NTP)";
 
 /// 2026-01-01T00:00:00Z. No earlier time can be right: the program was not written before.
-const WRITTEN_AFTER: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+const EARLIEST_PLAUSIBLE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// What was stored may be this much ahead of the clock: nodes differ a little.
 const BEHIND_MAX: Duration = Duration::from_mins(1);
 /// How far this clock and that of the database server may be apart.
-const APART_MAX: Duration = Duration::from_secs(5);
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(5);
 
 /// Judges a clock.
-pub(super) fn judge(now: Timestamp, report: Option<&InstanceReport>) -> Vec<Check> {
-    if now < WRITTEN_AFTER {
-        let message = format!("the clock says {}, which has long passed", shown(now));
-        return vec![Check::failure(AREA, message, ADVICE)];
+pub(super) fn judge(now: Timestamp, report: Option<&InstanceReport>) -> Vec<DoctorCheck> {
+    if now < EARLIEST_PLAUSIBLE {
+        let message = format!("the clock says {}, which has long passed", format_time(now));
+        return vec![DoctorCheck::error(AREA, message, ADVICE)];
     }
     let mut checks = Vec::new();
-    if let Some(newest) = report.and_then(|report| report.newest)
+    if let Some(newest) = report.and_then(|report| report.newest_record_at)
         && newest.since(now) > BEHIND_MAX
     {
         let message = format!(
             "the clock says {}, but the newest record in the database is of {}",
-            shown(now),
-            shown(newest)
+            format_time(now),
+            format_time(newest)
         );
-        checks.push(Check::failure(AREA, message, ADVICE));
+        checks.push(DoctorCheck::error(AREA, message, ADVICE));
     }
-    if let Some(other) = report.and_then(|report| report.clock) {
+    if let Some(other) = report.and_then(|report| report.server_time) {
         let apart = now.since(other).max(other.since(now));
-        if apart > APART_MAX {
+        if apart > CLOCK_SKEW_MAX {
             let message = format!(
                 "this clock and that of the database server are {} ms apart",
                 apart.as_millis()
             );
-            checks.push(Check::warning(
+            checks.push(DoctorCheck::warning(
                 AREA,
                 message,
                 "synchronise both machines (NTP)",
@@ -49,59 +49,59 @@ pub(super) fn judge(now: Timestamp, report: Option<&InstanceReport>) -> Vec<Chec
         }
     }
     if checks.is_empty() {
-        checks.push(Check::ok(AREA, shown(now)));
+        checks.push(DoctorCheck::ok(AREA, format_time(now)));
     }
     checks
 }
 
-fn shown(at: Timestamp) -> String {
+fn format_time(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis())
         .map_or_else(|_| "an impossible time".to_owned(), |at| at.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
     use rstest::rstest;
 
     const NOW: i64 = 1_800_000_000_000;
-    use Verdict::{Failure, Ok, Warning};
+    use CheckStatus::{Error, Ok, Warning};
 
     #[rstest]
     #[case::nothing_to_compare(NOW, None, None, &[Ok])]
-    #[case::of_1970(0, None, None, &[Failure])]
-    #[case::just_before(1_767_225_599_999, None, None, &[Failure])]
+    #[case::of_1970(0, None, None, &[Error])]
+    #[case::just_before(1_767_225_599_999, None, None, &[Error])]
     #[case::just_after(1_767_225_600_000, None, None, &[Ok])]
     #[case::after_the_newest(NOW, Some(NOW - 1), None, &[Ok])]
     #[case::a_minute_behind(NOW, Some(NOW + 60_000), None, &[Ok])]
-    #[case::more_than_a_minute_behind(NOW, Some(NOW + 60_001), None, &[Failure])]
+    #[case::more_than_a_minute_behind(NOW, Some(NOW + 60_001), None, &[Error])]
     #[case::five_seconds_ahead(NOW, None, Some(NOW - 5_000), &[Ok])]
     #[case::more_ahead(NOW, None, Some(NOW - 5_001), &[Warning])]
     #[case::more_behind(NOW, None, Some(NOW + 5_001), &[Warning])]
-    #[case::both(NOW, Some(NOW + 60_001), Some(NOW + 60_001), &[Failure, Warning])]
+    #[case::both(NOW, Some(NOW + 60_001), Some(NOW + 60_001), &[Error, Warning])]
     #[case::impossible(i64::MAX, None, None, &[Ok])]
     fn clocks(
         #[case] now: i64,
         #[case] newest: Option<i64>,
         #[case] clock: Option<i64>,
-        #[case] expected: &[Verdict],
+        #[case] expected: &[CheckStatus],
     ) {
         let report = InstanceReport {
             engine: String::new(),
             schema: 1,
-            newest: newest.map(Timestamp::from_millis),
-            clock: clock.map(Timestamp::from_millis),
-            concerns: Vec::new(),
+            newest_record_at: newest.map(Timestamp::from_millis),
+            server_time: clock.map(Timestamp::from_millis),
+            warnings: Vec::new(),
         };
         let checks = judge(Timestamp::from_millis(now), Some(&report));
-        let verdicts: Vec<Verdict> = checks.iter().map(|check| check.verdict).collect();
+        let verdicts: Vec<CheckStatus> = checks.iter().map(|check| check.status).collect();
         assert_eq!(verdicts, expected);
     }
 
     #[test]
     fn without_a_database_the_year_is_still_judged() {
-        assert_eq!(judge(Timestamp::from_millis(0), None)[0].verdict, Failure);
+        assert_eq!(judge(Timestamp::from_millis(0), None)[0].status, Error);
         assert_eq!(
             judge(Timestamp::from_millis(NOW), None)[0].message,
             "2027-01-15T08:00:00Z"

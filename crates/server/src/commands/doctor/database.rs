@@ -1,7 +1,7 @@
 //! The database: whether it opens, and what it says of itself.
 
-use super::check::Check;
-use super::rates::{Imported, LatestDays};
+use super::check::DoctorCheck;
+use super::rates::{ImportStatus, LatestRateDays};
 use tributary_store::InstanceReport;
 
 const AREA: &str = "database";
@@ -10,11 +10,11 @@ const AREA: &str = "database";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseState {
     /// It opens, and says this of itself; and how new its rates are.
-    Report(InstanceReport, LatestDays),
+    Report(InstanceReport, LatestRateDays),
     /// It is a file that is not there; the first start makes it.
-    NotYet,
+    Missing,
     /// It does not open, or not with this secret. Why.
-    Broken(String),
+    Unusable(String),
 }
 
 impl DatabaseState {
@@ -22,34 +22,34 @@ impl DatabaseState {
     pub(super) const fn report(&self) -> Option<&InstanceReport> {
         match self {
             Self::Report(report, _) => Some(report),
-            Self::NotYet | Self::Broken(_) => None,
+            Self::Missing | Self::Unusable(_) => None,
         }
     }
 
     /// What is known about imported rates.
-    pub(super) const fn imported_rates(&self) -> Imported {
+    pub(super) const fn imported_rates(&self) -> ImportStatus {
         match self {
-            Self::Report(_, latest) => Imported::Until(*latest),
-            Self::NotYet => Imported::Until(LatestDays::COMPILED_IN),
-            Self::Broken(_) => Imported::Unknown,
+            Self::Report(_, latest) => ImportStatus::Latest(*latest),
+            Self::Missing => ImportStatus::Latest(LatestRateDays::COMPILED_IN),
+            Self::Unusable(_) => ImportStatus::Unknown,
         }
     }
 }
 
 /// Judges what opening the database gave.
-pub(super) fn judge(database: &DatabaseState) -> Vec<Check> {
+pub(super) fn judge(database: &DatabaseState) -> Vec<DoctorCheck> {
     let report = match database {
         DatabaseState::Report(report, _) => report,
-        DatabaseState::NotYet => {
-            return vec![Check::warning(
+        DatabaseState::Missing => {
+            return vec![DoctorCheck::warning(
                 AREA,
                 "no database yet; the first start makes it",
                 "if there should be one, see database_url and data_dir in `tributary config print`",
             )];
         }
-        DatabaseState::Broken(error) => {
+        DatabaseState::Unusable(error) => {
             let advice = "see database_url and data_dir in `tributary config print`";
-            return vec![Check::failure(
+            return vec![DoctorCheck::error(
                 AREA,
                 format!("cannot be used: {error}"),
                 advice,
@@ -57,21 +57,21 @@ pub(super) fn judge(database: &DatabaseState) -> Vec<Check> {
         }
     };
     // Said, since whoever asks a doctor does not expect to be operated on.
-    let as_the_server = Check::ok(
+    let as_the_server = DoctorCheck::ok(
         AREA,
         "was opened as the server opens it; pending migrations, if any, are applied now",
     );
-    let opened = Check::ok(AREA, format!("{}, schema {}", report.engine, report.schema));
-    let doubtful = |concern: &String| Check::warning(AREA, concern, "");
+    let opened = DoctorCheck::ok(AREA, format!("{}, schema {}", report.engine, report.schema));
+    let doubtful = |concern: &String| DoctorCheck::warning(AREA, concern, "");
     [opened, as_the_server]
         .into_iter()
-        .chain(report.concerns.iter().map(doubtful))
+        .chain(report.warnings.iter().map(doubtful))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
 
     #[test]
@@ -79,26 +79,26 @@ mod tests {
         let report = InstanceReport {
             engine: "SQLite 3.50.4".to_owned(),
             schema: 3,
-            newest: None,
-            clock: None,
-            concerns: vec!["fsync is off".to_owned()],
+            newest_record_at: None,
+            server_time: None,
+            warnings: vec!["fsync is off".to_owned()],
         };
-        let checks = judge(&DatabaseState::Report(report, LatestDays::COMPILED_IN));
-        assert_eq!(checks[0], Check::ok(AREA, "SQLite 3.50.4, schema 3"));
-        assert_eq!(checks[2], Check::warning(AREA, "fsync is off", ""));
+        let checks = judge(&DatabaseState::Report(report, LatestRateDays::COMPILED_IN));
+        assert_eq!(checks[0], DoctorCheck::ok(AREA, "SQLite 3.50.4, schema 3"));
+        assert_eq!(checks[2], DoctorCheck::warning(AREA, "fsync is off", ""));
     }
 
     #[test]
     fn a_database_that_is_not_made_yet_is_not_broken() {
-        let checks = judge(&DatabaseState::NotYet);
-        assert_eq!(checks[0].verdict, Verdict::Warning);
+        let checks = judge(&DatabaseState::Missing);
+        assert_eq!(checks[0].status, CheckStatus::Warning);
         assert!(checks[0].message.contains("the first start makes it"));
     }
 
     #[test]
     fn a_database_that_does_not_open_is_broken() {
-        let checks = judge(&DatabaseState::Broken("permission denied".to_owned()));
-        assert_eq!(checks[0].verdict, Verdict::Failure);
+        let checks = judge(&DatabaseState::Unusable("permission denied".to_owned()));
+        assert_eq!(checks[0].status, CheckStatus::Error);
         assert!(checks[0].message.contains("permission denied"));
     }
 }

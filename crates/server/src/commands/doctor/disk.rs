@@ -1,7 +1,7 @@
 //! The disk: room in the folders that the data is kept in, and whether they can be written.
 
-use super::check::Check;
-use crate::config::{Config, Database};
+use super::check::DoctorCheck;
+use crate::config::{Config, DatabaseConfig};
 use rustix::fs::Access;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,20 +16,20 @@ const FREE_BYTES_FAILURE: u64 = 100 * MIB;
 const _: () = assert!(FREE_BYTES_FAILURE < FREE_BYTES_WARNING);
 
 /// The file by which writing is tried; the number of the process keeps two doctors apart.
-fn trial_file(folder: &Path) -> PathBuf {
+fn probe_file(folder: &Path) -> PathBuf {
     folder.join(format!(".doctor-{}", std::process::id()))
 }
 
 /// Looks at the folders that hold data.
-pub(super) fn examine(config: &Config) -> Vec<Check> {
+pub(super) fn examine(config: &Config) -> Vec<DoctorCheck> {
     match config.database() {
-        Database::Postgres(_) => {
-            vec![Check::ok(
+        DatabaseConfig::Postgres(_) => {
+            vec![DoctorCheck::ok(
                 AREA,
                 "not looked at: PostgreSQL keeps the data elsewhere",
             )]
         }
-        Database::Sqlite(file) => folders(&config.data_dir, &file)
+        DatabaseConfig::Sqlite(file) => folders(&config.data_dir, &file)
             .iter()
             .flat_map(|folder| examine_folder(folder))
             .collect(),
@@ -39,12 +39,12 @@ pub(super) fn examine(config: &Config) -> Vec<Check> {
 /// The data folder and, where it is another, that of the database.
 fn folders(data_dir: &Path, database: &Path) -> Vec<PathBuf> {
     let mut folders = vec![data_dir.to_owned()];
-    let other = database.parent().map(or_here);
+    let other = database.parent().map(or_current_dir);
     folders.extend(other.filter(|other| other != data_dir));
     folders
 }
 
-fn or_here(folder: &Path) -> PathBuf {
+fn or_current_dir(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() {
         PathBuf::from(".")
     } else {
@@ -52,29 +52,29 @@ fn or_here(folder: &Path) -> PathBuf {
     }
 }
 
-fn examine_folder(folder: &Path) -> [Check; 2] {
+fn examine_folder(folder: &Path) -> [DoctorCheck; 2] {
     // Before the first start there is no folder yet; it will be where its nearest ancestor is.
     let existing = folder
         .ancestors()
-        .map(or_here)
+        .map(or_current_dir)
         .find(|folder| folder.exists());
     let existing = existing.unwrap_or_else(|| PathBuf::from("."));
-    let writable = if existing == or_here(folder) {
-        try_writing(&existing).map(|()| "is writable")
+    let writable = if existing == or_current_dir(folder) {
+        try_write(&existing).map(|()| "is writable")
     } else {
         rustix::fs::access(&existing, Access::WRITE_OK | Access::EXEC_OK)
             .map(|()| "does not exist yet; the first start makes it")
             .map_err(io::Error::from)
     };
     [
-        judge_writing(folder, writable),
-        judge_room(&existing, free_bytes(&existing)),
+        judge_writable(folder, writable),
+        judge_free_space(&existing, free_bytes(&existing)),
     ]
 }
 
 /// Makes a file, syncs it and removes it. Asking for permission would not notice a read-only or full disk.
-fn try_writing(folder: &Path) -> io::Result<()> {
-    let path = trial_file(folder);
+fn try_write(folder: &Path) -> io::Result<()> {
+    let path = probe_file(folder);
     let written = File::create_new(&path)
         .and_then(|mut file| file.write_all(b"doctor\n").and_then(|()| file.sync_all()));
     let removed = fs::remove_file(&path);
@@ -87,11 +87,11 @@ fn free_bytes(folder: &Path) -> io::Result<u64> {
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-fn judge_writing(folder: &Path, writable: io::Result<&str>) -> Check {
+fn judge_writable(folder: &Path, writable: io::Result<&str>) -> DoctorCheck {
     let folder = folder.display();
     match writable {
-        Ok(how) => Check::ok(AREA, format!("{folder} {how}")),
-        Err(error) => Check::failure(
+        Ok(how) => DoctorCheck::ok(AREA, format!("{folder} {how}")),
+        Err(error) => DoctorCheck::error(
             AREA,
             format!("{folder} cannot be written: {error}"),
             "give the folder to the user of the server, or set data_dir to another",
@@ -99,12 +99,12 @@ fn judge_writing(folder: &Path, writable: io::Result<&str>) -> Check {
     }
 }
 
-fn judge_room(folder: &Path, free_bytes: io::Result<u64>) -> Check {
+fn judge_free_space(folder: &Path, free_bytes: io::Result<u64>) -> DoctorCheck {
     let folder = folder.display();
     let free_bytes = match free_bytes {
         Ok(free_bytes) => free_bytes,
         Err(error) => {
-            return Check::warning(
+            return DoctorCheck::warning(
                 AREA,
                 format!("the room in {folder} is unknown: {error}"),
                 "",
@@ -113,38 +113,38 @@ fn judge_room(folder: &Path, free_bytes: io::Result<u64>) -> Check {
     };
     let message = format!("{} MiB are free in {folder}", free_bytes / MIB);
     if free_bytes < FREE_BYTES_FAILURE {
-        Check::failure(
+        DoctorCheck::error(
             AREA,
             message,
             "make room now: a full disk refuses every event",
         )
     } else if free_bytes < FREE_BYTES_WARNING {
-        Check::warning(
+        DoctorCheck::warning(
             AREA,
             message,
             "make room, or move data_dir to a larger disk",
         )
     } else {
-        Check::ok(AREA, message)
+        DoctorCheck::ok(AREA, message)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
     use rstest::rstest;
 
     #[rstest]
-    #[case::plenty(5_000 * MIB, Verdict::Ok)]
-    #[case::a_gibibyte(1_024 * MIB, Verdict::Ok)]
-    #[case::just_less(1_024 * MIB - 1, Verdict::Warning)]
-    #[case::a_hundred(100 * MIB, Verdict::Warning)]
-    #[case::hardly_any(100 * MIB - 1, Verdict::Failure)]
-    #[case::none(0, Verdict::Failure)]
-    fn room(#[case] free_bytes: u64, #[case] expected: Verdict) {
+    #[case::plenty(5_000 * MIB, CheckStatus::Ok)]
+    #[case::a_gibibyte(1_024 * MIB, CheckStatus::Ok)]
+    #[case::just_less(1_024 * MIB - 1, CheckStatus::Warning)]
+    #[case::a_hundred(100 * MIB, CheckStatus::Warning)]
+    #[case::hardly_any(100 * MIB - 1, CheckStatus::Error)]
+    #[case::none(0, CheckStatus::Error)]
+    fn room(#[case] free_bytes: u64, #[case] expected: CheckStatus) {
         assert_eq!(
-            judge_room(Path::new("/data"), Ok(free_bytes)).verdict,
+            judge_free_space(Path::new("/data"), Ok(free_bytes)).status,
             expected
         );
     }
@@ -153,8 +153,8 @@ mod tests {
     fn room_that_cannot_be_measured_is_doubtful() {
         let unknown = Err(io::Error::other("no idea"));
         assert_eq!(
-            judge_room(Path::new("/data"), unknown).verdict,
-            Verdict::Warning
+            judge_free_space(Path::new("/data"), unknown).status,
+            CheckStatus::Warning
         );
     }
 
@@ -162,8 +162,8 @@ mod tests {
     fn a_folder_that_cannot_be_written_is_broken() {
         let refused = Err(io::Error::from(io::ErrorKind::PermissionDenied));
         assert_eq!(
-            judge_writing(Path::new("/data"), refused).verdict,
-            Verdict::Failure
+            judge_writable(Path::new("/data"), refused).status,
+            CheckStatus::Error
         );
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("data");
         fs::write(&file, "").unwrap();
-        assert_eq!(examine_folder(&file)[0].verdict, Verdict::Failure);
+        assert_eq!(examine_folder(&file)[0].status, CheckStatus::Error);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("a/data");
         let checks = examine_folder(&folder);
-        assert_eq!(checks[0].verdict, Verdict::Ok);
+        assert_eq!(checks[0].status, CheckStatus::Ok);
         assert!(
             checks[0].message.contains("the first start makes it"),
             "{checks:?}"

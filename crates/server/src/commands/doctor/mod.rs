@@ -19,7 +19,7 @@ mod rates;
 mod run;
 mod services;
 
-pub use check::{Check, Verdict};
+pub use check::{CheckStatus, DoctorCheck};
 pub use database::DatabaseState;
 pub use run::run;
 
@@ -29,7 +29,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// Looks at everything. The caller opens the database, since only it knows how; `now` is the clock under
 /// suspicion.
-pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -> Vec<Check> {
+pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -> Vec<DoctorCheck> {
     let services = services::examine(config).await;
     [
         configuration(config.warnings()),
@@ -37,7 +37,7 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
         disk::examine(config),
         clock::judge(now, database.report()),
         limits::examine(config),
-        vec![postbacks::judge(config.given_base_url())],
+        vec![postbacks::judge(config.configured_base_url())],
         rates::judge(
             database.imported_rates(),
             Day::of(now),
@@ -50,12 +50,12 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
     .concat()
 }
 
-fn configuration(warnings: &[String]) -> Vec<Check> {
+fn configuration(warnings: &[String]) -> Vec<DoctorCheck> {
     const AREA: &str = "configuration";
     if warnings.is_empty() {
-        return vec![Check::ok(AREA, "no mistakes, nothing risky")];
+        return vec![DoctorCheck::ok(AREA, "no mistakes, nothing risky")];
     }
-    let risky = |warning: &String| Check::warning(AREA, warning, "");
+    let risky = |warning: &String| DoctorCheck::warning(AREA, warning, "");
     warnings.iter().map(risky).collect()
 }
 
@@ -65,10 +65,14 @@ mod tests {
 
     #[test]
     fn risky_settings_are_warnings() {
-        assert_eq!(configuration(&[])[0].verdict, Verdict::Ok);
+        assert_eq!(configuration(&[])[0].status, CheckStatus::Ok);
         let checks = configuration(&["one".to_owned(), "two".to_owned()]);
         assert_eq!(checks.len(), 2);
-        assert!(checks.iter().all(|check| check.verdict == Verdict::Warning));
+        assert!(
+            checks
+                .iter()
+                .all(|check| check.status == CheckStatus::Warning)
+        );
     }
 
     #[tokio::test]
@@ -89,7 +93,7 @@ mod tests {
         let now = Timestamp::from_millis(1_800_000_000_000);
         let checks = examine(
             &config,
-            DatabaseState::Broken("no such file".to_owned()),
+            DatabaseState::Unusable("no such file".to_owned()),
             now,
         )
         .await;
@@ -109,7 +113,7 @@ mod tests {
         }
         let broken: Vec<&str> = checks
             .iter()
-            .filter(|check| check.verdict == Verdict::Failure)
+            .filter(|check| check.status == CheckStatus::Error)
             .map(|check| check.area)
             .collect();
         assert_eq!(

@@ -1,6 +1,6 @@
 //! The exchange rates: how new they are, by the dollar's rate, which the others depend on. Whether new ones can be fetched is looked at in `services`.
 
-use super::check::Check;
+use super::check::DoctorCheck;
 use tributary_domain::exchange::{
     SECOND_SNAPSHOT_DAY, SNAPSHOT_DAY, Staleness, latest_day, staleness,
 };
@@ -10,14 +10,14 @@ pub(super) const AREA: &str = "rates";
 
 /// How new the rates are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LatestDays {
+pub struct LatestRateDays {
     /// Day of the dollar's latest imported rate.
     pub imported: Option<Day>,
     /// Day of the second source's latest figures, stored or compiled in.
     pub second: Day,
 }
 
-impl LatestDays {
+impl LatestRateDays {
     /// Of an instance without imports.
     pub const COMPILED_IN: Self = Self {
         imported: None,
@@ -27,22 +27,22 @@ impl LatestDays {
 
 /// What is known about imported rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Imported {
+pub(super) enum ImportStatus {
     /// The latest rates are of these days.
-    Until(LatestDays),
+    Latest(LatestRateDays),
     /// The database cannot be asked.
     Unknown,
 }
 
 /// Judges how new the rates are.
 pub(super) fn judge(
-    imported: Imported,
+    imported: ImportStatus,
     today: Day,
     is_fetched: bool,
     is_second_fetched: bool,
-) -> Vec<Check> {
-    let Imported::Until(LatestDays { imported, second }) = imported else {
-        return vec![Check::warning(
+) -> Vec<DoctorCheck> {
+    let ImportStatus::Latest(LatestRateDays { imported, second }) = imported else {
+        return vec![DoctorCheck::warning(
             AREA,
             format!("the database cannot be asked; those compiled in end with {SNAPSHOT_DAY}"),
             "",
@@ -61,9 +61,9 @@ pub(super) fn judge(
         "set rates.url, or import a file now and then: `tributary fx import FILE`"
     };
     let first = match staleness(latest, today) {
-        Staleness::Fresh => Check::ok(AREA, message),
+        Staleness::Fresh => DoctorCheck::ok(AREA, message),
         Staleness::Stale { days } => {
-            Check::warning(AREA, format!("{message}: {days} days old"), advice)
+            DoctorCheck::warning(AREA, format!("{message}: {days} days old"), advice)
         }
     };
     vec![first, judge_second(second, today, is_second_fetched)]
@@ -71,76 +71,95 @@ pub(super) fn judge(
 
 /// Old figures are a warning only where new ones should arrive: without `rates.second_url` the operator decided to
 /// import what they need.
-fn judge_second(latest: Day, today: Day, is_fetched: bool) -> Check {
+fn judge_second(latest: Day, today: Day, is_fetched: bool) -> DoctorCheck {
     let message = format!("the second source's latest rates are of {latest}");
     match staleness(latest, today) {
-        Staleness::Stale { days } if is_fetched => Check::warning(
+        Staleness::Stale { days } if is_fetched => DoctorCheck::warning(
             AREA,
             format!("{message}: {days} days old"),
             "see whether rates.second_url answers, and the log of the server",
         ),
-        Staleness::Stale { .. } | Staleness::Fresh => Check::ok(AREA, message),
+        Staleness::Stale { .. } | Staleness::Fresh => DoctorCheck::ok(AREA, message),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
     use rstest::rstest;
 
     #[rstest]
-    #[case::compiled_in(None, "2026-09-20", Verdict::Ok, "2026-09-14, compiled in")]
-    #[case::compiled_in_long_ago(None, "2026-10-14", Verdict::Warning, "compiled in: 30 days old")]
-    #[case::imported(Some("2026-10-13"), "2026-10-14", Verdict::Ok, "2026-10-13, imported")]
+    #[case::compiled_in(None, "2026-09-20", CheckStatus::Ok, "2026-09-14, compiled in")]
+    #[case::compiled_in_long_ago(
+        None,
+        "2026-10-14",
+        CheckStatus::Warning,
+        "compiled in: 30 days old"
+    )]
+    #[case::imported(
+        Some("2026-10-13"),
+        "2026-10-14",
+        CheckStatus::Ok,
+        "2026-10-13, imported"
+    )]
     #[case::imported_long_ago(
         Some("2026-10-01"),
         "2026-10-14",
-        Verdict::Warning,
+        CheckStatus::Warning,
         "imported: 13 days"
     )]
-    #[case::older_than_the_snapshot(Some("2024-01-01"), "2026-09-20", Verdict::Ok, "compiled in")]
+    #[case::older_than_the_snapshot(
+        Some("2024-01-01"),
+        "2026-09-20",
+        CheckStatus::Ok,
+        "compiled in"
+    )]
     fn how_new_they_are(
         #[case] imported: Option<&str>,
         #[case] today: &str,
-        #[case] verdict: Verdict,
+        #[case] verdict: CheckStatus,
         #[case] part: &str,
     ) {
         let day = |text: &str| Day::parse(text).unwrap();
-        let latest = LatestDays {
+        let latest = LatestRateDays {
             imported: imported.map(day),
-            ..LatestDays::COMPILED_IN
+            ..LatestRateDays::COMPILED_IN
         };
-        let checks = judge(Imported::Until(latest), day(today), true, true);
-        assert_eq!(checks[0].verdict, verdict);
+        let checks = judge(ImportStatus::Latest(latest), day(today), true, true);
+        assert_eq!(checks[0].status, verdict);
         assert!(checks[0].message.contains(part), "{checks:?}");
     }
 
     #[rstest]
-    #[case::fresh("2026-10-10", "2026-10-14", true, Verdict::Ok, "of 2026-10-10")]
-    #[case::stale("2026-10-01", "2026-10-14", true, Verdict::Warning, "13 days old")]
-    #[case::not_fetched("2026-10-01", "2026-10-14", false, Verdict::Ok, "of 2026-10-01")]
+    #[case::fresh("2026-10-10", "2026-10-14", true, CheckStatus::Ok, "of 2026-10-10")]
+    #[case::stale("2026-10-01", "2026-10-14", true, CheckStatus::Warning, "13 days old")]
+    #[case::not_fetched("2026-10-01", "2026-10-14", false, CheckStatus::Ok, "of 2026-10-01")]
     fn how_new_the_second_source_is(
         #[case] second: &str,
         #[case] today: &str,
         #[case] is_fetched: bool,
-        #[case] verdict: Verdict,
+        #[case] verdict: CheckStatus,
         #[case] part: &str,
     ) {
         let day = |text: &str| Day::parse(text).unwrap();
-        let latest = LatestDays {
+        let latest = LatestRateDays {
             imported: Some(day(today)),
             second: day(second),
         };
-        let checks = judge(Imported::Until(latest), day(today), true, is_fetched);
-        assert_eq!(checks[0].verdict, Verdict::Ok, "the first source is fresh");
-        assert_eq!(checks[1].verdict, verdict);
+        let checks = judge(ImportStatus::Latest(latest), day(today), true, is_fetched);
+        assert_eq!(
+            checks[0].status,
+            CheckStatus::Ok,
+            "the first source is fresh"
+        );
+        assert_eq!(checks[1].status, verdict);
         assert!(checks[1].message.contains(part), "{checks:?}");
     }
 
     #[test]
     fn a_database_that_cannot_be_asked_is_no_proof_of_anything() {
-        let checks = judge(Imported::Unknown, SNAPSHOT_DAY, true, true);
-        assert_eq!(checks[0].verdict, Verdict::Warning);
+        let checks = judge(ImportStatus::Unknown, SNAPSHOT_DAY, true, true);
+        assert_eq!(checks[0].status, CheckStatus::Warning);
     }
 }

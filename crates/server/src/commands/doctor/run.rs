@@ -1,9 +1,9 @@
 //! Opening what the doctor looks at, and printing what it found.
 
-use super::rates::LatestDays;
+use super::rates::LatestRateDays;
 use super::{DatabaseState, check, examine};
-use crate::config::{Config, Database};
-use crate::{outside, rates, secret_key, wiring};
+use crate::config::{Config, DatabaseConfig};
+use crate::{rates, secret_key, system, wiring};
 use std::process::ExitCode;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::vocabulary::day::Day;
@@ -11,44 +11,44 @@ use tributary_store::{InstanceReport, Store};
 
 /// Looks at everything, prints a table, and says by the exit code whether something is broken.
 pub async fn run(config: &Config) -> anyhow::Result<ExitCode> {
-    let now = outside::source().now();
-    let checks = examine(config, look_at_database(config).await, now).await;
+    let now = system::runtime().now();
+    let checks = examine(config, inspect_database(config).await, now).await;
     // A reader that has gone away (`| head`) is no error of ours.
     let _gone = check::write_table(&checks, &mut std::io::stdout().lock());
     Ok(check::exit_code(&checks))
 }
 
-async fn look_at_database(config: &Config) -> DatabaseState {
-    if let Database::Sqlite(path) = config.database()
+async fn inspect_database(config: &Config) -> DatabaseState {
+    if let DatabaseConfig::Sqlite(path) = config.database()
         && !path.exists()
     {
-        return DatabaseState::NotYet;
+        return DatabaseState::Missing;
     }
-    match open_and_ask(config).await {
+    match open_and_query(config).await {
         Ok((report, latest)) => DatabaseState::Report(report, latest),
-        Err(error) => DatabaseState::Broken(format!("{error:#}")),
+        Err(error) => DatabaseState::Unusable(format!("{error:#}")),
     }
 }
 
 /// Opens a database that is there, commits once, and asks it about itself.
-async fn open_and_ask(config: &Config) -> anyhow::Result<(InstanceReport, LatestDays)> {
+async fn open_and_query(config: &Config) -> anyhow::Result<(InstanceReport, LatestRateDays)> {
     // First, so that a key that others can read is named even when the database does not open.
     let key = secret_key::load(config)?;
     let store = wiring::open_existing_store(config).await?;
-    let asked = ask(&*store, key.map(Keyring::new)).await;
+    let asked = query_database(&*store, key.map(Keyring::new)).await;
     store.close().await;
     asked
 }
 
-async fn ask(
+async fn query_database(
     store: &dyn Store,
     keyring: Option<Keyring>,
-) -> anyhow::Result<(InstanceReport, LatestDays)> {
-    store.commit_probe(outside::source().now()).await?;
+) -> anyhow::Result<(InstanceReport, LatestRateDays)> {
+    store.commit_probe(system::runtime().now()).await?;
     let report = store.report().await?;
     // A database that knows no secret would take the one it is asked about. One with records knows its own:
     // nothing is stored before the secret was compared.
-    if report.newest.is_some() {
+    if report.newest_record_at.is_some() {
         match keyring {
             Some(keyring) => wiring::check_secret(store, &keyring).await?,
             None => anyhow::bail!(
@@ -57,10 +57,10 @@ async fn ask(
             ),
         }
     }
-    let today = Day::of(outside::source().now());
-    let latest = LatestDays {
-        imported: rates::latest_imported(store).await?,
-        second: rates::latest_second(store, today).await?,
+    let today = Day::of(system::runtime().now());
+    let latest = LatestRateDays {
+        imported: rates::latest_imported_day(store).await?,
+        second: rates::latest_second_source_day(store, today).await?,
     };
     Ok((report, latest))
 }
@@ -84,11 +84,11 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("data");
         let config = config(&folder, &[]);
-        let state = look_at_database(&config).await;
-        assert!(matches!(state, DatabaseState::NotYet), "{state:?}");
+        let state = inspect_database(&config).await;
+        assert!(matches!(state, DatabaseState::Missing), "{state:?}");
         assert!(!folder.exists());
         wiring::open_store(&config).await.unwrap().close().await;
-        let state = look_at_database(&config).await;
+        let state = inspect_database(&config).await;
         assert!(matches!(state, DatabaseState::Report(..)), "{state:?}");
         assert!(!folder.join(secret_key::SECRET_KEY_FILE).exists());
     }
@@ -104,14 +104,16 @@ mod tests {
         };
         let (one, other) = (with_key("ab"), with_key("cd"));
         wiring::open_store(&one).await.unwrap().close().await;
-        let state = look_at_database(&one).await;
+        let state = inspect_database(&one).await;
         assert!(matches!(state, DatabaseState::Report(..)), "{state:?}");
         let (store, _keyring) = wiring::open(&other).await.expect("no key is known yet");
-        first_run::found(&*store, &outside::source()).await.unwrap();
+        first_run::create_first_organization(&*store, &system::runtime())
+            .await
+            .unwrap();
         store.close().await;
-        let state = look_at_database(&one).await;
+        let state = inspect_database(&one).await;
         assert!(
-            matches!(&state, DatabaseState::Broken(text) if text.contains("secret_key")),
+            matches!(&state, DatabaseState::Unusable(text) if text.contains("secret_key")),
             "{state:?}"
         );
     }
@@ -121,13 +123,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path(), &[]);
         let (store, _keyring) = wiring::open(&config).await.unwrap();
-        first_run::found(&*store, &outside::source()).await.unwrap();
+        first_run::create_first_organization(&*store, &system::runtime())
+            .await
+            .unwrap();
         store.close().await;
         let key = folder.path().join(secret_key::SECRET_KEY_FILE);
         fs::remove_file(&key).unwrap();
-        let state = look_at_database(&config).await;
+        let state = inspect_database(&config).await;
         assert!(
-            matches!(&state, DatabaseState::Broken(text) if text.contains("is gone")),
+            matches!(&state, DatabaseState::Unusable(text) if text.contains("is gone")),
             "{state:?}"
         );
         assert!(!key.exists());

@@ -4,7 +4,7 @@
 //! whose name leads into a private network is broken, because requests to it are refused. It is not even
 //! connected to here.
 
-use super::check::Check;
+use super::check::DoctorCheck;
 use super::rates::AREA as RATES;
 use crate::config::Config;
 use crate::public_address::is_public;
@@ -26,7 +26,7 @@ const ADDRESSES_MAX: usize = 8;
 
 /// How far we got with one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Reach {
+enum Reachability {
     Connected,
     /// Not connected to: this address is private, and those are not allowed.
     Private(IpAddr),
@@ -35,7 +35,7 @@ enum Reach {
 }
 
 /// Looks at all services at the same time.
-pub(super) async fn examine(config: &Config) -> Vec<Check> {
+pub(super) async fn examine(config: &Config) -> Vec<DoctorCheck> {
     let allow_private = config.networks.allow_private_addresses;
     let mut targets: Vec<(&'static str, Url, bool)> = config
         .services()
@@ -61,7 +61,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Check> {
     let mut reached = probes.join_all().await;
     reached.sort_by_key(|(order, ..)| *order);
 
-    let mut checks: Vec<Check> = reached
+    let mut checks: Vec<DoctorCheck> = reached
         .into_iter()
         .map(|(_, setting, url, reach)| match setting {
             RATES_URL | SECOND_RATES_URL => judge_rates(setting, &url, &reach),
@@ -71,37 +71,37 @@ pub(super) async fn examine(config: &Config) -> Vec<Check> {
     for (setting, url) in rates {
         if url.is_none() {
             let message = format!("nothing is fetched: {setting} is not set");
-            checks.push(Check::ok(RATES, message));
+            checks.push(DoctorCheck::ok(RATES, message));
         }
     }
     checks
 }
 
-async fn probe(url: &Url, allow_private: bool) -> Reach {
+async fn probe(url: &Url, allow_private: bool) -> Reachability {
     timeout(REACH_MAX, reach(url, allow_private))
         .await
         .unwrap_or_else(|_elapsed| {
-            Reach::Unreachable(format!("no answer within {} s", REACH_MAX.as_secs()))
+            Reachability::Unreachable(format!("no answer within {} s", REACH_MAX.as_secs()))
         })
 }
 
-async fn reach(url: &Url, allow_private: bool) -> Reach {
+async fn reach(url: &Url, allow_private: bool) -> Reachability {
     let addresses = match resolve(url).await {
         Ok(addresses) => addresses,
-        Err(error) => return Reach::Unreachable(error),
+        Err(error) => return Reachability::Unreachable(error),
     };
     let private = addresses
         .iter()
         .map(SocketAddr::ip)
         .find(|address| !is_public(*address));
     if let Some(address) = private.filter(|_| !allow_private) {
-        return Reach::Private(address);
+        return Reachability::Private(address);
     }
     connect_to_any(addresses).await
 }
 
 /// All at the same time: where IPv6 leads nowhere, waiting for it would use up the time for IPv4.
-async fn connect_to_any(addresses: Vec<SocketAddr>) -> Reach {
+async fn connect_to_any(addresses: Vec<SocketAddr>) -> Reachability {
     let mut attempts = JoinSet::new();
     for address in addresses.into_iter().take(ADDRESSES_MAX) {
         attempts.spawn(TcpStream::connect(address));
@@ -109,12 +109,12 @@ async fn connect_to_any(addresses: Vec<SocketAddr>) -> Reach {
     let mut obstacle = "the name has no address".to_owned();
     while let Some(attempt) = attempts.join_next().await {
         match attempt {
-            Ok(Ok(_connected)) => return Reach::Connected,
+            Ok(Ok(_connected)) => return Reachability::Connected,
             Ok(Err(error)) => obstacle = error.to_string(),
             Err(error) => obstacle = error.to_string(),
         }
     }
-    Reach::Unreachable(obstacle)
+    Reachability::Unreachable(obstacle)
 }
 
 /// Asks the system's resolver, on a thread of its own: it cannot be interrupted, and the runtime would
@@ -148,90 +148,111 @@ async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, String> {
 }
 
 /// Host and port; the path may be somebody's secret.
-fn place(url: &Url) -> String {
+fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())
 }
 
-fn judge_service(setting: &'static str, url: &Url, allow_private: bool, reach: &Reach) -> Check {
-    let place = place(url);
+fn judge_service(
+    setting: &'static str,
+    url: &Url,
+    allow_private: bool,
+    reach: &Reachability,
+) -> DoctorCheck {
+    let place = host_and_port(url);
     match reach {
-        Reach::Private(address) => Check::failure(
+        Reachability::Private(address) => DoctorCheck::error(
             NETWORKS,
             format!("{setting}: {place} is the private address {address}; requests are refused"),
             "correct the name; for a simulator set networks.allow_private_addresses",
         ),
-        Reach::Unreachable(obstacle) => Check::warning(
+        Reachability::Unreachable(obstacle) => DoctorCheck::warning(
             NETWORKS,
             format!("{setting}: {place} cannot be reached: {obstacle}"),
             "check name resolution and the firewall; what is to be sent there waits",
         ),
-        Reach::Connected if url.scheme() == "http" && !allow_private => Check::warning(
-            NETWORKS,
-            format!("{setting}: {place} is reached without TLS: credentials travel in the clear"),
-            "use an https:// URL; http:// is for a simulator",
-        ),
-        Reach::Connected => Check::ok(NETWORKS, format!("{setting}: {place} can be reached")),
+        Reachability::Connected if url.scheme() == "http" && !allow_private => {
+            DoctorCheck::warning(
+                NETWORKS,
+                format!(
+                    "{setting}: {place} is reached without TLS: credentials travel in the clear"
+                ),
+                "use an https:// URL; http:// is for a simulator",
+            )
+        }
+        Reachability::Connected => {
+            DoctorCheck::ok(NETWORKS, format!("{setting}: {place} can be reached"))
+        }
     }
 }
 
-fn judge_rates(setting: &'static str, url: &Url, reach: &Reach) -> Check {
-    let place = place(url);
+fn judge_rates(setting: &'static str, url: &Url, reach: &Reachability) -> DoctorCheck {
+    let place = host_and_port(url);
     match reach {
-        Reach::Unreachable(obstacle) => Check::warning(
+        Reachability::Unreachable(obstacle) => DoctorCheck::warning(
             RATES,
             format!("{setting}: {place} cannot be reached: {obstacle}"),
             format!("check name resolution and the firewall, or leave {setting} empty"),
         ),
         // A private address is as good as any other here, so it is never refused.
-        Reach::Connected | Reach::Private(_) => {
-            Check::ok(RATES, format!("{setting}: {place} can be reached"))
+        Reachability::Connected | Reachability::Private(_) => {
+            DoctorCheck::ok(RATES, format!("{setting}: {place} can be reached"))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
     use rstest::rstest;
     use std::time::Instant;
 
-    fn private() -> Reach {
-        Reach::Private("127.0.0.1".parse().unwrap())
+    fn private() -> Reachability {
+        Reachability::Private("127.0.0.1".parse().unwrap())
     }
 
-    fn unreachable() -> Reach {
-        Reach::Unreachable("connection refused".to_owned())
+    fn unreachable() -> Reachability {
+        Reachability::Unreachable("connection refused".to_owned())
     }
 
     #[rstest]
-    #[case::fine("https://a.example", false, Reach::Connected, Verdict::Ok)]
-    #[case::offline("https://a.example", false, unreachable(), Verdict::Warning)]
-    #[case::private("https://a.example", false, private(), Verdict::Failure)]
-    #[case::in_the_clear("http://a.example", false, Reach::Connected, Verdict::Warning)]
-    #[case::simulator("http://127.0.0.1:9000", true, Reach::Connected, Verdict::Ok)]
-    #[case::simulator_down("http://127.0.0.1:9000", true, unreachable(), Verdict::Warning)]
+    #[case::fine("https://a.example", false, Reachability::Connected, CheckStatus::Ok)]
+    #[case::offline("https://a.example", false, unreachable(), CheckStatus::Warning)]
+    #[case::private("https://a.example", false, private(), CheckStatus::Error)]
+    #[case::in_the_clear(
+        "http://a.example",
+        false,
+        Reachability::Connected,
+        CheckStatus::Warning
+    )]
+    #[case::simulator(
+        "http://127.0.0.1:9000",
+        true,
+        Reachability::Connected,
+        CheckStatus::Ok
+    )]
+    #[case::simulator_down("http://127.0.0.1:9000", true, unreachable(), CheckStatus::Warning)]
     fn services(
         #[case] url: &str,
         #[case] allow_private: bool,
-        #[case] reach: Reach,
-        #[case] expected: Verdict,
+        #[case] reach: Reachability,
+        #[case] expected: CheckStatus,
     ) {
         let url = Url::parse(url).unwrap();
         assert_eq!(
-            judge_service("x.base_url", &url, allow_private, &reach).verdict,
+            judge_service("x.base_url", &url, allow_private, &reach).status,
             expected
         );
     }
 
     #[rstest]
-    #[case::fine(Reach::Connected, Verdict::Ok)]
-    #[case::offline(unreachable(), Verdict::Warning)]
-    fn rates(#[case] reach: Reach, #[case] expected: Verdict) {
+    #[case::fine(Reachability::Connected, CheckStatus::Ok)]
+    #[case::offline(unreachable(), CheckStatus::Warning)]
+    fn rates(#[case] reach: Reachability, #[case] expected: CheckStatus) {
         let url = Url::parse("https://rates.example/daily.xml?token=canary").unwrap();
         let check = judge_rates(RATES_URL, &url, &reach);
-        assert_eq!(check.verdict, expected);
+        assert_eq!(check.status, expected);
         assert!(check.message.contains("rates.example:443"), "{check:?}");
         assert!(!check.message.contains("canary"), "{check:?}");
     }
@@ -240,7 +261,7 @@ mod tests {
     async fn a_service_that_listens_is_reached() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-        assert_eq!(probe(&url, true).await, Reach::Connected);
+        assert_eq!(probe(&url, true).await, Reachability::Connected);
     }
 
     #[tokio::test]
@@ -248,14 +269,14 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let closed = "127.0.0.1:1".parse().unwrap();
         let addresses = vec![closed, listener.local_addr().unwrap()];
-        assert_eq!(connect_to_any(addresses).await, Reach::Connected);
+        assert_eq!(connect_to_any(addresses).await, Reachability::Connected);
         assert!(matches!(
             connect_to_any(vec![closed]).await,
-            Reach::Unreachable(_)
+            Reachability::Unreachable(_)
         ));
         assert!(matches!(
             connect_to_any(Vec::new()).await,
-            Reach::Unreachable(_)
+            Reachability::Unreachable(_)
         ));
     }
 
@@ -266,7 +287,7 @@ mod tests {
         for host in ["127.0.0.1", "localhost"] {
             let url = Url::parse(&format!("http://{host}:{port}")).unwrap();
             assert!(
-                matches!(probe(&url, false).await, Reach::Private(_)),
+                matches!(probe(&url, false).await, Reachability::Private(_)),
                 "{host}"
             );
         }
@@ -278,7 +299,10 @@ mod tests {
     async fn a_name_that_nobody_has_is_unreachable_in_time() {
         let started = Instant::now();
         let url = Url::parse("https://nobody.invalid").unwrap();
-        assert!(matches!(probe(&url, false).await, Reach::Unreachable(_)));
+        assert!(matches!(
+            probe(&url, false).await,
+            Reachability::Unreachable(_)
+        ));
         assert!(started.elapsed() < REACH_MAX + Duration::from_secs(1));
     }
 }

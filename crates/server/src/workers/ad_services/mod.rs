@@ -7,22 +7,24 @@
 //!
 //! Neither the token nor the device nor Apple's answer is ever logged.
 
-mod answer;
+mod response;
 #[cfg(test)]
 mod tests;
 
-use super::periodic::{Activity, Worker};
+use super::periodic::{Worker, WorkerActivity};
 use crate::metrics;
-use crate::outbound::{self, Outbound, OutboundError, Reach};
-use answer::ANSWER_BYTES_MAX;
+use crate::outbound::{self, AddressPolicy, Outbound, OutboundError};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
+use response::RESPONSE_BYTES_MAX;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
-use tributary_domain::attribution::ad_services::{AdServices, Answer, TOKEN_LIFE, Verdict, judge};
-use tributary_domain::outside::Source;
+use tributary_domain::attribution::ad_services::{
+    AdServices, AdServicesResponse, RedemptionOutcome, TOKEN_LIFE, judge,
+};
+use tributary_domain::runtime::Runtime;
 use tributary_store::{Devices, LeasedToken, StoreResult, TokenOutcome};
 use url::Url;
 
@@ -47,13 +49,13 @@ pub(super) struct AdServicesWorker {
 /// What each request needs.
 struct Redeemer {
     store: Arc<dyn Devices>,
-    source: Source,
+    runtime: Runtime,
     outbound: Outbound,
     url: Url,
 }
 
 /// What came of one token.
-struct Attempt {
+struct RedemptionAttempt {
     /// How it is counted.
     label: &'static str,
     /// Why Apple gave no answer that could be used.
@@ -63,14 +65,14 @@ struct Attempt {
 impl AdServicesWorker {
     pub(super) fn new(
         store: Arc<dyn Devices>,
-        source: Source,
+        source: Runtime,
         base_url: &Url,
-        reach: Reach,
+        reach: AddressPolicy,
     ) -> anyhow::Result<Self> {
         let base = base_url.as_str().trim_end_matches('/');
         let redeemer = Redeemer {
             store,
-            source,
+            runtime: source,
             outbound: Outbound::new(reach, REQUEST_MAX)?,
             url: Url::parse(&format!("{base}/api/v1/"))?,
         };
@@ -80,7 +82,11 @@ impl AdServicesWorker {
     }
 
     async fn lease(&self) -> StoreResult<Vec<LeasedToken>> {
-        let Redeemer { store, source, .. } = &*self.redeemer;
+        let Redeemer {
+            store,
+            runtime: source,
+            ..
+        } = &*self.redeemer;
         let now = source.now();
         store
             .lease_ad_services_tokens(now, now.plus(LEASE), BATCH)
@@ -88,7 +94,7 @@ impl AdServicesWorker {
     }
 
     /// Redeems a batch, so many at a time. Dropped, it drops the requests that are under way.
-    async fn redeem_all(&self, tokens: Vec<LeasedToken>) -> anyhow::Result<Vec<Attempt>> {
+    async fn redeem_all(&self, tokens: Vec<LeasedToken>) -> anyhow::Result<Vec<RedemptionAttempt>> {
         let mut waiting = tokens.into_iter();
         let mut running = JoinSet::new();
         let mut attempts = Vec::new();
@@ -97,7 +103,7 @@ impl AdServicesWorker {
         }
         while let Some(ended) = running.join_next().await {
             let attempt = ended??;
-            metrics::ad_services(attempt.label);
+            metrics::record_ad_services_attempt(attempt.label);
             attempts.push(attempt);
             if let Some(token) = waiting.next() {
                 running.spawn(self.redeemer.clone().redeem(token).in_current_span());
@@ -112,7 +118,7 @@ impl Worker for AdServicesWorker {
     /// Apps ask again within seconds, and the record is there after seconds.
     const PERIOD: Duration = Duration::from_secs(1);
 
-    async fn activate(&mut self) -> anyhow::Result<Activity> {
+    async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let mut attempts = Vec::new();
         loop {
             let tokens = self.lease().await?;
@@ -131,47 +137,50 @@ impl Worker for AdServicesWorker {
                 "{} of {all} AdServices tokens could not be redeemed: {first}",
                 failures.len()
             ),
-            (None, 0) => Ok(Activity::Idle),
-            (None, _) => Ok(Activity::Done),
+            (None, 0) => Ok(WorkerActivity::Idle),
+            (None, _) => Ok(WorkerActivity::Done),
         }
     }
 }
 
 impl Redeemer {
     /// Asks Apple about a token and settles it.
-    async fn redeem(self: Arc<Self>, lease: LeasedToken) -> StoreResult<Attempt> {
-        let age = self.source.now().since(lease.received_at);
+    async fn redeem(self: Arc<Self>, lease: LeasedToken) -> StoreResult<RedemptionAttempt> {
+        let age = self.runtime.now().since(lease.received_at);
         // A token that is too old is not worth a question: Apple would say that it knows nothing.
         let asked = if age < TOKEN_LIFE {
-            Some(self.ask(&lease.token).await)
+            Some(self.query_apple(&lease.token).await)
         } else {
             None
         };
         let (status, answer, failure) = match asked {
             None => (None, None, None),
             Some(Ok((status, answer))) => {
-                let failure = failure_of(status, answer.is_some());
+                let failure = failure_message(status, answer.is_some());
                 (Some(status), answer, failure)
             }
             Some(Err(error)) => (None, None, Some(error.to_string())),
         };
         let verdict = judge(status, answer, lease.attempts.saturating_add(1), age);
-        let label = label(status, &verdict);
-        let now = self.source.now();
+        let label = metric_label(status, &verdict);
+        let now = self.runtime.now();
         let outcome = match verdict {
-            Verdict::Final(word) => TokenOutcome::Final(word),
-            Verdict::RetryAfter(wait) => TokenOutcome::RetryAt(now.plus(wait)),
+            RedemptionOutcome::Final(word) => TokenOutcome::Final(word),
+            RedemptionOutcome::RetryAfter(wait) => TokenOutcome::RetryAt(now.plus(wait)),
         };
         let was_ours = self
             .store
             .settle_ad_services_token(lease, outcome, now)
             .await?;
         let label = if was_ours { label } else { "lost" };
-        Ok(Attempt { label, failure })
+        Ok(RedemptionAttempt { label, failure })
     }
 
     /// The status of Apple's answer, and what it says where that can be read.
-    async fn ask(&self, token: &str) -> Result<(u16, Option<Answer>), OutboundError> {
+    async fn query_apple(
+        &self,
+        token: &str,
+    ) -> Result<(u16, Option<AdServicesResponse>), OutboundError> {
         let request = self
             .outbound
             .request(Method::POST, &self.url)
@@ -183,13 +192,13 @@ impl Redeemer {
         if status != StatusCode::OK {
             return Ok((status.as_u16(), None));
         }
-        let content = outbound::body(answer, ANSWER_BYTES_MAX).await?;
-        Ok((status.as_u16(), answer::read(&content)))
+        let content = outbound::read_body(answer, RESPONSE_BYTES_MAX).await?;
+        Ok((status.as_u16(), response::read(&content)))
     }
 }
 
 /// What an operator should hear of: 400 and 404 are ordinary answers, anything else is trouble.
-fn failure_of(status: u16, is_readable: bool) -> Option<String> {
+fn failure_message(status: u16, is_readable: bool) -> Option<String> {
     match (status, is_readable) {
         (200, true) | (400 | 404, _) => None,
         (200, false) => Some("the answer cannot be read".to_owned()),
@@ -197,13 +206,13 @@ fn failure_of(status: u16, is_readable: bool) -> Option<String> {
     }
 }
 
-fn label(status: Option<u16>, verdict: &Verdict) -> &'static str {
+fn metric_label(status: Option<u16>, verdict: &RedemptionOutcome) -> &'static str {
     match (verdict, status) {
-        (Verdict::Final(AdServices::Tap(_) | AdServices::View(_)), _) => "attributed",
-        (Verdict::Final(AdServices::Invalid), _) => "invalid",
-        (Verdict::Final(AdServices::Expired), _) => "expired",
-        (Verdict::Final(_), _) => "not_attributed",
-        (Verdict::RetryAfter(_), Some(404)) => "not_ready",
-        (Verdict::RetryAfter(_), _) => "failed",
+        (RedemptionOutcome::Final(AdServices::Tap(_) | AdServices::View(_)), _) => "attributed",
+        (RedemptionOutcome::Final(AdServices::Invalid), _) => "invalid",
+        (RedemptionOutcome::Final(AdServices::Expired), _) => "expired",
+        (RedemptionOutcome::Final(_), _) => "not_attributed",
+        (RedemptionOutcome::RetryAfter(_), Some(404)) => "not_ready",
+        (RedemptionOutcome::RetryAfter(_), _) => "failed",
     }
 }

@@ -1,7 +1,7 @@
 //! The worker against a server in this process that plays Apple.
 
 use super::*;
-use crate::testing::{self, TestClock};
+use crate::testing::{self, ManualClock};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode as Status};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tributary_domain::device::{DeviceKey, Platform};
-use tributary_domain::install::Configure;
+use tributary_domain::install::ConfigureCommand;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::contract::fixtures::{at, join_all};
 use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
@@ -70,7 +70,7 @@ struct Scene {
     apple: Arc<Apple>,
     base: Url,
     tenant: Tenant,
-    clock: Arc<TestClock>,
+    clock: Arc<ManualClock>,
     worker: AdServicesWorker,
     _folder: TempDir,
 }
@@ -90,9 +90,10 @@ impl Scene {
         let base = Url::parse(&base).unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
         let (store, folder) = testing::store().await;
-        let (tenant, clock) = (tenant(&store).await, TestClock::at(at(NOW)));
-        tenant.configured(call(&tenant, DEVICE, TOKEN)).await;
-        let worker = AdServicesWorker::new(store, clock.source(), &base, Reach::Anywhere).unwrap();
+        let (tenant, clock) = (tenant(&store).await, ManualClock::at(at(NOW)));
+        tenant.call_configure(call(&tenant, DEVICE, TOKEN)).await;
+        let worker =
+            AdServicesWorker::new(store, clock.runtime(), &base, AddressPolicy::Anywhere).unwrap();
         Self {
             apple,
             base,
@@ -104,16 +105,16 @@ impl Scene {
     }
 
     /// Another worker on the same store.
-    fn employ(&mut self, base: &Url, reach: Reach) {
-        let (store, source) = (self.tenant.store.clone(), self.clock.source());
+    fn employ(&mut self, base: &Url, reach: AddressPolicy) {
+        let (store, source) = (self.tenant.store.clone(), self.clock.runtime());
         self.worker = AdServicesWorker::new(store, source, base, reach).unwrap();
     }
 
     /// Activates once, and gives how it ended: `idle`, `done`, or the failure.
     async fn activate(&mut self) -> String {
-        match self.worker.activate().await {
-            Ok(Activity::Idle) => "idle".to_owned(),
-            Ok(Activity::Done) => "done".to_owned(),
+        match self.worker.run_once().await {
+            Ok(WorkerActivity::Idle) => "idle".to_owned(),
+            Ok(WorkerActivity::Done) => "done".to_owned(),
             Err(error) => format!("{error:#}"),
         }
     }
@@ -134,7 +135,7 @@ impl Scene {
         } = &self.tenant;
         let device = DeviceKey::parse(device).unwrap();
         let story = store.device(reader, app.id, device).await.unwrap();
-        let decision = story.known.attribution.unwrap().decision;
+        let decision = story.state.attribution.unwrap().decision;
         format!(
             "{} {}",
             decision.evidence.ad_services.as_deref().unwrap_or("none"),
@@ -153,7 +154,7 @@ impl Scene {
 }
 
 /// The first call of a device, with a token.
-fn call(tenant: &Tenant, device: &str, token: &str) -> Configure {
+fn call(tenant: &Tenant, device: &str, token: &str) -> ConfigureCommand {
     let mut command = tenant.configure(device, NOW);
     command.traits.platform = Platform::Ios;
     command.ad_services_token = Some(token.to_owned());
@@ -241,7 +242,7 @@ async fn trouble_is_told_without_the_token(
 async fn an_apple_that_is_not_there_is_asked_later() {
     let mut scene = Scene::new(&[]).await;
     let nowhere = Url::parse("http://127.0.0.1:1").unwrap();
-    scene.employ(&nowhere, Reach::Anywhere);
+    scene.employ(&nowhere, AddressPolicy::Anywhere);
     for wait in [30, 60] {
         let told = scene.activate().await;
         assert!(
@@ -257,7 +258,7 @@ async fn an_apple_that_is_not_there_is_asked_later() {
 async fn a_private_address_gets_no_token_unless_it_is_allowed() {
     let mut scene = Scene::new(&[]).await;
     let base = scene.base.clone();
-    scene.employ(&base, Reach::PublicOnly);
+    scene.employ(&base, AddressPolicy::PublicOnly);
     let told = scene.activate().await;
     assert!(told.contains("private address 127.0.0.1"), "{told}");
     assert_eq!(scene.asked().len(), 0);
@@ -269,7 +270,7 @@ async fn many_tokens_are_redeemed_a_few_at_a_time_until_none_is_due() {
     let tenant = &scene.tenant;
     let devices: Vec<String> = (0..150).map(|count| format!("device-{count}")).collect();
     let calls = devices.iter().map(|device| call(tenant, device, device));
-    let calls = calls.map(|call| tenant.configured(call));
+    let calls = calls.map(|call| tenant.call_configure(call));
     join_all(calls.collect()).await;
     assert_eq!(scene.activate().await, "done");
     for device in devices.iter().map(String::as_str).chain([DEVICE]) {

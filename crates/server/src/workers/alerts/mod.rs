@@ -3,8 +3,8 @@
 //! The scheme is that of Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the two and
 //! the body. An alert is told again until somebody answers with success, for about a day.
 
-use super::periodic::{Activity, Worker};
-use crate::outbound::{Outbound, Reach};
+use super::periodic::{Worker, WorkerActivity};
+use crate::outbound::{AddressPolicy, Outbound};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::Method;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_store::{Alerts, DueAlert};
 use url::Url;
 
@@ -39,14 +39,14 @@ const WAITS: [Duration; 7] = [
 /// Tells alerts.
 pub(super) struct AlertsWorker {
     store: Arc<dyn Alerts>,
-    source: Source,
+    runtime: Runtime,
     keyring: Keyring,
     outbound: Outbound,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct AlertBody<'a> {
     id: String,
     r#type: &'a str,
     app_id: String,
@@ -57,7 +57,7 @@ struct Told<'a> {
 
 fn body(alert: &Alert) -> Vec<u8> {
     let at = jiff::Timestamp::from_millisecond(alert.at.as_millis()).unwrap_or_default();
-    let told = Told {
+    let told = AlertBody {
         id: alert.id.to_string(),
         r#type: alert.kind.as_str(),
         app_id: alert.app.to_string(),
@@ -71,26 +71,26 @@ fn body(alert: &Alert) -> Vec<u8> {
 impl AlertsWorker {
     pub(super) fn new(
         store: Arc<dyn Alerts>,
-        source: Source,
+        source: Runtime,
         keyring: Keyring,
-        reach: Reach,
+        reach: AddressPolicy,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store,
-            source,
+            runtime: source,
             keyring,
             outbound: Outbound::new(reach, REQUEST_MAX)?,
         })
     }
 
     /// Whether somebody took it.
-    async fn tell(&self, alert: &Alert, url: &str) -> bool {
+    async fn post_alert(&self, alert: &Alert, url: &str) -> bool {
         let Ok(url) = Url::parse(url) else {
             return false;
         };
         let body = body(alert);
         let id = alert.id.to_string();
-        let seconds = self.source.now().as_millis().div_euclid(1_000);
+        let seconds = self.runtime.now().as_millis().div_euclid(1_000);
         let signature = self.keyring.sign_alert(alert.app, &id, seconds, &body);
         let request = self
             .outbound
@@ -116,7 +116,7 @@ impl AlertsWorker {
         let tries = usize::try_from(due.attempts).unwrap_or(usize::MAX);
         let wait = WAITS.get(tries.saturating_sub(1));
         let retry_at = match (was_told, wait) {
-            (false, Some(wait)) => Some(self.source.now().plus(*wait)),
+            (false, Some(wait)) => Some(self.runtime.now().plus(*wait)),
             _ => None,
         };
         if !was_told && retry_at.is_none() {
@@ -135,21 +135,21 @@ impl Worker for AlertsWorker {
     const NAME: &'static str = "alerts";
     const PERIOD: Duration = Duration::from_secs(2);
 
-    async fn activate(&mut self) -> anyhow::Result<Activity> {
-        let now = self.source.now();
+    async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
+        let now = self.runtime.now();
         let due = self.store.lease_alerts(now, now.plus(LEASE), BATCH).await?;
         if due.is_empty() {
-            return Ok(Activity::Idle);
+            return Ok(WorkerActivity::Idle);
         }
         for one in &due {
             let was_told = match &one.url {
                 // Nobody listens: there is nothing to be done about it.
                 None => true,
-                Some(url) => self.tell(&one.alert, url.as_str()).await,
+                Some(url) => self.post_alert(&one.alert, url.as_str()).await,
             };
             self.settle(one, was_told).await?;
         }
-        Ok(Activity::Done)
+        Ok(WorkerActivity::Done)
     }
 }
 

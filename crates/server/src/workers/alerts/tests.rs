@@ -1,7 +1,7 @@
 //! Alerts, told to a server in this process.
 
 use super::*;
-use crate::testing::{self, TestClock};
+use crate::testing::{self, ManualClock};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
@@ -51,12 +51,12 @@ async fn listening(store: &Arc<dyn Store>) -> Tenant {
 }
 
 fn worker(store: &Arc<dyn Store>, seconds: i64) -> AlertsWorker {
-    let source = TestClock::at(at(seconds)).source();
+    let source = ManualClock::at(at(seconds)).runtime();
     AlertsWorker::new(
         store.clone(),
         source,
         Keyring::new([3; 32]),
-        Reach::Anywhere,
+        AddressPolicy::Anywhere,
     )
     .unwrap()
 }
@@ -81,7 +81,7 @@ async fn an_alert_is_signed_and_its_receiver_can_tell() {
     assert_eq!(raise(&store, 11).await, 0, "told once a while");
     let due = store.lease_alerts(at(12), at(60), 5).await.unwrap();
     let worker = worker(&store, 12);
-    assert!(worker.tell(&due[0].alert, &url).await);
+    assert!(worker.post_alert(&due[0].alert, &url).await);
     let received = received.lock().unwrap();
     let (headers, body) = &received[0];
     let text = |name: &str| headers[name].to_str().unwrap().to_owned();
@@ -139,10 +139,14 @@ async fn an_address_that_refuses_is_not_success() {
     let due = store.lease_alerts(at(12), at(60), 5).await.unwrap();
     let (url, _received) = receiver(vec![StatusCode::INTERNAL_SERVER_ERROR]).await;
     let worker = worker(&store, 12);
-    assert!(!worker.tell(&due[0].alert, &url).await);
+    assert!(!worker.post_alert(&due[0].alert, &url).await);
     assert!(
-        worker.tell(&due[0].alert, &url).await,
+        worker.post_alert(&due[0].alert, &url).await,
         "the next time it is well"
     );
-    assert!(!worker.tell(&due[0].alert, "http://127.0.0.1:1/").await);
+    assert!(
+        !worker
+            .post_alert(&due[0].alert, "http://127.0.0.1:1/")
+            .await
+    );
 }

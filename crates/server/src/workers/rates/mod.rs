@@ -7,10 +7,10 @@
 //! The first source comes first. The second one adds the currencies that it does not have, as far as
 //! `domain::exchange::review` accepts its figures.
 
-use super::periodic::{Activity, Worker};
-use crate::config::Rates as RatesSettings;
+use super::periodic::{Worker, WorkerActivity};
+use crate::config::RatesConfig as RatesSettings;
 use crate::metrics;
-use crate::outbound::{self, Outbound, Reach};
+use crate::outbound::{self, AddressPolicy, Outbound};
 use crate::rates::{self, RATES_FILE_BYTES_MAX};
 use anyhow::Context as _;
 use reqwest::header::{
@@ -21,10 +21,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::exchange::{
-    Rate, Review, Staleness, latest_day, review, review_question, staleness,
+    Rate, RateReview, Staleness, latest_day, review, review_query, staleness,
 };
 use tributary_domain::forwarding::alert::AlertKind;
-use tributary_domain::outside::Source;
+use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -37,7 +37,7 @@ const FETCH_MAX: Duration = Duration::from_mins(1);
 const FRESH_DAYS: i64 = 1;
 
 /// How often operators are told that the rates are old.
-const STALE_AGAIN: Duration = Duration::from_hours(24);
+const STALE_ALERT_INTERVAL: Duration = Duration::from_hours(24);
 
 /// What the last answer is known by, as the headers of the next question.
 type Validators = HeaderMap;
@@ -45,7 +45,7 @@ type Validators = HeaderMap;
 /// Fetches rates.
 pub(super) struct RatesWorker {
     store: Arc<dyn Store>,
-    source: Source,
+    runtime: Runtime,
     outbound: Outbound,
     first: Feed,
     second: Feed,
@@ -62,7 +62,7 @@ struct Feed {
 }
 
 /// A file that is new since the last fetch.
-struct Fetched {
+struct FetchedFile {
     rates: Vec<Rate>,
     validators: Validators,
 }
@@ -82,7 +82,7 @@ impl Feed {
         url: &Url,
         outbound: &Outbound,
         today: Day,
-    ) -> anyhow::Result<Option<Fetched>> {
+    ) -> anyhow::Result<Option<FetchedFile>> {
         let setting = self.setting;
         let request = outbound
             .request(Method::GET, url)
@@ -98,27 +98,27 @@ impl Feed {
             status => anyhow::bail!("{setting} answers {status}"),
         }
         let validators = validators(&answer);
-        let content = outbound::body(answer, RATES_FILE_BYTES_MAX)
+        let content = outbound::read_body(answer, RATES_FILE_BYTES_MAX)
             .await
             .with_context(unfetched)?;
         let rates = tokio::task::spawn_blocking(move || rates::parse(&content, today))
             .await?
             .with_context(|| format!("what {setting} answers cannot be used"))?;
-        Ok(Some(Fetched { rates, validators }))
+        Ok(Some(FetchedFile { rates, validators }))
     }
 }
 
 impl RatesWorker {
     pub(super) fn new(
         store: Arc<dyn Store>,
-        source: Source,
+        source: Runtime,
         settings: &RatesSettings,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store,
-            source,
+            runtime: source,
             // A private address is as good as any: rates are no secret, and an operator may keep a copy.
-            outbound: Outbound::new(Reach::Anywhere, FETCH_MAX)?,
+            outbound: Outbound::new(AddressPolicy::Anywhere, FETCH_MAX)?,
             first: Feed::new("rates.url", settings.url.as_ref()),
             second: Feed::new("rates.second_url", settings.second_url.as_ref()),
             has_run: false,
@@ -126,25 +126,25 @@ impl RatesWorker {
     }
 
     fn today(&self) -> Day {
-        Day::of(self.source.now())
+        Day::of(self.runtime.now())
     }
 
     /// Returns the day of the dollar's latest imported rate.
     async fn latest(&self) -> anyhow::Result<Option<Day>> {
-        let imported = rates::latest_imported(&*self.store).await?;
-        metrics::rates_days_behind(self.today().days_since(latest_day(imported)).max(0));
+        let imported = rates::latest_imported_day(&*self.store).await?;
+        metrics::set_rates_age(self.today().days_since(latest_day(imported)).max(0));
         Ok(imported)
     }
 
     /// Returns the day of the second source's latest figures.
     async fn latest_second(&self) -> anyhow::Result<Day> {
-        let latest = rates::latest_second(&*self.store, self.today()).await?;
-        metrics::rates_second_days_behind(self.today().days_since(latest).max(0));
+        let latest = rates::latest_second_source_day(&*self.store, self.today()).await?;
+        metrics::set_second_rates_age(self.today().days_since(latest).max(0));
         Ok(latest)
     }
 
     /// Tells operators once a day that rates are old.
-    async fn tell_if_stale(&self) -> anyhow::Result<()> {
+    async fn alert_if_stale(&self) -> anyhow::Result<()> {
         let (latest, second) = (
             latest_day(self.latest().await?),
             self.latest_second().await?,
@@ -169,12 +169,12 @@ impl RatesWorker {
         if parts.is_empty() {
             return Ok(());
         }
-        let now = self.source.now();
-        let since = i64::try_from(STALE_AGAIN.as_millis()).unwrap_or(i64::MAX);
+        let now = self.runtime.now();
+        let since = i64::try_from(STALE_ALERT_INTERVAL.as_millis()).unwrap_or(i64::MAX);
         let since = Timestamp::from_millis(now.as_millis().saturating_sub(since));
         let (kind, message) = (AlertKind::RatesStale, parts.join(" "));
         self.store
-            .raise_alert_everywhere(kind, message, since, now, self.source.bytes())
+            .raise_alert_everywhere(kind, message, since, now, self.runtime.random_bytes())
             .await?;
         Ok(())
     }
@@ -184,32 +184,32 @@ impl RatesWorker {
         self.has_run || latest.is_none_or(|day| self.today().days_since(day) > FRESH_DAYS)
     }
 
-    async fn fetch_first(&mut self) -> anyhow::Result<Activity> {
+    async fn fetch_first(&mut self) -> anyhow::Result<WorkerActivity> {
         let due = self.is_due(self.latest().await?);
         let Some(url) = self.first.url.as_ref().filter(|_| due) else {
-            return Ok(Activity::Idle);
+            return Ok(WorkerActivity::Idle);
         };
         let fetched = self.first.fetch(url, &self.outbound, self.today()).await?;
-        if let Some(Fetched { rates, validators }) = fetched {
+        if let Some(FetchedFile { rates, validators }) = fetched {
             let count = rates.len();
-            let changed = rates::import(&*self.store, rates, self.source.now(), |_| {}).await?;
+            let changed = rates::import(&*self.store, rates, self.runtime.now(), |_| {}).await?;
             // Not before everything is stored: otherwise a failure would be "not modified" for ever.
             self.first.validators = validators;
             tracing::info!(count, changed, "fetched exchange rates");
         }
-        Ok(Activity::Done)
+        Ok(WorkerActivity::Done)
     }
 
-    async fn fetch_second(&mut self) -> anyhow::Result<Activity> {
+    async fn fetch_second(&mut self) -> anyhow::Result<WorkerActivity> {
         let due = self.is_due(Some(self.latest_second().await?));
         let Some(url) = self.second.url.as_ref().filter(|_| due) else {
-            return Ok(Activity::Idle);
+            return Ok(WorkerActivity::Idle);
         };
         let fetched = self.second.fetch(url, &self.outbound, self.today()).await?;
-        if let Some(Fetched { rates, validators }) = fetched {
-            let accepted = self.reviewed(rates).await?;
+        if let Some(FetchedFile { rates, validators }) = fetched {
+            let accepted = self.review_figures(rates).await?;
             let count = accepted.len();
-            let changed = rates::import(&*self.store, accepted, self.source.now(), |_| {}).await?;
+            let changed = rates::import(&*self.store, accepted, self.runtime.now(), |_| {}).await?;
             self.second.validators = validators;
             tracing::info!(
                 count,
@@ -217,12 +217,12 @@ impl RatesWorker {
                 "fetched exchange rates of the second source"
             );
         }
-        Ok(Activity::Done)
+        Ok(WorkerActivity::Done)
     }
 
     /// Returns the figures of the second source that are accepted.
-    async fn reviewed(&self, figures: Vec<Rate>) -> anyhow::Result<Vec<Rate>> {
-        let questions = figures.iter().map(review_question).collect();
+    async fn review_figures(&self, figures: Vec<Rate>) -> anyhow::Result<Vec<Rate>> {
+        let questions = figures.iter().map(review_query).collect();
         let imported = self.store.latest_rates(questions).await?;
         let mut imported: HashMap<Currency, Rate> = imported
             .into_iter()
@@ -231,13 +231,13 @@ impl RatesWorker {
         let (mut accepted, mut refused) = (Vec::new(), Vec::new());
         for figure in figures {
             match review(&figure, imported.remove(&figure.currency)) {
-                Review::Accept => accepted.push(figure),
-                Review::Covered => {}
-                Review::Jump => refused.push(figure.currency.as_str().to_owned()),
+                RateReview::Accept => accepted.push(figure),
+                RateReview::Covered => {}
+                RateReview::Jump => refused.push(figure.currency.as_str().to_owned()),
             }
         }
         if !refused.is_empty() {
-            metrics::rates_refused(refused.len());
+            metrics::count_rejected_rates(refused.len());
             tracing::warn!(
                 currencies = refused.join(" "),
                 "refused exchange rates that moved too far; the last known ones stay in use"
@@ -251,16 +251,16 @@ impl Worker for RatesWorker {
     const NAME: &'static str = "rates";
     const PERIOD: Duration = Duration::from_hours(3);
 
-    async fn activate(&mut self) -> anyhow::Result<Activity> {
+    async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         // One source that fails does not keep the other from being read.
         let first = self.fetch_first().await;
         let second = self.fetch_second().await;
         self.has_run = true;
-        self.tell_if_stale().await?;
+        self.alert_if_stale().await?;
         match (first, second) {
             (Err(first), Err(second)) => Err(anyhow::anyhow!("{first:#}; {second:#}")),
             (Err(error), _) | (_, Err(error)) => Err(error),
-            (Ok(Activity::Idle), Ok(activity)) | (Ok(activity), Ok(_)) => Ok(activity),
+            (Ok(WorkerActivity::Idle), Ok(activity)) | (Ok(activity), Ok(_)) => Ok(activity),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The worker against a server in this process that plays the bank.
 
 use super::*;
-use crate::testing::{self, TestClock};
+use crate::testing::{self, ManualClock};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode as Status;
@@ -10,7 +10,7 @@ use axum::routing::get;
 use rstest::rstest;
 use std::sync::Mutex;
 use tokio::net::TcpListener;
-use tributary_domain::exchange::Question;
+use tributary_domain::exchange::RateQuery;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Store;
 
@@ -60,7 +60,7 @@ async fn bank(status: u16, text: &str) -> (Arc<Bank>, Url) {
 }
 
 fn worker(store: &Arc<dyn Store>, url: Option<Url>) -> RatesWorker {
-    let source = TestClock::at(NOW).source();
+    let source = ManualClock::at(NOW).runtime();
     let settings = RatesSettings {
         url,
         second_url: None,
@@ -70,7 +70,7 @@ fn worker(store: &Arc<dyn Store>, url: Option<Url>) -> RatesWorker {
 
 /// The latest day that there is a rate of the dollar of.
 async fn latest(store: &Arc<dyn Store>) -> Option<String> {
-    let day = rates::latest_imported(&**store).await.unwrap();
+    let day = rates::latest_imported_day(&**store).await.unwrap();
     day.map(|day| day.to_string())
 }
 
@@ -86,11 +86,11 @@ async fn a_file_is_fetched_once_and_then_only_when_it_changed() {
     let (store, _folder) = testing::store().await;
     let mut worker = worker(&store, Some(url));
     for _ in 0..2 {
-        assert_eq!(worker.activate().await.unwrap(), Activity::Done);
+        assert_eq!(worker.run_once().await.unwrap(), WorkerActivity::Done);
         assert_eq!(latest(&store).await.as_deref(), Some("2024-03-18"));
     }
     *bank.file.lock().unwrap() = (200, format!("{TUESDAY}\n"));
-    assert_eq!(worker.activate().await.unwrap(), Activity::Done);
+    assert_eq!(worker.run_once().await.unwrap(), WorkerActivity::Done);
     assert_eq!(latest(&store).await.as_deref(), Some("2024-03-19"));
     for known in [MONDAY, TUESDAY] {
         assert_eq!(import(&store, known).await, 0, "it is stored: {known}");
@@ -110,9 +110,9 @@ async fn a_restart_fetches_only_what_may_be_missing(#[case] known: &str, #[case]
     let (store, _folder) = testing::store().await;
     import(&store, known).await;
     let mut worker = worker(&store, Some(url));
-    worker.activate().await.unwrap();
+    worker.run_once().await.unwrap();
     assert_eq!(bank.conditions.lock().unwrap().len(), fetched);
-    worker.activate().await.unwrap();
+    worker.run_once().await.unwrap();
     assert_eq!(
         bank.conditions.lock().unwrap().len(),
         fetched + 1,
@@ -144,7 +144,7 @@ async fn what_cannot_be_used_is_told_and_fetched_anew(
     let (store, _folder) = testing::store().await;
     let mut worker = worker(&store, Some(url));
     for _ in 0..2 {
-        let told = format!("{:#}", worker.activate().await.unwrap_err());
+        let told = format!("{:#}", worker.run_once().await.unwrap_err());
         assert!(
             told.contains(expected) && !told.contains("canary"),
             "{told}"
@@ -162,7 +162,7 @@ async fn what_cannot_be_used_is_told_and_fetched_anew(
 async fn without_an_address_nothing_is_fetched() {
     let (store, _folder) = testing::store().await;
     let mut worker = worker(&store, None);
-    assert_eq!(worker.activate().await.unwrap(), Activity::Idle);
+    assert_eq!(worker.run_once().await.unwrap(), WorkerActivity::Idle);
 }
 
 /// 2026-11-16T12:00:00Z, when the snapshots are weeks old.
@@ -175,13 +175,13 @@ fn worker_of_two(store: &Arc<dyn Store>, url: Url, second_url: Url) -> RatesWork
         url: Some(url),
         second_url: Some(second_url),
     };
-    RatesWorker::new(store.clone(), TestClock::at(LATER).source(), &settings).unwrap()
+    RatesWorker::new(store.clone(), ManualClock::at(LATER).runtime(), &settings).unwrap()
 }
 
 /// The latest stored rates of currencies, as `2026-11-16 AED 3.6725 currency-api`.
 async fn stored(store: &Arc<dyn Store>, currencies: &[&str]) -> Vec<String> {
-    let question = |code: &&str| Question {
-        currency: Currency::stored(code).unwrap(),
+    let question = |code: &&str| RateQuery {
+        currency: Currency::from_stored(code).unwrap(),
         day: Day::of(LATER),
     };
     let questions = currencies.iter().map(question).collect();
@@ -208,7 +208,7 @@ async fn the_second_source_adds_what_the_first_does_not_have() {
     let own = rates::parse(own.as_bytes(), Day::of(LATER)).unwrap();
     store.import_rates(own, LATER).await.unwrap();
     let mut worker = worker_of_two(&store, url, second_url);
-    assert_eq!(worker.activate().await.unwrap(), Activity::Done);
+    assert_eq!(worker.run_once().await.unwrap(), WorkerActivity::Done);
     assert_eq!(
         stored(&store, &["AED", "EUR", "JPY", "NGN", "USD"]).await,
         [
@@ -218,7 +218,9 @@ async fn the_second_source_adds_what_the_first_does_not_have() {
             "2026-11-16 USD 1.16 file",
         ]
     );
-    let latest = rates::latest_second(&*store, Day::of(LATER)).await.unwrap();
+    let latest = rates::latest_second_source_day(&*store, Day::of(LATER))
+        .await
+        .unwrap();
     assert_eq!(latest.to_string(), "2026-11-16");
 }
 
@@ -229,10 +231,10 @@ async fn a_figure_that_moved_too_far_is_refused_and_the_last_one_stays() {
     let (second, second_url) = bank(200, monday).await;
     let (store, _folder) = testing::store().await;
     let mut worker = worker_of_two(&store, url, second_url);
-    worker.activate().await.unwrap();
+    worker.run_once().await.unwrap();
     let tuesday = r#"{"date":"2026-11-16","usd":{"mnt":0.69372624,"ngn":1410}}"#;
     *second.file.lock().unwrap() = (200, tuesday.to_owned());
-    worker.activate().await.unwrap();
+    worker.run_once().await.unwrap();
     assert_eq!(
         stored(&store, &["MNT", "NGN"]).await,
         [
@@ -258,12 +260,14 @@ async fn one_source_that_fails_does_not_stop_the_other(
     let (_second, second_url) = bank(second, figures).await;
     let (store, _folder) = testing::store().await;
     let mut worker = worker_of_two(&store, url, second_url);
-    let told = format!("{:#}", worker.activate().await.unwrap_err());
+    let told = format!("{:#}", worker.run_once().await.unwrap_err());
     assert!(
         told.contains(expected) && !told.contains("canary"),
         "{told}"
     );
-    let found = rates::latest_second(&*store, Day::of(LATER)).await.unwrap();
+    let found = rates::latest_second_source_day(&*store, Day::of(LATER))
+        .await
+        .unwrap();
     assert_eq!(found.to_string(), latest_of_second.unwrap_or("2026-09-29"));
     assert_eq!(latest(&store).await.is_some(), first == 200);
 }

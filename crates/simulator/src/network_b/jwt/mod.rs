@@ -2,7 +2,7 @@
 //! public key, its signature. Without a key nobody can tell whether a signature is right.
 
 use super::tokens::SCOPE;
-use crate::accounts::ServiceAccount;
+use crate::accounts::SimulatedServiceAccount;
 use crate::clock::{MINUTE, SECOND};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -25,7 +25,7 @@ pub(super) struct Claims {
 /// Reads an assertion; says what is wrong with it.
 pub(super) fn check<'a>(
     assertion: &str,
-    service: impl Fn(&str) -> Option<&'a ServiceAccount>,
+    service: impl Fn(&str) -> Option<&'a SimulatedServiceAccount>,
     own_address: Option<&str>,
     now: i64,
 ) -> Result<Claims, String> {

@@ -8,8 +8,8 @@ const SIGNED: &str = include_str!("test_assertion.txt");
 const EMAIL: &str = "svc@example.iam.gserviceaccount.com";
 const ISSUED: i64 = 1_794_600_000;
 
-fn account(public_key: Option<&str>) -> ServiceAccount {
-    ServiceAccount {
+fn account(public_key: Option<&str>) -> SimulatedServiceAccount {
+    SimulatedServiceAccount {
         client_email: EMAIL.to_owned(),
         private_key_id: Some("k1".to_owned()),
         public_key: public_key.map(str::to_owned),

@@ -1,7 +1,7 @@
 //! The columns of the table: what is counted, what ads cost, and what one is for each of the other.
 
 use crate::text;
-use tributary_domain::report::Measured;
+use tributary_domain::report::ReportFigures;
 use tributary_domain::vocabulary::money::Amount;
 
 /// How a column is written.
@@ -15,20 +15,20 @@ enum Unit {
 }
 
 /// A column; nothing where it cannot be told.
-pub(super) struct Column {
+pub(super) struct MetricColumn {
     pub(super) word: &'static str,
     pub(super) label: &'static str,
     unit: Unit,
-    pub(super) of: fn(&Measured) -> Option<i64>,
+    pub(super) of: fn(&ReportFigures) -> Option<i64>,
 }
 
 const fn column(
     word: &'static str,
     label: &'static str,
     unit: Unit,
-    of: fn(&Measured) -> Option<i64>,
-) -> Column {
-    Column {
+    of: fn(&ReportFigures) -> Option<i64>,
+) -> MetricColumn {
+    MetricColumn {
         word,
         label,
         unit,
@@ -39,15 +39,15 @@ const fn column(
 const fn count(
     word: &'static str,
     label: &'static str,
-    of: fn(&Measured) -> Option<i64>,
-) -> Column {
+    of: fn(&ReportFigures) -> Option<i64>,
+) -> MetricColumn {
     column(word, label, Unit::Count, of)
 }
 
 /// Which one sorts where none is asked for.
 pub(super) const SORT_DEFAULT: usize = 1;
 
-pub(super) const COLUMNS: [Column; 18] = [
+pub(super) const COLUMNS: [MetricColumn; 18] = [
     count("clicks", "Clicks", |one| Some(one.figures.clicks)),
     count("installs", "Installs", |one| Some(one.figures.installs)),
     column("conversionRate", "Installs per click", Unit::Ratio, |one| {
@@ -86,9 +86,9 @@ pub(super) const COLUMNS: [Column; 18] = [
     }),
 ];
 
-impl Column {
+impl MetricColumn {
     /// For people.
-    pub(super) fn write(&self, row: &Measured) -> String {
+    pub(super) fn write(&self, row: &ReportFigures) -> String {
         let Some(value) = (self.of)(row) else {
             return "–".to_owned();
         };
@@ -100,7 +100,7 @@ impl Column {
     }
 
     /// For a file; empty where it cannot be told.
-    pub(super) fn plain(&self, row: &Measured) -> String {
+    pub(super) fn plain(&self, row: &ReportFigures) -> String {
         let plain = |value: i64| match self.unit {
             Unit::Count => value.to_string(),
             Unit::Money | Unit::Ratio => Amount::from_micros(value).to_string(),
@@ -114,14 +114,14 @@ mod tests {
     use super::*;
     use tributary_domain::report::Figures;
 
-    fn written(row: &Measured, word: &str) -> (String, String) {
+    fn written(row: &ReportFigures, word: &str) -> (String, String) {
         let column = COLUMNS.iter().find(|one| one.word == word).unwrap();
         (column.write(row), column.plain(row))
     }
 
     #[test]
     fn what_cannot_be_told_is_not_a_nought() {
-        let mut row = Measured {
+        let mut row = ReportFigures {
             figures: Figures {
                 installs: 3,
                 revenue_micros: 10_000_000,

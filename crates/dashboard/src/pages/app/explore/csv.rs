@@ -1,11 +1,11 @@
 //! `GET /apps/{app}/explore.csv` — what the page shows, every row of it.
 
 use super::columns::COLUMNS;
-use super::found::find;
-use crate::access::Reader;
+use super::report::load_report;
+use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::range::Range;
-use crate::state::Handles;
+use crate::range::PageDateRange;
+use crate::state::DashboardHandles;
 use ::csv::{Terminator, WriterBuilder};
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -15,12 +15,12 @@ use tributary_domain::report::spreadsheet_field;
 
 /// The file.
 pub(crate) async fn csv(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let zone = &reader.app()?.timezone;
-    let range = Range::of(&reader.query, handles.source.now(), zone);
-    let found = find(&handles, &reader, &range)
+    let range = PageDateRange::of(&reader.query, handles.source.now(), zone);
+    let found = load_report(&handles, &reader, &range)
         .await?
         .map_err(|_| Failure::NotFound)?;
     let mut heads = found.heads();

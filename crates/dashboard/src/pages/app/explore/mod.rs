@@ -2,24 +2,24 @@
 
 mod columns;
 mod csv;
-mod found;
+mod report;
 
 pub(crate) use csv::csv;
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::filled::Filled;
-use crate::query::Query;
-use crate::range::{PRESETS, Range};
+use crate::form_state::FormState;
+use crate::query::UrlQuery;
+use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use columns::COLUMNS;
-use found::{Head, find};
+use report::{SortHeader, load_report};
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::report::{Dimension, Measured, Place, TimeUnit};
+use tributary_domain::report::{Dimension, ReportFigures, ReportRowKey, TimeUnit};
 
 /// Rows that a page shows; the file has them all.
 const ROWS_SHOWN_MAX: usize = 500;
@@ -28,11 +28,11 @@ const ROWS_SHOWN_MAX: usize = 500;
 #[template(path = "explore.html")]
 struct ExplorePage {
     shell: Shell,
-    range: Range,
-    query: Query,
-    form: Filled,
+    range: PageDateRange,
+    query: UrlQuery,
+    form: FormState,
     heads: Vec<String>,
-    columns: Vec<Head>,
+    columns: Vec<SortHeader>,
     rows: Vec<Row>,
     totals: Vec<String>,
     filters: Vec<(&'static str, String, String)>,
@@ -90,7 +90,7 @@ struct Row {
 }
 
 /// What the figures are narrowed by, and the question without it. It stays where it cannot be answered, to be changed.
-fn filters(query: &Query) -> Vec<(&'static str, String, String)> {
+fn filters(query: &UrlQuery) -> Vec<(&'static str, String, String)> {
     let filter = |one: &Dimension| {
         let value = query.get(one.as_str())?;
         let without = query.with(&[(one.as_str(), None)]);
@@ -101,16 +101,16 @@ fn filters(query: &Query) -> Vec<(&'static str, String, String)> {
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let zone = &reader.app()?.timezone;
-    let range = Range::of(&reader.query, handles.source.now(), zone);
-    let found = find(&handles, &reader, &range).await?;
+    let range = PageDateRange::of(&reader.query, handles.source.now(), zone);
+    let found = load_report(&handles, &reader, &range).await?;
     let query = &reader.query;
     let mut page = ExplorePage {
         shell: reader.shell(Section::Explore),
-        form: Filled::default()
+        form: FormState::default()
             .with("groupBy", query.get("groupBy").unwrap_or("day"))
             .with("then", query.get("then").unwrap_or("")),
         query: query.clone(),
@@ -126,12 +126,13 @@ pub(crate) async fn show(
     match found {
         Err(words) => page.fault = Some(words),
         Ok(found) => {
-            let figures = |row: &Measured| COLUMNS.iter().map(|column| column.write(row)).collect();
+            let figures =
+                |row: &ReportFigures| COLUMNS.iter().map(|column| column.write(row)).collect();
             page.heads = found.heads();
             page.columns = found.columns(query);
             page.totals = figures(&found.total());
             page.left_out = found.rows.len().saturating_sub(ROWS_SHOWN_MAX);
-            let row = |(place, row): &(Place, Measured)| Row {
+            let row = |(place, row): &(ReportRowKey, ReportFigures)| Row {
                 values: found.values(place, query),
                 figures: figures(row),
             };

@@ -8,16 +8,16 @@ pub(crate) struct Kpi {
     pub(crate) word: &'static str,
     pub(crate) label: &'static str,
     pub(crate) value: String,
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<KpiChange>,
 }
 
 /// By how much, in words and colours.
-pub(crate) struct Change {
+pub(crate) struct KpiChange {
     pub(crate) words: String,
     pub(crate) tone: &'static str,
 }
 
-impl Change {
+impl KpiChange {
     /// From one number to another; nothing where there was none.
     pub(crate) fn of(before: i64, now: i64) -> Option<Self> {
         if before <= 0 {
@@ -102,7 +102,7 @@ mod tests {
     #[case::the_same(5, 5, Some("±0.0 %"))]
     #[case::from_nothing(0, 5, None)]
     fn changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
-        let change = Change::of(before, now);
+        let change = KpiChange::of(before, now);
         assert_eq!(
             change.as_ref().map(|change| change.words.as_str()),
             expected

@@ -1,12 +1,12 @@
 //! The small tables: which networks, campaigns and links brought the most.
 
 use crate::failure::Failure;
-use crate::range::Range;
-use crate::state::Handles;
+use crate::range::PageDateRange;
+use crate::state::DashboardHandles;
 use crate::text;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::report::{Dimension, Figures, StatsQuestion, StatsRow};
+use tributary_domain::report::{Dimension, Figures, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 
@@ -33,15 +33,15 @@ pub(super) struct TableRow {
 
 /// Figures of the whole range by some dimensions.
 pub(super) async fn figures_by(
-    handles: &Handles,
+    handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
-    range: &Range,
+    range: &PageDateRange,
     by: &[Dimension],
 ) -> Result<Vec<StatsRow>, Failure> {
-    let question = StatsQuestion {
+    let question = ReportQuery {
         periods: vec![range.whole()],
-        by: by.to_vec(),
+        group_by: by.to_vec(),
         filters: Vec::new(),
         rows_max: ROWS_READ_MAX,
     };
@@ -88,7 +88,7 @@ pub(super) fn table(
 
 /// Names of links, by id.
 pub(crate) async fn link_names(
-    handles: &Handles,
+    handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
     values: impl Iterator<Item = &String>,

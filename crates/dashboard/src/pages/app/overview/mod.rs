@@ -5,16 +5,16 @@ mod funnel;
 mod kpi;
 mod leaders;
 
-pub(crate) use kpi::{Change, METRICS};
+pub(crate) use kpi::{KpiChange, METRICS};
 pub(crate) use leaders::link_names;
 
-use crate::access::Reader;
+use crate::access::PageContext;
 use crate::chart::Chart;
 use crate::failure::Failure;
-use crate::query::Query;
-use crate::range::{PRESETS, Range};
+use crate::query::UrlQuery;
+use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
@@ -24,7 +24,7 @@ use kpi::{Kpi, METRIC_DEFAULT};
 use leaders::{Table, figures_by, leaders, table};
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::report::{Dimension, Figures, Measured, StatsQuestion};
+use tributary_domain::report::{Dimension, Figures, ReportFigures, ReportQuery};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
 
@@ -32,8 +32,8 @@ use tributary_domain::vocabulary::money::Amount;
 #[template(path = "overview.html")]
 struct OverviewPage {
     shell: Shell,
-    range: Range,
-    query: Query,
+    range: PageDateRange,
+    query: UrlQuery,
     kpis: Vec<Kpi>,
     metric: &'static str,
     chart: Chart,
@@ -92,17 +92,17 @@ fn sum<'a>(rows: impl Iterator<Item = &'a Figures>) -> Figures {
 
 /// What is asked of the figures by day: these days, then those before.
 async fn by_day(
-    handles: &Handles,
+    handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
-    range: &Range,
+    range: &PageDateRange,
 ) -> Result<(Vec<Figures>, Vec<Figures>), Failure> {
     let (now, before) = (range.days(), range.before().days());
     let count = now.len();
-    let question = StatsQuestion {
+    let question = ReportQuery {
         rows_max: u32::try_from(2 * count).unwrap_or(u32::MAX),
         periods: now.into_iter().chain(before).collect(),
-        by: Vec::new(),
+        group_by: Vec::new(),
         filters: Vec::new(),
     };
     let mut days = vec![Figures::default(); 2 * count];
@@ -116,8 +116,8 @@ async fn by_day(
 }
 
 async fn health(
-    handles: &Handles,
-    reader: &Reader<AnalyticsRead>,
+    handles: &DashboardHandles,
+    reader: &PageContext<AnalyticsRead>,
     app: AppId,
 ) -> Result<Vec<(&'static str, String, String, String)>, Failure> {
     let now = handles.source.now();
@@ -128,7 +128,7 @@ async fn health(
     let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
     let row = |(network, one): (
         tributary_domain::integration::Network,
-        tributary_store::Health,
+        tributary_store::IntegrationHealth,
     )| {
         (
             network.as_str(),
@@ -142,10 +142,10 @@ async fn health(
 
 /// What ads cost, and what it brought; nothing where nobody told a cost.
 async fn costs(
-    handles: &Handles,
+    handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
-    range: &Range,
+    range: &PageDateRange,
     [now, before]: [Figures; 2],
 ) -> Result<Vec<Kpi>, Failure> {
     if caller.environment() == Environment::Test {
@@ -154,37 +154,39 @@ async fn costs(
     let measured = async |figures, range| {
         let spend = crate::pages::app::spend(handles, caller, app, range).await?;
         let cost = Some(spend.total());
-        Ok::<_, Failure>(Measured { figures, cost })
+        Ok::<_, Failure>(ReportFigures { figures, cost })
     };
     let now = measured(now, range).await?;
     let before = measured(before, &range.before()).await?;
     if now.cost == Some(0) && before.cost == Some(0) {
         return Ok(Vec::new());
     }
-    let kpi = |word, label, of: fn(&Measured) -> Option<Amount>, write: fn(Amount) -> String| {
-        let (value, before) = (of(&now), of(&before));
-        let change = value.zip(before);
-        Kpi {
-            word,
-            label,
-            value: value.map_or_else(|| "–".to_owned(), write),
-            change: change.and_then(|(now, before)| Change::of(before.micros(), now.micros())),
-        }
-    };
-    let cost = |one: &Measured| one.cost.map(Amount::from_micros);
+    let kpi =
+        |word, label, of: fn(&ReportFigures) -> Option<Amount>, write: fn(Amount) -> String| {
+            let (value, before) = (of(&now), of(&before));
+            let change = value.zip(before);
+            Kpi {
+                word,
+                label,
+                value: value.map_or_else(|| "–".to_owned(), write),
+                change: change
+                    .and_then(|(now, before)| KpiChange::of(before.micros(), now.micros())),
+            }
+        };
+    let cost = |one: &ReportFigures| one.cost.map(Amount::from_micros);
     Ok(vec![
         kpi("cost", "Cost", cost, text::usd_brief),
-        kpi("cpi", "Cost per install", Measured::cpi, text::usd),
-        kpi("roas", "ROAS", Measured::roas, text::ratio),
+        kpi("cpi", "Cost per install", ReportFigures::cpi, text::usd),
+        kpi("roas", "ROAS", ReportFigures::roas, text::ratio),
     ])
 }
 
 /// How much of what billing providers reported in these days has a device.
 async fn billing(
-    handles: &Handles,
+    handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
-    range: &Range,
+    range: &PageDateRange,
 ) -> Result<Option<(String, String)>, Failure> {
     let days = range.days.from..=range.days.to;
     let mut all = handles.store.billing_figures(caller, app, days).await?;
@@ -196,12 +198,12 @@ async fn billing(
 
 /// The page.
 pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AnalyticsRead>,
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let app = reader.app()?;
     let caller = &reader.authorized;
-    let range = Range::of(&reader.query, handles.source.now(), &app.timezone);
+    let range = PageDateRange::of(&reader.query, handles.source.now(), &app.timezone);
     let links_and_campaigns = [Dimension::Link, Dimension::Campaign];
     let ((days, days_before), networks, credited, health, billing) = tokio::try_join!(
         by_day(&handles, caller, app.id, &range),
@@ -231,7 +233,7 @@ pub(crate) async fn show(
                 word: one.word,
                 label: one.label,
                 value: one.unit.write((one.of)(&total)),
-                change: Change::of((one.of)(&before), (one.of)(&total)),
+                change: KpiChange::of((one.of)(&before), (one.of)(&total)),
             })
             .collect(),
         metric: metric.word,

@@ -5,13 +5,13 @@ use tributary_fields::Form;
 mod tests;
 
 use super::ValidLink;
-use super::form_page::{Faults, FormPage};
-use crate::access::origin_of;
-use crate::answer::page;
+use super::form_page::{FormPage, SetupFormErrors};
+use crate::access::change_origin;
 use crate::failure::Failure;
-use crate::pages::sign_in::{begin, with_cookie};
+use crate::pages::sign_in::{begin_session, with_cookie};
+use crate::response::page;
 use crate::same_origin::SameOrigin;
-use crate::state::Handles;
+use crate::state::DashboardHandles;
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
@@ -55,7 +55,7 @@ impl ReadyPage<'_> {
 /// Redeems a link.
 pub(crate) async fn redeem(
     _: SameOrigin,
-    State(handles): State<Handles>,
+    State(handles): State<DashboardHandles>,
     client: Option<Extension<Client>>,
     link: ValidLink,
     form: Form,
@@ -71,22 +71,22 @@ pub(crate) async fn redeem(
     let email = match (email, check_password(&password)) {
         (Ok(email), Ok(())) => email,
         (email, checked) => {
-            let faults = Faults {
+            let faults = SetupFormErrors {
                 email: email.err().map(|problem| problem.message),
                 password: checked.err().map(|problem| problem.message),
             };
             return Ok(FormPage::new(&link, &typed, faults).answer(&handles.own_origin));
         }
     };
-    let salt = handles.source.bytes();
+    let salt = handles.source.random_bytes();
     let password_hash = handles.hasher.hash(password, salt).await.map_err(|error| {
         tracing::error!(%error, "a password was not hashed");
-        Failure::Bug
+        Failure::Internal
     })?;
 
     let at = handles.source.now();
-    let user = UserId::new(at, handles.source.bytes());
-    let key = handles.source.key(KeyKind::Private, Environment::Live);
+    let user = UserId::new(at, handles.source.random_bytes());
+    let key = handles.source.new_key(KeyKind::Private, Environment::Live);
     let first_key = first_key(&handles, &link, &key);
     let permission = first_key.key.permission;
     let redemption = Redemption {
@@ -94,10 +94,10 @@ pub(crate) async fn redeem(
         email: email.clone(),
         password_hash,
         first_key,
-        first_key_audit_id: AuditId::new(at, handles.source.bytes()),
+        first_key_audit_id: AuditId::new(at, handles.source.random_bytes()),
     };
     let client = client.map(|Extension(client)| client);
-    let origin = origin_of(Actor::User(user), client.as_ref(), &handles);
+    let origin = change_origin(Actor::User(user), client.as_ref(), &handles);
     let redeemed = handles
         .store
         .redeem_setup_link(link.digest, redemption, origin);
@@ -112,7 +112,7 @@ pub(crate) async fn redeem(
             };
             // Who just chose a password need not type it again. Where that fails, the account is there all the same.
             let ready = page(StatusCode::OK, &ready);
-            match begin(&handles, user.id, client.as_ref()).await {
+            match begin_session(&handles, user.id, client.as_ref()).await {
                 Ok(cookie) => Ok(with_cookie(ready, cookie)),
                 Err(error) => {
                     tracing::warn!(%error, "nobody was signed in after the set-up");
@@ -121,7 +121,7 @@ pub(crate) async fn redeem(
             }
         }
         Err(StoreError::Refused(taken @ Refusal::EmailTaken)) => {
-            let faults = Faults {
+            let faults = SetupFormErrors {
                 email: Some(taken.to_string()),
                 password: None,
             };
@@ -132,7 +132,7 @@ pub(crate) async fn redeem(
 }
 
 /// A key may do no more than the person it is shown to.
-const fn permission_of(role: Role) -> Permission {
+const fn permission_for_role(role: Role) -> Permission {
     match role {
         Role::Owner | Role::Admin => Permission::Full,
         Role::Analyst => Permission::ReadOnly,
@@ -140,13 +140,13 @@ const fn permission_of(role: Role) -> Permission {
     }
 }
 
-fn first_key(handles: &Handles, link: &ValidLink, text: &KeyText) -> NewKey {
+fn first_key(handles: &DashboardHandles, link: &ValidLink, text: &KeyText) -> NewKey {
     let at = handles.source.now();
     let key = ApiKey {
-        id: KeyId::new(at, handles.source.bytes()),
+        id: KeyId::new(at, handles.source.random_bytes()),
         organization: link.link.organization,
         name: "First key".to_owned(),
-        permission: permission_of(link.link.role),
+        permission: permission_for_role(link.link.role),
         environment: text.environment,
         hint: text.hint().to_owned(),
         created_at: at,

@@ -1,6 +1,6 @@
 //! What a set-up link makes, and what it does not.
 
-use crate::testing::{BASE_URL, FORM, PASSWORD, Reply, SAME_ORIGIN, Service};
+use crate::testing::{BASE_URL, FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
 use argon2::Argon2;
 use argon2::password_hash::PasswordVerifier;
 use argon2::password_hash::phc::PasswordHash;
@@ -12,7 +12,7 @@ use tributary_domain::access::{Actor, Authorized, Environment, Permission};
 use tributary_domain::audit::Action;
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
 
-async fn send(service: &Service, token: &str, email: &str, password: &str) -> Reply {
+async fn send(service: &TestDashboard, token: &str, email: &str, password: &str) -> PageResponse {
     let body = url::form_urlencoded::Serializer::new(String::new())
         .append_pair("email", email)
         .append_pair("password", password)
@@ -21,14 +21,14 @@ async fn send(service: &Service, token: &str, email: &str, password: &str) -> Re
     service.post(&path, &[SAME_ORIGIN, FORM], &body).await
 }
 
-async fn account(service: &Service, email: &str) -> Option<(User, String)> {
+async fn account(service: &TestDashboard, email: &str) -> Option<(User, String)> {
     let email = Email::parse(email).unwrap();
     service.store.user_by_email(&email).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_link_makes_an_account_whose_password_is_hashed() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let reply = send(&service, &token, " You@Example.com", PASSWORD).await;
     assert_eq!(reply.status, StatusCode::OK);
@@ -52,7 +52,7 @@ async fn a_link_makes_an_account_whose_password_is_hashed() {
 
 #[tokio::test]
 async fn the_key_that_is_shown_is_the_key_that_is_stored() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let reply = send(&service, &token, "you@example.com", PASSWORD).await;
     let shown = KeyText::parse(reply.element("key")).unwrap();
@@ -82,7 +82,7 @@ async fn the_key_that_is_shown_is_the_key_that_is_stored() {
 
 #[tokio::test]
 async fn the_audit_log_says_that_the_person_did_it() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     send(&service, &token, "you@example.com", PASSWORD).await;
     let (user, _) = account(&service, "you@example.com").await.unwrap();
@@ -105,7 +105,7 @@ async fn the_audit_log_says_that_the_person_did_it() {
 
 #[tokio::test]
 async fn the_page_shows_how_to_go_on() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let reply = send(&service, &token, "you@example.com", PASSWORD).await;
     let key = reply.element("key");
@@ -136,7 +136,7 @@ async fn the_page_shows_how_to_go_on() {
 #[case::viewer(Role::Viewer, Permission::Analytics)]
 #[tokio::test]
 async fn a_key_may_do_no_more_than_the_person(#[case] role: Role, #[case] permission: Permission) {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|link| link.role = role).await;
     let reply = send(&service, &token, "you@example.com", PASSWORD).await;
     assert_eq!(reply.status, StatusCode::OK);
@@ -154,7 +154,7 @@ async fn a_key_may_do_no_more_than_the_person(#[case] role: Role, #[case] permis
 
 #[tokio::test]
 async fn a_link_works_once() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     assert_eq!(
         send(&service, &token, "you@example.com", PASSWORD)
@@ -170,7 +170,7 @@ async fn a_link_works_once() {
 
 #[tokio::test]
 async fn a_link_works_once_even_for_two_at_a_time() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let (one, two) = tokio::join!(
         send(&service, &token, "one@example.com", PASSWORD),
@@ -188,7 +188,7 @@ async fn a_link_works_once_even_for_two_at_a_time() {
 #[case::one_more(257, false)]
 #[tokio::test]
 async fn a_password_has_12_to_256_characters(#[case] chars: usize, #[case] accepted: bool) {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let password: String = "zwölf schöne Zeichen "
         .chars()
@@ -215,7 +215,7 @@ async fn a_password_has_12_to_256_characters(#[case] chars: usize, #[case] accep
 
 #[tokio::test]
 async fn the_largest_form_there_can_be_is_read() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let email = format!("{}@example.com", "😀".repeat(242));
     let reply = send(&service, &token, &email, &"😀".repeat(256)).await;
@@ -224,7 +224,7 @@ async fn the_largest_form_there_can_be_is_read() {
 
 #[tokio::test]
 async fn all_faults_are_shown_and_the_address_is_kept() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let reply = send(&service, &token, "you@localhost", "canary").await;
     assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -255,7 +255,7 @@ async fn all_faults_are_shown_and_the_address_is_kept() {
 
 #[tokio::test]
 async fn a_good_field_is_not_said_to_be_wrong() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let reply = send(&service, &token, "you@example.com", "short").await;
     assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -265,7 +265,7 @@ async fn a_good_field_is_not_said_to_be_wrong() {
 
 #[tokio::test]
 async fn a_common_password_is_refused() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let reply = send(&service, &token, "you@example.com", "Password1234").await;
     assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -273,7 +273,7 @@ async fn a_common_password_is_refused() {
 
 #[tokio::test]
 async fn markup_in_the_address_is_inert() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     let email = "\"><script>alert(1)</script>";
     let reply = send(&service, &token, email, "short").await;
@@ -292,7 +292,7 @@ async fn markup_in_the_address_is_inert() {
 
 #[tokio::test]
 async fn a_link_that_names_an_address_takes_no_other() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let named = |link: &mut SetupLink| link.email = Email::parse("named@example.com").ok();
     let token = service.setup_link(named).await;
     let refused = send(&service, &token, "other@example.com", "short").await;
@@ -308,7 +308,7 @@ async fn a_link_that_names_an_address_takes_no_other() {
 
 #[tokio::test]
 async fn an_address_that_is_taken_leaves_the_link_as_it_was() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let one = service.setup_link(|_| {}).await;
     send(&service, &one, "you@example.com", PASSWORD).await;
     // Made afterwards: the first use of such a link ends the others.
@@ -327,7 +327,7 @@ async fn an_address_that_is_taken_leaves_the_link_as_it_was() {
 
 #[tokio::test]
 async fn without_a_database_nothing_is_promised() {
-    let service = Service::start().await;
+    let service = TestDashboard::start().await;
     let token = service.setup_link(|_| {}).await;
     service.store.close().await;
     let reply = send(&service, &token, "you@example.com", PASSWORD).await;

@@ -3,14 +3,14 @@
 use super::scene::*;
 use crate::access::Environment;
 use crate::app::FraudPolicy;
-use crate::attribution::ad_services::{AdServices, Record, TEST_CAMPAIGN_ID};
+use crate::attribution::ad_services::{AdServices, AdServicesRecord, TEST_CAMPAIGN_ID};
 use crate::device::Platform;
 use rstest::rstest;
 
-fn record(campaign: &str) -> Box<Record> {
-    Box::new(Record {
+fn record(campaign: &str) -> Box<AdServicesRecord> {
+    Box::new(AdServicesRecord {
         campaign_id: Some(campaign.to_owned()),
-        ..Record::default()
+        ..AdServicesRecord::default()
     })
 }
 
@@ -28,9 +28,9 @@ fn test_data() -> AdServices {
 
 fn tapped_at(seconds_before_open: i64) -> AdServices {
     let at = Some(before_open(seconds_before_open));
-    AdServices::Tap(Box::new(Record {
+    AdServices::Tap(Box::new(AdServicesRecord {
         at,
-        ..Record::default()
+        ..AdServicesRecord::default()
     }))
 }
 
@@ -89,13 +89,13 @@ fn apples_word(#[case] scene: Scene, #[case] expected: &str) {
 
 #[test]
 fn apples_ids_become_the_campaign() {
-    let record = Record {
+    let record = AdServicesRecord {
         org_id: Some("40669820".to_owned()),
         campaign_id: Some("542370539".to_owned()),
         ad_group_id: Some("542317095".to_owned()),
         keyword_id: Some("87675432".to_owned()),
         ad_id: Some("542317136".to_owned()),
-        ..Record::default()
+        ..AdServicesRecord::default()
     };
     let decision = ios().apple(AdServices::Tap(Box::new(record))).decide();
     assert_eq!(decision.campaign.id.as_deref(), Some("542370539"));

@@ -2,16 +2,16 @@
 
 use super::scene::*;
 use crate::app::FraudPolicy;
-use crate::attribution::ad_services::{AdServices, Record, TEST_CAMPAIGN_ID};
-use crate::attribution::evidence::Delivery;
-use crate::attribution::{CANDIDATES_KEPT_MAX, Named};
+use crate::attribution::ad_services::{AdServices, AdServicesRecord, TEST_CAMPAIGN_ID};
+use crate::attribution::evidence::ClickIdSource;
+use crate::attribution::{ClickLookup, DECISION_CANDIDATES_MAX};
 use rstest::rstest;
 
 fn test_data() -> AdServices {
     let campaign_id = Some(TEST_CAMPAIGN_ID.to_owned());
-    AdServices::Tap(Box::new(Record {
+    AdServices::Tap(Box::new(AdServicesRecord {
         campaign_id,
-        ..Record::default()
+        ..AdServicesRecord::default()
     }))
 }
 
@@ -27,13 +27,13 @@ fn taps(count: u8) -> Vec<Tap> {
     android().by_client(tap(1).before(60)).store_times(90, 61).fraud(FraudPolicy::Flag),
     "The app handed over the id of a click; it counts but is marked, because it came after the installation had begun."
 )]
-#[case(android().names(Delivery::Client, Named::BadToken), "The click id that this install delivered is not genuine.")]
+#[case(android().names(ClickIdSource::Client, ClickLookup::BadToken), "The click id that this install delivered is not genuine.")]
 #[case(
-    android().names(Delivery::Client, Named::Foreign(click_id(1))),
+    android().names(ClickIdSource::Client, ClickLookup::Foreign(click_id(1))),
     "The click id that this install delivered belongs to another app."
 )]
 #[case(
-    android().names(Delivery::Client, Named::Unknown(click_id(1))),
+    android().names(ClickIdSource::Client, ClickLookup::Unknown(click_id(1))),
     "The click that this install names is not stored yet; it is looked for during 24 hours."
 )]
 #[case(android().by_client(tap(1).bot()), "The click that this install names was made by a crawler or a preview, not by a person.")]
@@ -102,11 +102,11 @@ fn the_winner_is_among_the_candidates_that_are_kept() {
         .same_advertising_id(&taps[..1]);
     let decision = scene.decide();
     assert_eq!(decision.click, Some(click_id(1)));
-    assert_eq!(decision.candidates.len(), CANDIDATES_KEPT_MAX);
+    assert_eq!(decision.candidates.len(), DECISION_CANDIDATES_MAX);
     let accepted: Vec<_> = decision
         .candidates
         .iter()
-        .filter(|one| one.rejected.is_none())
+        .filter(|one| one.rejection.is_none())
         .collect();
     assert_eq!(accepted.len(), 1);
     assert_eq!(accepted[0].click, decision.click);
@@ -114,7 +114,7 @@ fn the_winner_is_among_the_candidates_that_are_kept() {
 
 #[test]
 fn another_apps_click_is_not_named() {
-    let scene = android().names(Delivery::Client, Named::Foreign(click_id(1)));
+    let scene = android().names(ClickIdSource::Client, ClickLookup::Foreign(click_id(1)));
     assert_eq!(scene.decide().candidates[0].click, None);
 }
 
@@ -123,7 +123,7 @@ fn another_apps_click_is_not_named() {
 #[case("by_store", android().by_store(tap(1)))]
 #[case("apple_pending", ios().apple(AdServices::Pending))]
 #[case("apple_test_data", ios().apple(test_data()))]
-#[case("click_not_stored", android().names(Delivery::Client, Named::Unknown(click_id(1))))]
+#[case("click_not_stored", android().names(ClickIdSource::Client, ClickLookup::Unknown(click_id(1))))]
 #[case("by_likeness", android().same_address(&[tap(1).timezone("Asia/Tokyo").before(1_260)]))]
 #[case("excluded_by_model", android().same_address(&[tap(1).model("Pixel 7").timezone("Europe/Berlin")]))]
 fn explanations(#[case] name: &str, #[case] scene: Scene) {

@@ -49,5 +49,5 @@ fn a_flag_only_flags(#[case] scene: Scene, #[case] expected: &[&str]) {
     let decision = scene.decide();
     let flags: Vec<_> = decision.flags.iter().map(|flag| flag.as_str()).collect();
     assert_eq!(flags, expected);
-    assert_eq!(decision.click.is_some(), !scene.facts.named.is_empty());
+    assert_eq!(decision.click.is_some(), !scene.facts.delivered.is_empty());
 }

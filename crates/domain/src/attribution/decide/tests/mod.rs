@@ -1,14 +1,14 @@
 //! The decision, rule by rule.
 
-mod advertising;
+mod advertising_id;
 mod apple;
+mod delivered;
 mod explanation;
 mod flags;
-mod foreign;
-mod likeness;
-mod named;
 mod order;
+mod probabilistic;
 mod properties;
 mod scene;
 mod tap;
+mod third_party;
 mod windows;

@@ -2,8 +2,8 @@
 
 use super::scene::*;
 use crate::attribution::ad_services::AdServices;
-use crate::attribution::evidence::Delivery;
-use crate::attribution::{Named, Rejection};
+use crate::attribution::evidence::ClickIdSource;
+use crate::attribution::{ClickLookup, Rejection};
 use rstest::rstest;
 
 fn apple_tap() -> AdServices {
@@ -58,11 +58,11 @@ fn everything() -> Scene {
     "duplicate_click"
 )]
 #[case::a_claim_of_the_device_outweighs_a_refused_referrer(
-    android().names(Delivery::Client, Named::BadToken).referrer("gclid=x").store_times(59, 60),
+    android().names(ClickIdSource::Client, ClickLookup::BadToken).referrer("gclid=x").store_times(59, 60),
     "bad_token"
 )]
 #[case::a_bad_token_leaves_room_for_apple(
-    ios().names(Delivery::Client, Named::BadToken).apple(apple_tap()),
+    ios().names(ClickIdSource::Client, ClickLookup::BadToken).apple(apple_tap()),
     "attributed adservices apple_ads 100"
 )]
 fn the_first_acceptable_wins(#[case] scene: Scene, #[case] expected: &str) {

@@ -2,9 +2,10 @@
 
 use super::scene::*;
 use crate::app::FraudPolicy;
-use crate::attribution::evidence::{Delivery, ReferrerTimes};
+use crate::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use crate::attribution::{
-    ADDRESS_CANDIDATES_MAX, Candidate, Decision, Evidence, Facts, MatchType, Named,
+    ADDRESS_CANDIDATES_MAX, AttributionCandidates, Candidate, ClickLookup, Decision, Evidence,
+    MatchType,
 };
 use crate::device::Platform;
 use crate::vocabulary::id::ClickId;
@@ -70,12 +71,12 @@ fn any_times() -> impl Strategy<Value = ReferrerTimes> {
     )
 }
 
-fn any_named() -> impl Strategy<Value = Option<Named>> {
+fn any_named() -> impl Strategy<Value = Option<ClickLookup>> {
     prop_oneof![
         3 => Just(None),
-        3 => any_tap(200).prop_map(|tap| Some(Named::Found(Box::new(tap.candidate())))),
-        1 => Just(Some(Named::BadToken)),
-        1 => Just(Some(Named::Unknown(click_id(201)))),
+        3 => any_tap(200).prop_map(|tap| Some(ClickLookup::Found(Box::new(tap.candidate())))),
+        1 => Just(Some(ClickLookup::BadToken)),
+        1 => Just(Some(ClickLookup::Unknown(click_id(201)))),
     ]
 }
 
@@ -99,7 +100,7 @@ prop_compose! {
             .fraud(policy)
             .rules(|rules| rules.probabilistic_window_hours = likeness_window)
             .evidence(|evidence| evidence.times = times);
-        let delivery = if by_store { Delivery::Referrer } else { Delivery::Client };
+        let delivery = if by_store { ClickIdSource::Referrer } else { ClickIdSource::Client };
         match named {
             Some(named) => scene.names(delivery, named),
             None => scene,
@@ -133,14 +134,14 @@ fn credit(decision: &Decision) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 fn found(scene: &Scene) -> impl Iterator<Item = &Candidate> {
-    let Facts {
-        named,
+    let AttributionCandidates {
+        delivered: named,
         same_advertising_id,
         same_address,
         ..
     } = &scene.facts;
-    let named = named.iter().filter_map(|one| match &one.named {
-        Named::Found(candidate) => Some(&**candidate),
+    let named = named.iter().filter_map(|one| match &one.lookup {
+        ClickLookup::Found(candidate) => Some(&**candidate),
         _ => None,
     });
     named.chain(same_advertising_id).chain(same_address)
@@ -194,12 +195,12 @@ proptest! {
             let marked: Vec<_> = pool
                 .iter()
                 .map(|tap| tap.clone().candidate())
-                .map(|one| Candidate { taken: one.taken || used.contains(&one.click.id), ..one })
+                .map(|one| Candidate { is_taken: one.is_taken || used.contains(&one.click.id), ..one })
                 .collect();
             let named = named.and_then(|index| marked.get(index).cloned());
-            scene.facts.named.clear();
+            scene.facts.delivered.clear();
             if let Some(one) = named {
-                scene = scene.names(Delivery::Client, Named::Found(Box::new(one)));
+                scene = scene.names(ClickIdSource::Client, ClickLookup::Found(Box::new(one)));
             }
             scene.facts.same_advertising_id = marked.iter().take(2).cloned().collect();
             scene.facts.same_address = marked;
@@ -229,7 +230,7 @@ proptest! {
         if let Some(click) = scene.decide().click {
             let winner = find(&scene, click);
             prop_assert!(winner.click.bot.is_none());
-            prop_assert!(!winner.taken);
+            prop_assert!(!winner.is_taken);
         }
     }
 
@@ -262,8 +263,8 @@ proptest! {
     fn a_decision_explains_itself(scene in any_scene()) {
         let decision = scene.decide();
         prop_assert!(decision.reason.ends_with('.') && decision.reason.len() > 20);
-        prop_assert!(decision.candidates.len() <= crate::attribution::CANDIDATES_KEPT_MAX);
-        let winners = decision.candidates.iter().filter(|one| one.rejected.is_none());
+        prop_assert!(decision.candidates.len() <= crate::attribution::DECISION_CANDIDATES_MAX);
+        let winners = decision.candidates.iter().filter(|one| one.rejection.is_none());
         let winners: Vec<_> = winners.map(|one| one.click).collect();
         let expected = decision.confidence.map(|_| decision.click);
         prop_assert_eq!(winners, Vec::from_iter(expected));

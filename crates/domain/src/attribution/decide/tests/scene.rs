@@ -5,9 +5,11 @@ pub(super) use super::tap::*;
 use crate::access::Environment;
 use crate::app::{AttributionRules, FraudPolicy};
 use crate::attribution::ad_services::AdServices;
-use crate::attribution::evidence::{Circumstances, Delivery, ReferrerTimes};
+use crate::attribution::evidence::{ClickIdSource, DeviceFingerprint, ReferrerTimes};
 use crate::attribution::referrer::Referrer;
-use crate::attribution::{Decision, Evidence, Facts, Named, NamedClick, Rejection, decide};
+use crate::attribution::{
+    AttributionCandidates, ClickLookup, Decision, DeliveredClick, Evidence, Rejection, decide,
+};
 use crate::click::address::AddressClass;
 use crate::device::Platform;
 
@@ -15,7 +17,7 @@ use crate::device::Platform;
 #[derive(Debug, Clone)]
 pub(super) struct Scene {
     pub(super) evidence: Evidence,
-    pub(super) facts: Facts,
+    pub(super) facts: AttributionCandidates,
     pub(super) rules: AttributionRules,
 }
 
@@ -29,7 +31,7 @@ pub(super) fn android() -> Scene {
         referrer: None,
         times: ReferrerTimes::default(),
         ad_services: AdServices::NoToken,
-        circumstances: Circumstances {
+        fingerprint: DeviceFingerprint {
             address_class: Some(AddressClass::Other),
             os_version: text("14"),
             model: text("Pixel 8"),
@@ -41,7 +43,7 @@ pub(super) fn android() -> Scene {
     };
     Scene {
         evidence,
-        facts: Facts::default(),
+        facts: AttributionCandidates::default(),
         rules: AttributionRules::default(),
     }
 }
@@ -50,8 +52,8 @@ pub(super) fn android() -> Scene {
 pub(super) fn ios() -> Scene {
     android().evidence(|evidence| {
         evidence.platform = Platform::Ios;
-        evidence.circumstances.os_version = text("17.5.1");
-        evidence.circumstances.model = text("iPhone15,2");
+        evidence.fingerprint.os_version = text("17.5.1");
+        evidence.fingerprint.model = text("iPhone15,2");
     })
 }
 
@@ -61,8 +63,8 @@ impl Scene {
         self
     }
 
-    pub(super) fn circumstances(self, change: impl FnOnce(&mut Circumstances)) -> Self {
-        self.evidence(|evidence| change(&mut evidence.circumstances))
+    pub(super) fn circumstances(self, change: impl FnOnce(&mut DeviceFingerprint)) -> Self {
+        self.evidence(|evidence| change(&mut evidence.fingerprint))
     }
 
     pub(super) fn rules(mut self, change: impl FnOnce(&mut AttributionRules)) -> Self {
@@ -104,10 +106,10 @@ impl Scene {
     }
 
     /// The device names this click, and no other.
-    pub(super) fn names(mut self, delivery: Delivery, named: Named) -> Self {
-        self.facts.named = vec![NamedClick {
-            by: delivery,
-            named,
+    pub(super) fn names(mut self, delivery: ClickIdSource, named: ClickLookup) -> Self {
+        self.facts.delivered = vec![DeliveredClick {
+            source: delivery,
+            lookup: named,
         }];
         self
     }
@@ -122,13 +124,13 @@ impl Scene {
 
     /// The Play Store delivered the id of this click, and no times.
     pub(super) fn by_store_untimed(self, tap: Tap) -> Self {
-        let scene = self.names(Delivery::Referrer, Named::Found(Box::new(tap.0)));
+        let scene = self.names(ClickIdSource::Referrer, ClickLookup::Found(Box::new(tap.0)));
         scene.referrer("ar_click_id=token")
     }
 
     /// The app delivered the id of this click.
     pub(super) fn by_client(self, tap: Tap) -> Self {
-        self.names(Delivery::Client, Named::Found(Box::new(tap.0)))
+        self.names(ClickIdSource::Client, ClickLookup::Found(Box::new(tap.0)))
     }
 
     pub(super) fn same_advertising_id(mut self, taps: &[Tap]) -> Self {
@@ -182,6 +184,6 @@ impl Scene {
         };
         considered(click_id(number))
             .expect("it was looked at")
-            .rejected
+            .rejection
     }
 }

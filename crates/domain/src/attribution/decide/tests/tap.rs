@@ -3,7 +3,7 @@
 use crate::attribution::Candidate;
 use crate::click::Click;
 use crate::click::agent::{Agent, BotReason};
-use crate::click::params::Captured;
+use crate::click::params::TrackingParams;
 use crate::device::{Platform, Screen};
 use crate::forwarding::plan::samples::click;
 use crate::integration::Network;
@@ -50,14 +50,14 @@ pub(super) fn tap(number: u8) -> Tap {
             model: None,
         },
         language: Some("en".to_owned()),
-        captured: Captured::default(),
+        captured: TrackingParams::default(),
         ..click()
     };
     Tap(Candidate {
         click,
         deep_link: None,
         custom_data: BTreeMap::new(),
-        taken: false,
+        is_taken: false,
     })
 }
 
@@ -104,7 +104,7 @@ impl Tap {
     }
 
     pub(super) fn taken(mut self) -> Self {
-        self.0.taken = true;
+        self.0.is_taken = true;
         self
     }
 

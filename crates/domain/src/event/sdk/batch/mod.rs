@@ -6,15 +6,15 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Acceptance, Arrival, Owner, SdkEvent, record};
+use super::{Acceptance, DeviceContext, SdkEvent, SdkRequestContext, record};
 use crate::click::Click;
 use crate::device::{DeviceRef, LAST_SEEN_STEP};
 use crate::event::duplicate::{is_verifiable, mark_duplicate};
 use crate::event::name::canonical;
 use crate::event::{Event, EventKey, EventSource, SharedId};
 use crate::exchange::{ImportedRates, exchange};
-use crate::forwarding::plan::{DeviceFacts, Planned, planned_with};
-use crate::install::{Attribution, Known};
+use crate::forwarding::plan::{DeviceFacts, PlannedDelivery, credited_planning_click};
+use crate::install::{Attribution, DeviceState};
 use crate::integration::Integration;
 use crate::report::Increments;
 use crate::vocabulary::currency::Currency;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkRequest {
     /// Where and when they arrived.
-    pub arrival: Arrival,
+    pub context: SdkRequestContext,
     /// The events.
     pub events: Vec<SdkEvent>,
 }
@@ -37,24 +37,28 @@ impl SdkRequest {
     /// Returns the device that sent it.
     pub const fn sender(&self) -> DeviceRef<'_> {
         DeviceRef {
-            app: self.arrival.app,
-            environment: self.arrival.environment,
-            key: &self.arrival.device,
+            app: self.context.app,
+            environment: self.context.environment,
+            key: &self.context.device,
         }
     }
 
     /// Returns the id of one of its events.
     fn id<'a>(&self, event: &'a SdkEvent) -> SharedId<'a> {
-        (self.arrival.app, self.arrival.environment, &event.given_id)
+        (
+            self.context.app,
+            self.context.environment,
+            &event.external_id,
+        )
     }
 
     /// Returns the ids to claim.
     pub fn keys(&self) -> impl Iterator<Item = EventKey<'_>> {
         self.events.iter().map(|event| EventKey {
-            app: self.arrival.app,
-            environment: self.arrival.environment,
+            app: self.context.app,
+            environment: self.context.environment,
             source: EventSource::Sdk,
-            given_id: &event.given_id,
+            external_id: &event.external_id,
             event: event.id,
             fingerprint: None,
         })
@@ -83,7 +87,7 @@ impl SdkRequest {
 #[derive(Debug, Clone, Default)]
 pub struct SdkFacts<'a> {
     /// The devices. Absent where nothing is known.
-    pub devices: BTreeMap<DeviceRef<'a>, Known>,
+    pub devices: BTreeMap<DeviceRef<'a>, DeviceState>,
     /// Ids that no event had before this batch.
     pub new_ids: BTreeSet<SharedId<'a>>,
     /// Verified events that have ids of this batch, in the order of their own ids.
@@ -97,12 +101,12 @@ pub struct SdkFacts<'a> {
 }
 
 /// Returns the click that a device's events are planned with, if any ([`planned_with`]).
-pub fn wanted_click(known: &Known, integrations: &[Integration]) -> Option<ClickId> {
+pub fn planning_click(known: &DeviceState, integrations: &[Integration]) -> Option<ClickId> {
     let credit = known.attribution.as_ref().map(Attribution::credit);
-    planned_with(integrations, credit.as_ref())
+    credited_planning_click(integrations, credit.as_ref())
 }
 
-fn credited_click(known: &Known) -> Option<ClickId> {
+fn credited_click(known: &DeviceState) -> Option<ClickId> {
     known.attribution.as_ref()?.decision.click
 }
 
@@ -119,7 +123,7 @@ pub struct SdkDecisions<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SdkChanges<'a> {
     /// Events to store, in the order of their arrival.
-    pub recorded: Vec<RecordedEvent>,
+    pub recorded: Vec<RecordedSdkEvent>,
     /// Devices whose first payment must be settled after everything else is written.
     pub unsettled: BTreeSet<DeviceRef<'a>>,
     /// Devices whose last call must be noted.
@@ -128,11 +132,11 @@ pub struct SdkChanges<'a> {
 
 /// An event to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedEvent {
+pub struct RecordedSdkEvent {
     /// The event.
     pub event: Event,
     /// Deliveries to plan.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDelivery>,
 }
 
 impl SdkChanges<'_> {
@@ -152,7 +156,7 @@ impl SdkChanges<'_> {
 
 /// Decides requests one after the other.
 pub fn decide<'a>(requests: &'a [SdkRequest], facts: &SdkFacts<'a>) -> SdkDecisions<'a> {
-    let mut fold = Fold {
+    let mut fold = SdkBatchState {
         facts,
         used: BTreeSet::new(),
         owners: BTreeMap::new(),
@@ -165,25 +169,25 @@ pub fn decide<'a>(requests: &'a [SdkRequest], facts: &SdkFacts<'a>) -> SdkDecisi
 }
 
 /// The facts, and what the decisions so far add to them.
-struct Fold<'f, 'a> {
+struct SdkBatchState<'f, 'a> {
     facts: &'f SdkFacts<'a>,
     /// New ids that an event of this batch has by now.
     used: BTreeSet<SharedId<'a>>,
     /// The devices as they are by now.
-    owners: BTreeMap<DeviceRef<'a>, Owner>,
+    owners: BTreeMap<DeviceRef<'a>, DeviceContext>,
     changes: SdkChanges<'a>,
 }
 
-impl<'a> Fold<'_, 'a> {
+impl<'a> SdkBatchState<'_, 'a> {
     fn decide(&mut self, request: &'a SdkRequest) -> Vec<Acceptance> {
-        let (arrival, sender) = (&request.arrival, request.sender());
-        let unknown = Known::default();
+        let (arrival, sender) = (&request.context, request.sender());
+        let unknown = DeviceState::default();
         let known = self.facts.devices.get(&sender).unwrap_or(&unknown);
         let owner = self.owners.remove(&sender);
-        let mut owner = owner.unwrap_or_else(|| Owner::of(known));
+        let mut owner = owner.unwrap_or_else(|| DeviceContext::of(known));
         let click = credited_click(known).map(|click| (arrival.app, click));
         let planning = DeviceFacts {
-            known,
+            state: known,
             click: click.and_then(|click| self.facts.clicks.get(&click)),
             holds_suspicious: arrival.holds_suspicious,
             policy: arrival.policy,
@@ -200,7 +204,7 @@ impl<'a> Fold<'_, 'a> {
             let event = &recorded.event;
             if event.first_payment {
                 owner.first_payment = Some(event.id);
-            } else if event.displaces(owner.first_payment) {
+            } else if event.displaces_first_payment(owner.first_payment) {
                 owner.first_payment = Some(event.id);
                 self.changes.unsettled.insert(sender);
             }
@@ -217,9 +221,9 @@ impl<'a> Fold<'_, 'a> {
         sent: &SdkEvent,
         id: SharedId<'_>,
         planning: &DeviceFacts<'_>,
-        arrival: &Arrival,
-        owner: &Owner,
-    ) -> RecordedEvent {
+        arrival: &SdkRequestContext,
+        owner: &DeviceContext,
+    ) -> RecordedSdkEvent {
         let exchanged = sent
             .exchange_day()
             .and_then(|(amount, currency, day)| exchange(amount, currency, day, &self.facts.rates));
@@ -230,11 +234,11 @@ impl<'a> Fold<'_, 'a> {
         let integrations = self.facts.integrations.get(&arrival.app);
         let plan = planning.plan(&mut event, integrations.map_or(&[], |all| all));
         let planned = plan.planned;
-        RecordedEvent { event, planned }
+        RecordedSdkEvent { event, planned }
     }
 
     /// Notes that a configured device called, unless it did so a moment ago.
-    fn note_seen(&mut self, sender: DeviceRef<'a>, known: &Known, at: Timestamp) {
+    fn note_seen(&mut self, sender: DeviceRef<'a>, known: &DeviceState, at: Timestamp) {
         let Some(device) = &known.device else {
             return;
         };

@@ -9,11 +9,11 @@ use crate::attribution::{
 use crate::device::{Consent, Device, DeviceKey, Platform, Traits};
 use crate::event::memory::Memory;
 use crate::event::web::samples::{CLICK, posted};
-use crate::event::web::{Posted, WebEventKind};
+use crate::event::web::{WebEvent, WebEventKind};
 use crate::forwarding::plan::samples::{APP, NOW, active};
 use crate::install::Attribution;
 use crate::integration::Network;
-use crate::ledger::{MoneyPolicy, Uncounted};
+use crate::ledger::{MoneyPolicy, UncountedReason};
 use crate::link::Campaign;
 use crate::vocabulary::id::AttributionId;
 use crate::vocabulary::money::Amount;
@@ -29,7 +29,7 @@ fn later(seconds: i64) -> Timestamp {
 fn sent(number: u8, name: &str, id: &str) -> SdkEvent {
     SdkEvent {
         id: EventId::from_bytes([number; 16]),
-        given_id: id.to_owned(),
+        external_id: id.to_owned(),
         name: name.to_owned(),
         occurred_at: later(i64::from(number)),
         revenue: Amount::parse("5").ok(),
@@ -40,7 +40,7 @@ fn sent(number: u8, name: &str, id: &str) -> SdkEvent {
 
 fn request(device: &str, received_at: Timestamp, events: &[SdkEvent]) -> SdkRequest {
     SdkRequest {
-        arrival: Arrival {
+        context: SdkRequestContext {
             app: APP,
             environment: Environment::Live,
             device: DeviceKey::stored(device.to_owned()),
@@ -55,7 +55,7 @@ fn request(device: &str, received_at: Timestamp, events: &[SdkEvent]) -> SdkRequ
 }
 
 /// A device that was configured, called last at a moment, and is credited to a click.
-fn configured(device: &str, last_seen_at: Timestamp) -> (DeviceKey, Known) {
+fn configured(device: &str, last_seen_at: Timestamp) -> (DeviceKey, DeviceState) {
     let key = DeviceKey::stored(device.to_owned());
     let device = Device {
         key: key.clone(),
@@ -71,10 +71,10 @@ fn configured(device: &str, last_seen_at: Timestamp) -> (DeviceKey, Known) {
         last_seen_at,
     };
     let id = AttributionId::from_bytes([6; 16]);
-    let known = Known {
+    let known = DeviceState {
         device: Some(device),
         attribution: Some(Attribution::first(id, credited(), last_seen_at)),
-        ..Known::default()
+        ..DeviceState::default()
     };
     (key, known)
 }
@@ -148,8 +148,8 @@ fn the_earliest_payment_is_the_first(#[case] numbers: Vec<Vec<u8>>, #[case] expe
 #[test]
 fn an_event_that_a_website_reported_does_not_count() {
     let mut memory = Memory::default();
-    let web = Posted {
-        given_id: "order".to_owned(),
+    let web = WebEvent {
+        external_id: "order".to_owned(),
         ..posted(WebEventKind::Purchase, Some("5"))
     };
     assert_eq!(memory.post(std::slice::from_ref(&web)), [Ok(false)]);
@@ -157,7 +157,10 @@ fn an_event_that_a_website_reported_does_not_count() {
     let sdk = &memory.events[&EventId::from_bytes([9; 16])];
     assert_eq!(sdk.duplicate_of, Some(web.id));
     let revenue = sdk.revenue.as_ref().unwrap();
-    assert_eq!(revenue.uncounted, Some(Uncounted::DuplicateOfVerified));
+    assert_eq!(
+        revenue.uncounted,
+        Some(UncountedReason::DuplicateOfVerified)
+    );
     assert!(!sdk.first_payment);
 }
 
@@ -196,8 +199,11 @@ fn a_click_is_wanted_where_an_integration_is_active(
     known.attribution.as_mut().unwrap().decision.click = click;
     let mut integration = active(Network::A);
     integration.enabled = is_sending;
-    assert_eq!(wanted_click(&known, &[integration]), expected);
-    assert_eq!(wanted_click(&Known::default(), &[active(Network::A)]), None);
+    assert_eq!(planning_click(&known, &[integration]), expected);
+    assert_eq!(
+        planning_click(&DeviceState::default(), &[active(Network::A)]),
+        None
+    );
 }
 
 #[test]
@@ -251,9 +257,9 @@ proptest! {
         let mut numbers = numbers.into_iter();
         let mut before = Memory::default();
         before.devices.extend([configured("x", NOW), configured("y", NOW)]);
-        let posts = reported.iter().map(|id| Posted {
+        let posts = reported.iter().map(|id| WebEvent {
             id: EventId::from_bytes([numbers.next().unwrap(); 16]),
-            given_id: (*id).to_owned(),
+            external_id: (*id).to_owned(),
             device: DeviceKey::stored("x".to_owned()),
             ..posted(WebEventKind::Purchase, Some("5"))
         });

@@ -10,11 +10,11 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 /// A post of 10 USD less than nothing for a refund. Its number is its place in time.
-fn post(number: u8, kind: WebEventKind, id: &str, parent: Option<&str>, device: &str) -> Posted {
+fn post(number: u8, kind: WebEventKind, id: &str, parent: Option<&str>, device: &str) -> WebEvent {
     let amount = if kind == Kind::Refund { "-4" } else { "10" };
-    Posted {
+    WebEvent {
         id: EventId::from_bytes([number; 16]),
-        given_id: id.to_owned(),
+        external_id: id.to_owned(),
         device: DeviceKey::stored(device.to_owned()),
         occurred_at: at(i64::from(number)),
         received_at: at(300),
@@ -25,16 +25,16 @@ fn post(number: u8, kind: WebEventKind, id: &str, parent: Option<&str>, device: 
     }
 }
 
-fn purchase(number: u8, id: &str) -> Posted {
+fn purchase(number: u8, id: &str) -> WebEvent {
     post(number, Kind::Purchase, id, None, "d")
 }
 
-fn refund(number: u8, id: &str, parent: &str) -> Posted {
+fn refund(number: u8, id: &str, parent: &str) -> WebEvent {
     post(number, Kind::Refund, id, Some(parent), "d")
 }
 
-fn forged(posted: Posted) -> Posted {
-    Posted {
+fn forged(posted: WebEvent) -> WebEvent {
+    WebEvent {
         click: None,
         ..posted
     }
@@ -44,7 +44,7 @@ fn forged(posted: Posted) -> Posted {
 fn reported(number: u8, id: &str, name: &str, device: &str) -> Event {
     let mut event = sample(name);
     event.id = EventId::from_bytes([number; 16]);
-    event.given_id = id.to_owned();
+    event.external_id = id.to_owned();
     event.device = Some(DeviceKey::stored(device.to_owned()));
     event.revenue = Some(worth(Some("1"), None));
     event
@@ -80,7 +80,7 @@ const AGAIN: Result<bool, Refusal> = Ok(true);
     &[forged(purchase(1, "p")), purchase(2, "p")],
     &[Err(Refusal::ClickNotVerified), NEW]
 )]
-fn posts_see_each_other(#[case] posts: &[Posted], #[case] expected: &[Result<bool, Refusal>]) {
+fn posts_see_each_other(#[case] posts: &[WebEvent], #[case] expected: &[Result<bool, Refusal>]) {
     let mut memory = Memory::default();
     memory.post(&[purchase(7, "q"), refund(8, "r", "q")]);
     assert_eq!(memory.post(posts), expected);
@@ -97,16 +97,16 @@ fn another_payload_under_an_id_of_the_batch_is_a_conflict() {
 #[test]
 fn a_duplicate_is_told_when_the_first_one_arrived() {
     let first = purchase(1, "p");
-    let again = Posted {
+    let again = WebEvent {
         received_at: at(900),
         ..first.clone()
     };
     let facts = WebFacts {
         clicks: BTreeMap::from([(
             (APP, CLICK),
-            StoredClick {
-                found: Arc::new(super::super::samples::web_click()),
-                kept: false,
+            StoredWebClick {
+                click: Arc::new(super::super::samples::web_click()),
+                is_referenced: false,
             },
         )]),
         ..WebFacts::default()
@@ -125,7 +125,7 @@ fn a_duplicate_is_told_when_the_first_one_arrived() {
 #[case::the_earliest_last(&[3, 2, 1], 1)]
 #[case::the_earliest_between(&[2, 1, 3], 1)]
 fn the_earliest_payment_is_the_first(#[case] numbers: &[u8], #[case] expected: u8) {
-    let posts: Vec<Posted> = numbers
+    let posts: Vec<WebEvent> = numbers
         .iter()
         .map(|number| purchase(*number, &format!("p{number}")))
         .collect();
@@ -160,7 +160,7 @@ fn a_post_takes_a_reserved_id_over(
     assert_eq!(web.dedup_root, demotes.then_some(sdk.id));
 }
 
-fn any_post() -> impl Strategy<Value = Posted> {
+fn any_post() -> impl Strategy<Value = WebEvent> {
     let kind = prop_oneof![
         3 => Just(Kind::Purchase),
         1 => Just(Kind::Renewal),
@@ -201,7 +201,7 @@ proptest! {
         let mut before = Memory::default();
         for (event, id) in sdk.iter_mut().zip(["a", "b", "c"]) {
             event.id = EventId::from_bytes([numbers.next().unwrap(); 16]);
-            event.given_id = id.to_owned();
+            event.external_id = id.to_owned();
             let device = event.device.clone().unwrap();
             event.first_payment = !before.first_payments.contains_key(&device);
             before.report(event.clone());

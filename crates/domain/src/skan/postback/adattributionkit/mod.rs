@@ -1,8 +1,10 @@
 //! Reading an AdAttributionKit postback: an envelope that nobody signed around a JWS that Apple did.
 
-use crate::skan::postback::fields::{self, PostbackFields, Reader, Scalar};
+use crate::skan::postback::fields::{self, PostbackFields, PostbackReader, Scalar};
 use crate::skan::postback::keys::Keys;
-use crate::skan::postback::{ConversionType, Interaction, Postback, Protocol, Received, verify};
+use crate::skan::postback::{
+    ConversionType, Interaction, ParsedPostback, Postback, Protocol, verify,
+};
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::jws::Jws;
 
@@ -15,13 +17,13 @@ pub const JWS_PAYLOAD: &str = "jws-string.payload";
 
 /// Reads a postback and checks its signature. `header` and `payload` are the JSON objects inside
 /// `jws`. The faults are those that no device makes.
-pub fn adattributionkit(
+pub fn parse_adattributionkit(
     envelope: &PostbackFields,
     jws: &Jws,
     header: &PostbackFields,
     payload: &PostbackFields,
     keys: &Keys,
-) -> Result<Received, Faults> {
+) -> Result<ParsedPostback, Faults> {
     let mut faults = Faults::new();
     let unsigned = read_envelope(envelope, &mut faults);
     let head = read_header(header, &mut faults);
@@ -44,7 +46,7 @@ pub fn adattributionkit(
         key_id: Some(key_id),
         ..body
     };
-    Ok(Received {
+    Ok(ParsedPostback {
         postback,
         signature,
     })
@@ -59,20 +61,20 @@ struct Unsigned {
 }
 
 fn read_envelope(given: &PostbackFields, faults: &mut Faults) -> Unsigned {
-    let mut reader = Reader::new(given, "");
+    let mut reader = PostbackReader::new(given, "");
     let unsigned = Unsigned {
         fine_value: reader.optional("conversion-value", fields::fine_value),
         coarse_value: reader.optional("coarse-conversion-value", fields::coarse_value),
         interaction: reader.optional("ad-interaction-type", interaction),
         country_code: reader.optional("country-code", fields::country_code),
     };
-    reader.exclude("coarse-conversion-value", "conversion-value");
+    reader.reject_both("coarse-conversion-value", "conversion-value");
     take(reader, faults);
     unsigned
 }
 
 fn read_header(given: &PostbackFields, faults: &mut Faults) -> Option<(String, String)> {
-    let mut reader = Reader::new(given, "jws-string.header.");
+    let mut reader = PostbackReader::new(given, "jws-string.header.");
     let key_id = reader.required("kid", fields::text);
     let algorithm = reader.required("alg", fields::text);
     take(reader, faults);
@@ -81,7 +83,7 @@ fn read_header(given: &PostbackFields, faults: &mut Faults) -> Option<(String, S
 
 /// The signed part, without what the envelope adds.
 fn read_payload(given: &PostbackFields, faults: &mut Faults) -> Option<Postback> {
-    let mut reader = Reader::new(given, "jws-string.payload.");
+    let mut reader = PostbackReader::new(given, "jws-string.payload.");
     let transaction_id = reader.required("postback-identifier", fields::text);
     let ad_network_id = reader.required("ad-network-identifier", fields::text);
     let app_store_id = reader.required("advertised-item-identifier", fields::store_id);
@@ -117,7 +119,7 @@ fn read_payload(given: &PostbackFields, faults: &mut Faults) -> Option<Postback>
     })
 }
 
-fn take(reader: Reader<'_>, faults: &mut Faults) {
+fn take(reader: PostbackReader<'_>, faults: &mut Faults) {
     for fault in &reader.faults {
         let problem = Problem::new(fault.code, fault.message.clone());
         faults.add(fault.field.clone(), problem);

@@ -19,11 +19,11 @@ fn header(key: &str, algorithm: &str) -> String {
 }
 
 /// As the edge does it.
-fn read(envelope: &str, text: &str) -> Result<Received, Faults> {
+fn read(envelope: &str, text: &str) -> Result<ParsedPostback, Faults> {
     let jws = Jws::split(text).expect("a JWS");
     let inner = |bytes: &[u8]| fields(std::str::from_utf8(bytes).unwrap());
     let (header, payload) = (inner(&jws.header), inner(&jws.payload));
-    adattributionkit(&fields(envelope), &jws, &header, &payload, &keys())
+    parse_adattributionkit(&fields(envelope), &jws, &header, &payload, &keys())
 }
 
 fn payload_with(name: &str, value: &str) -> String {
@@ -58,10 +58,10 @@ fn the_key_is_chosen_by_its_name_and_the_algorithm_not_at_all(
 #[test]
 fn a_slash_may_be_escaped() {
     let mut keys = keys();
-    keys.named[0].0 = "apple/0".to_owned();
+    keys.by_id[0].0 = "apple/0".to_owned();
     let jws = Jws::split(&jws(r#"{"kid":"apple\/0","alg":"ES256"}"#, PAYLOAD)).unwrap();
     let header = fields(std::str::from_utf8(&jws.header).unwrap());
-    let found = adattributionkit(&fields(ENVELOPE), &jws, &header, &fields(PAYLOAD), &keys);
+    let found = parse_adattributionkit(&fields(ENVELOPE), &jws, &header, &fields(PAYLOAD), &keys);
     assert_eq!(found.unwrap().signature, Signature::Valid);
 }
 
@@ -229,7 +229,7 @@ proptest! {
         signature[position] ^= 1 << bit;
         let forged = Jws { signature, ..genuine };
         let (head, payload) = (fields(&header(PRODUCTION, "ES256")), fields(PAYLOAD));
-        let found = adattributionkit(&PostbackFields::default(), &forged, &head, &payload, &keys());
+        let found = parse_adattributionkit(&PostbackFields::default(), &forged, &head, &payload, &keys());
         prop_assert_eq!(found.unwrap().signature, Signature::Invalid);
     }
 }

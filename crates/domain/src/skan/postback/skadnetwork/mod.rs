@@ -4,17 +4,17 @@
 //! not. A field that the version does not have is checked and left alone: it is not signed, so a
 //! `did-win` in a 2.0 postback is somebody else's word.
 
-use crate::skan::postback::fields::{self, PostbackFields, Reader};
+use crate::skan::postback::fields::{self, PostbackFields, PostbackReader};
 use crate::skan::postback::keys::Keys;
-use crate::skan::postback::message::{Signed, SkAdNetworkVersion, message};
+use crate::skan::postback::message::{SignedFields, SkAdNetworkVersion, signed_text};
 use crate::skan::postback::{
-    ConversionType, Interaction, Postback, Protocol, Received, Signature, verify,
+    ConversionType, Interaction, ParsedPostback, Postback, Protocol, Signature, verify,
 };
 use crate::vocabulary::fault::Faults;
 
 /// Reads a postback and checks its signature. The faults are those that no device makes.
-pub fn skadnetwork(fields: &PostbackFields, keys: &Keys) -> Result<Received, Faults> {
-    let mut reader = Reader::new(fields, "");
+pub fn parse_skadnetwork(fields: &PostbackFields, keys: &Keys) -> Result<ParsedPostback, Faults> {
+    let mut reader = PostbackReader::new(fields, "");
     let version = reader.optional("version", fields::text);
     if !reader.faults.is_empty() {
         return Err(reader.faults);
@@ -28,10 +28,10 @@ pub fn skadnetwork(fields: &PostbackFields, keys: &Keys) -> Result<Received, Fau
 
 /// A field that is required from one version on, and known in all.
 fn from<T>(
-    reader: &mut Reader<'_>,
+    reader: &mut PostbackReader<'_>,
     required: bool,
     name: &str,
-    rule: fields::Rule<T>,
+    rule: fields::FieldRule<T>,
 ) -> Option<T> {
     if required {
         reader.required(name, rule)
@@ -44,10 +44,10 @@ fn read_known(
     version: SkAdNetworkVersion,
     given: &PostbackFields,
     keys: &Keys,
-) -> Result<Received, Faults> {
+) -> Result<ParsedPostback, Faults> {
     use SkAdNetworkVersion::{V1_0, V2_0, V2_2, V3_0, V4_0};
     let since = |first| version >= first;
-    let mut reader = Reader::new(given, "");
+    let mut reader = PostbackReader::new(given, "");
     let all = &mut reader;
     let ad_network_id = all.required("ad-network-id", fields::text);
     let campaign_id = from(all, !since(V4_0), "campaign-id", fields::campaign_id);
@@ -74,9 +74,9 @@ fn read_known(
     let fine_value = all.optional("conversion-value", fields::fine_value);
     let coarse_value = all.optional("coarse-conversion-value", fields::coarse_value);
     let country_code = all.optional("country-code", fields::country_code);
-    all.exclude("coarse-conversion-value", "conversion-value");
+    all.reject_both("coarse-conversion-value", "conversion-value");
     if since(V4_0) {
-        all.exclude("source-domain", "source-app-id");
+        all.reject_both("source-domain", "source-app-id");
     }
     let (Some(ad_network_id), Some(app_id), Some(transaction_id), Some(signature), true) = (
         ad_network_id,
@@ -110,7 +110,7 @@ fn read_known(
     };
     let message = signed_message(&postback).unwrap_or_default();
     let signature = verify::skadnetwork(version, &message, &signature, keys);
-    Ok(Received {
+    Ok(ParsedPostback {
         postback,
         signature,
     })
@@ -120,7 +120,7 @@ fn read_known(
 pub fn signed_message(postback: &Postback) -> Option<String> {
     let version = postback.version.as_deref();
     let version = version.and_then(SkAdNetworkVersion::parse)?;
-    let values = Signed {
+    let values = SignedFields {
         ad_network_id: &postback.ad_network_id,
         campaign_id: postback.campaign_id,
         source_identifier: postback.source_identifier.as_deref(),
@@ -135,13 +135,13 @@ pub fn signed_message(postback: &Postback) -> Option<String> {
         did_win: postback.did_win,
         sequence_index: postback.sequence_index,
     };
-    Some(message(version, values))
+    Some(signed_text(version, values))
 }
 
 /// A version that came after this program. What it must have is what a row needs; the rest is taken
 /// where it still looks as it did, because a genuine device must never be refused.
-fn read_unknown(version: String, given: &PostbackFields) -> Result<Received, Faults> {
-    let mut reader = Reader::new(given, "");
+fn read_unknown(version: String, given: &PostbackFields) -> Result<ParsedPostback, Faults> {
+    let mut reader = PostbackReader::new(given, "");
     let ad_network_id = reader.required("ad-network-id", fields::text);
     let app_id = reader.required("app-id", fields::store_id);
     let transaction_id = reader.required("transaction-id", fields::text);
@@ -175,13 +175,13 @@ fn read_unknown(version: String, given: &PostbackFields) -> Result<Received, Fau
         marketplace_id: None,
         key_id: None,
     };
-    Ok(Received {
+    Ok(ParsedPostback {
         postback,
         signature: Signature::Unverifiable,
     })
 }
 
-fn lenient<T>(given: &PostbackFields, name: &str, rule: fields::Rule<T>) -> Option<T> {
+fn lenient<T>(given: &PostbackFields, name: &str, rule: fields::FieldRule<T>) -> Option<T> {
     given.get(name).and_then(|value| rule(value).ok())
 }
 

@@ -43,11 +43,11 @@ fn changed(mut given: PostbackFields, changes: &[(&str, Scalar)]) -> PostbackFie
 }
 
 fn signature(given: &PostbackFields) -> Signature {
-    skadnetwork(given, &keys()).unwrap().signature
+    parse_skadnetwork(given, &keys()).unwrap().signature
 }
 
 fn codes(given: &PostbackFields) -> Vec<(String, FaultCode)> {
-    let faults = skadnetwork(given, &keys()).unwrap_err();
+    let faults = parse_skadnetwork(given, &keys()).unwrap_err();
     faults
         .iter()
         .map(|one| (one.field.clone(), one.code))
@@ -66,8 +66,8 @@ fn a_version_believes_only_its_own_fields() {
     ];
     let mut given = shape("2.0");
     sign(&mut given);
-    let plain = skadnetwork(&given, &keys()).unwrap();
-    let with_foreign = skadnetwork(&changed(given, &foreign), &keys()).unwrap();
+    let plain = parse_skadnetwork(&given, &keys()).unwrap();
+    let with_foreign = parse_skadnetwork(&changed(given, &foreign), &keys()).unwrap();
     assert_eq!(with_foreign, plain);
     assert!(plain.postback.did_win && plain.postback.sequence_index == 0);
 }
@@ -75,7 +75,7 @@ fn a_version_believes_only_its_own_fields() {
 #[test]
 fn everything_of_a_4_0_postback_is_kept() {
     let given = changed(shape("4.0"), &[("country-code", "us".into())]);
-    let found = skadnetwork(&given, &keys()).unwrap().postback;
+    let found = parse_skadnetwork(&given, &keys()).unwrap().postback;
     let expected = Postback {
         protocol: Protocol::SkAdNetwork,
         version: Some("4.0".to_owned()),
@@ -108,7 +108,7 @@ fn a_1_0_postback_says_little() {
         ("conversion-value", Scalar::Integer(5)),
         ("source-app-id", Scalar::Integer(0)),
     ];
-    let found = skadnetwork(&changed(given, &extra), &keys())
+    let found = parse_skadnetwork(&changed(given, &extra), &keys())
         .unwrap()
         .postback;
     assert_eq!(found.version.as_deref(), Some("1.0"));
@@ -122,7 +122,7 @@ fn a_1_0_postback_says_little() {
 
 #[test]
 fn the_same_postback_is_known_by_its_key() {
-    let key = |given: PostbackFields| skadnetwork(&given, &keys()).unwrap().postback.key();
+    let key = |given: PostbackFields| parse_skadnetwork(&given, &keys()).unwrap().postback.key();
     let first = key(shape("4.0"));
     let upper = [
         (

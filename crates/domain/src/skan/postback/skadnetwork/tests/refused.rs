@@ -152,9 +152,9 @@ proptest! {
         for (name, value) in drawn {
             given.set(NAMES[name], value);
         }
-        match skadnetwork(&given, &keys()) {
+        match parse_skadnetwork(&given, &keys()) {
             Err(faults) => prop_assert!(!faults.is_empty()),
-            Ok(Received { postback, signature }) => {
+            Ok(ParsedPostback { postback, signature }) => {
                 prop_assert_ne!(signature, Signature::Valid);
                 prop_assert!(postback.sequence_index <= 2);
                 prop_assert!(postback.fine_value.is_none_or(|fine| fine <= 63));
@@ -172,7 +172,7 @@ proptest! {
         let value = crate::skan::document::CoarseValue::ALL[word];
         given.set("coarse-conversion-value", value.as_str());
         given.set("postback-sequence-index", index);
-        let found = skadnetwork(&given, &keys()).unwrap().postback;
+        let found = parse_skadnetwork(&given, &keys()).unwrap().postback;
         prop_assert_eq!(found.coarse_value.map(CoarseValue::as_str), Some(value.as_str()));
     }
 }

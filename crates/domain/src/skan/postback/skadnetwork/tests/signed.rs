@@ -38,7 +38,7 @@ fn what_is_signed(#[case] version: &str, #[case] changes: &[(&str, &str)], #[cas
             text => given.set(name, text),
         }
     }
-    let postback = skadnetwork(&given, &keys()).unwrap().postback;
+    let postback = parse_skadnetwork(&given, &keys()).unwrap().postback;
     let expected = expected
         .replace('·', &SEPARATOR.to_string())
         .replace('#', ID);
@@ -133,7 +133,7 @@ fn a_version_that_is_not_known_is_kept_and_never_valid(#[case] version: &str) {
         ("postback-sequence-index", Scalar::Integer(9)),
         ("did-win", "maybe".into()),
     ];
-    let found = skadnetwork(&changed(given, &odd), &keys()).unwrap();
+    let found = parse_skadnetwork(&changed(given, &odd), &keys()).unwrap();
     assert_eq!(found.signature, Signature::Unverifiable);
     let postback = found.postback;
     assert_eq!(postback.version.as_deref(), Some(version));
@@ -168,7 +168,7 @@ fn a_key_that_is_missing_makes_its_versions_unverifiable() {
     for (version, expected) in [("2.0", Signature::Unverifiable), ("2.1", Signature::Valid)] {
         let mut given = shape(version);
         sign(&mut given);
-        let found = skadnetwork(&given, &without).unwrap().signature;
+        let found = parse_skadnetwork(&given, &without).unwrap().signature;
         assert_eq!(found, expected, "{version}");
     }
 }

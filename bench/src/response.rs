@@ -1,0 +1,44 @@
+//! As much of an HTTP answer as a load generator needs: its status and its end.
+
+/// An answer that has arrived whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RawResponse {
+    pub(crate) status: u16,
+    /// Bytes of head and body.
+    pub(crate) length: usize,
+}
+
+/// Reads the answer that these bytes begin with; nothing as long as it is not whole. Bodies are of a stated length:
+/// both servers answer so.
+pub(crate) fn read(bytes: &[u8]) -> Option<RawResponse> {
+    let head_end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(bytes.get(..head_end)?).ok()?;
+    let status = head.get(9..12)?.parse().ok()?;
+    let length = head.lines().skip(1).find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.trim().parse::<usize>().ok())?
+    });
+    let length = head_end + length.unwrap_or(0);
+    (bytes.len() >= length).then_some(RawResponse { status, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_ends_where_its_length_says() {
+        let whole = b"HTTP/1.1 202 Accepted\r\nContent-Length: 3\r\nx: y\r\n\r\nabcHTTP/1.1";
+        let length = whole.len() - "HTTP/1.1".len();
+        let expected = RawResponse {
+            status: 202,
+            length,
+        };
+        assert_eq!(read(whole), Some(expected));
+        assert_eq!(read(&whole[..length]), Some(expected));
+        for cut in 0..length {
+            assert_eq!(read(&whole[..cut]), None, "{cut}");
+        }
+    }
+}

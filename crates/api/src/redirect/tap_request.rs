@@ -1,0 +1,213 @@
+//! What a tap says about itself, as the click that will be recorded.
+
+use crate::geo::GeoLocation;
+use crate::host::{RequestHost, request_host};
+use crate::state::ApiState;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use tributary_domain::audit::Client;
+use tributary_domain::click::address::{AddressHasher, ComparableAddress};
+use tributary_domain::click::agent::{Agent, ClientHints};
+use tributary_domain::click::{
+    Click, ClickParameters, clean_user_agent, detect_bot, detect_network, first_language,
+    referer_origin,
+};
+use tributary_domain::vocabulary::id::ClickId;
+use tributary_store::TrackedLink;
+
+/// The headers by which browsers and previewers say that nobody has tapped yet.
+const PURPOSES: &[&str] = &["sec-purpose", "purpose", "x-purpose", "x-moz"];
+
+/// A tap, before anybody knows what it is on.
+#[derive(Debug)]
+pub(super) struct TapRequest {
+    /// What stands in the path: an id or a slug, or neither.
+    pub(super) name: String,
+    /// The query as it came.
+    pub(super) query: String,
+    /// The parameters in it, cleaned.
+    pub(super) parameters: ClickParameters,
+    /// By which name the service was asked.
+    pub(super) host: RequestHost,
+    is_head: bool,
+    headers: HeaderMap,
+    address: IpAddr,
+    geo: GeoLocation,
+}
+
+impl FromRequestParts<ApiState> for TapRequest {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Infallible> {
+        // A path that is not UTF-8 names nothing.
+        let params = RawPathParams::from_request_parts(parts, state).await.ok();
+        let name = params.as_ref().and_then(|params| params.iter().next());
+        let client = parts.extensions.get::<Client>();
+        let address = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.address);
+        let query = parts.uri.query().unwrap_or_default();
+        Ok(Self {
+            name: name.map_or_else(String::new, |(_, name)| name.to_owned()),
+            query: query.to_owned(),
+            parameters: ClickParameters::read(query),
+            host: request_host(parts, state),
+            is_head: parts.method == Method::HEAD,
+            address,
+            geo: state.geo_location(address, parts),
+            headers: parts.headers.clone(),
+        })
+    }
+}
+
+impl TapRequest {
+    /// What the browser says it runs on.
+    pub(super) fn agent(&self) -> Agent {
+        read_agent(&self.headers)
+    }
+
+    /// The click, to be recorded.
+    pub(super) fn click(&self, state: &ApiState, tracked: &TrackedLink) -> Click {
+        let TrackedLink { link, app } = tracked;
+        let now = state.runtime.now();
+        let hasher = AddressHasher::new(&state.keyring);
+        let comparable = ComparableAddress::of(self.address, self.geo.is_relay);
+        let read = self.parameters.capture(&link.campaign);
+        let (network, network_by) = detect_network(&read.captured, link.network).unzip();
+        let user_agent = header(&self.headers, "user-agent");
+        let purposes: Vec<Cow<'_, str>> = PURPOSES
+            .iter()
+            .filter_map(|name| header(&self.headers, name))
+            .collect();
+        let purposes: Vec<&str> = purposes.iter().map(Cow::as_ref).collect();
+        let said = |name, read: fn(&str) -> Option<String>| {
+            header(&self.headers, name).and_then(|text| read(&text))
+        };
+        Click {
+            id: ClickId::new(now, state.runtime.random_bytes()),
+            app: app.id,
+            link: link.id,
+            clicked_at: now,
+            network,
+            network_by,
+            bot: detect_bot(self.is_head, &purposes, user_agent.as_deref()),
+            agent: self.agent(),
+            language: said("accept-language", first_language),
+            timezone: None,
+            screen: None,
+            address: Some(self.address),
+            address_hash: comparable.map(|address| hasher.hash(address, now)),
+            advertising_hash: read.advertising_id.map(|id| hasher.advertising_id(&id)),
+            country: self.geo.country.clone(),
+            user_agent: said("user-agent", clean_user_agent),
+            referer: said("referer", referer_origin),
+            environment: None,
+            destination_origin: link
+                .destination_url
+                .as_ref()
+                .map(|url| url.origin().as_str().to_owned()),
+            captured: read.captured,
+        }
+    }
+}
+
+/// What the headers say of the browser.
+pub(super) fn read_agent(headers: &HeaderMap) -> Agent {
+    let [platform, platform_version, model] = [
+        "sec-ch-ua-platform",
+        "sec-ch-ua-platform-version",
+        "sec-ch-ua-model",
+    ]
+    .map(|name| header(headers, name));
+    let hints = ClientHints {
+        platform: platform.as_deref(),
+        platform_version: platform_version.as_deref(),
+        model: model.as_deref(),
+    };
+    Agent::read(header(headers, "user-agent").as_deref(), hints)
+}
+
+/// A header as text. In-app browsers put names of phones into theirs as they are, in any script.
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+    let value = headers.get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redirect::tap::tests::tracked;
+    use crate::state::ApiState;
+    use crate::tests::handles_in;
+    use axum::body::Body;
+    use axum::extract::ConnectInfo;
+    use axum::http::{HeaderName, Request};
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tributary_domain::click::BotReason;
+
+    /// The click of a tap with these headers, from a relay in Austria, through a proxy in 10.0.0.0/8.
+    async fn click(peer: [u8; 4], headers: &[(&str, &[u8])]) -> Click {
+        let folder = tempfile::tempdir().unwrap();
+        let mut handles = handles_in(folder.path(), Duration::from_secs(5));
+        handles.is_trusted_proxy = Arc::new(|address| address == IpAddr::from([10, 0, 0, 1]));
+        handles.country_header = Some(HeaderName::from_static("cf-ipcountry"));
+        handles.geo_lookup = Arc::new(|address| GeoLocation {
+            country: Some("AT".to_owned()),
+            is_relay: address == IpAddr::from([203, 0, 113, 9]),
+        });
+        let state = ApiState::from(handles);
+        let request = Request::builder().uri("/c/spring?gclid=x");
+        let request = headers.iter().fold(request, |request, (name, value)| {
+            request.header(*name, *value)
+        });
+        let (mut parts, _) = request.body(Body::empty()).unwrap().into_parts();
+        parts
+            .extensions
+            .insert(ConnectInfo(SocketAddr::from((peer, 1))));
+        parts.extensions.insert(Client {
+            address: IpAddr::from(peer),
+            request_id: "req_1".into(),
+        });
+        let arrival = TapRequest::from_request_parts(&mut parts, &state)
+            .await
+            .unwrap();
+        arrival.click(&state, &tracked(|_| {}))
+    }
+
+    #[tokio::test]
+    async fn an_address_that_many_share_has_a_country_and_no_hash() {
+        let relay = click([203, 0, 113, 9], &[]).await;
+        assert_eq!(relay.country.as_deref(), Some("AT"));
+        assert_eq!(relay.address_hash, None);
+        let other = click([203, 0, 113, 8], &[]).await;
+        assert!(other.address_hash.is_some());
+    }
+
+    #[tokio::test]
+    async fn only_a_proxy_of_the_operators_tells_the_country() {
+        let told: (&str, &[u8]) = ("cf-ipcountry", b"DE");
+        let proxied = click([10, 0, 0, 1], &[told]).await;
+        assert_eq!(proxied.country.as_deref(), Some("DE"));
+        let forged = click([203, 0, 113, 8], &[told]).await;
+        assert_eq!(forged.country.as_deref(), Some("AT"));
+    }
+
+    #[tokio::test]
+    async fn headers_in_any_script_are_read() {
+        let phone = "Mozilla/5.0 (Linux; Android 13; 小米手机 Build/TP1A; wv) Chrome/125.0";
+        let click = click([203, 0, 113, 8], &[("user-agent", phone.as_bytes())]).await;
+        assert_eq!(click.bot, None);
+        assert_eq!(click.agent.model.as_deref(), Some("小米手机"));
+        assert_eq!(click.user_agent.as_deref(), Some(phone));
+    }
+
+    #[tokio::test]
+    async fn a_tap_without_a_user_agent_is_no_persons() {
+        let click = click([203, 0, 113, 8], &[]).await;
+        assert_eq!(click.bot, Some(BotReason::NoUserAgent));
+    }
+}

@@ -1,0 +1,234 @@
+//! What an overview is made of. Every part is read from roll-ups, the longest spans that there are.
+
+use super::shape::{OverviewOut, TopOut};
+use crate::error::ApiError;
+use crate::report::load_spend;
+use crate::state::ApiState;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::report::range::{DayRange, Span};
+use tributary_domain::report::{
+    Dimension, Figures, Period, ReportFigures, ReportQuery, Spend, StatsRow, TimeUnit, report_rows,
+};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+
+/// Rows of a list of the best.
+const TOP_MAX: usize = 10;
+/// Rows that one part reads. An app has fewer links and campaigns that brought anybody.
+const ROWS_MAX: u32 = 50_000;
+
+/// Whose overview.
+pub(super) struct OverviewLoader<'a> {
+    pub(super) state: &'a ApiState,
+    pub(super) caller: &'a Authorized<AnalyticsRead>,
+    pub(super) app: AppId,
+    pub(super) range: &'a DayRange,
+}
+
+impl OverviewLoader<'_> {
+    /// Reads everything.
+    pub(super) async fn load(&self) -> Result<OverviewOut, ApiError> {
+        let days = self.range.split(Some(TimeUnit::Day));
+        let periods = days.iter().map(|day| day.period).collect();
+        let before = self.range.preceding();
+        // Links and campaigns are read together: they are counted in the same roll-up.
+        let credits = [Dimension::Network, Dimension::Link, Dimension::Campaign];
+        let store = &self.state.store;
+        let health = store.delivery_health(self.caller, self.app, self.state.runtime.now());
+        let arrived = self.range.from..=self.range.to;
+        let billing = store.billing_figures(self.caller, self.app, arrived);
+        let (credited, by_network, previous, costs, costs_before, health, billing) = tokio::try_join!(
+            self.load_credited(&credits),
+            self.rows(periods, &[Dimension::Network]),
+            self.rows(vec![before.period()], &[]),
+            self.costs(self.range),
+            self.costs(&before),
+            async { Ok(health.await?) },
+            async { Ok(billing.await?) },
+        )?;
+        let previous = ReportFigures {
+            figures: sum(previous.iter().map(|row| &row.figures)),
+            cost: costs_before.map(|costs| costs.total()),
+        };
+        let series = series(&days, &by_network, costs.as_ref());
+        let mut total = costs
+            .as_ref()
+            .map_or_else(ReportFigures::default, |_| ReportFigures::zero());
+        for (_, day) in &series {
+            total.add(day);
+        }
+        Ok(OverviewOut::of(self.range, &total, &previous, &series)
+            .with_links(self.top_links(&credited).await?)
+            .with_campaigns(top_campaigns(&credited, costs.as_ref(), self.range))
+            .with_networks(top_networks(&by_network, costs.as_ref(), self.range))
+            .with_health(health)
+            .with_billing(self.caller.environment(), &billing))
+    }
+
+    /// Figures of the whole range. It is the longest of the reads, so two of them share it.
+    async fn load_credited(&self, by: &[Dimension]) -> Result<Vec<StatsRow>, ApiError> {
+        let mut days = self.range.split(Some(TimeUnit::Day));
+        let later = days.split_off(days.len() / 2);
+        let whole = |days: &[Span]| match days {
+            [] => Vec::new(),
+            [first, .., last] => vec![(first.period.0, last.period.1)],
+            [only] => vec![only.period],
+        };
+        let (mut rows, others) =
+            tokio::try_join!(self.rows(whole(&days), by), self.rows(whole(&later), by))?;
+        rows.extend(others);
+        Ok(rows)
+    }
+
+    async fn rows(
+        &self,
+        periods: Vec<Period>,
+        by: &[Dimension],
+    ) -> Result<Vec<StatsRow>, ApiError> {
+        let question = question(periods, by);
+        let rows = self.state.store.stats(self.caller, self.app, question);
+        Ok(rows.await?)
+    }
+
+    async fn costs(&self, range: &DayRange) -> Result<Option<Spend>, ApiError> {
+        if self.caller.environment() == Environment::Test {
+            return Ok(None);
+        }
+        let costs = load_spend(self.state, self.caller, self.app, range).await?;
+        Ok(Some(costs))
+    }
+
+    async fn top_links(&self, credited: &[StatsRow]) -> Result<Vec<TopOut>, ApiError> {
+        let mut links: BTreeMap<&String, Figures> = BTreeMap::new();
+        for row in credited {
+            links
+                .entry(&row.values[1])
+                .or_default()
+                .add(&row.figures, 1);
+        }
+        let links = links.into_iter();
+        let rows = links.map(|(link, figures)| (vec![link.clone()], without_cost(figures)));
+        let rows: Vec<(Vec<String>, ReportFigures)> = rows.collect();
+        let best = top_rows(rows);
+        let ids = best
+            .iter()
+            .filter_map(|(values, _)| LinkId::parse(&values[0]).ok());
+        let names = self
+            .state
+            .store
+            .link_names(self.caller, self.app, ids.collect())
+            .await?;
+        let names: BTreeMap<String, String> = names
+            .into_iter()
+            .map(|(link, name)| (link.to_string(), name))
+            .collect();
+        let shaped = best.into_iter().map(|(values, measured)| {
+            let name = names.get(&values[0]).cloned();
+            TopOut::link(&values[0], name, &measured)
+        });
+        Ok(shaped.collect())
+    }
+}
+
+fn question(periods: Vec<Period>, by: &[Dimension]) -> ReportQuery {
+    ReportQuery {
+        periods,
+        group_by: by.to_vec(),
+        filters: Vec::new(),
+        rows_max: ROWS_MAX,
+    }
+}
+
+const fn without_cost(figures: Figures) -> ReportFigures {
+    ReportFigures {
+        figures,
+        cost: None,
+    }
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Figures>) -> Figures {
+    all.fold(Figures::default(), |mut sum, figures| {
+        sum.add(figures, 1);
+        sum
+    })
+}
+
+fn series(days: &[Span], rows: &[StatsRow], costs: Option<&Spend>) -> Vec<(String, ReportFigures)> {
+    let nothing = costs.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
+    let mut series: Vec<(String, ReportFigures)> = days
+        .iter()
+        .map(|day| (day.label.clone(), nothing))
+        .collect();
+    for row in rows {
+        if let Some((_, day)) = series.get_mut(row.period) {
+            day.figures.add(&row.figures, 1);
+        }
+    }
+    let spent = costs.map(|costs| costs.rows(days, &question(Vec::new(), &[])));
+    for (day, _, cost) in spent.into_iter().flatten() {
+        if let Some((_, day)) = series.get_mut(day) {
+            day.cost = day.cost.map(|sum| sum.saturating_add(cost));
+        }
+    }
+    series
+}
+
+/// Those that brought the most money, then the most installs. What nothing is known of is not among them.
+fn top_rows(rows: Vec<(Vec<String>, ReportFigures)>) -> Vec<(Vec<String>, ReportFigures)> {
+    let named = |(values, _): &(Vec<String>, ReportFigures)| {
+        values.last().is_some_and(|last| !last.is_empty())
+    };
+    let mut rows: Vec<_> = rows.into_iter().filter(named).collect();
+    rows.sort_by_cached_key(|(values, measured)| {
+        let figures = &measured.figures;
+        let rank = (figures.net_micros(), figures.installs, figures.clicks);
+        (Reverse(rank), values.clone())
+    });
+    rows.truncate(TOP_MAX);
+    rows
+}
+
+/// Adds what was spent to figures of the same values.
+fn with_costs(
+    rows: impl Iterator<Item = (Vec<String>, Figures)>,
+    by: &[Dimension],
+    costs: Option<&Spend>,
+    range: &DayRange,
+) -> Vec<(Vec<String>, ReportFigures)> {
+    let row = |(values, figures)| StatsRow {
+        period: 0,
+        values,
+        figures,
+    };
+    let question = question(Vec::new(), by);
+    let rows = report_rows(
+        rows.map(row).collect(),
+        &question,
+        &range.split(None),
+        costs,
+    );
+    rows.into_iter()
+        .map(|((_, values), measured)| (values, measured))
+        .collect()
+}
+
+fn top_campaigns(credited: &[StatsRow], costs: Option<&Spend>, range: &DayRange) -> Vec<TopOut> {
+    let by = [Dimension::Network, Dimension::Campaign];
+    let rows = credited.iter().map(|row| {
+        let values = vec![row.values[0].clone(), row.values[2].clone()];
+        (values, row.figures)
+    });
+    top_rows(with_costs(rows, &by, costs, range))
+        .iter()
+        .map(|(values, measured)| TopOut::campaign(&values[0], &values[1], measured))
+        .collect()
+}
+
+fn top_networks(rows: &[StatsRow], costs: Option<&Spend>, range: &DayRange) -> Vec<TopOut> {
+    let rows = rows.iter().map(|row| (row.values.clone(), row.figures));
+    top_rows(with_costs(rows, &[Dimension::Network], costs, range))
+        .iter()
+        .map(|(values, measured)| TopOut::network(&values[0], measured))
+        .collect()
+}

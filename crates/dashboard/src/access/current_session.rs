@@ -1,0 +1,101 @@
+//! Somebody who is signed in.
+
+use super::cookie;
+use crate::failure::Failure;
+use crate::state::DashboardHandles;
+use axum::Extension;
+use axum::extract::{FromRequestParts, OriginalUri};
+use axum::http::request::Parts;
+use tributary_domain::access::person::User;
+use tributary_domain::access::{Actor, Authorized, Environment, Scope, authorize_person};
+use tributary_domain::audit::{AuditContext, Client};
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_store::Organization;
+
+/// What htmx sends when it asks for a part of a page.
+const HX_REQUEST: &str = "hx-request";
+
+/// Somebody who is signed in, whatever they may do.
+#[derive(Debug, Clone)]
+pub(crate) struct CurrentSession {
+    pub(crate) user: User,
+    pub(crate) organization: Organization,
+    pub(crate) token_digest: Digest,
+    client: Option<Client>,
+}
+
+impl CurrentSession {
+    /// The right to act within scope `S`, where the person's role carries it.
+    pub(crate) fn authorize<S: Scope>(
+        &self,
+        environment: Environment,
+    ) -> Result<Authorized<S>, Failure> {
+        authorize_person(&self.user, environment).map_err(|denied| {
+            let (role, scope) = (self.user.role.as_str(), S::NAME.as_str());
+            tracing::warn!(user = %self.user.id, role, scope, %denied, "denied");
+            Failure::Denied(self.user.role)
+        })
+    }
+
+    /// From where a change comes that this person makes now.
+    pub(crate) fn origin(&self, handles: &DashboardHandles) -> AuditContext {
+        change_origin(Actor::User(self.user.id), self.client.as_ref(), handles)
+    }
+}
+
+/// From where a change comes that somebody makes now.
+pub(crate) fn change_origin(
+    actor: Actor,
+    client: Option<&Client>,
+    handles: &DashboardHandles,
+) -> AuditContext {
+    let address = client.map(|client| client.address);
+    let request_id = client.map(|client| client.request_id.to_string());
+    handles.source.origin(actor, address, request_id)
+}
+
+impl FromRequestParts<DashboardHandles> for CurrentSession {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        handles: &DashboardHandles,
+    ) -> Result<Self, Failure> {
+        let is_part = parts.headers.contains_key(HX_REQUEST);
+        // The address as it was typed: a nested router sees only the rest of it.
+        let OriginalUri(typed) = OriginalUri::from_request_parts(parts, handles)
+            .await
+            .unwrap_or_else(|never| match never {});
+        // What a form was sent to is no page to come back to.
+        let asked = if parts.method.is_safe() {
+            typed.path_and_query().map(ToString::to_string)
+        } else {
+            Some("/portfolio".to_owned())
+        };
+        let sign_in = || match &asked {
+            Some(asked) if !is_part => Failure::NotSignedIn(asked.clone()),
+            _ => Failure::SessionExpired,
+        };
+        let token = cookie::token(&parts.headers, handles).ok_or_else(sign_in)?;
+        let digest = token.digest();
+        let now = handles.source.now();
+        let found = handles.store.session(digest).await?;
+        let found = found
+            .filter(|found| found.session.is_valid(now))
+            .ok_or_else(sign_in)?;
+        if found.session.should_record_use(now) {
+            handles.store.note_session_use(digest, now).await?;
+        }
+        tracing::Span::current().record(
+            "organization",
+            tracing::field::display(found.organization.id),
+        );
+        let client = Option::<Extension<Client>>::from_request_parts(parts, handles).await;
+        Ok(Self {
+            user: found.user,
+            organization: found.organization,
+            token_digest: digest,
+            client: client.ok().flatten().map(|Extension(client)| client),
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! What the address of the page asks for, and what was found.
+
+use super::columns::{COLUMNS, MetricColumn, SORT_DEFAULT};
+use crate::access::PageContext;
+use crate::failure::Failure;
+use crate::pages::app::overview::link_names;
+use crate::pages::app::spend;
+use crate::query::UrlQuery;
+use crate::range::PageDateRange;
+use crate::state::DashboardHandles;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::range::Span;
+use tributary_domain::report::{
+    Dimension, GroupBy, ReportFigures, ReportQuery, ReportRowKey, Rollup, Spend, TimeUnit,
+    report_rows,
+};
+
+/// Rows of one report.
+const ROWS_MAX: u32 = 5_000;
+
+/// A column that can be sorted by.
+pub(super) struct SortHeader {
+    pub(super) label: &'static str,
+    pub(super) query: String,
+    pub(super) sorted: &'static str,
+}
+
+/// What is asked, with what was found.
+pub(super) struct ExploreReport {
+    group: GroupBy,
+    spans: Vec<Span>,
+    pub(super) rows: Vec<(ReportRowKey, ReportFigures)>,
+    names: BTreeMap<String, String>,
+    has_costs: bool,
+    sort: Option<usize>,
+    descending: bool,
+}
+
+/// The group of two fields, or of one with commas between, as the REST interface has it.
+fn group_from_query(query: &UrlQuery) -> GroupBy {
+    let first = query.get("groupBy").unwrap_or("day");
+    let words = match query.get("then") {
+        Some(then) => format!("{first},{then}"),
+        None => first.to_owned(),
+    };
+    GroupBy::parse(&words).unwrap_or_else(|_| GroupBy {
+        time: Some(TimeUnit::Day),
+        dimensions: Vec::new(),
+    })
+}
+
+/// Finds it, or says why it cannot be told.
+pub(super) async fn load_report(
+    handles: &DashboardHandles,
+    reader: &PageContext<AnalyticsRead>,
+    range: &PageDateRange,
+) -> Result<Result<ExploreReport, String>, Failure> {
+    let query = &reader.query;
+    let group = group_from_query(query);
+    let filter = |one: &Dimension| Some((*one, query.get(one.as_str())?.to_owned()));
+    let filters: Vec<(Dimension, String)> = Dimension::ALL.iter().filter_map(filter).collect();
+    let spans = range.spans(group.time);
+    let question = ReportQuery {
+        periods: spans.iter().map(|span| span.period).collect(),
+        group_by: group.dimensions.clone(),
+        filters,
+        rows_max: ROWS_MAX,
+    };
+    if spans.len() > ROWS_MAX as usize {
+        return Ok(Err(
+            "These are too many hours; ask for fewer days.".to_owned()
+        ));
+    }
+    if Rollup::for_dimensions(&question.dimensions()).is_none() {
+        let words = "These are not counted together. Network, link, campaign, ad set and ad go together; event and \
+                     source; country and platform.";
+        return Ok(Err(words.to_owned()));
+    }
+    let (app, caller) = (reader.app()?.id, &reader.authorized);
+    let stats = handles.store.stats(caller, app, question.clone()).await?;
+    let names = link_names(
+        handles,
+        caller,
+        app,
+        stats.iter().flat_map(|row| &row.values),
+    )
+    .await?;
+    let has_costs = Spend::is_available_for(caller.environment(), group.time, &question);
+    let spend = if has_costs {
+        Some(spend(handles, caller, app, range).await?)
+    } else {
+        None
+    };
+    let rows = report_rows(stats, &question, &spans, spend.as_ref());
+    let sort = query.get("sort");
+    let sort = COLUMNS.iter().position(|column| Some(column.word) == sort);
+    let mut found = ExploreReport {
+        group,
+        spans,
+        rows: rows.into_iter().collect(),
+        names,
+        has_costs,
+        sort,
+        descending: query.get("order") != Some("asc"),
+    };
+    found.sort_rows();
+    Ok(Ok(found))
+}
+
+impl ExploreReport {
+    /// Days stay in their order, until somebody sorts.
+    fn sort_rows(&mut self) {
+        if self.sort.is_none() && self.group.dimensions.is_empty() {
+            return;
+        }
+        let of = COLUMNS[self.sort.unwrap_or(SORT_DEFAULT)].of;
+        self.rows.sort_by_key(|(_, row)| Reverse(of(row)));
+        if !self.descending {
+            self.rows.reverse();
+        }
+    }
+
+    /// What rows are told apart by.
+    pub(super) fn heads(&self) -> Vec<String> {
+        let time = self.group.time.map(|unit| unit.as_str().to_owned());
+        let others = self.group.dimensions.iter();
+        let others = others.map(|one| one.as_str().to_owned());
+        time.into_iter().chain(others).collect()
+    }
+
+    pub(super) fn columns(&self, query: &UrlQuery) -> Vec<SortHeader> {
+        let head = |(index, column): (usize, &MetricColumn)| {
+            let is_sorted = Some(index) == self.sort;
+            let order = if is_sorted && self.descending {
+                "asc"
+            } else {
+                "desc"
+            };
+            SortHeader {
+                label: column.label,
+                query: query.with(&[("sort", Some(column.word)), ("order", Some(order))]),
+                sorted: match (is_sorted, self.descending) {
+                    (false, _) => "none",
+                    (true, true) => "descending",
+                    (true, false) => "ascending",
+                },
+            }
+        };
+        COLUMNS.iter().enumerate().map(head).collect()
+    }
+
+    /// The words of a row, and where a click on each leads.
+    pub(super) fn values(
+        &self,
+        (span, values): &ReportRowKey,
+        query: &UrlQuery,
+    ) -> Vec<(String, Option<String>)> {
+        let time = self.group.time.map(|_| {
+            let label = self.spans.get(*span).map(|span| span.label.clone());
+            (label.unwrap_or_default(), None)
+        });
+        let value = |(one, value): (&Dimension, &String)| {
+            if value.is_empty() {
+                return ("none".to_owned(), None);
+            }
+            let name = self.names.get(value).unwrap_or(value);
+            let changes = [
+                ("groupBy", Some("day")),
+                ("then", None),
+                ("sort", None),
+                ("order", None),
+                (one.as_str(), Some(value.as_str())),
+            ];
+            (name.clone(), Some(query.with(&changes)))
+        };
+        let others = self.group.dimensions.iter().zip(values).map(value);
+        time.into_iter().chain(others).collect()
+    }
+
+    pub(super) fn total(&self) -> ReportFigures {
+        let mut total = if self.has_costs {
+            ReportFigures::zero()
+        } else {
+            ReportFigures::default()
+        };
+        for (_, row) in &self.rows {
+            total.add(row);
+        }
+        total
+    }
+}

@@ -1,0 +1,210 @@
+//! `GET /apps/{app}/events/{event}` — an event's whole story: what it said, what its money is worth, what it is credited
+//! to, and what became of it at each network.
+
+use super::{EventRevenueView, match_label, skip_explanation, source_label, tone};
+use crate::access::PageContext;
+use crate::failure::Failure;
+use crate::shell::{Section, Shell};
+use crate::state::DashboardHandles;
+use crate::text;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use std::borrow::Cow;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::event::{Credit, Event, EventFilter};
+use tributary_domain::forwarding::{Delivery, DeliveryAttempt};
+use tributary_domain::link::Campaign;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::page::{Limit, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::records::original_transaction;
+
+#[derive(Template)]
+#[template(path = "event.html")]
+struct EventPage {
+    shell: Shell,
+    event: Event,
+    at: String,
+    received: String,
+    source: &'static str,
+    money: Option<EventRevenueView>,
+    credit: Option<CreditView>,
+    params: Option<String>,
+    original_transaction: Option<String>,
+    deliveries: Vec<DeliveryCard>,
+    skipped: Vec<(&'static str, &'static str, &'static str)>,
+}
+
+struct CreditView {
+    network: &'static str,
+    how: &'static str,
+    link: Option<String>,
+    click: Option<String>,
+    campaign: Vec<(&'static str, String)>,
+}
+
+/// A delivery with its attempts.
+pub(crate) struct DeliveryCard {
+    pub(crate) id: String,
+    pub(crate) event_id: String,
+    pub(crate) network: &'static str,
+    pub(crate) network_event: String,
+    pub(crate) status: &'static str,
+    pub(crate) tone: &'static str,
+    pub(crate) reason: Option<String>,
+    pub(crate) dedup_id: String,
+    pub(crate) next: Option<String>,
+    pub(crate) made: u32,
+    pub(crate) attempts: Vec<AttemptRow>,
+    pub(crate) can_be_retried: bool,
+}
+
+pub(crate) struct AttemptRow {
+    pub(crate) at: String,
+    pub(crate) status: String,
+    pub(crate) duration_ms: u32,
+    pub(crate) verdict: &'static str,
+    pub(crate) answer: String,
+}
+
+impl AttemptRow {
+    fn of(attempt: DeliveryAttempt, zone: &Timezone) -> Self {
+        Self {
+            at: text::moment(attempt.at, zone),
+            status: attempt
+                .status
+                .map_or_else(|| "no answer".to_owned(), |code| code.to_string()),
+            duration_ms: attempt.duration_ms,
+            verdict: attempt.verdict.as_str(),
+            answer: attempt.answer.unwrap_or_default(),
+        }
+    }
+}
+
+impl DeliveryCard {
+    pub(crate) fn of(delivery: Delivery, zone: &Timezone, now: Timestamp) -> Self {
+        Self {
+            id: delivery.id.to_string(),
+            event_id: delivery.event.to_string(),
+            network: delivery.network.as_str(),
+            network_event: delivery.network_event,
+            status: delivery.status.as_str(),
+            tone: tone(delivery.status),
+            reason: delivery.reason,
+            dedup_id: delivery.dedup_id,
+            next: delivery
+                .next_attempt_at
+                .filter(|at| *at > now)
+                .map(|at| text::moment(at, zone)),
+            made: delivery.attempts_made,
+            can_be_retried: delivery.status.can_be_retried(),
+            attempts: delivery
+                .attempts
+                .into_iter()
+                .map(|attempt| AttemptRow::of(attempt, zone))
+                .collect(),
+        }
+    }
+}
+
+fn campaign(campaign: Campaign) -> Vec<(&'static str, String)> {
+    let named = |label, name: Option<String>, id: Option<String>| {
+        let words = match (name, id) {
+            (Some(name), Some(id)) => format!("{name} ({id})"),
+            (one, other) => one.or(other)?,
+        };
+        Some((label, words))
+    };
+    [
+        named("Campaign", campaign.name, campaign.id),
+        named("Ad set", campaign.adset_name, campaign.adset_id),
+        named("Ad", campaign.ad_name, campaign.ad_id),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+impl CreditView {
+    fn of(credit: Credit, app: AppId, handles: &DashboardHandles) -> Self {
+        Self {
+            network: credit.network.as_str(),
+            how: match_label(credit.match_type),
+            link: credit.link.map(|link| link.to_string()),
+            click: credit
+                .click
+                .map(|click| handles.click_tokens.sign(app, click)),
+            campaign: campaign(credit.campaign),
+        }
+    }
+}
+
+/// The list up to and including this one.
+fn up_to(event: EventId) -> PageRequest {
+    let next = u128::from_be_bytes(*event.as_bytes()).saturating_add(1);
+    PageRequest {
+        limit: Limit::parse("1").unwrap_or(Limit::DEFAULT),
+        before: Some(next.to_be_bytes()),
+    }
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<DashboardHandles>,
+    reader: PageContext<AnalyticsRead>,
+) -> Result<Response, Failure> {
+    let app = reader.app()?;
+    let id = EventId::parse(reader.path_parameter("event")).map_err(|_| Failure::NotFound)?;
+    let found = handles
+        .store
+        .events(
+            &reader.authorized,
+            app.id,
+            EventFilter::default(),
+            up_to(id),
+        )
+        .await?;
+    let event = found
+        .items
+        .into_iter()
+        .next()
+        .filter(|event| event.id == id);
+    let event = event.ok_or(Failure::NotFound)?;
+    let mut deliveries =
+        super::deliveries_of(&handles, app.id, std::slice::from_ref(&event)).await?;
+    let deliveries = deliveries.remove(&id).unwrap_or_default();
+    let now = handles.source.now();
+    let page = EventPage {
+        shell: reader.shell(Section::Events),
+        at: text::moment(event.occurred_at, &app.timezone),
+        received: text::moment(event.received_at, &app.timezone),
+        source: source_label(event.source),
+        money: event.revenue.as_ref().map(EventRevenueView::of),
+        credit: event
+            .credit
+            .clone()
+            .map(|credit| CreditView::of(credit, app.id, &handles)),
+        params: event.params.as_deref().map(indented),
+        original_transaction: original_transaction(&event).map(Cow::into_owned),
+        deliveries: deliveries
+            .into_iter()
+            .map(|one| DeliveryCard::of(one, &app.timezone, now))
+            .collect(),
+        skipped: event
+            .skipped
+            .iter()
+            .map(|(network, skip)| (network.as_str(), skip.as_str(), skip_explanation(*skip)))
+            .collect(),
+        event,
+    };
+    Ok(reader.page(&page))
+}
+
+/// JSON on several lines; whatever is none, as it is.
+fn indented(json: &str) -> String {
+    let parsed: Result<serde_json::Value, _> = serde_json::from_str(json);
+    let written = parsed.and_then(|value| serde_json::to_string_pretty(&value));
+    written.unwrap_or_else(|_| json.to_owned())
+}

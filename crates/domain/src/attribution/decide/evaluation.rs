@@ -1,0 +1,180 @@
+//! What was looked at on the way to a decision.
+
+use crate::attribution::{
+    Candidate, ConsideredCandidate, CreditedNetwork, DECISION_CANDIDATES_MAX, Flag, MatchMethod,
+    MatchState, MatchType, Rejection,
+};
+use crate::click::Click;
+use crate::link::Campaign;
+use crate::vocabulary::id::{ClickId, LinkId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything that was looked at, in order.
+#[derive(Debug, Default)]
+pub(super) struct EvaluationLog {
+    considered: Vec<ConsideredCandidate>,
+    /// What the device itself claimed and was refused. The first claim counts.
+    rejected_claim: Option<RejectedClaim>,
+    /// What came nearest among the clicks that the store found, as the end of a sentence.
+    pub(super) near_miss: Option<String>,
+}
+
+/// A claim of the device that was refused.
+#[derive(Debug)]
+pub(super) struct RejectedClaim {
+    /// What that makes of the install, if nothing else matches.
+    pub(super) state: MatchState,
+    /// Why, in one sentence.
+    pub(super) reason: String,
+}
+
+/// What an install is credited with.
+#[derive(Debug)]
+pub(super) struct InstallCredit {
+    pub(super) state: MatchState,
+    pub(super) match_type: MatchType,
+    pub(super) network: CreditedNetwork,
+    pub(super) confidence: u8,
+    pub(super) click: Option<ClickId>,
+    pub(super) link: Option<LinkId>,
+    pub(super) campaign: Campaign,
+    pub(super) keyword: Option<String>,
+    pub(super) network_click_id: Option<(String, String)>,
+    pub(super) deep_link: Option<String>,
+    pub(super) custom_data: BTreeMap<String, String>,
+    pub(super) query_params: BTreeMap<String, String>,
+    pub(super) reason: String,
+    pub(super) flags: BTreeSet<Flag>,
+}
+
+impl EvaluationLog {
+    /// Looks at one more.
+    pub(super) fn consider(&mut self, one: ConsideredCandidate) {
+        self.considered.push(one);
+    }
+
+    /// Whether a click was looked at already. A surer method has had its say about it then, and what it
+    /// refused no weaker one may take.
+    pub(super) fn has_considered(&self, click: &Click) -> bool {
+        self.considered
+            .iter()
+            .any(|one| one.click == Some(click.id))
+    }
+
+    /// Refuses a claim of the device. An earlier claim's refusal stands.
+    pub(super) fn reject_claim(&mut self, refusal: RejectedClaim) {
+        self.rejected_claim.get_or_insert(refusal);
+    }
+
+    /// The refusal that says what the install's state is.
+    pub(super) fn take_rejected_claim(&mut self) -> Option<RejectedClaim> {
+        self.rejected_claim.take()
+    }
+
+    /// What is kept of it: the winner first, and of the others as many as there is room for.
+    pub(super) fn into_candidates(self) -> Vec<ConsideredCandidate> {
+        let won = |one: &ConsideredCandidate| one.rejection.is_none();
+        let (mut kept, others): (Vec<_>, Vec<_>) = self.considered.into_iter().partition(won);
+        kept.extend(others);
+        kept.truncate(DECISION_CANDIDATES_MAX);
+        kept
+    }
+}
+
+impl InstallCredit {
+    /// Credits a click of ours.
+    pub(super) fn of_click(candidate: &Candidate, match_type: MatchType, confidence: u8) -> Self {
+        let click = &candidate.click;
+        Self {
+            click: Some(click.id),
+            link: Some(click.link),
+            campaign: click.campaign().clone(),
+            keyword: click.captured.keyword.clone(),
+            deep_link: candidate.deep_link.clone(),
+            custom_data: candidate.custom_data.clone(),
+            query_params: click.captured.query_params.clone(),
+            ..Self::without_click(
+                MatchState::Attributed,
+                match_type,
+                network_of(click),
+                confidence,
+            )
+        }
+    }
+
+    /// Credits something that is no click of ours.
+    pub(super) fn without_click(
+        state: MatchState,
+        match_type: MatchType,
+        network: CreditedNetwork,
+        confidence: u8,
+    ) -> Self {
+        Self {
+            state,
+            match_type,
+            network,
+            confidence,
+            click: None,
+            link: None,
+            campaign: Campaign::default(),
+            keyword: None,
+            network_click_id: None,
+            deep_link: None,
+            custom_data: BTreeMap::new(),
+            query_params: BTreeMap::new(),
+            reason: String::new(),
+            flags: BTreeSet::new(),
+        }
+    }
+}
+
+/// A click of ours as it was looked at.
+pub(super) fn considered(
+    click: &Click,
+    method: MatchMethod,
+    age_seconds: i64,
+) -> ConsideredCandidate {
+    ConsideredCandidate {
+        click: Some(click.id),
+        link: Some(click.link),
+        network: Some(network_of(click)),
+        clicked_at: Some(click.clicked_at),
+        age_seconds: Some(age_seconds),
+        method,
+        score: None,
+        signals: None,
+        rejection: None,
+    }
+}
+
+/// Something of which no click is stored.
+pub(super) const fn without_click(
+    method: MatchMethod,
+    rejected: Option<Rejection>,
+) -> ConsideredCandidate {
+    ConsideredCandidate {
+        click: None,
+        link: None,
+        network: None,
+        clicked_at: None,
+        age_seconds: None,
+        method,
+        score: None,
+        signals: None,
+        rejection: rejected,
+    }
+}
+
+/// Candidates in the order of last touch, each once. The order in which they were found is nothing.
+pub(super) fn latest_first(found: &[Candidate]) -> Vec<&Candidate> {
+    let mut candidates: Vec<_> = found.iter().collect();
+    candidates.sort_by_key(|one| std::cmp::Reverse((one.click.clicked_at, one.click.id)));
+    candidates.dedup_by_key(|one| one.click.id);
+    candidates
+}
+
+fn network_of(click: &Click) -> CreditedNetwork {
+    click
+        .network
+        .map_or(CreditedNetwork::Other, CreditedNetwork::Ad)
+}

@@ -1,0 +1,139 @@
+//! Step 4: a third-party referrer. It names an ad or a campaign that led to the store without one of our links.
+//!
+//! We recorded no click to compare with, so only the store's timestamps count. Without them the device's timestamps
+//! are used, and without any timestamp the referrer is believed; the decision notes both cases.
+
+use super::Case;
+use super::evaluation::{EvaluationLog, InstallCredit, RejectedClaim, without_click};
+use super::{fraud, reason, time};
+use crate::attribution::evidence::{Evidence, ReferrerTimes};
+use crate::attribution::referrer::Referrer;
+use crate::attribution::{
+    AttributionCandidates, ConsideredCandidate, CreditedNetwork, Flag, MatchMethod, MatchState,
+    MatchType, Rejection,
+};
+use crate::click::params::Utm;
+use crate::integration::Network;
+use crate::link::Campaign;
+use crate::vocabulary::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// How sure the store's word is.
+const CONFIDENCE: u8 = 100;
+/// What a refusal is about.
+const SUBJECT: &str = "The ad that the Play Store names";
+
+/// Whom the referrer names, if it may have the install.
+pub(super) fn step(
+    case: &Case<'_>,
+    _: &AttributionCandidates,
+    course: &mut EvaluationLog,
+) -> Option<InstallCredit> {
+    let (evidence, rules) = (case.evidence, case.rules);
+    let referrer = evidence.referrer.as_ref()?;
+    let credit = named_by(referrer)?;
+    let (tap, install_at) = tap_and_install(evidence);
+    let age_millis = tap.map(|tap| time::age_millis(tap, install_at));
+    let against = fraud::store_tap_contradiction(evidence);
+    let refused = against.is_some_and(|against| fraud::rejects(rules.fraud, against));
+    let outside = age_millis.is_some_and(|age| !time::is_within(age, rules.click_window_hours));
+    let rejected = match (refused, outside) {
+        (true, _) => Some((Rejection::Implausible, MatchState::Implausible)),
+        (false, true) => Some((Rejection::OutsideWindow, MatchState::OutsideWindow)),
+        (false, false) => None,
+    };
+    course.consider(ConsideredCandidate {
+        network: Some(credit.network),
+        clicked_at: tap,
+        age_seconds: age_millis.map(time::in_seconds),
+        ..without_click(
+            MatchMethod::ForeignReferrer,
+            rejected.map(|(rejection, _)| rejection),
+        )
+    });
+    if let Some((rejection, state)) = rejected {
+        let reason = reason::rejected(SUBJECT, rejection, against, rules.click_window_hours);
+        course.reject_claim(RejectedClaim { state, reason });
+        return None;
+    }
+    let mut flags: std::collections::BTreeSet<_> =
+        against.map(|_| Flag::Implausible).into_iter().collect();
+    if evidence.times.click_at_server.is_none() {
+        flags.insert(Flag::UnverifiedTime);
+    }
+    if tap.is_some_and(|tap| fraud::is_short_ctit(evidence, tap)) {
+        flags.insert(Flag::ShortCtit);
+    }
+    Some(InstallCredit {
+        reason: reason::third_party(referrer, against),
+        flags,
+        ..credit
+    })
+}
+
+/// The tap in the store and the install, by one clock as far as possible.
+fn tap_and_install(evidence: &Evidence) -> (Option<Timestamp>, Timestamp) {
+    let ReferrerTimes {
+        click_at,
+        install_begin_at,
+        click_at_server,
+        ..
+    } = evidence.times;
+    if click_at_server.is_some() {
+        return (click_at_server, time::install_at(evidence));
+    }
+    (click_at, install_begin_at.unwrap_or(evidence.first_open_at))
+}
+
+/// What a referrer names; nothing when it names nobody, or us.
+fn named_by(referrer: &Referrer) -> Option<InstallCredit> {
+    let third_party = |network| {
+        InstallCredit::without_click(
+            MatchState::ThirdParty,
+            MatchType::Referrer,
+            network,
+            CONFIDENCE,
+        )
+    };
+    match referrer {
+        Referrer::Google(ad) => Some(InstallCredit {
+            network_click_id: Some((ad.parameter.to_owned(), ad.click_id.clone())),
+            ..tagged(&ad.utm, third_party(CreditedNetwork::Ad(Network::B)))
+        }),
+        Referrer::Meta { campaign, .. } => Some(InstallCredit {
+            campaign: campaign
+                .as_ref()
+                .map(|campaign| campaign.campaign())
+                .unwrap_or_default(),
+            ..third_party(CreditedNetwork::Ad(Network::A))
+        }),
+        Referrer::Other(utm) if **utm != Utm::default() => {
+            Some(tagged(utm, third_party(CreditedNetwork::Other)))
+        }
+        Referrer::Other(_) | Referrer::Ours(_) | Referrer::Organic | Referrer::Unavailable => None,
+    }
+}
+
+/// With what the campaign tags say. All of them are kept.
+fn tagged(utm: &Utm, credit: InstallCredit) -> InstallCredit {
+    let tags = [
+        ("utm_source", &utm.source),
+        ("utm_medium", &utm.medium),
+        ("utm_campaign", &utm.campaign),
+        ("utm_content", &utm.content),
+        ("utm_term", &utm.term),
+    ];
+    let kept = |(name, value): (&str, &Option<String>)| Some((name.to_owned(), value.clone()?));
+    InstallCredit {
+        campaign: Campaign {
+            name: utm.campaign.clone(),
+            ..Campaign::default()
+        },
+        keyword: utm.term.clone(),
+        query_params: tags
+            .into_iter()
+            .filter_map(kept)
+            .collect::<BTreeMap<_, _>>(),
+        ..credit
+    }
+}

@@ -1,0 +1,237 @@
+//! The second source of daily rates: the currencies that the first source does not publish.
+//!
+//! The first source is `rates.url`, the European Central Bank unless the operator names another. Its figures and
+//! the operator's own imports come first: the second source never replaces them. A figure of the second source
+//! that moved too far from the last known one is refused, and the last known one stays in use.
+
+use crate::exchange::imported::newer;
+use crate::exchange::{Rate, RateBase, RateQuery, SECOND_SNAPSHOT_DAY, STALE_AFTER_DAYS, snapshot};
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
+
+/// Source name of a rate that the second source published.
+pub const SECOND_SOURCE: &str = "currency-api";
+
+/// Factor by which a figure may rise or fall per day since the last known one. The largest real step of recent
+/// years, the Argentine peso's of December 2023, was 2.2 within a day and is accepted on the second day.
+pub const JUMP_FACTOR_PER_DAY: i128 = 2;
+/// Largest factor that is accepted, however long ago the last known figure is. A new unit of a currency
+/// (often 100 or 1,000 old ones) is above it; the operator imports the new figure once.
+pub const JUMP_FACTOR_MAX: i128 = 16;
+
+/// Decision about one figure of the second source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateReview {
+    /// Store it.
+    Accept,
+    /// The first source or an import has the currency.
+    Covered,
+    /// It moved too far from the last known figure.
+    Jump,
+}
+
+/// Returns the currencies that the second source is read for: all current ones except those that the European
+/// Central Bank publishes.
+pub fn second_source_currencies() -> impl Iterator<Item = Currency> {
+    Currency::all().filter(|currency| !is_of_first(*currency))
+}
+
+fn is_of_first(currency: Currency) -> bool {
+    let bases = [RateBase::Eur, RateBase::Usd];
+    bases.iter().any(|base| base.as_str() == currency.as_str())
+        || snapshot::is_published_by_bank(currency)
+}
+
+/// Returns what a store must answer before [`review`]: the latest imported rate up to the figure's day.
+pub fn review_query(figure: &Rate) -> RateQuery {
+    RateQuery {
+        currency: figure.currency,
+        day: figure.day,
+    }
+}
+
+/// Decides about a figure, given the latest imported rate of its currency up to its day.
+pub fn review(figure: &Rate, imported: Option<Rate>) -> RateReview {
+    if is_of_first(figure.currency) {
+        return RateReview::Covered;
+    }
+    let compiled_in = snapshot::latest(figure.currency, figure.day);
+    let Some(known) = newer(imported.clone(), compiled_in) else {
+        return RateReview::Accept;
+    };
+    // An import counts also where the snapshot is newer: it is replaced only when its owner stopped updating it.
+    let is_current = |rate: &Rate| figure.day.days_since(rate.day) <= STALE_AFTER_DAYS;
+    if imported.is_some_and(|rate| rate.source != SECOND_SOURCE && is_current(&rate)) {
+        return RateReview::Covered;
+    }
+    if is_jump(figure, &known) {
+        RateReview::Jump
+    } else {
+        RateReview::Accept
+    }
+}
+
+/// Figures against the euro and against the dollar are compared as they are: the bound is far wider than the
+/// distance between the two.
+fn is_jump(figure: &Rate, known: &Rate) -> bool {
+    let days = figure.day.days_since(known.day).max(1);
+    let mut factor = JUMP_FACTOR_PER_DAY;
+    for _ in 1..days {
+        if factor >= JUMP_FACTOR_MAX {
+            break;
+        }
+        factor *= JUMP_FACTOR_PER_DAY;
+    }
+    let factor = factor.min(JUMP_FACTOR_MAX);
+    let (new, old) = (
+        i128::from(figure.units.nanos()),
+        i128::from(known.units.nanos()),
+    );
+    new > old * factor || old > new * factor
+}
+
+/// Returns the latest day of the second source's figures, given the latest imported rates of
+/// [`second_currencies`].
+pub fn latest_second_day(imported: &[Rate]) -> Day {
+    let days = imported
+        .iter()
+        .filter(|rate| rate.source == SECOND_SOURCE)
+        .map(|rate| rate.day);
+    days.fold(SECOND_SNAPSHOT_DAY, Day::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::RateValue;
+    use rstest::rstest;
+
+    /// From a line such as `2026-10-01 AED 3.6725/USD file`.
+    fn rate(line: &str) -> Rate {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (units, base) = words[2].split_once('/').unwrap();
+        Rate {
+            day: Day::parse(words[0]).unwrap(),
+            currency: Currency::from_stored(words[1]).unwrap(),
+            units: RateValue::parse(units).unwrap(),
+            base: RateBase::parse(base).unwrap(),
+            source: words[3].to_owned(),
+        }
+    }
+
+    #[rstest]
+    #[case::nothing_imported("2026-09-30 AED 3.6725/USD", None, RateReview::Accept)]
+    #[case::of_the_bank("2026-09-30 JPY 150/USD", None, RateReview::Covered)]
+    #[case::the_euro("2026-09-30 EUR 0.9/USD", None, RateReview::Covered)]
+    #[case::the_dollar("2026-09-30 USD 1.1/EUR", None, RateReview::Covered)]
+    #[case::no_longer_of_the_bank("2026-09-30 RUB 85/USD", None, RateReview::Accept)]
+    #[case::known_to_nobody("2026-09-30 CLF 0.02/USD", None, RateReview::Accept)]
+    #[case::its_own_of_the_day_before(
+        "2026-10-02 AED 3.7/USD",
+        Some("2026-10-01 AED 3.6725/USD currency-api"),
+        RateReview::Accept
+    )]
+    #[case::its_own_of_the_same_day(
+        "2026-10-02 AED 3.7/USD",
+        Some("2026-10-02 AED 3.6725/USD currency-api"),
+        RateReview::Accept
+    )]
+    #[case::imported_for_that_day(
+        "2026-10-02 AED 3.7/USD",
+        Some("2026-10-02 AED 3.6725/USD file"),
+        RateReview::Covered
+    )]
+    #[case::imported_a_week_ago(
+        "2026-10-08 AED 3.7/USD",
+        Some("2026-10-01 AED 3.6725/USD ecb"),
+        RateReview::Covered
+    )]
+    #[case::imported_longer_ago(
+        "2026-10-09 AED 3.7/USD",
+        Some("2026-10-01 AED 3.6725/USD file"),
+        RateReview::Accept
+    )]
+    #[case::twice_as_much_in_a_day(
+        "2026-10-02 NGN 2000/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Accept
+    )]
+    #[case::more_than_twice_in_a_day(
+        "2026-10-02 NGN 2000.01/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Jump
+    )]
+    #[case::half_in_a_day(
+        "2026-10-02 NGN 500/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Accept
+    )]
+    #[case::less_than_half_in_a_day(
+        "2026-10-02 NGN 499.99/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Jump
+    )]
+    #[case::corrected_on_the_same_day(
+        "2026-10-01 NGN 2001/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Jump
+    )]
+    #[case::four_times_in_two_days(
+        "2026-10-03 NGN 4000/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Accept
+    )]
+    #[case::sixteen_times_in_four_days(
+        "2026-10-05 NGN 16000/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Accept
+    )]
+    #[case::more_is_never_accepted(
+        "2027-10-05 NGN 16001/USD",
+        Some("2026-10-01 NGN 1000/USD currency-api"),
+        RateReview::Jump
+    )]
+    #[case::a_token_of_the_same_name("2026-09-30 MNT 0.69372624/USD", None, RateReview::Jump)]
+    #[case::far_from_an_old_import(
+        "2026-10-20 AED 367.25/USD",
+        Some("2026-10-01 AED 4.3/EUR file"),
+        RateReview::Jump
+    )]
+    #[case::as_large_as_they_get(
+        "2026-10-02 LBP 1000000000/USD",
+        Some("2026-10-01 LBP 0.000000001/USD file"),
+        RateReview::Covered
+    )]
+    fn figures_of_the_second_source(
+        #[case] figure: &str,
+        #[case] imported: Option<&str>,
+        #[case] expected: RateReview,
+    ) {
+        let figure = rate(&format!("{figure} {SECOND_SOURCE}"));
+        assert_eq!(review(&figure, imported.map(rate)), expected);
+    }
+
+    #[test]
+    fn the_second_source_is_read_for_what_the_bank_does_not_publish() {
+        let codes: Vec<_> = second_source_currencies()
+            .map(|currency| currency.as_str().to_owned())
+            .collect();
+        assert_eq!(codes.len(), 135);
+        for of_first in ["USD", "EUR", "GBP", "JPY", "ISK"] {
+            assert!(!codes.iter().any(|code| code == of_first), "{of_first}");
+        }
+    }
+
+    #[rstest]
+    #[case::nothing_imported(&[], "2026-09-29")]
+    #[case::older_than_the_snapshot(&["2026-01-01 AED 3.6725/USD currency-api"], "2026-09-29")]
+    #[case::newest_counts(
+        &["2026-10-01 AED 3.6725/USD currency-api", "2026-10-02 NGN 1300/USD currency-api"],
+        "2026-10-02",
+    )]
+    #[case::imports_say_nothing_about_it(&["2026-10-01 AED 3.6725/USD file"], "2026-09-29")]
+    fn latest_day_of_the_second_source(#[case] imported: &[&str], #[case] expected: &str) {
+        let imported: Vec<Rate> = imported.iter().map(|line| rate(line)).collect();
+        assert_eq!(latest_second_day(&imported).to_string(), expected);
+    }
+}

@@ -1,0 +1,85 @@
+//! Planning what a device of an app did.
+
+use super::{Plan, PlanFacts, PlannedDelivery, SkipReason, plan};
+use crate::click::Click;
+use crate::device::Consent;
+use crate::event::{Credit, Event};
+use crate::install::DeviceState;
+use crate::integration::{Integration, Network};
+use crate::ledger::MoneyPolicy;
+use crate::vocabulary::id::ClickId;
+use crate::vocabulary::time::Timestamp;
+
+/// Returns the click that planning has to know: the credited one, if an integration might send something.
+pub fn credited_planning_click(
+    integrations: &[Integration],
+    credit: Option<&Credit>,
+) -> Option<ClickId> {
+    let click = credit.and_then(|credit| credit.click);
+    click.filter(|_| integrations.iter().any(Integration::is_active))
+}
+
+/// What becomes of the deliveries of an event that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replan {
+    /// Deliveries to be made, unless they already ended.
+    pub planned: Vec<PlannedDelivery>,
+    /// Networks whose deliveries are cancelled where they still wait.
+    pub cancelled: Vec<Network>,
+    /// Whether the event notes other skips than before.
+    pub skips_changed: bool,
+}
+
+/// What a device's events are planned with.
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceFacts<'a> {
+    /// What is known of the device.
+    pub state: &'a DeviceState,
+    /// The click that its install is credited to.
+    pub click: Option<&'a Click>,
+    /// Whether the app holds back what suspicious installs do.
+    pub holds_suspicious: bool,
+    /// What the app says about its SDK's money.
+    pub policy: MoneyPolicy,
+    /// When they are planned.
+    pub now: Timestamp,
+}
+
+impl DeviceFacts<'_> {
+    /// Plans one of its events, and notes on it which networks do not hear of it.
+    pub fn plan(&self, event: &mut Event, integrations: &[Integration]) -> Plan {
+        let decision = self.state.attribution.as_ref().map(|one| &one.decision);
+        let device = self.state.device.as_ref();
+        let is_suspicious = decision.is_some_and(|decision| !decision.flags.is_empty());
+        let facts = PlanFacts {
+            event,
+            click: self.click,
+            network_click_id: decision.and_then(|decision| decision.network_click_id.as_ref()),
+            consent: device.map_or_else(Consent::default, |device| device.consent),
+            matching: &self.state.identity.contact_hashes,
+            has_os_version: device.is_some_and(|device| device.traits.os_version.is_some()),
+            is_held: self.holds_suspicious && is_suspicious,
+            policy: self.policy,
+            now: self.now,
+        };
+        let plan = plan(&facts, integrations);
+        event.skipped.clone_from(&plan.skipped);
+        plan
+    }
+
+    /// Plans one of its events again, and notes on it which networks do not hear of it. A delivery that was planned
+    /// before the integration's map changed stays planned.
+    pub fn replan(&self, event: &mut Event, integrations: &[Integration]) -> Replan {
+        let before = event.skipped.clone();
+        let plan = self.plan(event, integrations);
+        let is_planned = |network| plan.planned.iter().any(|one| one.network == network);
+        let stays = |network| plan.skipped.contains(&(network, SkipReason::EnabledLater));
+        let cancelled = Network::ALL.into_iter();
+        let cancelled = cancelled.filter(|network| !is_planned(*network) && !stays(*network));
+        Replan {
+            cancelled: cancelled.collect(),
+            skips_changed: event.skipped != before,
+            planned: plan.planned,
+        }
+    }
+}

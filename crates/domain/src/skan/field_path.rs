@@ -1,0 +1,56 @@
+//! Where in the document something stands: `windows[0].values[2].fineValue`.
+
+use std::fmt;
+
+/// A path, written out only when there is something to say about it. A document has thousands of
+/// fields, and usually nothing is wrong with any of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FieldPath<'a> {
+    /// The document.
+    Root,
+    /// A field of an object.
+    Field(&'a FieldPath<'a>, &'static str),
+    /// An item of a list, from 0.
+    Item(&'a FieldPath<'a>, usize),
+}
+
+impl FieldPath<'_> {
+    /// A field of what stands here.
+    pub(super) const fn field(&self, name: &'static str) -> FieldPath<'_> {
+        FieldPath::Field(self, name)
+    }
+
+    /// An item of what stands here.
+    pub(super) const fn item(&self, position: usize) -> FieldPath<'_> {
+        FieldPath::Item(self, position)
+    }
+}
+
+impl fmt::Display for FieldPath<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(FieldPath::Root, name) => formatter.write_str(name),
+            Self::Field(parent, name) => write!(formatter, "{parent}.{name}"),
+            Self::Item(parent, position) => write!(formatter, "{parent}[{position}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_reads_as_its_path() {
+        let windows = FieldPath::Root.field("windows");
+        let window = windows.item(0);
+        let values = window.field("values");
+        assert_eq!(windows.to_string(), "windows");
+        assert_eq!(window.to_string(), "windows[0]");
+        assert_eq!(
+            values.item(2).field("fineValue").to_string(),
+            "windows[0].values[2].fineValue"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! The country database: a file in the `MaxMind` format, whoever made it.
+//!
+//! It is read into memory. Mapping it would spare the memory, and let a file that is overwritten in place
+//! change under our hands.
+
+use super::{CountryCode, country_code};
+use maxminddb::{MaxMindDbError, Reader, path};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Bytes of a file. The largest that are sold, of cities, have a third of it.
+pub const MMDB_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// A country database.
+pub struct CountryDatabase {
+    reader: Reader<Vec<u8>>,
+}
+
+impl CountryDatabase {
+    /// Reads a file, or says what is wrong with it.
+    pub fn read(content: Vec<u8>) -> Result<Self, String> {
+        let reader = Reader::from_source(content).map_err(|error| error.to_string())?;
+        let countries = Self { reader };
+        countries.spot_check()?;
+        Ok(countries)
+    }
+
+    /// Looks up an address of each large range. A file whose head and end are good and whose middle is not
+    /// is noticed by this more often than not, and a file of something else than countries always.
+    fn spot_check(&self) -> Result<(), String> {
+        let mut knows_any = false;
+        for first in 1..224 {
+            let address = IpAddr::V4(Ipv4Addr::new(first, 1, 1, 1));
+            knows_any |= self
+                .look_up(address)
+                .map_err(|error| error.to_string())?
+                .is_some();
+        }
+        let built_for = &self.reader.metadata().database_type;
+        if knows_any || self.has_any_country() {
+            Ok(())
+        } else {
+            Err(format!(
+                "it holds no countries (it says it is {built_for:?})"
+            ))
+        }
+    }
+
+    /// Whether any address has a country. Only a file made by hand needs to be searched for one.
+    fn has_any_country(&self) -> bool {
+        let Ok(networks) = self.reader.networks(maxminddb::WithinOptions::default()) else {
+            return false;
+        };
+        networks.flatten().any(|found| {
+            let code: Result<Option<&str>, _> = found.decode_path(&path!["country", "iso_code"]);
+            matches!(code, Ok(Some(_)))
+        })
+    }
+
+    fn look_up(&self, address: IpAddr) -> Result<Option<CountryCode>, MaxMindDbError> {
+        let found = self.reader.lookup(address)?;
+        let code: Option<&str> = found.decode_path(&path!["country", "iso_code"])?;
+        Ok(code.and_then(country_code))
+    }
+
+    /// The country of an address, where the database has one.
+    pub fn country(&self, address: IpAddr) -> Option<CountryCode> {
+        // An IPv6 address in a database of IPv4 is an error there; here it is an unknown one.
+        self.look_up(address).ok().flatten()
+    }
+
+    /// What the database says of itself, for people: its kind and when it was made.
+    pub fn describe(&self) -> String {
+        let about = self.reader.metadata();
+        let built = i64::try_from(about.build_epoch)
+            .ok()
+            .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+        let built = built.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string());
+        format!("{} of {built}", about.database_type)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_mmdb;
+    use super::*;
+    use rstest::rstest;
+
+    fn countries() -> CountryDatabase {
+        let rows = [
+            ("203.0.113.0/24", "DE"),
+            ("203.0.113.128/25", "FR"),
+            ("2001:db8::/32", "JP"),
+        ];
+        CountryDatabase::read(test_mmdb::write(&rows)).unwrap()
+    }
+
+    #[rstest]
+    #[case::known("203.0.113.9", Some(*b"DE"))]
+    #[case::within_another("203.0.113.200", Some(*b"FR"))]
+    #[case::unknown("203.0.114.1", None)]
+    #[case::v6("2001:db8::1", Some(*b"JP"))]
+    #[case::unknown_v6("2001:db9::1", None)]
+    fn countries_of_addresses(#[case] address: &str, #[case] expected: Option<CountryCode>) {
+        assert_eq!(countries().country(address.parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn it_tells_what_it_is() {
+        assert_eq!(
+            countries().describe(),
+            "Test-Country of 2026-01-01T00:00:00Z"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_anywhere_is_refused() {
+        let whole = test_mmdb::write(&[("1.1.1.0/24", "AU"), ("203.0.113.0/24", "DE")]);
+        for length in 0..whole.len() {
+            let read = CountryDatabase::read(whole[..length].to_vec());
+            assert!(read.is_err(), "{length} of {} bytes", whole.len());
+        }
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_refused() {
+        assert!(CountryDatabase::read(b"country,code\n".to_vec()).is_err());
+        let Err(problem) = CountryDatabase::read(test_mmdb::write(&[])) else {
+            panic!("it has no countries");
+        };
+        assert!(problem.contains("no countries"), "{problem}");
+    }
+
+    #[test]
+    fn a_broken_middle_neither_panics_nor_invents() {
+        let whole = test_mmdb::write(&[("1.1.1.0/24", "AU"), ("203.0.113.0/24", "DE")]);
+        for place in 0..whole.len() {
+            let mut broken = whole.clone();
+            broken[place] ^= 0xff;
+            if let Ok(countries) = CountryDatabase::read(broken) {
+                for address in ["1.1.1.1", "203.0.113.9", "2001:db8::1"] {
+                    let code = countries.country(address.parse().unwrap());
+                    assert!(code.is_none_or(|code| code.iter().all(u8::is_ascii_uppercase)));
+                }
+            }
+        }
+    }
+}

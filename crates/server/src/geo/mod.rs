@@ -1,0 +1,140 @@
+//! Where an address is, as far as the operator's files tell: its country, and whether it is a relay's.
+//!
+//! No file, no knowledge: nothing fails for want of one. A file is replaced while the server runs; whoever
+//! asks meanwhile is answered from the old one.
+
+mod mmdb;
+mod relay;
+mod watched_file;
+
+#[cfg(test)]
+pub(crate) mod test_mmdb;
+
+pub use mmdb::{CountryDatabase, MMDB_BYTES_MAX};
+pub use relay::{RELAY_FILE_BYTES_MAX, RELAY_RANGES_MAX, RelayRanges};
+pub use watched_file::read_file;
+
+use crate::config::GeoConfig;
+use std::net::IpAddr;
+use tributary_api::GeoLocation;
+use watched_file::WatchedFile;
+
+/// A country: two capital letters.
+pub type CountryCode = [u8; 2];
+
+/// Reads a country's code, in letters of either size.
+fn country_code(text: &str) -> Option<CountryCode> {
+    let code: CountryCode = text.as_bytes().try_into().ok()?;
+    let is_letters = code.iter().all(u8::is_ascii_alphabetic);
+    is_letters.then(|| code.map(|letter| letter.to_ascii_uppercase()))
+}
+
+/// What is known about places.
+pub struct GeoFiles {
+    countries: WatchedFile<CountryDatabase>,
+    relays: WatchedFile<RelayRanges>,
+}
+
+impl GeoFiles {
+    /// Of the files that the configuration names. Nothing is read yet.
+    pub fn new(geo: &GeoConfig) -> Self {
+        Self {
+            countries: WatchedFile::new(
+                "geo.mmdb",
+                geo.mmdb.clone(),
+                MMDB_BYTES_MAX,
+                CountryDatabase::read,
+            ),
+            relays: WatchedFile::new(
+                "geo.relay_ranges",
+                geo.relay_ranges.clone(),
+                RELAY_FILE_BYTES_MAX,
+                RelayRanges::read,
+            ),
+        }
+    }
+
+    /// Reads the files that are new or have changed; true when there was one that can be used. It blocks.
+    pub fn refresh(&self) -> bool {
+        let countries = self.countries.refresh();
+        let relays = self.relays.refresh();
+        countries || relays
+    }
+
+    /// Where an address is.
+    pub fn locate(&self, address: IpAddr) -> GeoLocation {
+        let address = address.to_canonical();
+        let relay = self.relays.get().and_then(|relays| relays.find(address));
+        let country = self
+            .countries
+            .get()
+            .and_then(|countries| countries.country(address))
+            .or_else(|| relay.and_then(|relay| relay.country));
+        GeoLocation {
+            country: country.map(|code| code.map(char::from).iter().collect()),
+            is_relay: relay.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use std::fs;
+
+    #[rstest]
+    #[case::plain("DE", Some(*b"DE"))]
+    #[case::small("de", Some(*b"DE"))]
+    #[case::empty("", None)]
+    #[case::long("DEU", None)]
+    #[case::tor("T1", None)]
+    #[case::two_bytes("ü", None)]
+    fn codes(#[case] text: &str, #[case] expected: Option<CountryCode>) {
+        assert_eq!(country_code(text), expected);
+    }
+
+    #[rstest]
+    #[case::in_the_database("203.0.113.9", Some("DE"), false)]
+    #[case::mapped("::ffff:203.0.113.9", Some("DE"), false)]
+    #[case::a_relay_of_a_known_country("198.51.100.1", Some("FR"), true)]
+    #[case::a_relay_that_tells_its_country("192.0.2.1", Some("US"), true)]
+    #[case::a_relay_of_no_country("192.0.2.129", None, true)]
+    #[case::nowhere("8.8.8.8", None, false)]
+    fn places(#[case] address: &str, #[case] country: Option<&str>, #[case] is_relay: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let (mmdb, ranges) = (folder.path().join("a.mmdb"), folder.path().join("b.csv"));
+        let countries = [("203.0.113.0/24", "DE"), ("198.51.100.0/24", "FR")];
+        fs::write(&mmdb, test_mmdb::write(&countries)).unwrap();
+        let text = "198.51.100.0/31,US,US-CA,Cupertino,\n192.0.2.0/25,US,,,\n192.0.2.128/25,,,,\n";
+        fs::write(&ranges, text).unwrap();
+        let places = GeoFiles::new(&GeoConfig {
+            mmdb: Some(mmdb),
+            relay_ranges: Some(ranges),
+            country_header: None,
+        });
+        let address: IpAddr = address.parse().unwrap();
+        assert!(
+            places.locate(address).country.is_none(),
+            "nothing is read yet"
+        );
+        assert!(places.refresh());
+        let place = places.locate(address);
+        assert_eq!(
+            (place.country.as_deref(), place.is_relay),
+            (country, is_relay)
+        );
+    }
+
+    #[test]
+    fn without_files_nothing_is_known_and_nothing_fails() {
+        let places = GeoFiles::new(&GeoConfig {
+            mmdb: None,
+            relay_ranges: None,
+            country_header: None,
+        });
+        assert!(!places.refresh());
+        let place = places.locate("203.0.113.9".parse().unwrap());
+        assert!(place.country.is_none() && !place.is_relay);
+    }
+}

@@ -1,0 +1,101 @@
+//! The network's words. Nearly all errors come with HTTP 200.
+
+use crate::clock;
+use crate::reply::{SimulatedOutcome, SimulatedReply};
+use crate::validation::{PathStep, Violation, ViolationKind};
+use crate::world::World;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn reply(world: &World, code: u32, message: &str) -> SimulatedReply {
+    reply_with(world, code, message, &json!({}))
+}
+
+fn reply_with(world: &World, code: u32, message: &str, data: &Value) -> SimulatedReply {
+    let digits = |one: &char| one.is_ascii_digit();
+    let time: String = clock::format_time(world.clock.now())
+        .chars()
+        .filter(digits)
+        .collect();
+    let serial = world.fresh_hex()[..12].to_uppercase();
+    let body = json!({"code": code, "message": message, "request_id": format!("{time}{serial}"),
+        "data": data});
+    SimulatedReply::json(StatusCode::OK, &body)
+}
+
+fn refused(world: &World, code: u32, message: &str) -> SimulatedOutcome {
+    SimulatedOutcome::refused(reply(world, code, message), code.to_string(), message)
+}
+
+pub(super) fn ok(world: &World) -> SimulatedOutcome {
+    SimulatedOutcome::accepted(reply(world, 0, "OK"))
+}
+
+/// Some events were taken, these were not.
+pub(super) fn partial(world: &World, failed: &BTreeSet<usize>) -> SimulatedOutcome {
+    let failed: Vec<Value> = failed
+        .iter()
+        .map(|index| json!({"order_in_batch": index, "error_message": "Invalid event"}))
+        .collect();
+    let data = json!({"failed_events": failed});
+    SimulatedOutcome::accepted(reply_with(world, 20001, "Partial success", &data))
+}
+
+pub(super) fn bad_token(world: &World) -> SimulatedOutcome {
+    refused(
+        world,
+        40105,
+        "Access token is incorrect or has been revoked.",
+    )
+}
+
+pub(super) fn no_permission(world: &World) -> SimulatedOutcome {
+    refused(world, 40001, "No permission to operate the pixel.")
+}
+
+pub(super) fn throttled(world: &World) -> SimulatedOutcome {
+    refused(world, 40100, "Too many requests. Please retry later.")
+}
+
+pub(super) fn unreadable(world: &World) -> SimulatedOutcome {
+    refused(world, 40002, "The body is not valid JSON")
+}
+
+pub(super) fn invalid(world: &World, violation: &Violation) -> SimulatedOutcome {
+    let message = format!("{}: {}", path(violation), words(violation.kind));
+    refused(world, 40002, &message)
+}
+
+pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome {
+    let message = index.map_or("Invalid event".to_owned(), |index| {
+        format!("Batch.{index}.event: Invalid event")
+    });
+    refused(world, 40002, &message)
+}
+
+/// `Batch.3.properties.contents.0.content_id`.
+fn path(violation: &Violation) -> String {
+    let name = |(place, step): (usize, &PathStep)| match step {
+        PathStep::Field(name) if place == 0 && name == "data" && violation.event().is_some() => {
+            "Batch".to_owned()
+        }
+        PathStep::Field(name) => name.clone(),
+        PathStep::Index(index) => index.to_string(),
+    };
+    let parts: Vec<_> = violation.steps.iter().enumerate().map(name).collect();
+    if parts.is_empty() {
+        return "body".to_owned();
+    }
+    parts.join(".")
+}
+
+fn words(wrong: ViolationKind) -> String {
+    match wrong {
+        ViolationKind::Missing => "Missing data for required field".to_owned(),
+        ViolationKind::Unknown => "Unknown field".to_owned(),
+        ViolationKind::Type("object") => "Not a valid mapping".to_owned(),
+        ViolationKind::Type(kind) => format!("Not a valid {kind}"),
+        other => other.description(),
+    }
+}

@@ -1,0 +1,216 @@
+use super::*;
+use tokio::sync::{Notify, Semaphore};
+use tributary_domain::refusal::Refusal;
+
+/// A number from here on makes as many rows.
+const WIDE: u32 = 100_000;
+
+impl BatchItem for u32 {
+    fn rows(&self) -> usize {
+        usize::try_from(self.saturating_sub(WIDE).max(1)).unwrap()
+    }
+}
+
+/// What was written, batch by batch. Zero is refused, one is a bug, and two is overtaken unless it is alone.
+struct Written {
+    batches: Mutex<Vec<Vec<u32>>>,
+    gate: Semaphore,
+}
+
+fn start(open: bool) -> (Arc<BatchWriter<u32, u32>>, Arc<Written>) {
+    start_concurrent(open, 1)
+}
+
+fn start_concurrent(open: bool, at_a_time: usize) -> (Arc<BatchWriter<u32, u32>>, Arc<Written>) {
+    let written = Arc::new(Written {
+        batches: Mutex::default(),
+        gate: Semaphore::new(if open { 1_000 } else { 0 }),
+    });
+    let kept = written.clone();
+    let batches = BatchWriter::start_concurrent("test", at_a_time, move |items: Arc<[u32]>| {
+        let written = written.clone();
+        async move {
+            written.gate.acquire().await.unwrap().forget();
+            assert!(!items.contains(&1), "a bug");
+            if items.contains(&0) {
+                return Err(Refusal::AppNotFound.into());
+            }
+            if items.contains(&2) && items.len() > 1 {
+                return Err(StoreError::unavailable("test", DatabaseError::conflict()));
+            }
+            written.batches.lock().unwrap().push(items.to_vec());
+            Ok(items.iter().map(|item| item * 2).collect())
+        }
+    });
+    (Arc::new(batches), kept)
+}
+
+fn write_all(
+    batches: &Arc<BatchWriter<u32, u32>>,
+    items: impl IntoIterator<Item = u32>,
+) -> Vec<JoinHandle<StoreResult<u32>>> {
+    let write = |item| {
+        let batches = batches.clone();
+        tokio::spawn(async move { batches.write(item).await })
+    };
+    items.into_iter().map(write).collect()
+}
+
+/// Until everything that can be queued is.
+async fn let_tasks_run() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_queues_up_during_a_batch_is_the_next_one() {
+    let (batches, written) = start(false);
+    let first = write_all(&batches, [10]);
+    let_tasks_run().await;
+    let others = write_all(&batches, 11..21);
+    let_tasks_run().await;
+    written.gate.add_permits(2);
+    for (item, task) in (10..).zip(first.into_iter().chain(others)) {
+        assert_eq!(task.await.unwrap().unwrap(), item * 2);
+    }
+    let sizes: Vec<usize> = written
+        .batches
+        .lock()
+        .unwrap()
+        .iter()
+        .map(Vec::len)
+        .collect();
+    assert_eq!(sizes, [1, 10]);
+}
+
+#[tokio::test]
+async fn a_second_batch_is_under_way_beside_the_first_once_it_is_worth_it() {
+    let (batches, written) = start_concurrent(false, 2);
+    let few = u32::try_from(SECOND_BATCH_ITEMS_MIN).unwrap() - 1;
+    let mut tasks = write_all(&batches, [10]);
+    let_tasks_run().await;
+    tasks.extend(write_all(&batches, 11..11 + few));
+    let_tasks_run().await;
+    tasks.extend(write_all(&batches, [100]));
+    let_tasks_run().await;
+    // Two are under way: what comes now waits for one of them.
+    tasks.extend(write_all(&batches, [200, 201]));
+    let_tasks_run().await;
+    written.gate.add_permits(3);
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    batches.close().await;
+    let mut sizes: Vec<usize> = written
+        .batches
+        .lock()
+        .unwrap()
+        .iter()
+        .map(Vec::len)
+        .collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 2, SECOND_BATCH_ITEMS_MIN]);
+}
+
+#[tokio::test]
+async fn a_batch_has_only_so_many_rows_and_keeps_the_order() {
+    let (batches, written) = start(false);
+    let most = u32::try_from(BATCH_ROWS_MAX).unwrap();
+    let first = write_all(&batches, [10]);
+    let_tasks_run().await;
+    // The third is one row too much for the second batch, and the fourth too much for any.
+    let wide = [most - 1, 1, 1, most * 2, 1].map(|rows| WIDE + rows);
+    let others = write_all(&batches, wide);
+    let_tasks_run().await;
+    written.gate.add_permits(10);
+    for task in first.into_iter().chain(others) {
+        task.await.unwrap().unwrap();
+    }
+    let [one, two, three, four, five] = wide;
+    let expected = [
+        vec![10],
+        vec![one, two],
+        vec![three],
+        vec![four],
+        vec![five],
+    ];
+    assert_eq!(*written.batches.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn whoever_is_always_overtaken_is_written_alone() {
+    let (batches, written) = start(false);
+    let first = write_all(&batches, [10]);
+    let_tasks_run().await;
+    let others = write_all(&batches, [5, 2, 6]);
+    let_tasks_run().await;
+    written.gate.add_permits(10);
+    for (item, task) in [10, 5, 2, 6]
+        .into_iter()
+        .zip(first.into_iter().chain(others))
+    {
+        assert_eq!(task.await.unwrap().unwrap(), item * 2);
+    }
+    let expected = [[10], [5], [2], [6]];
+    assert_eq!(*written.batches.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn one_at_fault_is_refused_alone() {
+    let (batches, _written) = start(true);
+    let tasks = write_all(&batches, [5, 0, 6]);
+    let mut outcomes = Vec::new();
+    for task in tasks {
+        outcomes.push(task.await.unwrap());
+    }
+    assert!(matches!(outcomes[0], Ok(10)) && matches!(outcomes[2], Ok(12)));
+    let refused = StoreError::Refused(Refusal::AppNotFound).to_string();
+    assert_eq!(outcomes[1].as_ref().unwrap_err().to_string(), refused);
+}
+
+#[tokio::test]
+async fn a_panic_harms_one_batch() {
+    let (batches, _written) = start(true);
+    assert!(batches.write(1).await.is_err());
+    assert_eq!(batches.write(3).await.unwrap(), 6);
+}
+
+#[tokio::test]
+async fn a_full_queue_is_told_at_once() {
+    let (batches, written) = start(false);
+    let under_way = write_all(&batches, [10]);
+    let_tasks_run().await;
+    let most = u32::try_from(QUEUE_ITEMS_MAX).unwrap();
+    let waiting = write_all(&batches, (0..most).map(|item| item + 2));
+    let_tasks_run().await;
+    let error = batches.write(10).await.unwrap_err();
+    assert!(
+        format!("{error:?}").contains("too many changes"),
+        "{error:?}"
+    );
+    written.gate.add_permits(1_000);
+    for task in under_way.into_iter().chain(waiting) {
+        task.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn closing_works_off_what_is_waiting() {
+    let (batches, written) = start(false);
+    let tasks = write_all(&batches, 10..20);
+    let_tasks_run().await;
+    let closed = Arc::new(Notify::new());
+    let (closing, told) = (batches.clone(), closed.clone());
+    tokio::spawn(async move {
+        closing.close().await;
+        told.notify_one();
+    });
+    let_tasks_run().await;
+    assert!(batches.write(30).await.is_err(), "nothing new is taken");
+    written.gate.add_permits(10);
+    closed.notified().await;
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,364 @@
+//! What is known of a device, and how it changes.
+//!
+//! A device's lock is its row in `identities`, because that can be there before the device is. Events of a
+//! device that is not configured yet and its first `configure` must come one after the other: the call
+//! credits the events that it finds, and none may slip in between.
+
+use super::bulk;
+use crate::Failure;
+use crate::rows::{id, optional_id, read_row, uuid};
+use crate::tx::Tx;
+use std::collections::BTreeSet;
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::device::{Device, DeviceKey, DeviceRef, Identity};
+use tributary_domain::install::{Attribution, ConfigureCommand, ConfigureDecision, DeviceState};
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::DeviceTable;
+use tributary_store::records::{Columns, DeviceRow, IdentityRow};
+use uuid::Uuid;
+
+/// The key of a device, as columns.
+pub(crate) trait DeviceColumns<'a> {
+    /// All of it.
+    fn columns(self) -> (Uuid, &'static str, &'a str);
+
+    /// The app.
+    fn app(self) -> Uuid;
+
+    /// The device.
+    fn device(self) -> &'a str;
+}
+
+impl<'a> DeviceColumns<'a> for DeviceRef<'a> {
+    fn columns(self) -> (Uuid, &'static str, &'a str) {
+        (self.app(), self.environment.as_str(), self.device())
+    }
+
+    fn app(self) -> Uuid {
+        uuid(self.app.as_bytes())
+    }
+
+    fn device(self) -> &'a str {
+        self.key.as_str()
+    }
+}
+
+/// The columns of `devices`.
+pub(super) const DEVICE_COLUMNS: &str = DeviceRow::COLUMNS;
+
+/// What `identities` knows of a person, in the order that [`read_person`] reads.
+pub(super) const IDENTITY_COLUMNS: &str = "user_id, matching, first_payment_id";
+
+/// Everything that is known of a device.
+pub(crate) async fn find_state(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceState, Failure> {
+    let person = find_identity(tx, device, "").await?.unwrap_or_default();
+    with_device(tx, device, person).await
+}
+
+async fn with_device(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    person: DeviceState,
+) -> Result<DeviceState, Failure> {
+    let sql = format!(
+        "select {DEVICE_COLUMNS} from devices
+         where app_id = $1 and environment = $2 and device_id = $3"
+    );
+    let (app, environment, device) = device.columns();
+    match tx.query_opt(&sql, &[&app, &environment, &device]).await? {
+        Some(row) => read_device(&row, person),
+        None => Ok(person),
+    }
+}
+
+/// Reads [`DEVICE_COLUMNS`], and adds them to what is known of the person.
+pub(super) fn read_device(row: &Row, person: DeviceState) -> Result<DeviceState, Failure> {
+    let (device, attribution) = read_row::<DeviceRow>(row)?.read()?;
+    Ok(DeviceState {
+        device: Some(device),
+        attribution: Some(attribution),
+        ..person
+    })
+}
+
+/// What is known of the person behind a device, without the device.
+async fn find_identity(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    lock: &str,
+) -> Result<Option<DeviceState>, Failure> {
+    let (app, environment, device) = device.columns();
+    let sql = format!(
+        "select {IDENTITY_COLUMNS} from identities
+         where app_id = $1 and environment = $2 and device_id = $3 {lock}"
+    );
+    let row = tx.query_opt(&sql, &[&app, &environment, &device]).await?;
+    row.as_ref().map(read_identity).transpose()
+}
+
+/// Reads [`PERSON_COLUMNS`].
+pub(super) fn read_identity(row: &Row) -> Result<DeviceState, Failure> {
+    let identity = IdentityRow {
+        user_id: row.try_get("user_id")?,
+        matching: row.try_get("matching")?,
+    };
+    Ok(DeviceState {
+        identity: identity.read()?,
+        first_payment: optional_id(row, "first_payment_id")?.map(EventId::from_bytes),
+        ..DeviceState::default()
+    })
+}
+
+/// Locks the device by its row in `identities`, which is made when there is none. Gives what is known of the
+/// person behind it.
+async fn lock_identity(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    at: Timestamp,
+) -> Result<DeviceState, Failure> {
+    const LOCK: &str = "for update";
+    if let Some(person) = find_identity(tx, device, LOCK).await? {
+        return Ok(person);
+    }
+    let nobody = IdentityRow::write(&Identity::default());
+    let (app, environment, key) = device.columns();
+    let made = tx
+        .execute(
+            "insert into identities (app_id, environment, device_id, user_id, matching, updated_at)
+             values ($1, $2, $3, $4, $5, $6)
+             on conflict (app_id, environment, device_id) do nothing",
+            &[
+                &app,
+                &environment,
+                &key,
+                &nobody.user_id,
+                &nobody.matching,
+                &at.as_millis(),
+            ],
+        )
+        .await?;
+    if made == 1 {
+        return Ok(DeviceState::default());
+    }
+    // Somebody else made it just now, and has committed.
+    find_identity(tx, device, LOCK)
+        .await?
+        .ok_or(Failure::Conflict)
+}
+
+impl DeviceTable for Tx {
+    async fn lock_devices(
+        &self,
+        devices: &BTreeSet<DeviceRef<'_>>,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        if devices.is_empty() {
+            return Ok(());
+        }
+        bulk::lock_only(self, &devices.iter().copied().collect::<Vec<_>>(), at).await
+    }
+
+    async fn lock_device(
+        &self,
+        device: DeviceRef<'_>,
+        at: Timestamp,
+    ) -> Result<DeviceState, Failure> {
+        let person = lock_identity(self, device, at).await?;
+        with_device(self, device, person).await
+    }
+
+    async fn insert_device(
+        &self,
+        command: &ConfigureCommand,
+        opening: &ConfigureDecision,
+    ) -> Result<(), Failure> {
+        let row = DeviceRow::write(&opening.device, &opening.attribution);
+        let address_hash = command.address_hash.as_ref();
+        let sql = format!(
+        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $11)
+         on conflict (app_id, environment, device_id) do nothing"
+    );
+        let stored = self
+            .execute(
+                &sql,
+                &[
+                    &uuid(command.app.as_bytes()),
+                    &command.environment.as_str(),
+                    &row.device_id,
+                    &row.platform,
+                    &row.traits,
+                    &row.advertising_id,
+                    &row.idfv,
+                    &row.consent,
+                    &row.country,
+                    &row.first_seen_at,
+                    &row.last_seen_at,
+                    &uuid(&row.attribution_id),
+                    &row.attribution_revision,
+                    &row.decided_at,
+                    &row.network,
+                    &row.link_id.as_ref().map(uuid),
+                    &row.decision,
+                    &address_hash.map(|hash| hash.as_bytes().as_slice()),
+                ],
+            )
+            .await?;
+        // The lock keeps other transactions out; the constraint holds all the same.
+        if stored == 1 {
+            Ok(())
+        } else {
+            Err(Failure::Conflict)
+        }
+    }
+
+    async fn update_device(
+        &self,
+        device: DeviceRef<'_>,
+        now: &Device,
+        attribution: &Attribution,
+    ) -> Result<(), Failure> {
+        let row = DeviceRow::write(now, attribution);
+        let (app, environment, device) = device.columns();
+        self.execute(
+            "update devices set traits = $4, advertising_id = $5, idfv = $6, consent = $7,
+                            country = $8, last_seen_at = $9, attribution_revision = $10,
+                            decided_at = $11, network = $12, link_id = $13, decision = $14,
+                            active_at = $9
+         where app_id = $1 and environment = $2 and device_id = $3",
+            &[
+                &app,
+                &environment,
+                &device,
+                &row.traits,
+                &row.advertising_id,
+                &row.idfv,
+                &row.consent,
+                &row.country,
+                &row.last_seen_at,
+                &row.attribution_revision,
+                &row.decided_at,
+                &row.network,
+                &row.link_id.as_ref().map(uuid),
+                &row.decision,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn write_identity(
+        &self,
+        device: DeviceRef<'_>,
+        identity: &Identity,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let row = IdentityRow::write(identity);
+        let (app, environment, device) = device.columns();
+        self.execute(
+            "update identities set user_id = $4, matching = $5, updated_at = $6, active_at = $6
+         where app_id = $1 and environment = $2 and device_id = $3",
+            &[
+                &app,
+                &environment,
+                &device,
+                &row.user_id,
+                &row.matching,
+                &at.as_millis(),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn inactive_devices(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<BTreeSet<(AppId, Environment, DeviceKey)>, Failure> {
+        let mut found = BTreeSet::new();
+        for table in ["devices", "identities"] {
+            let sql = format!(
+                "select app_id, environment, device_id from {table}
+                 where active_at < $1 order by active_at limit $2"
+            );
+            let rows = self
+                .query(&sql, &[&before.as_millis(), &i64::from(limit)])
+                .await?;
+            for row in &rows {
+                let (app, device) = (AppId::from_bytes(id(row, 0)?), row.try_get(2)?);
+                // Both environments are written by this program, so the text is one of the two.
+                if let Some(environment) = Environment::parse(row.try_get(1)?) {
+                    found.insert((app, environment, DeviceKey::stored(device)));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn write_active_at(
+        &self,
+        device: DeviceRef<'_>,
+        active_at: Timestamp,
+    ) -> Result<(), Failure> {
+        let (app, environment, key) = device.columns();
+        for table in ["devices", "identities"] {
+            let sql = format!(
+                "update {table} set active_at = $4
+                 where app_id = $1 and environment = $2 and device_id = $3 and active_at < $4"
+            );
+            self.execute(&sql, &[&app, &environment, &key, &active_at.as_millis()])
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn write_remaining_device(
+        &self,
+        of: DeviceRef<'_>,
+        device: &Device,
+        attribution: &Attribution,
+    ) -> Result<(), Failure> {
+        let row = DeviceRow::write(device, attribution);
+        let (app, environment, key) = of.columns();
+        self.execute(
+            "update devices set device_id = $4, traits = $5, advertising_id = $6, idfv = $7,
+                                consent = $8, decision = $9, address_hash = null, active_at = null
+             where app_id = $1 and environment = $2 and device_id = $3",
+            &[
+                &app,
+                &environment,
+                &key,
+                &row.device_id,
+                &row.traits,
+                &row.advertising_id,
+                &row.idfv,
+                &row.consent,
+                &row.decision,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn forget_identity(&self, device: DeviceRef<'_>, key: &DeviceKey) -> Result<(), Failure> {
+        let empty = IdentityRow::write(&Identity::default());
+        let (app, environment, stored) = device.columns();
+        self.execute(
+            "update identities set device_id = $4, user_id = $5, matching = $6, active_at = null
+             where app_id = $1 and environment = $2 and device_id = $3",
+            &[
+                &app,
+                &environment,
+                &stored,
+                &key.as_str(),
+                &empty.user_id,
+                &empty.matching,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! What an operator is told about a running database, and what every transaction rests on.
+
+use super::database::{Schema, options, with_setting};
+use crate::instance::concerns;
+use crate::{PostgresOptions, PostgresStore};
+use tributary_store::Instance;
+
+async fn shown(store: &PostgresStore, setting: &str) -> String {
+    let sql = format!("select current_setting('{setting}')");
+    let shown = store.run_write(async |tx| {
+        let row = tx.query_opt(&sql, &[]).await?.expect("a row");
+        Ok(row.try_get::<_, String>(0)?)
+    });
+    shown.await.expect("a setting")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_transaction_has_the_settings_that_the_promises_rest_on() {
+    let schema = Schema::create().await;
+    let careless = format!(
+        "{}%20-csynchronous_commit%3Doff%20-cdefault_transaction_isolation%3Dserializable\
+         %20-cdefault_transaction_read_only%3Don",
+        schema.url
+    );
+    drop(schema.open().await);
+    let store = PostgresStore::connect(&careless, options()).await;
+    let store = store.expect("a store");
+    let expected = [
+        ("synchronous_commit", "on"),
+        ("transaction_isolation", "read committed"),
+        ("transaction_read_only", "off"),
+        ("statement_timeout", "10s"),
+        ("lock_timeout", "5s"),
+        ("idle_in_transaction_session_timeout", "10s"),
+        ("application_name", "tributary"),
+    ];
+    for (setting, value) in expected {
+        assert_eq!(shown(&store, setting).await, value, "{setting}");
+    }
+    let report = store.report().await.expect("a report");
+    assert_eq!(report.warnings.len(), 1, "{report:?}");
+    assert!(report.warnings[0].contains("synchronous_commit"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_session_is_left_as_it_was() {
+    let schema = Schema::create().await;
+    let mut options = options();
+    options.connections = 1;
+    let store = schema.open_with(options).await;
+    store.report().await.expect("a report");
+    let connection = store.pool.connection().await.expect("the connection");
+    let row = connection
+        .query_one("show statement_timeout", &[])
+        .await
+        .expect("a setting");
+    assert_eq!(row.get::<_, &str>(0), "0", "another client may get it next");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_report_knows_engine_schema_and_clock() {
+    let schema = Schema::create().await;
+    let store = schema.open().await;
+    let report = store.report().await.expect("a report");
+    assert!(report.engine.starts_with("PostgreSQL 1"), "{report:?}");
+    let newest = crate::migrate::MIGRATIONS.last().expect("a migration");
+    assert_eq!(report.schema, newest.number);
+    assert_eq!(report.newest_record_at, None);
+    let clock = report.server_time.expect("a clock").as_millis();
+    assert!(clock > 1_700_000_000_000, "{report:?}");
+    assert_eq!(report.warnings, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_that_the_server_cannot_serve_is_a_concern() {
+    let schema = Schema::create().await;
+    let greedy = PostgresOptions {
+        connections: 1_000_000,
+        ..options()
+    };
+    let store = schema.open_with(greedy).await;
+    let report = store.report().await.expect("a report");
+    assert!(report.warnings[0].contains("max_connections"), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_is_held_open_is_a_concern() {
+    let schema = Schema::create().await;
+    let store = schema.open().await;
+    let forgotten = schema.client().await;
+    forgotten.batch_execute("begin").await.expect("begun");
+    let told = store
+        .run_write(async |tx| concerns(tx, 1, 0).await)
+        .await
+        .expect("concerns");
+    assert!(told.iter().any(|text| text.contains("session")), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_in_the_url_is_kept() {
+    let schema = Schema::create().await;
+    let url = with_setting(&schema.url, "application_name=canary");
+    let store = PostgresStore::connect(&url, options()).await;
+    assert_eq!(
+        shown(&store.expect("a store"), "application_name").await,
+        "canary"
+    );
+}

@@ -1,0 +1,147 @@
+//! The log (`-wal`) that a process left behind when it ended without closing the database.
+//!
+//! Its last sync may have failed. The operating system then shows bytes that are not on the disk and regards them as
+//! written, so a later sync succeeds without writing them. `SQLite` would accept them as committed, copy their pages
+//! into the database file and rely on the log to repair that file after a power cut. So the log is written again, byte
+//! for byte, and synced, before `SQLite` may checkpoint it.
+//!
+//! That is safe only while no process has the database open. An exclusive lock proves it. Where another process holds
+//! the database, the log is that process's, which did this when it opened the database.
+
+use crate::connection::SqliteOpenError;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Bytes that are read and written again at a time.
+const CHUNK_BYTES: usize = 1024 * 1024;
+
+/// How long to wait for the lock. A process that has the database open keeps it; one that is closing it is soon done.
+const LOCK_WAIT: Duration = Duration::from_millis(100);
+
+/// What was found beside a database that is about to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeftoverWal {
+    /// Another process has the database open.
+    InUse,
+    /// No process has it open, and there is no log or an empty one.
+    Absent,
+    /// No process has it open, and there is a log, which is durable now.
+    MadeDurable,
+}
+
+/// The path of a database's log.
+pub(crate) fn wal_path(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    path.into()
+}
+
+/// Makes the log that was left beside a database durable. The database must exist.
+pub(crate) fn make_durable(database: &Path) -> Result<LeftoverWal, SqliteOpenError> {
+    let Some(_exclusive) = lock(database)? else {
+        return Ok(LeftoverWal::InUse);
+    };
+    let log = wal_path(database);
+    match std::fs::metadata(&log) {
+        Ok(found) if found.len() > 0 => {
+            rewrite(&log).map_err(SqliteOpenError::Log)?;
+            sync_folder(database).map_err(SqliteOpenError::Folder)?;
+            Ok(LeftoverWal::MadeDurable)
+        }
+        Ok(_) => Ok(LeftoverWal::Absent),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(LeftoverWal::Absent),
+        Err(error) => Err(SqliteOpenError::Log(error)),
+    }
+}
+
+/// Locks the database for this connection alone; `None` when another process has it open. Closing the connection
+/// copies nothing out of the log.
+fn lock(database: &Path) -> Result<Option<Connection>, SqliteOpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(database, flags)?;
+    connection.busy_timeout(LOCK_WAIT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "locking_mode", "exclusive")?;
+    // The first access takes the lock.
+    let read: Result<i64, _> =
+        connection.query_row("select count(*) from sqlite_schema", (), |row| row.get(0));
+    match read {
+        Ok(_) => Ok(Some(connection)),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes a file's bytes again in place, so that the operating system has to write them to the disk, and syncs it.
+fn rewrite(path: &Path) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut at = 0;
+    loop {
+        file.seek(SeekFrom::Start(at))?;
+        let length = file.read(&mut chunk)?;
+        if length == 0 {
+            return file.sync_all();
+        }
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(&chunk[..length])?;
+        at += u64::try_from(length).unwrap_or(0);
+    }
+}
+
+/// Makes the names in a database's folder durable. `SQLite` syncs the folder after it creates the log, but ignores a
+/// failure: the log, and every commit in it, would be gone after a power cut.
+pub(crate) fn sync_folder(database: &Path) -> std::io::Result<()> {
+    let folder = match database.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::open_for_writing;
+
+    #[test]
+    fn a_left_log_keeps_its_bytes_and_its_commits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let writer = open_for_writing(&path).unwrap();
+        writer
+            .execute_batch(
+                "create table t (x blob) strict; insert into t values (zeroblob(3000000))",
+            )
+            .unwrap();
+        assert_eq!(make_durable(&path).unwrap(), LeftoverWal::InUse);
+        // What a killed process leaves: its files, and no connection.
+        let left = folder.path().join("left.db");
+        std::fs::copy(&path, &left).unwrap();
+        std::fs::copy(wal_path(&path), wal_path(&left)).unwrap();
+        let before = std::fs::read(wal_path(&left)).unwrap();
+        assert!(before.len() > 3_000_000);
+        assert_eq!(make_durable(&left).unwrap(), LeftoverWal::MadeDurable);
+        assert_eq!(std::fs::read(wal_path(&left)).unwrap(), before);
+        let length: i64 = open_for_writing(&left)
+            .unwrap()
+            .query_row("select length(x) from t", (), |row| row.get(0))
+            .unwrap();
+        assert_eq!(length, 3_000_000);
+    }
+
+    #[test]
+    fn a_database_that_was_closed_has_no_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        drop(open_for_writing(&path).unwrap());
+        assert_eq!(make_durable(&path).unwrap(), LeftoverWal::Absent);
+    }
+}

@@ -1,0 +1,258 @@
+//! Deliveries as they are planned, in the transaction that accepts their event.
+
+use crate::clicks::CLICK_COLUMNS;
+use crate::outbox::settle::write_settled;
+use crate::outbox::terminal;
+use crate::rows::{page_start, read_row};
+use crate::tables::SqliteTables;
+use crate::{Failure, deliveries};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::click::Click;
+use tributary_domain::event::Event;
+use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
+use tributary_domain::forwarding::lifecycle::EVENT_CHANGED;
+use tributary_domain::forwarding::plan::PlannedDelivery;
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::OutboxTable;
+use tributary_store::records::{ClickRow, PlannedRow, TerminalCounts, hour_of};
+use tributary_store::{DeliveryWithEvent, QueueRef, SettledDelivery};
+
+pub(crate) fn find_click(
+    connection: &Connection,
+    app: AppId,
+    click: ClickId,
+) -> Result<Option<Click>, Failure> {
+    let sql = format!("select {CLICK_COLUMNS} from clicks where app_id = ?1 and click_id = ?2");
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row((app.as_bytes(), click.as_bytes()), read_row::<ClickRow>)
+        .optional()?;
+    Ok(row.map(ClickRow::read).transpose()?)
+}
+
+/// Puts deliveries of a new event into the outbox.
+pub(crate) fn insert(
+    connection: &Connection,
+    event: &Event,
+    planned: &[PlannedDelivery],
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let row = |one| PlannedRow::write(event, one, at);
+    insert_rows(connection, &planned.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Puts deliveries into the outbox that are not in it.
+fn insert_rows(connection: &Connection, rows: &[PlannedRow]) -> Result<(), Failure> {
+    for row in rows {
+        connection
+            .prepare_cached(
+                "insert into outbox (app_id, delivery_id, network, event_id, network_event, dedup_id,
+                                     planned_at, due_at, expires_at)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 on conflict (app_id, delivery_id) do nothing",
+            )?
+            .execute(params![
+                row.app_id,
+                row.delivery_id,
+                row.network,
+                row.event_id,
+                row.network_event,
+                row.dedup_id,
+                row.planned_at,
+                row.due_at,
+                row.expires_at
+            ])?;
+    }
+    Ok(())
+}
+
+impl OutboxTable for SqliteTables<'_> {
+    async fn insert_planned(&self, rows: &[PlannedRow]) -> Result<(), Failure> {
+        insert_rows(self.0, rows)
+    }
+
+    async fn remove_unsent(&self, event: &Event) -> Result<(), Failure> {
+        let mut withdraw = self.0.prepare_cached(
+            "delete from outbox where app_id = ?1 and delivery_id = ?2 and attempts_made = 0
+               and sending_at is null",
+        )?;
+        for network in Network::ALL {
+            let id = delivery_id(event.id, network);
+            withdraw.execute((event.app.as_bytes(), id.as_bytes()))?;
+        }
+        Ok(())
+    }
+
+    async fn lock_pending(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+        now: Timestamp,
+    ) -> Result<BTreeSet<DeliveryId>, Failure> {
+        let sql = "select 1 from outbox where app_id = ?1 and delivery_id = ?2
+               and (sending_at is null
+                    or not exists (select 1 from queues
+                                   where queues.app_id = ?1 and queues.network = outbox.network
+                                     and queues.leased_until > ?3))";
+        let mut waits = self.0.prepare_cached(sql)?;
+        let mut waiting = BTreeSet::new();
+        for id in deliveries {
+            if waits.exists(params![app.as_bytes(), id.as_bytes(), now.as_millis()])? {
+                waiting.insert(*id);
+            }
+        }
+        Ok(waiting)
+    }
+
+    async fn cancel(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+        why: &'static str,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        for id in deliveries {
+            terminal::end(self.0, app, *id, DeliveryStatus::Cancelled, Some(why), at)?;
+        }
+        Ok(())
+    }
+
+    async fn add_terminal_counts(
+        &self,
+        ends: &BTreeMap<QueueRef, TerminalCounts>,
+        at: Timestamp,
+    ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Failure> {
+        let mut failures = BTreeMap::new();
+        for (queue, counts) in ends {
+            failures.insert(*queue, terminal::count(self.0, *queue, counts, at)?);
+        }
+        Ok(failures)
+    }
+
+    async fn write_settled(
+        &self,
+        queue: QueueRef,
+        settled: &[SettledDelivery],
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        for one in settled {
+            write_settled(self.0, queue, one, at)?;
+        }
+        Ok(())
+    }
+
+    async fn delivery(
+        &self,
+        app: AppId,
+        delivery: DeliveryId,
+    ) -> Result<DeliveryWithEvent, Failure> {
+        deliveries::find_one(self.0, app, delivery)
+    }
+
+    async fn ended_matching(
+        &self,
+        app: AppId,
+        filter: &DeliveryFilter,
+        limit: u64,
+    ) -> Result<Vec<DeliveryId>, Failure> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let found = deliveries::find(self.0, app, filter, page_start(None), limit)?;
+        Ok(found.into_iter().map(|delivery| delivery.id).collect())
+    }
+
+    async fn requeue(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        due_at: Timestamp,
+    ) -> Result<u64, Failure> {
+        let mut brought = 0;
+        for id in deliveries {
+            brought += u64::from(terminal::requeue(self.0, app, *id, due_at)?);
+        }
+        Ok(brought)
+    }
+
+    async fn write_ended(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        status: Option<DeliveryStatus>,
+        reason: &str,
+    ) -> Result<u64, Failure> {
+        let mut write = self.0.prepare_cached(
+            "update deliveries set status = coalesce(?3, status), reason = ?4
+             where app_id = ?1 and delivery_id = ?2",
+        )?;
+        let status = status.map(DeliveryStatus::as_str);
+        let mut written = 0;
+        for id in deliveries {
+            written += write.execute(params![app.as_bytes(), id.as_bytes(), status, reason])?;
+        }
+        Ok(u64::try_from(written).unwrap_or(u64::MAX))
+    }
+
+    async fn subtract_delivered(
+        &self,
+        queue: QueueRef,
+        at: Timestamp,
+        count: u64,
+    ) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "update delivery_hours set delivered = max(delivered - ?4, 0)
+                 where app_id = ?1 and network = ?2 and hour = ?3",
+            )?
+            .execute(params![
+                queue.app.as_bytes(),
+                queue.network.as_str(),
+                hour_of(at),
+                i64::try_from(count).unwrap_or(i64::MAX)
+            ])?;
+        Ok(())
+    }
+
+    async fn remove_cancelled(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<(), Failure> {
+        let mut forget = self.0.prepare_cached(
+            "delete from deliveries where app_id = ?1 and delivery_id = ?2 and status = ?3
+               and attempts_made = 0 and reason in (?4, ?5, ?6)",
+        )?;
+        let status = DeliveryStatus::Cancelled.as_str();
+        let [one, two, three] = EVENT_CHANGED;
+        for id in deliveries {
+            forget.execute(params![
+                app.as_bytes(),
+                id.as_bytes(),
+                status,
+                one,
+                two,
+                three
+            ])?;
+        }
+        Ok(())
+    }
+
+    async fn find_ended(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<BTreeSet<DeliveryId>, Failure> {
+        let sql = "select 1 from deliveries where app_id = ?1 and delivery_id = ?2";
+        let mut find = self.0.prepare_cached(sql)?;
+        let mut ended = BTreeSet::new();
+        for id in deliveries {
+            if find.exists((app.as_bytes(), id.as_bytes()))? {
+                ended.insert(*id);
+            }
+        }
+        Ok(ended)
+    }
+}

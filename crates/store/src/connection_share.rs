@@ -1,0 +1,166 @@
+//! Shares of the database's connections.
+//!
+//! A report may take seconds and many of them may run at once. Each kind of caller has its own share of the connections,
+//! so that blocked reports delay neither the public endpoints nor the forwarder. This module alone decides which
+//! transaction belongs to which share.
+
+/// A kind of caller with its own share of the connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionShare {
+    /// The public endpoints (redirects, SDK, website events, webhooks, postbacks), sign-in, and changes of settings.
+    Public,
+    /// The forwarder and the other workers.
+    Worker,
+    /// Reports, logs, exports and the figures of the dashboard.
+    Report,
+}
+
+/// Transactions of the forwarder and the other workers.
+const WORKER: &[&str] = &[
+    "begin_sending",
+    "claim_postbacks",
+    "due_deliveries",
+    "due_queues",
+    "due_status_checks",
+    "expire_deliveries",
+    "find_increments",
+    "forget_addresses",
+    "forget_attributions",
+    "forget_notifications",
+    "gather_conversions",
+    "import_rates",
+    "latest_rates",
+    "lease_ad_services_tokens",
+    "lease_alerts",
+    "lease_queue",
+    "merge_increments",
+    "raise_alert_everywhere",
+    "release_queue",
+    "remove_audit_entries",
+    "remove_clicks",
+    "remove_deliveries",
+    "remove_postbacks",
+    "remove_unclaimed_postbacks",
+    "renew_lease",
+    "settle_ad_services_token",
+    "settle_alert",
+    "settle_deliveries",
+    "settle_status_check",
+    "settle_trials",
+];
+
+/// Transactions that read much.
+const REPORT: &[&str] = &[
+    "audit_log",
+    "billing_figures",
+    "cohorts",
+    "cost_sums",
+    "costs",
+    "deliveries",
+    "deliveries_of",
+    "delivery_health",
+    "device",
+    "events",
+    "integration_health",
+    "log_clicks",
+    "log_events",
+    "postback_stats",
+    "postbacks",
+    "rebuild_rollups",
+    "rollup_days",
+    "skan_meanings",
+    "stats",
+    "totals",
+];
+
+impl ConnectionShare {
+    /// Returns the share of a transaction by its name. Everything that is not listed is public, so that a new
+    /// transaction never waits for reports by mistake.
+    pub fn of(transaction: &str) -> Self {
+        if WORKER.contains(&transaction) {
+            Self::Worker
+        } else if REPORT.contains(&transaction) {
+            Self::Report
+        } else {
+            Self::Public
+        }
+    }
+}
+
+/// How many connections each share may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionShares {
+    /// Of [`Share::Public`].
+    pub public: usize,
+    /// Of [`Share::Worker`].
+    pub worker: usize,
+    /// Of [`Share::Report`].
+    pub report: usize,
+}
+
+/// Fewer connections than shares cannot be divided.
+const DIVIDED_MIN: usize = 3;
+
+impl ConnectionShares {
+    /// Divides connections. Workers and reports get what is asked for, but at most a third each; the public
+    /// endpoints get the rest. Fewer than three connections are not divided.
+    pub fn divide(connections: usize, worker: usize, report: usize) -> Self {
+        if connections < DIVIDED_MIN {
+            return Self {
+                public: connections,
+                worker: connections,
+                report: connections,
+            };
+        }
+        let third = connections / DIVIDED_MIN;
+        let (worker, report) = (worker.clamp(1, third), report.clamp(1, third));
+        Self {
+            public: connections - worker - report,
+            worker,
+            report,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_and_their_shares() {
+        for (transaction, expected) in [
+            ("accept_sdk_events", ConnectionShare::Public),
+            ("tracking_link", ConnectionShare::Public),
+            ("key_by_digest", ConnectionShare::Public),
+            ("commit_probe", ConnectionShare::Public),
+            ("gather_conversions", ConnectionShare::Worker),
+            ("remove_clicks", ConnectionShare::Worker),
+            ("stats", ConnectionShare::Report),
+            ("log_events", ConnectionShare::Report),
+        ] {
+            assert_eq!(ConnectionShare::of(transaction), expected, "{transaction}");
+        }
+    }
+
+    #[test]
+    fn no_transaction_has_two_shares() {
+        assert!(WORKER.is_sorted() && REPORT.is_sorted());
+        assert!(WORKER.iter().all(|name| !REPORT.contains(name)));
+    }
+
+    #[test]
+    fn connections_are_divided() {
+        for (connections, worker, report, expected) in [
+            (10, 2, 3, (5, 2, 3)),
+            (10, 9, 9, (4, 3, 3)),
+            (10, 0, 0, (8, 1, 1)),
+            (3, 2, 3, (1, 1, 1)),
+            (2, 2, 3, (2, 2, 2)),
+            (1, 2, 3, (1, 1, 1)),
+        ] {
+            let shares = ConnectionShares::divide(connections, worker, report);
+            let found = (shares.public, shares.worker, shares.report);
+            assert_eq!(found, expected, "{connections} {worker} {report}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A connection of the test's own, beside those of the server: to look at what no answer shows, and to stand
+//! in the server's way.
+
+use crate::TestDatabase;
+use crate::database::Engine;
+use rusqlite::types::ValueRef;
+use tokio_postgres::SimpleQueryMessage;
+use tributary_domain::vocabulary::digest::hex;
+
+/// A connection beside the server's.
+pub struct DirectConnection(Connection);
+
+enum Connection {
+    Sqlite(rusqlite::Connection),
+    Postgres(tokio_postgres::Client),
+}
+
+/// The values of a row, as text.
+pub type TextRow = Vec<Option<String>>;
+
+impl DirectConnection {
+    pub(crate) async fn of(database: &TestDatabase) -> Self {
+        Self(match database.engine() {
+            Engine::Sqlite => {
+                let path = database.folder().join("tributary.db");
+                Connection::Sqlite(rusqlite::Connection::open(path).expect("the database opens"))
+            }
+            Engine::Postgres => {
+                let url = database.url();
+                let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
+                let (client, connection) = connected.expect("the server answers");
+                tokio::spawn(connection);
+                Connection::Postgres(client)
+            }
+        })
+    }
+
+    /// Runs statements.
+    pub async fn run(&self, sql: &str) {
+        match &self.0 {
+            Connection::Sqlite(connection) => connection.execute_batch(sql).expect("it runs"),
+            Connection::Postgres(client) => client.batch_execute(sql).await.expect("it runs"),
+        }
+    }
+
+    /// Keeps everybody else from writing clicks, until [`Self::let_go`].
+    pub async fn lock_clicks(&self) {
+        match &self.0 {
+            Connection::Sqlite(_) => self.run("begin immediate").await,
+            Connection::Postgres(_) => {
+                let sql = "begin; lock table clicks in access exclusive mode";
+                self.run(sql).await;
+            }
+        }
+    }
+
+    /// Ends what [`Self::hold_clicks`] began.
+    pub async fn unlock_clicks(&self) {
+        self.run("rollback").await;
+    }
+
+    /// The rows of a query; bytes as hex.
+    pub async fn rows(&self, sql: &str) -> Vec<TextRow> {
+        match &self.0 {
+            Connection::Sqlite(connection) => {
+                let mut statement = connection.prepare(sql).expect("a statement");
+                let columns = statement.column_count();
+                let rows = statement.query_map([], |row| {
+                    (0..columns)
+                        .map(|column| Ok(text(row.get_ref(column)?)))
+                        .collect()
+                });
+                let rows = rows.expect("it runs");
+                rows.map(|row| row.expect("a row")).collect()
+            }
+            Connection::Postgres(client) => {
+                let messages = client.simple_query(sql).await.expect("it runs");
+                let rows = messages.into_iter().filter_map(|message| match message {
+                    SimpleQueryMessage::Row(row) => Some(row),
+                    _ => None,
+                });
+                rows.map(|row| {
+                    (0..row.len())
+                        .map(|n| row.get(n).map(str::to_owned))
+                        .collect()
+                })
+                .collect()
+            }
+        }
+    }
+}
+
+fn text(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Some(hex(bytes)),
+    }
+}

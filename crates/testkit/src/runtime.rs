@@ -1,0 +1,55 @@
+//! A clock that stands still until told otherwise, and bytes that are the same in every run.
+
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha12Rng;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tributary_domain::runtime::{Clock, Random};
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// 2026-01-01T00:00:00Z.
+const START_MILLIS: i64 = 1_767_225_600_000;
+
+/// A clock that the test sets. Each look moves it by a millisecond, so that ids keep their order.
+#[derive(Debug)]
+pub struct TestClock(AtomicI64);
+
+impl Default for TestClock {
+    fn default() -> Self {
+        Self(AtomicI64::new(START_MILLIS))
+    }
+}
+
+impl TestClock {
+    /// Moves the clock on.
+    pub fn advance(&self, by: Duration) {
+        let millis = i64::try_from(by.as_millis()).expect("a test of reasonable length");
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+/// Bytes from a seed.
+#[derive(Debug)]
+pub(crate) struct TestRandom(Mutex<ChaCha12Rng>);
+
+impl Default for TestRandom {
+    fn default() -> Self {
+        Self(Mutex::new(ChaCha12Rng::seed_from_u64(1)))
+    }
+}
+
+impl Random for TestRandom {
+    fn fill(&self, bytes: &mut [u8]) {
+        self.0
+            .lock()
+            .expect("no test panics while drawing")
+            .fill_bytes(bytes);
+    }
+}
