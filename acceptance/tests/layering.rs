@@ -1,4 +1,4 @@
-//! The arrows between the crates, held against what cargo says.
+//! Checks the architecture: dependencies between crates, calls from adapters into `domain`, names of types.
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,9 +51,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fuzz", &["api", "domain", "store", "store-sqlite"]),
 ];
 
-/// All that the rules are made with: arithmetic, parsing and cryptography on what they are given. Nothing
-/// here can wait, draw random bytes, serialise, or reach a disk or a network; the clock of jiff, which knows the
-/// calendar, is forbidden by clippy.toml.
+/// The dependencies of `domain`: arithmetic, parsing and cryptography. None of them blocks, draws random bytes, serialises, or
+/// reaches a disk or a network. clippy.toml forbids jiff's clock.
 const DOMAIN_USES: &[&str] = &[
     "aes-gcm",
     "base64",
@@ -76,25 +75,25 @@ const DOMAIN_USES: &[&str] = &[
     "x509-cert",
 ];
 
-/// The functions and modules of `domain` that the adapters of the store use, both the same ones. Everything else that they
-/// import is a record, a fact or a decision: a type. What several statements need to decide belongs into `domain`, and what
-/// reads and writes around it into `recording`; an addition here needs an argument why neither fits.
+/// The functions and modules of `domain` that both storage adapters call. All their other imports are types: records, facts
+/// and decisions. Rules belong in `domain`, and the reads and writes around them in `recording`. An addition here needs a reason
+/// why neither fits.
 const ADAPTERS_CALL: &[&str] = &[
-    // One decision of one store method.
+    // The decision of one store method.
     "event::sdk::decide",
     "event::web::decide",
-    "forwarding::settlement::may_go_on",
-    "report::postback::course",
-    // What a decision has to know.
+    "forwarding::settlement::may_continue",
+    "report::postback::decide_postback",
+    // Facts for a decision.
     "event::name",
-    "event::sdk::wanted_click",
+    "event::sdk::planning_click",
     "forwarding::skipped::skipped_since",
-    "report::pieces",
-    // Ids and keys that are derived from others.
+    "report::split_by_grain",
+    // Derived ids and keys.
     "billing::transaction_key",
     "forwarding::delivery::delivery_id",
     "forwarding::delivery::delivery_ids",
-    "keyring::same",
+    "keyring::constant_time_eq",
 ];
 
 fn dependencies() -> BTreeMap<String, Vec<String>> {
@@ -143,11 +142,11 @@ fn the_domain_cannot_reach_outside() {
     used.sort();
     assert_eq!(
         used, DOMAIN_USES,
-        "each needs an argument why it can reach nothing"
+        "justify each dependency: it must not do I/O"
     );
 }
 
-/// clippy.toml forbids it everywhere; this holds that no crate but the server makes an exception.
+/// clippy.toml forbids it everywhere; this test allows an exception in the server only.
 #[test]
 fn only_the_server_reads_the_environment() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates");
@@ -171,26 +170,26 @@ fn only_the_server_reads_the_environment() {
             let text = std::fs::read_to_string(&path).unwrap();
             let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
             let path = path.display();
-            assert!(!shipped.contains("std::env::"), "{path} reads it");
+            assert!(!shipped.contains("std::env::"), "{path} reads the environment");
             read += 1;
         }
     }
-    assert!(read > 50, "only {read} files were found");
+    assert!(read > 50, "found only {read} files");
 }
 
-/// The paths that `use` declarations of a text name below a prefix.
+/// Returns the paths below a prefix that a source imports.
 fn imported(text: &str, prefix: &str) -> Vec<String> {
     let start = format!("use {prefix}::");
     let declarations = text.split(&start).skip(1);
     let mut paths = Vec::new();
     for declaration in declarations {
-        let end = declaration.find(';').expect("a declaration ends");
+        let end = declaration.find(';').expect("a declaration ends with a semicolon");
         expand("", &declaration[..end], &mut paths);
     }
     paths
 }
 
-/// Spells out `a::{b, c::{d, e}}`.
+/// Expands `a::{b, c::{d, e}}` into full paths.
 fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
     let Some(open) = tree.find('{') else {
         let path = tree.split(" as ").next().unwrap_or(tree).trim();
@@ -199,7 +198,7 @@ fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
         return;
     };
     let before = format!("{before}{}", tree[..open].trim());
-    let close = tree.rfind('}').expect("a brace is closed");
+    let close = tree.rfind('}').expect("braces are balanced");
     let (mut depth, mut begin) = (0, open + 1);
     for (place, letter) in tree.char_indices().take_while(|(place, _)| *place <= close) {
         match letter {
@@ -218,7 +217,7 @@ fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The functions and modules of `domain` that a crate's product code names.
+/// Returns the functions and modules of `domain` that a crate's product code names.
 fn called(name: &str) -> BTreeSet<String> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"));
     let mut called = BTreeSet::new();
@@ -248,7 +247,7 @@ fn called(name: &str) -> BTreeSet<String> {
     called
 }
 
-/// The sources below a folder, without tests.
+/// Returns the source files below a folder, without tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -277,8 +276,44 @@ fn adapters_decide_nothing() {
 }
 
 #[test]
-fn imports_are_spelled_out() {
+fn imports_are_expanded() {
     let text = "use d::a;\nuse d::b::{self, C, e::{F, g}, h as i};\nuse other::x;";
     let expected = ["a", "b", "b::C", "b::e::F", "b::e::g", "b::h"];
     assert_eq!(imported(text, "d"), expected);
+}
+
+/// Words that may declare a type.
+const TYPE_KEYWORDS: [&str; 4] = ["struct", "enum", "trait", "type"];
+/// Names that every module may use for its own error and row.
+const SHARED_TYPE_NAMES: [&str; 2] = ["Error", "Row"];
+
+/// Returns the name of the type that a line declares for use outside its module.
+fn declared_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = match rest.strip_prefix('(') {
+        Some(scope) => scope.split_once(')')?.1,
+        None => rest,
+    };
+    let (keyword, rest) = rest.trim_start().split_once(' ')?;
+    let end = rest.find(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
+    let name = &rest[..end.unwrap_or(rest.len())];
+    (TYPE_KEYWORDS.contains(&keyword) && !SHARED_TYPE_NAMES.contains(&name)).then_some(name)
+}
+
+#[test]
+fn no_two_visible_types_share_a_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for folder in ["crates", "bench/src"] {
+        for file in sources(&root.join(folder)) {
+            let text = std::fs::read_to_string(&file).expect("a source is readable");
+            for name in text.lines().filter_map(declared_type) {
+                let files = declared.entry(name.to_owned()).or_default();
+                files.push(file.display().to_string());
+            }
+        }
+    }
+    assert!(declared.len() > 500, "found only {}", declared.len());
+    declared.retain(|_, files| files.len() > 1);
+    assert!(declared.is_empty(), "qualify these names: {declared:#?}");
 }
