@@ -1,37 +1,37 @@
-//! The audit log: who changed what, when, from where.
+//! The audit log: who changed what, when and from where.
 
 use crate::access::Actor;
 use crate::vocabulary::id::{AppId, AuditId, OrganizationId};
 use crate::vocabulary::time::Timestamp;
 
-/// What was done. One per kind of change, named `<noun>.<verb>`.
+/// Audited action, named `<noun>.<verb>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// An organization was made.
+    /// An organization was created.
     OrganizationCreated,
-    /// A person set up an account.
+    /// A user set up an account.
     UserCreated,
-    /// A person signed in.
+    /// A user signed in.
     UserSignedIn,
-    /// A person changed the password.
+    /// A user changed the password.
     UserPasswordChanged,
     /// A member got another role.
     UserUpdated,
     /// A member was removed.
     UserRemoved,
-    /// A one-time set-up link was made.
+    /// A one-time set-up link was created.
     SetupLinkCreated,
-    /// A one-time set-up link was withdrawn.
+    /// A one-time set-up link was revoked.
     SetupLinkRevoked,
-    /// An API key was made.
+    /// An API key was created.
     KeyCreated,
     /// An API key was revoked.
     KeyRevoked,
-    /// An app was made.
+    /// An app was created.
     AppCreated,
     /// An app was changed.
     AppUpdated,
-    /// A link was made.
+    /// A link was created.
     LinkCreated,
     /// A link was changed.
     LinkUpdated,
@@ -39,15 +39,15 @@ pub enum Action {
     LinkDeleted,
     /// An integration's settings were changed.
     IntegrationUpdated,
-    /// A paused integration was let go on.
+    /// A paused integration was resumed.
     IntegrationResumed,
-    /// Deliveries were brought back into their queues.
+    /// Deliveries were queued for another attempt.
     DeliveriesRetried,
     /// The conversion-value configuration was changed.
     SkanUpdated,
-    /// Costs of ads were told.
+    /// Ad costs were updated.
     CostsUpdated,
-    /// A device was erased, and goes on under the name that the entry tells.
+    /// A device was erased. The entry records its pseudonym.
     DeviceErased,
 }
 
@@ -77,78 +77,78 @@ crate::keywords! {
     }
 }
 
-/// Who is at the other end of a request. Whoever receives requests puts it among a request's extensions;
-/// whoever changes something takes it from there.
+/// Client of a request. The HTTP layer stores it in the request's extensions, and handlers that
+/// change something read it from there.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The address, proxies seen through.
+    /// Client address, after resolving trusted proxies.
     pub address: std::net::IpAddr,
-    /// The request's id, as the log and the answer name it.
+    /// Request id, as in the log and the response.
     pub request_id: std::sync::Arc<str>,
 }
 
-/// From where a change came: told to the store with every change.
+/// Context of a change, passed to the store with every change.
 #[derive(Debug, Clone)]
 pub struct AuditContext {
-    /// Who.
+    /// Actor of the change.
     pub actor: Actor,
-    /// The client's address; none on the command line.
+    /// Client address; `None` on the command line.
     pub address: Option<std::net::IpAddr>,
-    /// The request it came in; none on the command line.
+    /// Request id; `None` on the command line.
     pub request_id: Option<String>,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// The id of the line to be written.
+    /// Id of the audit entry to write.
     pub audit_id: AuditId,
 }
 
-/// One line of the log.
+/// An audit log entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Its id.
+    /// Entry id.
     pub id: AuditId,
-    /// Whose log.
+    /// Organization.
     pub organization: OrganizationId,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// Who.
+    /// Actor of the change.
     pub actor: Actor,
-    /// What was done.
+    /// Audited action.
     pub action: Action,
-    /// To which app, where one is concerned.
+    /// Affected app, if any.
     pub app: Option<AppId>,
-    /// To what: the id or name of the object.
+    /// Id or name of the affected object.
     pub target: String,
-    /// The fields that changed, before and after, without secrets.
+    /// Changed fields with old and new values, without secrets.
     pub changes: Vec<FieldChange>,
-    /// The client's address.
+    /// Client address.
     pub address: Option<String>,
-    /// The request.
+    /// Request id.
     pub request_id: Option<String>,
 }
 
-/// What a field was and is. Secrets show as `set` or `not set`, never as themselves.
+/// Old and new value of a field. Secrets appear only as `set` or `not set`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
-    /// The field's path, as in the interface.
+    /// Field path, as in the API.
     pub field: String,
-    /// What it was; none when it was not there.
+    /// Old value; `None` if the field was not set.
     pub before: Option<String>,
-    /// What it is; none when it is gone.
+    /// New value; `None` if the field was removed.
     pub after: Option<String>,
 }
 
-/// Notes the fields that differ.
+/// Collector of changed fields.
 #[derive(Debug, Default)]
 pub struct Changes(Vec<FieldChange>);
 
 impl Changes {
-    /// Nothing noted yet.
+    /// Creates an empty collector.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Notes a field whose two texts differ.
+    /// Adds a field if its two texts differ.
     pub fn compare(&mut self, field: &str, before: Option<String>, after: Option<String>) {
         if before != after {
             self.0.push(FieldChange {
@@ -159,17 +159,17 @@ impl Changes {
         }
     }
 
-    /// Notes what a field of something new is, where it is anything.
+    /// Adds a field of a new object, if it has a value.
     pub fn initial(&mut self, field: &str, value: Option<String>) {
         self.compare(field, None, value.filter(|text| !text.is_empty()));
     }
 
-    /// Notes a field whose two values differ.
+    /// Adds a field if its two values differ.
     pub fn compare_values(&mut self, field: &str, before: impl ToString, after: impl ToString) {
         self.compare(field, Some(before.to_string()), Some(after.to_string()));
     }
 
-    /// What was noted.
+    /// Returns the collected changes.
     pub fn into_vec(self) -> Vec<FieldChange> {
         self.0
     }
@@ -180,20 +180,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_action_survives_its_text() {
+    fn actions_round_trip_through_their_text() {
         for action in Action::ALL {
             assert_eq!(Action::parse(action.as_str()), Some(*action));
         }
-        assert_eq!(Action::parse("app.eaten"), None);
+        assert_eq!(Action::parse("app.unknown"), None);
     }
 
     #[test]
-    fn only_what_differs_is_noted() {
+    fn collects_only_differences() {
         let mut changes = Changes::new();
         changes.compare_values("name", "a", "a");
         changes.compare_values("archived", false, true);
-        let noted = changes.into_vec();
-        assert_eq!(noted.len(), 1);
-        assert_eq!(noted[0].field, "archived");
+        let collected = changes.into_vec();
+        assert_eq!(collected.len(), 1);
+        assert_eq!(collected[0].field, "archived");
     }
 }

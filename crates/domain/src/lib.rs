@@ -1,10 +1,10 @@
-//! The rules of Tributary.
+//! The business rules of Tributary.
 //!
-//! Everything here is a function from facts to a decision. The crate does no I/O and cannot: its
-//! `Cargo.toml` names nothing that reads a file, a socket, a clock or a random source. Time, ids and
-//! random bytes are arguments.
+//! Everything here is a pure function from facts to a decision. The crate cannot do I/O:
+//! `Cargo.toml` lists no dependency that reads a file, a socket, a clock or a random source.
+//! Callers pass time, ids and random bytes as arguments.
 //!
-//! Entities carry no serialisation: wire shapes belong to `api`, stored shapes to `store`.
+//! Entities are not serialised here: `api` defines the wire formats, `store` the stored formats.
 #![deny(missing_docs)]
 
 pub mod vocabulary;

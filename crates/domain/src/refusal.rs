@@ -1,104 +1,100 @@
-//! Refusals: what the rules say no to. They are the caller's business, have a public code that never
-//! changes, and know nothing of HTTP; one table in `api` gives each its status.
+//! Refusals: requests that a rule rejects. Each has a public code that never changes. A table in
+//! `api` maps it to an HTTP status.
 
 use crate::vocabulary::fault::Faults;
 
-/// Why something was not done. Nothing was changed.
+/// Why a request was rejected. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No app of that id in this organization.
-    #[error("There is no such app.")]
+    /// The organization has no app with this id.
+    #[error("App not found.")]
     AppNotFound,
-    /// No link of that id in this app.
-    #[error("There is no such link.")]
+    /// The app has no link with this id.
+    #[error("Link not found.")]
     LinkNotFound,
-    /// No device of that id in this app and environment.
-    #[error("There is no such device in this environment; a test key sees test devices only.")]
+    /// The app has no device with this id in this environment.
+    #[error("Device not found in this environment. A test key only sees test devices.")]
     DeviceNotFound,
-    /// No delivery of that id in this app.
-    #[error("There is no such delivery; they are kept for a while after their end.")]
+    /// The app has no delivery with this id.
+    #[error("Delivery not found. Finished deliveries are deleted after some time.")]
     DeliveryNotFound,
-    /// A delivery that is on its way, or arrived.
-    #[error("Only failed, expired and unconfirmed deliveries can be tried again.")]
+    /// The delivery is pending or was delivered.
+    #[error("Only failed, expired and unconfirmed deliveries can be retried.")]
     DeliveryNotRetryable,
-    /// No network of that name.
-    #[error("There is no such network; there are network_a, network_b, network_c and network_d.")]
+    /// Unknown network identifier.
+    #[error("Unknown network. Use network_a, network_b, network_c or network_d.")]
     NetworkNotFound,
-    /// No such organization (command line only).
-    #[error("There is no such organization; `tributary admin organization list` shows them.")]
+    /// Unknown organization (command line only).
+    #[error("Organization not found. Run `tributary admin organization list` to list them.")]
     OrganizationNotFound,
-    /// No such key (command line only).
-    #[error("There is no such key; `tributary admin key list` shows them.")]
+    /// Unknown key (command line only).
+    #[error("Key not found. Run `tributary admin key list` to list them.")]
     KeyNotFound,
-    /// A one-time link that was used, has expired or never was.
-    #[error("This set-up link was used already or has expired; ask for a new one.")]
+    /// The one-time link was used, has expired or does not exist.
+    #[error("This set-up link was already used or has expired. Ask for a new one.")]
     SetupLinkInvalid,
     /// Another account has this e-mail address.
-    #[error("Another account has this e-mail address.")]
+    #[error("Another account uses this e-mail address.")]
     EmailTaken,
-    /// No such person in this organization (dashboard only).
-    #[error("There is no such member; somebody may have removed them meanwhile.")]
+    /// The organization has no such member (dashboard only).
+    #[error("Member not found. They may have been removed meanwhile.")]
     MemberNotFound,
-    /// Nobody would be left to manage the members (dashboard only).
-    #[error("This is the last owner; make somebody else an owner first.")]
+    /// The change would leave the organization without an owner (dashboard only).
+    #[error("This is the last owner. Make another member an owner first.")]
     LastOwner,
     /// Another link of this instance has the slug.
-    #[error("Another link has this slug; slugs are unique on an instance, so choose another one.")]
+    #[error("Another link on this instance uses this slug. Choose a different one.")]
     SlugTaken,
     /// Another app of this instance has the App Store id.
-    #[error("Another app has this App Store id; an id belongs to one app of an instance.")]
+    #[error("Another app on this instance uses this App Store id.")]
     StoreIdTaken,
     /// Another app of this instance has the link domain.
-    #[error("Another app has this link domain; a domain belongs to one app of an instance.")]
+    #[error("Another app on this instance uses this link domain.")]
     DomainTaken,
-    /// `If-Match` names another version than the present one.
-    #[error("The object was changed meanwhile; read it again and repeat the change.")]
+    /// `If-Match` names a version that is not current.
+    #[error("The object was changed meanwhile. Read it again and repeat the change.")]
     VersionConflict,
-    /// The app takes no website events.
+    /// Web events are disabled for the app.
     #[error(
-        "This app takes no website events; enable them with PATCH /api/v1/apps/{{appId}}, webEvents.enabled."
+        "Web events are disabled for this app. Set webEvents.enabled with PATCH \
+         /api/v1/apps/{{appId}}."
     )]
     WebEventsDisabled,
-    /// An archived app.
+    /// The app is archived.
     #[error(
-        "This app is archived and takes no events; set archived to false with PATCH /api/v1/apps/{{appId}}."
+        "This app is archived and accepts no events. Set archived to false with PATCH \
+         /api/v1/apps/{{appId}}."
     )]
     AppArchived,
-    /// Another payload has this event id. Holds the fields that differ.
-    #[error(
-        "eventId was already used with a different payload; give a different event a different id."
-    )]
+    /// The event id was used with a different payload. Holds the fields that differ.
+    #[error("eventId was already used with a different payload. Use a new id for a new event.")]
     EventIdConflict(Faults),
-    /// Unknown, forged, expired, a bot's or another app's click.
-    #[error(
-        "This click is not verified: send the ar_click_id that the redirect to your page carried."
-    )]
+    /// The click is unknown, forged, expired, from a bot, or of another app.
+    #[error("The click is not verified. Send the ar_click_id that the redirect added to your URL.")]
     ClickNotVerified,
-    /// A click that came from none of the four networks.
-    #[error(
-        "This click came from none of the four networks; only their clicks can carry website events."
-    )]
+    /// The click is not credited to a supported ad network.
+    #[error("The click did not come from a supported ad network, so it cannot carry web events.")]
     ClickNetworkUnsupported,
-    /// The event happened elsewhere than the click's link leads to.
-    #[error("The origin of sourceUrl is not where the click's web_funnel link leads to.")]
+    /// The event's page is not on the origin that the click's link leads to.
+    #[error("The origin of sourceUrl is not the destination of the click's web_funnel link.")]
     OriginMismatch,
-    /// The payment is not here (yet).
+    /// The referenced payment is not recorded (yet).
     #[error(
-        "The payment that this event refers to is not here yet; send it first, then repeat this one."
+        "The payment named by originalTransactionId is not recorded yet. Send it first, then retry."
     )]
     OriginalTransactionUnavailable,
-    /// What it refers to is no payment of the kind it needs.
+    /// The referenced event is not a payment of the required kind.
     #[error(
-        "originalTransactionId must name the initial purchase for a renewal, a payment for a refund."
+        "originalTransactionId must name the initial purchase (renewal) or a payment (refund)."
     )]
     OriginalTransactionInvalid,
-    /// More would be given back than was paid.
-    #[error("With this refund more would be given back than was paid.")]
+    /// Refunds would exceed the payment.
+    #[error("The refunds would exceed the payment.")]
     RefundExceedsPayment,
-    /// A refund in another currency than its payment.
-    #[error("A refund must be in the currency of its payment.")]
+    /// The refund's currency differs from its payment's.
+    #[error("A refund must use the currency of its payment.")]
     CurrencyMismatch,
-    /// Fields that are at fault together with what is stored.
-    #[error("Some fields are at fault: {0}")]
+    /// Fields that are invalid in combination with stored values.
+    #[error("Some fields are invalid: {0}")]
     Invalid(Faults),
 }

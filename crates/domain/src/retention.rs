@@ -1,7 +1,7 @@
-//! Attribution data is kept for a time after a device's last activity, then forgotten.
+//! Retention: attribution data is removed some time after a device's last activity.
 //!
-//! The device's own id and its credit stay: a returning device makes no second install, and a renewal keeps its
-//! credit. Ids, hashes, traits and the clicks that were considered go.
+//! The device id and its credit stay, so that a returning device does not count as a second install
+//! and a renewal keeps its credit. Other ids, hashes, traits and candidate clicks are removed.
 
 use crate::attribution::Decision;
 use crate::attribution::evidence::ReferrerTimes;
@@ -13,36 +13,37 @@ use crate::install::Attribution;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// What the store knows about a device whose attribution data may be due.
+/// Activity of a device whose attribution data may be due for removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceActivity {
-    /// The device's last call, if it was ever configured.
+    /// Last call of the device, if it was ever configured.
     pub last_seen: Option<Timestamp>,
-    /// The time of its latest event, from any source.
+    /// Time of its latest event from any source.
     pub last_event: Option<Timestamp>,
     /// Whether a billing provider reported events for it.
     pub has_billing: bool,
 }
 
-/// What happens to a device's attribution data.
+/// Decision about a device's attribution data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetentionVerdict {
-    /// The device was active since; look again when this activity is old enough.
+    /// Keep it: the device was active since. Check again when this activity is old enough.
     Keep {
-        /// The latest activity.
+        /// Time of the latest activity.
         active_at: Timestamp,
     },
-    /// Forget it.
+    /// Remove it.
     Forget {
-        /// Whether the device's links to user ids go as well.
+        /// Whether the links to user ids are removed, too.
         user_links: bool,
     },
 }
 
-/// Decides whether a device's attribution data goes: all activity lies before `before`.
+/// Decides whether to remove a device's attribution data: yes if all activity is before `before`.
 ///
-/// Devices with billing events keep their links to user ids. Subscriptions are settled as a whole whenever a
-/// notification arrives, however late, and without the link a renewal would lose its device and credit.
+/// Devices with billing events keep their links to user ids. Subscriptions are settled as a whole
+/// whenever a notification arrives, however late, and without the link a renewal would lose its
+/// device and credit.
 pub fn decide(activity: DeviceActivity, before: Timestamp) -> RetentionVerdict {
     match activity.last_seen.max(activity.last_event) {
         Some(active_at) if active_at >= before => RetentionVerdict::Keep { active_at },
@@ -52,7 +53,7 @@ pub fn decide(activity: DeviceActivity, before: Timestamp) -> RetentionVerdict {
     }
 }
 
-/// Returns what stays of a device: id, platform, country, consent and when it was seen.
+/// Redacts a device. Keeps its id, platform, country, consent and the times it was seen.
 #[must_use]
 pub fn redact_device(device: Device) -> Device {
     Device {
@@ -63,7 +64,7 @@ pub fn redact_device(device: Device) -> Device {
     }
 }
 
-/// Returns what stays of the decision about an install: its credit, and the reason in one sentence.
+/// Redacts the attribution of an install. Keeps its credit and the one-sentence reason.
 #[must_use]
 pub fn redact_attribution(attribution: Attribution) -> Attribution {
     let decision = Decision {
@@ -72,7 +73,7 @@ pub fn redact_attribution(attribution: Attribution) -> Attribution {
         deep_link: None,
         custom_data: BTreeMap::new(),
         query_params: BTreeMap::new(),
-        // Each names a click, its time and its score.
+        // Each candidate contains a click id, a time and a score.
         candidates: Vec::new(),
         times: ReferrerTimes::default(),
         ..attribution.decision
@@ -83,7 +84,7 @@ pub fn redact_attribution(attribution: Attribution) -> Attribution {
     }
 }
 
-/// Returns what stays of the click that an install was credited to: when, which link, which campaign.
+/// Redacts the click that an install was credited to. Keeps its time, link and campaign.
 #[must_use]
 pub fn redact_click(click: Click) -> Click {
     Click {
@@ -108,7 +109,7 @@ pub fn redact_click(click: Click) -> Click {
     }
 }
 
-/// Returns what stays of clicks that a device took.
+/// Redacts the clicks credited to a device and drops all others.
 #[must_use]
 pub fn redact_clicks(device: DeviceRef<'_>, clicks: Vec<StoredClick>) -> Vec<StoredClick> {
     let taken = clicks.into_iter().filter(|one| one.is_taken_by(device));
@@ -132,7 +133,7 @@ mod tests {
     #[case::an_event_of_another_source_counts(Some(10), Some(150), true, keep(150))]
     #[case::a_call_without_events_counts(Some(120), Some(20), false, keep(120))]
     #[case::billing_keeps_user_links(Some(10), Some(99), true, RetentionVerdict::Forget { user_links: false })]
-    fn attribution_data_goes_after_the_last_activity(
+    fn attribution_data_is_removed_after_the_last_activity(
         #[case] last_seen: Option<i64>,
         #[case] last_event: Option<i64>,
         #[case] has_billing: bool,

@@ -1,5 +1,5 @@
-//! What comes from outside: the time and randomness. The rules take both as arguments; whoever calls the
-//! rules takes them from a [`Source`], and only `server` and the tests make one.
+//! The process's clock and random source. The rules take time and random bytes as arguments;
+//! callers get them from a [`Runtime`], which only `server` and the tests create.
 
 use crate::access::key::{KEY_RANDOM_BYTES, KeyKind, KeyText};
 use crate::access::{Actor, Environment};
@@ -9,15 +9,15 @@ use crate::vocabulary::time::Timestamp;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Tells the time.
+/// A clock.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// Gives random bytes.
+/// A cryptographically secure random source.
 pub trait Random: Send + Sync {
-    /// Fills a slice with bytes that nobody can guess.
+    /// Fills a slice with unpredictable bytes.
     fn fill(&self, bytes: &mut [u8]);
 }
 
@@ -29,29 +29,29 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// From its two parts.
+    /// Creates a runtime from a clock and a random source.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
         Self { clock, rng: random }
     }
 
-    /// Now.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Random bytes, as many as the caller's type says.
+    /// Returns random bytes; the caller's array type sets the length.
     pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         self.rng.fill(&mut bytes);
         bytes
     }
 
-    /// A new key.
+    /// Generates an API key.
     pub fn new_key(&self, kind: KeyKind, environment: Environment) -> KeyText {
         KeyText::generate(kind, environment, self.random_bytes::<KEY_RANDOM_BYTES>())
     }
 
-    /// From where a change comes that is made now.
+    /// Describes who makes a change now, for the audit log.
     pub fn origin(
         &self,
         actor: Actor,

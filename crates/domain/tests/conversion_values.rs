@@ -1,5 +1,5 @@
-//! The table that every SDK is held to, `sdk/tables/conversion_values.json`, held against the
-//! evaluation here. What a row means stands in the file itself.
+//! Runs `sdk/tables/conversion_values.json`, which tests every SDK, against the evaluation of the
+//! domain. The file itself explains its rows.
 
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
 
-/// Fewer rows than this, and somebody has lost some.
+/// Minimum number of rows; fewer means that some were lost.
 const ROWS_MIN: usize = 80;
 
 fn table() -> Json {
@@ -27,7 +27,7 @@ fn table() -> Json {
     serde_json::from_str(&text).expect("the table is JSON")
 }
 
-fn given<T>(json: &Json, read: impl FnOnce(&Json) -> T) -> FieldInput<T> {
+fn input<T>(json: &Json, read: impl FnOnce(&Json) -> T) -> FieldInput<T> {
     if json.is_null() {
         FieldInput::Absent
     } else {
@@ -40,7 +40,7 @@ fn list<T>(json: &Json, read: impl Fn(&Json) -> T) -> FieldInput<Vec<FieldInput<
         let items = json.as_array().expect("a list").iter();
         items.map(|item| FieldInput::Value(read(item))).collect()
     };
-    given(json, items)
+    input(json, items)
 }
 
 fn integer(json: &Json) -> i64 {
@@ -57,7 +57,7 @@ fn text(json: &Json) -> String {
 
 fn amount(json: &Json) -> Amount {
     let number = json.as_number().expect("a number").to_string();
-    // The shortest form of a small binary number has an exponent, which an amount may have too.
+    // The shortest form of a small number has an exponent, which an amount may have, too.
     Amount::parse(&number).expect("an amount")
 }
 
@@ -71,46 +71,46 @@ fn seconds(json: &Json) -> Duration {
 
 fn condition(json: &Json) -> DraftCondition {
     DraftCondition {
-        event: given(&json["event"], text),
-        min_count: given(&json["minCount"], integer),
-        max_count: given(&json["maxCount"], integer),
-        min_revenue: given(&json["minRevenue"], amount),
-        max_revenue: given(&json["maxRevenue"], amount),
+        event: input(&json["event"], text),
+        min_count: input(&json["minCount"], integer),
+        max_count: input(&json["maxCount"], integer),
+        min_revenue: input(&json["minRevenue"], amount),
+        max_revenue: input(&json["maxRevenue"], amount),
     }
 }
 
 fn value(json: &Json) -> DraftValue {
     DraftValue {
-        name: given(&json["name"], text),
-        fine_value: given(&json["fineValue"], integer),
-        coarse_value: given(&json["coarseValue"], text),
-        lock: given(&json["lock"], boolean),
+        name: input(&json["name"], text),
+        fine_value: input(&json["fineValue"], integer),
+        coarse_value: input(&json["coarseValue"], text),
+        lock: input(&json["lock"], boolean),
         conditions: list(&json["conditions"], condition),
     }
 }
 
 fn lock_on(json: &Json) -> DraftLockOn {
     DraftLockOn {
-        fine_value: given(&json["fineValue"], integer),
-        coarse_value: given(&json["coarseValue"], text),
-        event: given(&json["event"], text),
+        fine_value: input(&json["fineValue"], integer),
+        coarse_value: input(&json["coarseValue"], text),
+        event: input(&json["event"], text),
     }
 }
 
 fn window(json: &Json) -> DraftWindow {
     DraftWindow {
-        index: given(&json["index"], integer),
-        enabled: given(&json["enabled"], boolean),
-        lock_on: given(&json["lockOn"], lock_on),
+        index: input(&json["index"], integer),
+        enabled: input(&json["enabled"], boolean),
+        lock_on: input(&json["lockOn"], lock_on),
         values: list(&json["values"], value),
     }
 }
 
-/// Through the validator, so that no row rests on a document that the server would refuse.
+/// Validates the document, so that no row uses one that the server would reject.
 fn document(json: &Json) -> Document {
     let draft = Draft {
-        enabled: given(&json["enabled"], boolean),
-        currency: given(&json["currency"], currency),
+        enabled: input(&json["enabled"], boolean),
+        currency: input(&json["currency"], currency),
         accept_test_signals: FieldInput::Absent,
         windows: list(&json["windows"], window),
     };
@@ -134,7 +134,7 @@ fn server_events(json: &Json) -> Vec<ServerEvents> {
         .collect()
 }
 
-fn held(table: &Json, json: &Json, fetched_at: Duration) -> Option<CachedDocument> {
+fn cached(table: &Json, json: &Json, fetched_at: Duration) -> Option<CachedDocument> {
     let json = match json {
         Json::Null => return None,
         Json::String(name) => &table["documents"][name],
@@ -175,9 +175,9 @@ fn expected(json: &Json) -> (usize, Update) {
     (usize::from(small(&json["after"])), update)
 }
 
-/// The calls that a row leads to, each with the evaluation that made it.
+/// Returns the calls of a row, each with the index of its evaluation.
 fn calls(table: &Json, row: &Json) -> Vec<(usize, Update)> {
-    let mut device = held(table, &row["document"], Duration::ZERO);
+    let mut device = cached(table, &row["document"], Duration::ZERO);
     let first = evaluate(
         device.as_ref(),
         &SkanDeviceState::default(),
@@ -190,7 +190,7 @@ fn calls(table: &Json, row: &Json) -> Vec<(usize, Update)> {
     for (position, entry) in events.enumerate() {
         let at = seconds(&entry["atSeconds"]);
         if let Some(fetched) = entry.get("fetch") {
-            device = held(table, fetched, at);
+            device = cached(table, fetched, at);
         }
         let next = evaluate(device.as_ref(), &state, at, tracked(entry).as_ref());
         state = next.state;
@@ -221,7 +221,7 @@ fn every_row_makes_exactly_its_calls() {
 }
 
 #[test]
-fn every_row_has_a_name_of_its_own() {
+fn row_names_are_unique() {
     let table = table();
     let rows = table["rows"].as_array().unwrap();
     let names: std::collections::BTreeSet<_> = rows

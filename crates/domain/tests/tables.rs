@@ -1,24 +1,25 @@
-//! The tables that the SDKs are held to, against the server's own functions: what a device hashes is what the
-//! server takes, and an amount means the same on both sides. `sdk/typescript/test/tables.test.ts` runs the same rows.
+//! Runs the tables of the SDKs against the server's functions: hashes that a device computes are
+//! accepted, and an amount means the same on both sides. `sdk/typescript/test/tables.test.ts` runs
+//! the same rows.
 
 use serde_json::Value;
 use tributary_domain::device::ContactHashes;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::money::Amount;
 
-/// The rows of a table.
+/// Returns the rows of a table.
 fn rows(table: &str) -> Vec<Value> {
     let table: Value = serde_json::from_str(table).expect("the table is JSON");
     table["cases"].as_array().expect("a list of cases").clone()
 }
 
-/// A text of a row.
+/// Returns a text of a row.
 fn text<'a>(row: &'a Value, field: &str) -> &'a str {
     row[field].as_str().expect("a text")
 }
 
 #[test]
-fn what_a_device_hashes_is_what_the_server_takes() {
+fn the_server_accepts_the_hashes_of_a_device() {
     let rows = rows(include_str!("../../../sdk/tables/matching.json"));
     assert!(rows.len() >= 60);
     for row in &rows {
@@ -36,7 +37,7 @@ fn what_a_device_hashes_is_what_the_server_takes() {
                 "{name}: {variant}"
             );
         }
-        // Clear text never passes for a hash.
+        // Clear text must not be accepted as a hash.
         assert!(
             ContactHashes::parse_hash(text(row, "input")).is_err(),
             "{name}"
@@ -44,9 +45,9 @@ fn what_a_device_hashes_is_what_the_server_takes() {
     }
 }
 
-/// The SDK has its own white space and lower case; these are Rust's, after Unicode's tables.
+/// The SDK has its own white space and lower-case rules; these are Rust's, from the Unicode tables.
 #[test]
-fn an_address_is_trimmed_and_lowered_by_unicode() {
+fn an_email_is_trimmed_and_lowercased_by_unicode_rules() {
     for row in rows(include_str!("../../../sdk/tables/matching.json")) {
         let Some(email) = row["normalised"]["email"].as_str() else {
             continue;
@@ -62,7 +63,7 @@ fn an_amount_means_the_same_on_both_sides() {
     assert!(rows.len() >= 60);
     for row in &rows {
         let name = text(row, "name");
-        // An SDK sends every amount as text: a number as the shortest decimal that it stands for.
+        // An SDK sends every amount as text: a number as its shortest decimal.
         let sent = match text(row, "kind") {
             "text" => Some(text(row, "input")),
             _ => row["amount"].as_str(),

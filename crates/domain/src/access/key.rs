@@ -1,9 +1,9 @@
-//! API keys: their text, their checksum, their record.
+//! API keys: text form, checksum and stored record.
 //!
-//! `ak_live_` + 33 base62 characters (192 random bits) + 6 base62 characters of CRC-32 over everything
-//! before them. The checksum lets a scanner recognise a leaked key and costs a mistyped one no look-up.
-//! It is no protection: that is what the random part is for. A key of so many random bits needs no slow
-//! hash, so SHA-256 is what is stored.
+//! Format: `ak_live_` + 33 base62 characters (192 random bits) + 6 base62 characters of CRC-32 over
+//! everything before them. The checksum lets secret scanners recognise a leaked key and rejects a
+//! mistyped one without a lookup. Security comes from the random part. With that much entropy a
+//! slow hash is unnecessary, so only the SHA-256 digest is stored.
 
 use super::{Environment, Permission};
 use crate::audit::{Changes, FieldChange};
@@ -12,7 +12,7 @@ use crate::vocabulary::id::{KeyId, OrganizationId};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Random bytes in a key: 192 bits.
+/// Number of random bytes in a key: 192 bits.
 pub const KEY_RANDOM_BYTES: usize = 24;
 /// 62^33 > 2^192.
 const RANDOM_CHARS: usize = 33;
@@ -20,19 +20,20 @@ const RANDOM_CHARS: usize = 33;
 const CHECKSUM_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How often a key's last use is written down. More often would make every read a write.
+/// Minimum interval between writes of a key's last use. A shorter one would turn every read into a
+/// write.
 pub const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// What a key opens.
+/// Kind of key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
-    /// The REST interface; secret.
+    /// Secret key for the REST API.
     Private,
-    /// The SDK doors of one app; public, since it ships inside the app.
+    /// Public key for the SDK endpoints of one app. It ships inside the app.
     Sdk,
-    /// A one-time link by which a person sets up an account.
+    /// Token of a one-time account set-up link.
     Setup,
-    /// The cookie of a person who is signed in.
+    /// Session cookie of a signed-in user.
     Session,
 }
 
@@ -48,7 +49,7 @@ impl KeyKind {
         }
     }
 
-    /// Every beginning a key can have.
+    /// All key prefixes.
     const PREFIXES: [(Self, Environment); 6] = [
         (Self::Private, Environment::Live),
         (Self::Private, Environment::Test),
@@ -59,12 +60,12 @@ impl KeyKind {
     ];
 }
 
-/// A key in clear text: known at the moment it is made or presented, and then forgotten.
+/// A key in clear text. It exists only while a key is created or presented.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyText {
-    /// What it opens.
+    /// Kind of key.
     pub kind: KeyKind,
-    /// In which world.
+    /// Live or test.
     pub environment: Environment,
     text: String,
 }
@@ -75,13 +76,13 @@ impl std::fmt::Debug for KeyText {
     }
 }
 
-/// Not a key: wrong form or wrong checksum.
+/// Error for a malformed key or a wrong checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a key")]
+#[error("invalid key")]
 pub struct InvalidKey;
 
 impl KeyText {
-    /// Makes a key out of random bytes.
+    /// Creates a key from random bytes.
     pub fn generate(
         kind: KeyKind,
         environment: Environment,
@@ -97,7 +98,7 @@ impl KeyText {
         }
     }
 
-    /// Reads a key; a wrong checksum is refused without any look-up.
+    /// Parses a key. Rejects a wrong checksum without a lookup.
     pub fn parse(text: &str) -> Result<Self, InvalidKey> {
         let (kind, environment) = KeyKind::PREFIXES
             .into_iter()
@@ -122,23 +123,23 @@ impl KeyText {
         })
     }
 
-    /// What is stored and looked up.
+    /// Returns the digest that is stored and looked up.
     pub fn digest(&self) -> Digest {
         Digest::of(self.text.as_bytes())
     }
 
-    /// The last four characters, by which people tell their keys apart.
+    /// Returns the last four characters, which identify the key in lists.
     pub fn hint(&self) -> &str {
         &self.text[self.text.len() - 4..]
     }
 
-    /// The clear text. To be shown once.
+    /// Returns the clear text. Show it only once.
     pub fn reveal(&self) -> &str {
         &self.text
     }
 }
 
-/// Big-endian bytes as a number in base 62, of fixed width.
+/// Encodes big-endian bytes as a base-62 number of fixed width.
 fn base62(bytes: &[u8], width: usize) -> String {
     let mut number = bytes.to_vec();
     let mut digits = vec![b'0'; width];
@@ -146,7 +147,7 @@ fn base62(bytes: &[u8], width: usize) -> String {
         let mut remainder = 0_u32;
         for byte in &mut number {
             let value = remainder * 256 + u32::from(*byte);
-            // The quotient of a remainder below 62 and one byte is below 256.
+            // The remainder is below 62, so the quotient fits in a byte.
             *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
             remainder = value % 62;
         }
@@ -162,45 +163,46 @@ fn checksum(text: &str) -> String {
     )
 }
 
-/// A private key as it is known to the service: everything but the key.
+/// Stored record of a private key, without the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its id.
+    /// Key id.
     pub id: KeyId,
-    /// Whose key.
+    /// Owning organization.
     pub organization: OrganizationId,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// What it may do.
+    /// Permission level.
     pub permission: Permission,
-    /// In which world.
+    /// Live or test.
     pub environment: Environment,
-    /// Its last four characters.
+    /// Last four characters of the key.
     pub hint: String,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// From when it is refused.
+    /// Expiry time. The key is rejected from then on.
     pub expires_at: Option<Timestamp>,
-    /// Since when it is refused.
+    /// Revocation time.
     pub revoked_at: Option<Timestamp>,
-    /// When it was last seen, give or take [`LAST_USE_INTERVAL`].
+    /// Last use, accurate to [`LAST_USE_INTERVAL`].
     pub last_used_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// Neither revoked nor expired.
+    /// Returns whether the key is neither revoked nor expired.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Revokes it; false when it was revoked before, and stays revoked since then.
+    /// Revokes the key. Returns false if it was already revoked, and keeps the first revocation
+    /// time.
     pub fn revoke(&mut self, at: Timestamp) -> bool {
         let is_new = self.revoked_at.is_none();
         self.revoked_at.get_or_insert(at);
         is_new
     }
 
-    /// What the audit log says of a new one. Its end is in milliseconds since 1970.
+    /// Returns the audit log fields of a new key. The expiry is in milliseconds since the epoch.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         changes.initial("name", Some(self.name.clone()));
@@ -211,7 +213,7 @@ impl ApiKey {
         changes.into_vec()
     }
 
-    /// Whether this use is worth writing down.
+    /// Returns whether this use should be written, given [`LAST_USE_INTERVAL`].
     pub fn should_record_use(&self, now: Timestamp) -> bool {
         self.last_used_at
             .is_none_or(|last| now.since(last) >= LAST_USE_INTERVAL)
@@ -241,23 +243,27 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn a_key_survives_its_text(random: [u8; KEY_RANDOM_BYTES]) {
+        fn a_key_round_trips_through_its_text(random: [u8; KEY_RANDOM_BYTES]) {
             let key = KeyText::generate(KeyKind::Private, Environment::Live, random);
             prop_assert_eq!(KeyText::parse(key.reveal()), Ok(key));
         }
 
         #[test]
-        fn one_changed_character_is_noticed(random: [u8; KEY_RANDOM_BYTES], at in 8_usize..47, by in 1_u8..62) {
+        fn a_changed_character_fails_the_checksum(
+            random: [u8; KEY_RANDOM_BYTES],
+            at in 8_usize..47,
+            by in 1_u8..62,
+        ) {
             let key = KeyText::generate(KeyKind::Private, Environment::Live, random);
             let mut text = key.reveal().as_bytes().to_vec();
-            let place = BASE62.iter().position(|letter| *letter == text[at]).unwrap();
-            text[at] = BASE62[(place + usize::from(by)) % 62];
+            let index = BASE62.iter().position(|letter| *letter == text[at]).unwrap();
+            text[at] = BASE62[(index + usize::from(by)) % 62];
             prop_assert_eq!(KeyText::parse(std::str::from_utf8(&text).unwrap()), Err(InvalidKey));
         }
     }
 
     #[test]
-    fn a_key_stays_revoked_since_the_first_time() {
+    fn revoking_again_keeps_the_first_time() {
         let mut key = any_key();
         let at = Timestamp::from_millis;
         assert!(key.revoke(at(5)));
@@ -266,7 +272,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_key_has_a_form_that_scanners_know() {
+    fn keys_have_a_fixed_prefix_and_length() {
         let key = KeyText::generate(KeyKind::Sdk, Environment::Test, [0; KEY_RANDOM_BYTES]);
         assert!(
             key.reveal()
@@ -283,12 +289,12 @@ pub(crate) mod tests {
     #[case::another_prefix("sk_live_0000000000000000000000000000000000000000")]
     #[case::too_long(&"ak_live_".repeat(100))]
     #[case::not_ascii("ak_live_äääääääääääääääääää")]
-    fn anything_else_is_no_key(#[case] text: &str) {
+    fn rejects_anything_else(#[case] text: &str) {
         assert_eq!(KeyText::parse(text), Err(InvalidKey));
     }
 
     #[test]
-    fn a_key_does_not_print() {
+    fn debug_output_hides_the_key() {
         let key = KeyText::generate(KeyKind::Private, Environment::Live, [9; KEY_RANDOM_BYTES]);
         assert_eq!(format!("{key:?}"), "ak_live_***");
     }
@@ -296,8 +302,8 @@ pub(crate) mod tests {
     #[rstest]
     #[case::fresh(None, None, true)]
     #[case::revoked(None, Some(50), false)]
-    #[case::before_its_end(Some(101), None, true)]
-    #[case::at_its_end(Some(100), None, false)]
+    #[case::before_expiry(Some(101), None, true)]
+    #[case::at_expiry(Some(100), None, false)]
     fn a_key_is_valid_until_revoked_or_expired(
         #[case] expires: Option<i64>,
         #[case] revoked: Option<i64>,
@@ -315,11 +321,14 @@ pub(crate) mod tests {
     #[case::never_used(None, true)]
     #[case::just_now(Some(59_999), false)]
     #[case::a_minute_ago(Some(0), true)]
-    fn last_use_is_written_once_a_minute(#[case] last: Option<i64>, #[case] news: bool) {
+    fn last_use_is_written_once_a_minute(#[case] last: Option<i64>, #[case] expected: bool) {
         let key = ApiKey {
             last_used_at: last.map(Timestamp::from_millis),
             ..any_key()
         };
-        assert_eq!(key.should_record_use(Timestamp::from_millis(60_000)), news);
+        assert_eq!(
+            key.should_record_use(Timestamp::from_millis(60_000)),
+            expected
+        );
     }
 }

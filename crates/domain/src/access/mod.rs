@@ -1,9 +1,8 @@
-//! Who may do what: keys, permissions, scopes, people.
+//! Access control: keys, permissions, scopes and users.
 //!
-//! [`Authorized`] is the proof that a caller may do something. Only [`authorize`] (for API keys),
-//! [`authorize_person`] (for people, signed in) and [`Authorized::operator`] (for the command line of the
-//! machine itself) make one, and the store asks for it: a handler that does not say which scope it needs has
-//! nothing to call the store with.
+//! [`Authorized`] proves that a caller may act within a scope. Only [`authorize`] (API keys),
+//! [`authorize_person`] (signed-in users) and [`Authorized::operator`] (command line) create one.
+//! Store methods require it, so a handler cannot call the store without naming its scope.
 
 pub mod key;
 pub mod person;
@@ -15,12 +14,12 @@ use key::ApiKey;
 use person::{Role, User};
 use std::marker::PhantomData;
 
-/// Live or test. What a test key sees and makes stays apart from everything live.
+/// Live or test. Test data is kept apart from live data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Environment {
-    /// Live.
+    /// Live data.
     Live,
-    /// Test.
+    /// Test data.
     Test,
 }
 
@@ -31,7 +30,7 @@ crate::keywords! {
     }
 }
 
-/// What a key is for, as people choose it.
+/// Permission level of a key, chosen when it is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
     /// Read and write everything.
@@ -51,7 +50,7 @@ crate::keywords! {
 }
 
 impl Permission {
-    /// The table of the contract: which permission carries which scope.
+    /// Returns whether the permission grants a scope.
     pub const fn grants(self, scope: ScopeName) -> bool {
         matches!(
             (self, scope),
@@ -66,16 +65,16 @@ impl Permission {
     }
 }
 
-/// What an endpoint asks for.
+/// Scope that an endpoint requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeName {
     /// Stats, events, overview.
     AnalyticsRead,
     /// Apps, links, integrations, settings, audit log.
     AppsRead,
-    /// Changing any of these, and web events.
+    /// Writing any of these, and sending web events.
     AppsWrite,
-    /// Inviting people, changing their roles, removing them. No key carries it.
+    /// Inviting members, changing roles and removing members. No key has this scope.
     MembersWrite,
 }
 
@@ -89,7 +88,7 @@ crate::keywords! {
 }
 
 impl Role {
-    /// Which role carries which scope.
+    /// Returns whether the role grants a scope.
     pub const fn grants(self, scope: ScopeName) -> bool {
         match scope {
             ScopeName::AnalyticsRead => true,
@@ -100,27 +99,27 @@ impl Role {
     }
 }
 
-/// A scope as a type, so that a signature says what may be done.
+/// Scope as a type, so that function signatures state the required scope.
 pub trait Scope: Send + Sync + 'static {
-    /// Which scope.
+    /// Name of the scope.
     const NAME: ScopeName;
-    /// True when a test key is refused: what both environments share is changed by live keys only.
+    /// Whether test keys are rejected. Only live keys change settings that both environments share.
     const LIVE_ONLY: bool;
 }
 
-/// Reads analytics.
+/// Scope for reading analytics.
 #[derive(Debug, Clone, Copy)]
 pub struct AnalyticsRead;
-/// Reads apps and their settings.
+/// Scope for reading apps and settings.
 #[derive(Debug, Clone, Copy)]
 pub struct AppsRead;
-/// Changes apps and their settings.
+/// Scope for changing apps and settings.
 #[derive(Debug, Clone, Copy)]
 pub struct AppsWrite;
-/// Erases what is known of people.
+/// Scope for erasing personal data.
 #[derive(Debug, Clone, Copy)]
 pub struct PeopleErase;
-/// Manages the members of the organization.
+/// Scope for managing the members of the organization.
 #[derive(Debug, Clone, Copy)]
 pub struct MembersWrite;
 
@@ -138,7 +137,7 @@ impl Scope for AppsWrite {
 }
 impl Scope for PeopleErase {
     const NAME: ScopeName = ScopeName::AppsWrite;
-    // The devices of the two environments have nothing in common.
+    // Live and test devices are separate, so a test key cannot erase live data.
     const LIVE_ONLY: bool = false;
 }
 impl Scope for MembersWrite {
@@ -146,20 +145,20 @@ impl Scope for MembersWrite {
     const LIVE_ONLY: bool = true;
 }
 
-/// Who does something, as the audit log will say it.
+/// Actor of a change, as recorded in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
     /// An API key.
     Key(KeyId),
-    /// A person, signed in.
+    /// A signed-in user.
     User(UserId),
-    /// Whoever runs commands on the machine of the service.
+    /// An operator running commands on the server.
     Operator,
-    /// The service itself, at its first start.
+    /// The service itself, on its first start.
     Service,
 }
 
-/// The proof that somebody may act within scope `S` on one organization.
+/// Proof that a caller may act within scope `S` on one organization.
 #[derive(Debug)]
 pub struct Authorized<S> {
     organization: OrganizationId,
@@ -180,22 +179,22 @@ impl<S> Clone for Authorized<S> {
 }
 
 impl<S> Authorized<S> {
-    /// The organization that everything asked for must belong to.
+    /// Returns the organization that all requested data must belong to.
     pub const fn organization(&self) -> OrganizationId {
         self.organization
     }
 
-    /// Which of the two worlds of data is meant.
+    /// Returns the environment of the requested data.
     pub const fn environment(&self) -> Environment {
         self.environment
     }
 
-    /// Who it is.
+    /// Returns the acting key, user or operator.
     pub const fn actor(&self) -> &Actor {
         &self.actor
     }
 
-    /// Whoever can run commands on the machine owns the data.
+    /// Authorizes the command line. Shell access to the server already implies access to the data.
     pub const fn operator(organization: OrganizationId) -> Self {
         Self {
             organization,
@@ -207,7 +206,7 @@ impl<S> Authorized<S> {
 }
 
 impl Authorized<AppsWrite> {
-    /// Who may change may look.
+    /// Derives read access, which write access includes.
     pub fn read_access(&self) -> Authorized<AppsRead> {
         Authorized {
             organization: self.organization,
@@ -219,8 +218,8 @@ impl Authorized<AppsWrite> {
 }
 
 impl Authorized<AppsRead> {
-    /// Who may read an app may read what happened in it: every permission that carries the one scope carries
-    /// the other.
+    /// Derives analytics access. Every permission that grants `apps:read` also grants
+    /// `analytics:read`.
     pub fn analytics_access(&self) -> Authorized<AnalyticsRead> {
         Authorized {
             organization: self.organization,
@@ -231,14 +230,14 @@ impl Authorized<AppsRead> {
     }
 }
 
-/// Why a valid key may not do what it asks for.
+/// Reason why a valid key or user is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessDenied {
-    /// The permission does not carry the scope.
-    #[error("This key's permission does not cover this method and resource; use another key.")]
+    /// The permission does not grant the scope.
+    #[error("This key's permission does not allow this request. Use a key with more permissions.")]
     InsufficientPermission,
-    /// A test key where live settings are changed.
-    #[error("Test keys cannot change what live data shares; use a live key.")]
+    /// A test key tried to change live settings.
+    #[error("Test keys cannot change settings shared with live data. Use a live key.")]
     LiveOnly,
 }
 
@@ -258,8 +257,8 @@ pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, AccessDenied> 
     })
 }
 
-/// Decides whether a person may act within scope `S`. People look at either world and change the one that both
-/// share.
+/// Decides whether a user may act within scope `S`. Users read either environment; changes always
+/// apply to live settings.
 pub fn authorize_person<S: Scope>(
     user: &User,
     environment: Environment,
@@ -289,7 +288,7 @@ mod tests {
     #[case::admin(Role::Admin, [true, true, true, false])]
     #[case::analyst(Role::Analyst, [true, true, false, false])]
     #[case::viewer(Role::Viewer, [true, false, false, false])]
-    fn what_a_role_may(#[case] role: Role, #[case] expected: [bool; 4]) {
+    fn roles_grant_scopes(#[case] role: Role, #[case] expected: [bool; 4]) {
         let user = person::tests::any_user(role);
         let test = Environment::Test;
         let found = [
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn people_look_at_either_world_and_change_one() {
+    fn users_read_either_environment_and_write_live() {
         let user = person::tests::any_user(Role::Owner);
         let reader = authorize_person::<AppsRead>(&user, Environment::Test).unwrap();
         assert_eq!(reader.environment(), Environment::Test);
@@ -315,7 +314,7 @@ mod tests {
     #[case::full(Permission::Full, [true, true, true])]
     #[case::read_only(Permission::ReadOnly, [true, true, false])]
     #[case::analytics(Permission::Analytics, [true, false, false])]
-    fn the_table_of_permissions_and_scopes(#[case] permission: Permission, #[case] row: [bool; 3]) {
+    fn permissions_grant_scopes(#[case] permission: Permission, #[case] row: [bool; 3]) {
         let scopes = [
             ScopeName::AnalyticsRead,
             ScopeName::AppsRead,
@@ -332,12 +331,12 @@ mod tests {
         Environment::Live,
         Err(AccessDenied::InsufficientPermission)
     )]
-    #[case::permission_is_judged_before_environment(
+    #[case::permission_is_checked_before_environment(
         Permission::Analytics,
         Environment::Test,
         Err(AccessDenied::InsufficientPermission)
     )]
-    fn who_may_change(
+    fn only_full_live_keys_may_write(
         #[case] permission: Permission,
         #[case] environment: Environment,
         #[case] expected: Result<(), AccessDenied>,
@@ -355,7 +354,7 @@ mod tests {
     #[case::test_full(Permission::Full, Environment::Test, true)]
     #[case::read_only(Permission::ReadOnly, Environment::Test, false)]
     #[case::analytics(Permission::Analytics, Environment::Live, false)]
-    fn who_may_erase(
+    fn full_keys_may_erase_in_their_environment(
         #[case] permission: Permission,
         #[case] environment: Environment,
         #[case] expected: bool,
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_survive_their_text_and_the_command_line_spelling() {
+    fn permissions_round_trip_and_accept_the_cli_spelling() {
         for permission in Permission::ALL {
             assert_eq!(Permission::parse(permission.as_str()), Some(*permission));
         }

@@ -1,4 +1,4 @@
-//! People: their roles, their e-mail addresses, and the one-time links by which they set up an account.
+//! Users: roles, e-mail addresses, passwords and one-time set-up links.
 
 use super::key::KeyText;
 use crate::audit::{Changes, FieldChange};
@@ -9,16 +9,16 @@ use crate::vocabulary::text::{check_length, reject_nul};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// What a person may do.
+/// Role of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Everything, members included.
+    /// Full access, including members.
     Owner,
-    /// Everything but members.
+    /// Full access except members.
     Admin,
-    /// Looks at everything.
+    /// Read access to everything.
     Analyst,
-    /// Looks at reports.
+    /// Read access to reports.
     Viewer,
 }
 
@@ -31,27 +31,27 @@ crate::keywords! {
     }
 }
 
-/// An e-mail address, good enough to sign in with: something, an `@`, a host with a dot. Whether mail
-/// arrives there only mail can tell.
+/// An e-mail address of plausible form: local part, `@`, host with a dot. Whether it receives mail
+/// is not checked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Email(String);
 
-/// The longest address that mail systems carry.
+/// Maximum length of an e-mail address.
 const EMAIL_CHARS_MAX: usize = 254;
 
 impl Email {
-    /// Reads an address; it is kept in lower case, since people do not remember theirs.
+    /// Parses an address and lower-cases it, so that sign-in ignores case.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim().to_lowercase();
         check_length(&text, 3, EMAIL_CHARS_MAX)?;
         let parts = text.split_once('@').filter(|(local, host)| {
-            let odd = |c: char| c.is_whitespace() || c.is_control() || c == '@';
+            let is_invalid = |c: char| c.is_whitespace() || c.is_control() || c == '@';
             !local.is_empty()
                 && host.contains('.')
                 && !host.starts_with('.')
                 && !host.ends_with('.')
-                && !local.contains(odd)
-                && !host.contains(odd)
+                && !local.contains(is_invalid)
+                && !host.contains(is_invalid)
         });
         match parts {
             Some(_) => Ok(Self(text)),
@@ -62,25 +62,25 @@ impl Email {
         }
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl std::fmt::Debug for Email {
-    /// Addresses do not belong in logs.
+    /// Hides the address from logs.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Email(***)")
     }
 }
 
-/// Characters a password must have.
+/// Minimum password length in characters.
 pub const PASSWORD_CHARS_MIN: usize = 12;
-/// Characters a password may have; more would only feed the hash function.
+/// Maximum password length in characters. It bounds the work of the password hash.
 pub const PASSWORD_CHARS_MAX: usize = 256;
 
-/// Passwords that everybody tries first, of those that are long enough to pass otherwise.
+/// Common passwords that pass the length check.
 const COMMON_PASSWORDS: &[&str] = &[
     "123456789012",
     "1234567890123",
@@ -108,43 +108,43 @@ const COMMON_PASSWORDS: &[&str] = &[
     "qwerty123456",
 ];
 
-/// Whether a password will do: long enough, not everybody's. Composition is nobody's business.
+/// Rejects passwords that are too short, too long or common. There are no composition rules.
 pub fn check_password(password: &str) -> Result<(), Problem> {
     reject_nul(password)?;
     check_length(password, PASSWORD_CHARS_MIN, PASSWORD_CHARS_MAX)?;
     if COMMON_PASSWORDS.contains(&password.to_lowercase().as_str()) {
         return Err(Problem::new(
             FaultCode::NotAllowed,
-            "This password is among the first that anybody would try; choose another one.",
+            "This password is too common. Choose another one.",
         ));
     }
     Ok(())
 }
 
-/// A person with an account.
+/// A user account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The person's id.
+    /// User id.
     pub id: UserId,
-    /// The organization.
+    /// Owning organization.
     pub organization: OrganizationId,
-    /// What they sign in with.
+    /// E-mail address for sign-in.
     pub email: Email,
-    /// What they may do.
+    /// Role of the user.
     pub role: Role,
-    /// Since when.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
 impl User {
-    /// What the audit log says of a new one.
+    /// Returns the audit log fields of a new user.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         role_changes(self.role)
     }
 }
 
-/// Decides on a new role for a member, or on none: whether the person may be removed. An organization keeps an
-/// owner, since nobody else could make one.
+/// Decides on a member's new role, or on removal if `role` is `None`. Rejects a change that leaves
+/// no owner, because only owners appoint owners.
 pub fn change_member(
     members: &[User],
     member: UserId,
@@ -176,37 +176,37 @@ fn role_changes(role: Role) -> Vec<FieldChange> {
     changes.into_vec()
 }
 
-/// How long a set-up link is good for.
+/// Lifetime of a set-up link.
 pub const SETUP_LINK_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
-/// A one-time link by which a person sets up an account.
+/// A one-time link for setting up an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetupLink {
-    /// The organization the account will belong to.
+    /// Organization of the new account.
     pub organization: OrganizationId,
-    /// What the person will be allowed to do.
+    /// Role of the new account.
     pub role: Role,
-    /// The address, where whoever made the link knew it.
+    /// E-mail address, if known when the link was created.
     pub email: Option<Email>,
-    /// From when it is refused.
+    /// Expiry time.
     pub expires_at: Timestamp,
-    /// Since when it is refused.
+    /// Time of use. The link works once.
     pub used_at: Option<Timestamp>,
 }
 
 impl SetupLink {
-    /// What the audit log says of a new one.
+    /// Returns the audit log fields of a new set-up link.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         role_changes(self.role)
     }
 
-    /// Neither used nor expired.
+    /// Returns whether the link is neither used nor expired.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.used_at.is_none() && now < self.expires_at
     }
 }
 
-/// The address that a set-up link is opened at.
+/// Returns the URL of a set-up link.
 pub fn setup_url(base_url: &str, token: &KeyText) -> String {
     format!(
         "{}/setup/{}",
@@ -237,7 +237,7 @@ pub(crate) mod tests {
     #[case::the_last_owner_stays_owner(Role::Owner, Some(Role::Owner), Ok(Role::Owner))]
     #[case::the_last_owner_demoted(Role::Owner, Some(Role::Admin), Err(Refusal::LastOwner))]
     #[case::the_last_owner_removed(Role::Owner, None, Err(Refusal::LastOwner))]
-    fn members(
+    fn changes_and_removes_members(
         #[case] member: Role,
         #[case] role: Option<Role>,
         #[case] expected: Result<Role, Refusal>,
@@ -248,16 +248,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_of_two_owners_may_go() {
+    fn one_of_two_owners_can_be_removed() {
         let other = User {
             id: UserId::from_bytes([9; 16]),
             ..any_user(Role::Owner)
         };
         let all = [any_user(Role::Owner), other];
         assert!(change_member(&all, all[0].id, None).is_ok());
-        let stranger = UserId::from_bytes([8; 16]);
+        let unknown = UserId::from_bytes([8; 16]);
         assert_eq!(
-            change_member(&all, stranger, None).map(|_| ()),
+            change_member(&all, unknown, None).map(|_| ()),
             Err(Refusal::MemberNotFound)
         );
     }
@@ -272,7 +272,7 @@ pub(crate) mod tests {
     #[case::inner_space("y ou@example.com", None)]
     #[case::nul("you\0@example.com", None)]
     #[case::empty("", None)]
-    fn addresses(#[case] text: &str, #[case] expected: Option<&str>) {
+    fn parses_addresses(#[case] text: &str, #[case] expected: Option<&str>) {
         assert_eq!(
             Email::parse(text).ok().as_ref().map(Email::as_str),
             expected
@@ -286,15 +286,15 @@ pub(crate) mod tests {
     #[case::far_too_long(&"x".repeat(257), false)]
     #[case::common("Password1234", false)]
     #[case::nul("a lazy fox\0..", false)]
-    fn passwords(#[case] password: &str, #[case] accepted: bool) {
+    fn checks_passwords(#[case] password: &str, #[case] accepted: bool) {
         assert_eq!(check_password(password).is_ok(), accepted);
     }
 
     #[rstest]
     #[case::fresh(None, 99, true)]
     #[case::used(Some(1), 99, false)]
-    #[case::at_its_end(None, 100, false)]
-    fn a_set_up_link_works_once_and_not_for_ever(
+    #[case::at_expiry(None, 100, false)]
+    fn a_set_up_link_works_once_and_expires(
         #[case] used: Option<i64>,
         #[case] now: i64,
         #[case] valid: bool,

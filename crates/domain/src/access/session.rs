@@ -1,31 +1,32 @@
-//! Sessions: a person who is signed in, in one browser.
+//! Sessions of signed-in users.
 
 use crate::vocabulary::id::UserId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// How long a session lasts, however busy it is.
+/// Maximum lifetime of a session.
 pub const SESSION_LIFETIME: Duration = Duration::from_hours(14 * 24);
-/// How long a session lasts when nobody uses it.
+/// Maximum idle time of a session.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_hours(3 * 24);
-/// How often a session's last use is written down. More often would make every page a write.
+/// Minimum interval between writes of a session's last use. A shorter one would turn every page
+/// view into a write.
 pub const SESSION_SEEN_STEP: Duration = Duration::from_mins(5);
 
-/// A session as it is known to the service: everything but its token.
+/// Stored record of a session, without its token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Whose.
+    /// User of the session.
     pub user: UserId,
-    /// Since when.
+    /// Start time.
     pub created_at: Timestamp,
-    /// When it was last used, give or take [`SESSION_SEEN_STEP`].
+    /// Last use, accurate to [`SESSION_SEEN_STEP`].
     pub last_seen_at: Timestamp,
-    /// From when it is refused.
+    /// Expiry time.
     pub expires_at: Timestamp,
 }
 
 impl Session {
-    /// One that begins now.
+    /// Starts a session.
     pub fn begin(user: UserId, now: Timestamp) -> Self {
         Self {
             user,
@@ -35,12 +36,12 @@ impl Session {
         }
     }
 
-    /// Neither over nor forgotten.
+    /// Returns whether the session is neither expired nor idle for too long.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         now < self.expires_at && now < self.last_seen_at.plus(SESSION_IDLE_MAX)
     }
 
-    /// Whether this use is worth writing down.
+    /// Returns whether this use should be written, given [`SESSION_SEEN_STEP`].
     pub fn should_record_use(&self, now: Timestamp) -> bool {
         now.since(self.last_seen_at) >= SESSION_SEEN_STEP
     }
@@ -56,10 +57,14 @@ mod tests {
     #[rstest]
     #[case::fresh(0, 0, true)]
     #[case::used_every_day(13 * 24, 13 * 24, true)]
-    #[case::over(14 * 24, 14 * 24, false)]
-    #[case::left_alone(0, 3 * 24, false)]
-    #[case::left_alone_for_less(0, 3 * 24 - 1, true)]
-    fn a_session_ends(#[case] seen: i64, #[case] now: i64, #[case] valid: bool) {
+    #[case::expired(14 * 24, 14 * 24, false)]
+    #[case::idle(0, 3 * 24, false)]
+    #[case::idle_for_less(0, 3 * 24 - 1, true)]
+    fn sessions_expire_by_age_and_idle_time(
+        #[case] seen: i64,
+        #[case] now: i64,
+        #[case] valid: bool,
+    ) {
         let at = |hours: i64| Timestamp::from_millis(hours * HOUR);
         let session = Session {
             last_seen_at: at(seen),
@@ -69,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_is_written_down_now_and_then() {
+    fn records_a_use_every_five_minutes() {
         let session = Session::begin(UserId::from_bytes([1; 16]), Timestamp::from_millis(0));
         assert!(!session.should_record_use(Timestamp::from_millis(299_999)));
         assert!(session.should_record_use(Timestamp::from_millis(300_000)));

@@ -1,23 +1,23 @@
-//! What an archived app still does.
+//! Behaviour of archived apps.
 //!
-//! Its links redirect, so that ads that still run lead somewhere. Nothing new is recorded, except notifications
-//! of billing providers: subscriptions go on, and the books stay complete.
+//! Links keep redirecting, so that running ads still work. Nothing new is recorded except billing
+//! notifications: subscriptions continue, and revenue stays complete.
 
 use super::App;
 use crate::refusal::Refusal;
 
 impl App {
-    /// Returns whether taps on its links are recorded.
+    /// Returns whether clicks on the app's links are recorded.
     pub const fn records_clicks(&self) -> bool {
         !self.archived
     }
 
-    /// Returns whether its SDKs are to send anything.
+    /// Returns whether the app's SDKs may send data.
     pub const fn runs_sdk(&self) -> bool {
         self.sdk.enabled && !self.archived
     }
 
-    /// Refuses website events of an app that takes none.
+    /// Rejects web events if the app is archived or does not accept them.
     pub const fn admit_web_events(&self) -> Result<(), Refusal> {
         if self.archived {
             Err(Refusal::AppArchived)
@@ -44,20 +44,20 @@ mod tests {
     #[case::sdk_off(false, false, true, (true, false, Ok(())))]
     #[case::archived(true, true, true, (false, false, Err(Refusal::AppArchived)))]
     #[case::archived_and_off(true, false, false, (false, false, Err(Refusal::AppArchived)))]
-    fn what_an_app_takes(
+    fn archived_apps_accept_nothing_new(
         #[case] archived: bool,
         #[case] sdk: bool,
         #[case] website: bool,
         #[case] expected: (bool, bool, Result<(), Refusal>),
     ) {
-        let birth = AppCreation {
+        let creation = AppCreation {
             id: AppId::from_bytes([2; 16]),
             organization: OrganizationId::from_bytes([1; 16]),
             live_key: "pk_live_1".to_owned(),
             test_key: "pk_test_1".to_owned(),
             at: Timestamp::from_millis(1),
         };
-        let mut app = App::new(birth, Name::parse("Runner").unwrap());
+        let mut app = App::new(creation, Name::parse("Runner").unwrap());
         app.archived = archived;
         app.sdk.enabled = sdk;
         app.web_events_enabled = website;

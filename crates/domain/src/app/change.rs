@@ -1,4 +1,4 @@
-//! Changing an app.
+//! Changes to an app.
 
 use super::{
     App, AppSecret, AttributionRules, BillingProvider, FraudPolicy, QualifiedTrial, SdkRevenue,
@@ -13,7 +13,7 @@ use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::timezone::Timezone;
 use crate::vocabulary::web_url::{HostName, HttpsUrl};
 
-/// What is to be changed. A name has no default, so it can be set and not reset.
+/// Requested changes to an app. A name has no default, so it can be set but not reset.
 #[derive(Debug, Clone, Default)]
 #[expect(
     missing_docs,
@@ -43,12 +43,12 @@ pub struct AppChange {
     pub revenue_events: Change<Vec<String>>,
     pub alert_webhook_url: Change<HttpsUrl>,
     pub secrets: Vec<(AppSecret, Change<SealedSecret>)>,
-    /// Whether a billing secret that is replaced opens the door for a while beside the new one.
+    /// Whether a replaced billing secret stays valid for a while alongside the new one.
     pub keeps_previous_secret: bool,
 }
 
 impl AppChange {
-    /// A new secret of a billing provider; the one before it is taken for a while as well.
+    /// Returns a change that rotates a billing secret. The previous one stays valid for a while.
     #[must_use]
     pub fn rotation(provider: BillingProvider, sealed: SealedSecret) -> Self {
         Self {
@@ -59,25 +59,25 @@ impl AppChange {
     }
 }
 
-/// A step of storing the secrets of a change.
+/// A step in storing changed secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretStep<'a> {
-    /// Store a secret under another name as well.
+    /// Copy a stored secret to another name.
     Copy {
-        /// Its name.
+        /// Current name.
         from: AppSecret,
-        /// The other name.
+        /// New name.
         to: AppSecret,
     },
     /// Remove a secret.
     Remove(AppSecret),
-    /// Store a secret in the place of the one before.
+    /// Store a secret and replace any previous one.
     Set(AppSecret, &'a SealedSecret),
 }
 
 impl AppChange {
-    /// Returns the steps that store its secrets. The billing secret that is replaced is kept beside the new one only if
-    /// the change says so. Otherwise none stays valid beside a secret that is set or removed.
+    /// Returns the steps that store the changed secrets. A rotation keeps the replaced billing
+    /// secret; any other change removes the previous one too.
     pub fn secret_steps(&self) -> Vec<SecretStep<'_>> {
         let mut steps = Vec::new();
         for (secret, change) in &self.secrets {
@@ -99,22 +99,22 @@ impl AppChange {
     }
 }
 
-/// An object after a change, and what the audit log says of it.
+/// A changed object with its audit log fields.
 #[derive(Debug, Clone)]
 pub struct AuditedChange<T> {
-    /// The object as it is to be stored.
+    /// Object to store.
     pub after: T,
-    /// What differs. Nothing: nothing is to be stored.
+    /// Fields that differ. If empty, there is nothing to store.
     pub changes: Vec<FieldChange>,
 }
 
 impl App {
-    /// The tag that `If-Match` names.
+    /// Returns the entity tag for `If-Match`.
     pub fn tag(&self) -> String {
         self.revision.number().to_string()
     }
 
-    /// What the audit log says of a new one.
+    /// Returns the audit log fields of a new app.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         for (field, value) in audit_values(self) {
@@ -126,7 +126,7 @@ impl App {
         changes.into_vec()
     }
 
-    /// Decides what the app looks like after a change.
+    /// Returns the app after a change, if the precondition holds.
     pub fn changed(
         &self,
         change: AppChange,
@@ -148,7 +148,7 @@ impl App {
                 }
                 Change::Set(_) => {
                     after.secrets.insert(*secret);
-                    secrets.compare(secret.as_str(), before, Some("set anew".to_owned()));
+                    secrets.compare(secret.as_str(), before, Some("new value".to_owned()));
                 }
             }
         }
@@ -162,8 +162,8 @@ impl App {
         Ok(AuditedChange { after, changes })
     }
 
-    /// The app after `/skan` set the switch that the app shows as `skanTestSignals`; nothing when it was
-    /// set so before.
+    /// Returns the app with `skanTestSignals` as set by `/skan`; `None` if it already has that
+    /// value.
     pub fn with_skan_test_signals(&self, accepted: bool, at: Option<Timestamp>) -> Option<Self> {
         (self.skan_test_signals != accepted).then(|| Self {
             skan_test_signals: accepted,
@@ -173,7 +173,7 @@ impl App {
         })
     }
 
-    /// Carries out everything but the secrets.
+    /// Applies everything except secrets.
     pub fn apply(&mut self, change: AppChange) {
         let rules = AttributionRules::default();
         let trial = QualifiedTrial::default();
@@ -236,7 +236,7 @@ impl App {
     }
 }
 
-/// The configurable fields as the audit log names and shows them.
+/// Returns the configurable fields with their audit log names and values.
 fn audit_values(app: &App) -> Vec<(&'static str, Option<String>)> {
     let always = |value: &dyn ToString| Some(value.to_string());
     let rules = &app.attribution;
@@ -312,20 +312,20 @@ pub(crate) mod tests {
     use crate::vocabulary::id::{AppId, OrganizationId};
 
     pub(crate) fn any_app() -> App {
-        let birth = AppCreation {
+        let creation = AppCreation {
             id: AppId::from_bytes([1; 16]),
             organization: OrganizationId::from_bytes([2; 16]),
             live_key: "pk_live_…".to_owned(),
             test_key: "pk_test_…".to_owned(),
             at: Timestamp::from_millis(1),
         };
-        App::new(birth, Name::parse("Runner").unwrap())
+        App::new(creation, Name::parse("Runner").unwrap())
     }
 
     const LATER: Timestamp = Timestamp::from_millis(2);
 
     #[test]
-    fn a_replaced_billing_secret_stays_valid_only_when_it_is_kept() {
+    fn only_a_rotation_keeps_the_previous_billing_secret() {
         let provider = BillingProvider::Superwall;
         let (secret, before) = (
             AppSecret::Billing(provider),
@@ -334,11 +334,11 @@ pub(crate) mod tests {
         let sealed = SealedSecret::from_bytes(vec![1]);
         let rotation = AppChange::rotation(provider, sealed.clone());
         let (from, to) = (secret, before);
-        let kept = [
+        let expected_steps = [
             SecretStep::Copy { from, to },
             SecretStep::Set(secret, &sealed),
         ];
-        assert_eq!(rotation.secret_steps(), kept);
+        assert_eq!(rotation.secret_steps(), expected_steps);
         let steps = |secret, change| {
             let change = AppChange {
                 secrets: vec![(secret, change)],
@@ -358,7 +358,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_change_bumps_the_revision_and_says_what_differs() {
+    fn a_change_bumps_the_revision_and_lists_the_differences() {
         let change = AppChange {
             web_events_enabled: Change::Set(true),
             ..AppChange::default()
@@ -380,7 +380,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn saying_the_same_again_changes_nothing() {
+    fn setting_the_same_value_changes_nothing() {
         let change = AppChange {
             archived: Change::Set(false),
             ..AppChange::default()
@@ -393,7 +393,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn null_means_back_to_the_default() {
+    fn null_resets_to_the_default() {
         let mut app = any_app();
         app.attribution.click_window_hours = 5;
         app.sdk.enabled = false;
@@ -414,20 +414,20 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_old_version_is_not_changed() {
+    fn rejects_a_change_of_an_old_version() {
         let old = Precondition::AnyOf(vec!["7".to_owned()]);
-        let refused = any_app().changed(AppChange::default(), &old, LATER);
-        assert_eq!(refused.map(|_| ()), Err(Refusal::VersionConflict));
-        let present = Precondition::AnyOf(vec!["7".to_owned(), "1".to_owned()]);
+        let rejected = any_app().changed(AppChange::default(), &old, LATER);
+        assert_eq!(rejected.map(|_| ()), Err(Refusal::VersionConflict));
+        let current = Precondition::AnyOf(vec!["7".to_owned(), "1".to_owned()]);
         assert!(
             any_app()
-                .changed(AppChange::default(), &present, LATER)
+                .changed(AppChange::default(), &current, LATER)
                 .is_ok()
         );
     }
 
     #[test]
-    fn a_secret_set_again_is_a_change_but_never_shows() {
+    fn replacing_a_secret_is_audited_without_its_value() {
         let secret = AppSecret::Billing(BillingProvider::Revenuecat);
         let mut app = any_app();
         app.secrets.insert(secret);

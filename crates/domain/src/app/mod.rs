@@ -1,4 +1,4 @@
-//! An app: what it is, how its events are taken, how its installs are attributed.
+//! Apps: configuration, accepted events and attribution rules.
 
 mod archive;
 mod change;
@@ -23,95 +23,96 @@ use crate::vocabulary::web_url::{HostName, HttpsUrl};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-/// How long a click may claim an install, in hours.
+/// Allowed click window, in hours.
 pub const CLICK_WINDOW_HOURS: RangeInclusive<i64> = 1..=720;
-/// How long a click may claim an install by likeness alone, in hours.
+/// Allowed window for probabilistic matches, in hours.
 pub const PROBABILISTIC_WINDOW_HOURS: RangeInclusive<i64> = 1..=24;
-/// How long a trial is held before it qualifies, in hours.
+/// Allowed delay before a trial qualifies, in hours.
 pub const QUALIFIED_TRIAL_DELAY_HOURS: RangeInclusive<i64> = 1..=720;
-/// Characters of a secret that a billing provider signs with, at least.
+/// Minimum length of a billing secret in characters.
 pub const BILLING_SECRET_CHARS_MIN: usize = 16;
-/// Characters of any secret, at most.
+/// Maximum length of any secret in characters.
 pub const SECRET_CHARS_MAX: usize = 8_192;
 
-/// An app with its whole configuration.
+/// An app with its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
-    /// Its id.
+    /// App id.
     pub id: AppId,
-    /// Whose app.
+    /// Owning organization.
     pub organization: OrganizationId,
-    /// What people call it.
+    /// Display name.
     pub name: Name,
-    /// In which zone its days begin.
+    /// Time zone in which the app's days begin.
     pub timezone: Timezone,
-    /// Put away: kept, no longer shown among the others.
+    /// Whether the app is archived. Archived apps are hidden from lists and record no new data.
     pub archived: bool,
-    /// On Apple's platforms.
+    /// iOS identifiers.
     pub ios: Ios,
-    /// On Android.
+    /// Android identifiers.
     pub android: Android,
-    /// Whether `/web-events` takes events.
+    /// Whether `/web-events` accepts events.
     pub web_events_enabled: bool,
-    /// A host of the app's own for its links.
+    /// Custom host for the app's links.
     pub link_domain: Option<HostName>,
-    /// How the SDK's events are taken.
+    /// SDK settings.
     pub sdk: Sdk,
-    /// How installs are attributed.
+    /// Attribution settings.
     pub attribution: AttributionRules,
-    /// Trials that count only after a while.
+    /// Settings for qualified trials.
     pub qualified_trial: QualifiedTrial,
-    /// Whether development-signed postbacks count.
+    /// Whether development-signed postbacks from Apple count.
     pub skan_test_signals: bool,
-    /// Names of custom events whose amounts are income.
+    /// Names of custom events that count as revenue.
     pub revenue_events: Vec<String>,
-    /// Who is told when something is wrong.
+    /// Webhook URL that receives alerts.
     pub alert_webhook_url: Option<HttpsUrl>,
-    /// Which secrets are set. Their values are elsewhere, sealed.
+    /// Secrets that are set. Their encrypted values are stored separately.
     pub secrets: BTreeSet<AppSecret>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// How often it was changed.
+    /// Revision number, increased by every change.
     pub revision: Revision,
 }
 
-/// The app on Apple's platforms.
+/// iOS identifiers of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ios {
-    /// Such as `com.example.runner`.
+    /// Bundle id, such as `com.example.runner`.
     pub bundle_id: Option<String>,
-    /// Digits; unique on an instance, since postbacks name nothing else.
+    /// App Store id in digits. It is unique per instance, because postbacks identify an app only by
+    /// it.
     pub app_store_id: Option<String>,
-    /// Ten letters and digits.
+    /// Team id: ten letters and digits.
     pub team_id: Option<String>,
 }
 
-/// The app on Android.
+/// Android identifiers of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Android {
-    /// Such as `com.example.runner`.
+    /// Package name, such as `com.example.runner`.
     pub package_name: Option<String>,
-    /// Of the certificates that sign the app.
+    /// SHA-256 fingerprints of the signing certificates.
     pub sha256_cert_fingerprints: Vec<String>,
 }
 
-/// How the SDK's events are taken.
+/// SDK settings of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sdk {
-    /// False tells every SDK to stop.
+    /// Whether SDKs may send data. `false` tells every SDK to stop.
     pub enabled: bool,
-    /// Whether the SDK's money counts.
+    /// Whether revenue reported by the SDK counts.
     pub revenue: SdkRevenue,
-    /// The public key of the live app.
+    /// Public SDK key for live data.
     pub live_key: String,
-    /// The public key for trying things out.
+    /// Public SDK key for test data.
     pub test_key: String,
 }
 
 impl Sdk {
-    /// The public keys, and what each is for.
+    /// Returns the public keys with their environments.
     pub fn keys(&self) -> [(&str, Environment); 2] {
         [
             (&self.live_key, Environment::Live),
@@ -120,62 +121,64 @@ impl Sdk {
     }
 }
 
-/// Whether money that the SDK reports counts.
+/// Whether revenue reported by the SDK counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SdkRevenue {
     /// Always.
     Count,
     /// Never.
     Ignore,
-    /// Until a billing provider is configured, which then reports the same payments.
+    /// Until a billing provider is configured, because it reports the same payments.
     Auto,
 }
 
-/// How installs are attributed.
+/// Attribution settings of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributionRules {
-    /// How long a click may claim an install.
+    /// Click window in hours.
     pub click_window_hours: i64,
-    /// Matching by likeness on Apple's platforms.
+    /// Whether probabilistic matching is enabled on iOS.
     pub probabilistic_ios: bool,
-    /// Matching by likeness on Android.
+    /// Whether probabilistic matching is enabled on Android.
     pub probabilistic_android: bool,
-    /// How long a click may claim an install by likeness.
+    /// Window for probabilistic matches in hours.
     pub probabilistic_window_hours: i64,
-    /// What happens to suspicious installs.
+    /// Handling of suspicious installs.
     pub fraud: FraudPolicy,
 }
 
-/// What happens to suspicious installs.
+/// Handling of suspicious installs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FraudPolicy {
-    /// Marked.
+    /// Flag the install.
     Flag,
-    /// Marked and not forwarded.
+    /// Flag the install and do not forward its events.
     Hold,
-    /// Not attributed.
+    /// Do not attribute the install.
     Refuse,
 }
 
-/// Trials that count only after a while.
+/// Settings for `qualified_trial` events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QualifiedTrial {
-    /// Off by default: together with `start_trial` two networks would count one trial twice.
+    /// Whether `qualified_trial` events are created. Off by default: two networks would count a
+    /// trial twice, once as `start_trial`.
     pub enabled: bool,
-    /// How long a trial is held.
+    /// Hours until a trial qualifies.
     pub delay_hours: i64,
 }
 
-/// A secret of an app. Write-only.
+/// A write-only secret of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AppSecret {
-    /// Decrypts the social network's install referrer.
+    /// Key that decrypts Meta's install referrer.
     SocialReferrerKey,
-    /// Authenticates notifications of a billing provider. Of the App Store, which has none, it says that it is connected.
+    /// Secret that authenticates a billing provider's notifications. The App Store has none, so
+    /// there it only marks the provider as connected.
     Billing(BillingProvider),
-    /// The one before it, which stays valid for a while.
+    /// Previous billing secret, still valid for a while after a rotation.
     BillingPrevious(BillingProvider),
-    /// Signs notifications of a billing provider, where that is something else.
+    /// Separate signing secret, for providers that have one.
     BillingSigning(BillingProvider),
 }
 
@@ -186,12 +189,12 @@ pub enum BillingProvider {
     Revenuecat,
     /// Superwall.
     Superwall,
-    /// The App Store itself, for those who have no provider.
+    /// App Store server notifications, for apps without a billing provider.
     Appstore,
 }
 
 impl BillingProvider {
-    /// Those that are authenticated by a secret.
+    /// Providers that authenticate with a secret.
     pub const WITH_SECRET: &'static [Self] = &[Self::Revenuecat, Self::Superwall];
 }
 
@@ -210,7 +213,7 @@ crate::keywords! {
 }
 
 impl AppSecret {
-    /// Those that exist: not every provider has every kind.
+    /// All valid secrets. Not every provider has every kind.
     pub const ALL: &'static [Self] = &[
         Self::SocialReferrerKey,
         Self::Billing(BillingProvider::Revenuecat),
@@ -221,7 +224,7 @@ impl AppSecret {
         Self::BillingSigning(BillingProvider::Revenuecat),
     ];
 
-    /// As stored and answered.
+    /// Returns the name used in storage and responses.
     pub const fn as_str(self) -> &'static str {
         use BillingProvider::{Appstore, Revenuecat, Superwall};
         match self {
@@ -238,7 +241,7 @@ impl AppSecret {
         }
     }
 
-    /// Reads what [`Self::as_str`] wrote.
+    /// Parses the output of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|one| one.as_str() == text)
     }
@@ -265,27 +268,27 @@ impl Default for QualifiedTrial {
     }
 }
 
-/// What a new app is given by the service, beside what its maker asked for.
+/// Fields of a new app that the service generates.
 #[derive(Debug, Clone)]
 pub struct AppCreation {
-    /// Its id.
+    /// App id.
     pub id: AppId,
-    /// Whose app.
+    /// Owning organization.
     pub organization: OrganizationId,
-    /// The public key of the live app.
+    /// Public SDK key for live data.
     pub live_key: String,
-    /// The public key for trying things out.
+    /// Public SDK key for test data.
     pub test_key: String,
-    /// When.
+    /// Creation time.
     pub at: Timestamp,
 }
 
 impl App {
-    /// A new app: a name, and defaults for the rest.
-    pub fn new(birth: AppCreation, name: Name) -> Self {
+    /// Creates an app with a name and default settings.
+    pub fn new(creation: AppCreation, name: Name) -> Self {
         Self {
-            id: birth.id,
-            organization: birth.organization,
+            id: creation.id,
+            organization: creation.organization,
             name,
             timezone: Timezone::UTC,
             archived: false,
@@ -296,8 +299,8 @@ impl App {
             sdk: Sdk {
                 enabled: true,
                 revenue: SdkRevenue::Auto,
-                live_key: birth.live_key,
-                test_key: birth.test_key,
+                live_key: creation.live_key,
+                test_key: creation.test_key,
             },
             attribution: AttributionRules::default(),
             qualified_trial: QualifiedTrial::default(),
@@ -305,19 +308,19 @@ impl App {
             revenue_events: Vec::new(),
             alert_webhook_url: None,
             secrets: BTreeSet::new(),
-            created_at: birth.at,
-            updated_at: birth.at,
+            created_at: creation.at,
+            updated_at: creation.at,
             revision: Revision::FIRST,
         }
     }
 
-    /// Whether a billing provider was set up, or has connected.
+    /// Returns whether a billing provider is set up or connected.
     pub fn has_provider(&self, provider: BillingProvider) -> bool {
         self.secrets.contains(&AppSecret::Billing(provider))
             || self.secrets.contains(&AppSecret::BillingSigning(provider))
     }
 
-    /// The address that this app's links begin with.
+    /// Returns the base URL of the app's links.
     pub fn link_base(&self, base_url: &str) -> String {
         match &self.link_domain {
             Some(host) => format!("https://{}", host.as_str()),
@@ -331,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_choice_survives_its_text() {
+    fn settings_round_trip_through_their_text() {
         for secret in AppSecret::ALL {
             assert_eq!(AppSecret::parse(secret.as_str()), Some(*secret));
         }
@@ -345,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn links_begin_with_the_apps_own_domain_where_it_has_one() {
+    fn links_use_the_custom_domain_if_set() {
         let mut app = samples::any_app();
         assert_eq!(
             app.link_base("http://127.0.0.1:8080/"),

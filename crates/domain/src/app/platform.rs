@@ -1,12 +1,12 @@
-//! The names that Apple and Google know an app by.
+//! Validation of an app's iOS and Android identifiers.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::{EXTERNAL_ID_BYTES_MAX, reject_nul};
 use crate::vocabulary::web_url::HostName;
 
-/// Certificates that one Android app may be signed with.
+/// Maximum number of signing certificates per Android app.
 pub const CERT_FINGERPRINTS_MAX: usize = 20;
-/// Bytes of a SHA-256 fingerprint.
+/// Length of a SHA-256 fingerprint in bytes.
 const FINGERPRINT_BYTES: usize = 32;
 
 fn checked(text: &str, fits: bool, message: &str) -> Result<String, Problem> {
@@ -18,7 +18,7 @@ fn checked(text: &str, fits: bool, message: &str) -> Result<String, Problem> {
     }
 }
 
-/// An Apple bundle id.
+/// Parses an Apple bundle id.
 pub fn parse_bundle_id(text: &str) -> Result<String, Problem> {
     let fits = (1..=155).contains(&text.len())
         && text
@@ -31,7 +31,7 @@ pub fn parse_bundle_id(text: &str) -> Result<String, Problem> {
     )
 }
 
-/// An App Store id: the digits after `id` in the App Store's address of the app.
+/// Parses an App Store id: the digits after `id` in the app's App Store URL.
 pub fn parse_app_store_id(text: &str) -> Result<String, Problem> {
     let fits = (1..=19).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -43,7 +43,7 @@ pub fn parse_app_store_id(text: &str) -> Result<String, Problem> {
     )
 }
 
-/// An Apple developer team.
+/// Parses an Apple developer team id.
 pub fn parse_team_id(text: &str) -> Result<String, Problem> {
     let fits = text.len() == 10
         && text
@@ -56,7 +56,7 @@ pub fn parse_team_id(text: &str) -> Result<String, Problem> {
     )
 }
 
-/// An Android package name.
+/// Parses an Android package name.
 pub fn parse_package_name(text: &str) -> Result<String, Problem> {
     let segment_fits = |segment: &str| {
         segment.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -74,24 +74,25 @@ pub fn parse_package_name(text: &str) -> Result<String, Problem> {
     )
 }
 
-/// A host of the app's own for its links. The service's own host belongs to all apps: whoever could take it
-/// would own the association files of every tenant.
+/// Parses a custom link host. Rejects the service's own host, because an app that claimed it would
+/// control the association files of every tenant.
 pub fn parse_link_domain(text: &str, base_url: &str) -> Result<HostName, Problem> {
     let host = HostName::parse(text)?;
-    let own = base_url
+    let service_host = base_url
         .split_once("://")
         .map_or(base_url, |(_, rest)| rest);
-    let own = own.split(['/', ':']).next().unwrap_or_default();
-    if host.as_str().eq_ignore_ascii_case(own) {
+    let service_host = service_host.split(['/', ':']).next().unwrap_or_default();
+    if host.as_str().eq_ignore_ascii_case(service_host) {
         return Err(Problem::new(
             FaultCode::NotAllowed,
-            "This is the service's own host, which every app may use: leave linkDomain null.",
+            "This is the service's own host, which every app can use. Leave linkDomain null.",
         ));
     }
     Ok(host)
 }
 
-/// The SHA-256 fingerprint of a certificate, with or without colons; kept as Google writes it.
+/// Parses the SHA-256 fingerprint of a certificate, with or without colons. Returns Google's form:
+/// upper case with colons.
 pub fn parse_cert_fingerprint(text: &str) -> Result<String, Problem> {
     reject_nul(text)?;
     let digits: String = text.chars().filter(|c| *c != ':').collect();
@@ -128,7 +129,7 @@ mod tests {
     #[case("", false)]
     #[case("com example", false)]
     #[case("com.example\0", false)]
-    fn bundle_ids(#[case] text: &str, #[case] accepted: bool) {
+    fn validates_bundle_ids(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(parse_bundle_id(text).is_ok(), accepted);
     }
 
@@ -139,7 +140,7 @@ mod tests {
     #[case("id123", false)]
     #[case("", false)]
     #[case("12345678901234567890", false)]
-    fn app_store_ids(#[case] text: &str, #[case] accepted: bool) {
+    fn validates_app_store_ids(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(parse_app_store_id(text).is_ok(), accepted);
     }
 
@@ -150,30 +151,30 @@ mod tests {
     #[case("com..runner", false)]
     #[case("com.2runner", false)]
     #[case("com.example.", false)]
-    fn package_names(#[case] text: &str, #[case] accepted: bool) {
+    fn validates_package_names(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(parse_package_name(text).is_ok(), accepted);
     }
 
     #[rstest]
-    #[case::its_own("go.example.com", true)]
-    #[case::the_services("t.example.com", false)]
+    #[case::custom("go.example.com", true)]
+    #[case::the_services_own("t.example.com", false)]
     #[case::the_services_in_capitals("T.Example.COM", false)]
     #[case::below_the_services("go.t.example.com", true)]
-    fn link_domains(#[case] text: &str, #[case] accepted: bool) {
+    fn validates_link_domains(#[case] text: &str, #[case] accepted: bool) {
         for base_url in ["https://t.example.com", "https://t.example.com:8443/"] {
             assert_eq!(parse_link_domain(text, base_url).is_ok(), accepted);
         }
     }
 
     #[test]
-    fn team_ids() {
+    fn validates_team_ids() {
         assert!(parse_team_id("ABCDE12345").is_ok());
         assert!(parse_team_id("abcde12345").is_err());
         assert!(parse_team_id("ABCDE1234").is_err());
     }
 
     #[test]
-    fn fingerprints_are_kept_as_google_writes_them() {
+    fn converts_fingerprints_to_googles_form() {
         let plain = "ab".repeat(32);
         let expected = ["AB"; 32].join(":");
         assert_eq!(parse_cert_fingerprint(&plain), Ok(expected.clone()));

@@ -1,74 +1,76 @@
-//! What Apple says about an install.
+//! Apple's `AdServices` attribution.
 //!
-//! The device sends a token, the server redeems it at Apple after it has answered the device. [`judge`] is
-//! what is made of one answer: the end of it, or when to ask again. The answer's JSON is read by the caller.
+//! The device sends a token, and the server redeems it at Apple after it has responded to the
+//! device. [`judge`] turns one response into a final result or a retry. The caller parses the
+//! response's JSON.
 
 use crate::access::Environment;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// How long Apple redeems a token.
+/// How long Apple accepts a token.
 pub const TOKEN_LIFE: Duration = Duration::from_hours(24);
-/// How long Apple's record of an install may take: it says 404 until then.
+/// Wait before the next attempt while Apple's record is not ready. Apple responds with 404 until
+/// then.
 pub const NOT_READY_WAIT: Duration = Duration::from_secs(5);
-/// How often a token is redeemed that Apple has no record for. After that there is none.
+/// Maximum number of attempts that may end with 404. After that Apple has no record.
 pub const NOT_READY_ATTEMPTS_MAX: u32 = 3;
-/// How long to wait after Apple's first failure. Each further one doubles it.
+/// Back-off after the first failure. It doubles with each further one.
 pub const FAILURE_WAIT_FIRST: Duration = Duration::from_secs(30);
-/// How long to wait at most: a token lives a day, and an hour leaves two dozen attempts.
+/// Maximum back-off. A token is valid for a day, so an hour leaves two dozen attempts.
 pub const FAILURE_WAIT_MAX: Duration = Duration::from_hours(1);
-/// The campaign that Apple names to a build in developer mode.
+/// Campaign id that Apple returns to development builds.
 pub const TEST_CAMPAIGN_ID: &str = "1234567890";
 
-/// The claim of an ad that was seen, not tapped.
+/// `claimType` of an ad that was seen, not tapped.
 const CLAIM_VIEW: &str = "impression";
-/// The status that a person had the app before.
+/// `conversionType` of a repeated download.
 const CONVERSION_REDOWNLOAD: &str = "redownload";
 
-/// What is known from Apple.
+/// Result from Apple.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AdServices {
     /// The device sent no token.
     #[default]
     NoToken,
-    /// A token was sent, Apple has not answered.
+    /// Apple has not responded yet.
     Pending,
     /// A tap on an ad led to the install.
     Tap(Box<AdServicesRecord>),
-    /// An ad that was seen led to the install.
+    /// A view of an ad led to the install.
     View(Box<AdServicesRecord>),
     /// Apple has no record of an ad.
     NotAttributed,
-    /// Apple does not know the token.
+    /// Apple rejected the token.
     Invalid,
-    /// The token was not redeemed while it lived.
+    /// The token expired before it was redeemed.
     Expired,
 }
 
-/// Apple's record of the ad. Its ids are numbers there, and text here: nobody counts with them.
+/// Apple's record of the ad, with ids as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdServicesRecord {
-    /// Whose ad.
+    /// Id of the advertiser's organization.
     pub org_id: Option<String>,
-    /// Of which campaign.
+    /// Campaign id.
     pub campaign_id: Option<String>,
-    /// Of which ad group.
+    /// Ad group id.
     pub ad_group_id: Option<String>,
-    /// What was searched for; absent with search match.
+    /// Keyword id; absent with Search Match.
     pub keyword_id: Option<String>,
-    /// Which ad.
+    /// Ad id.
     pub ad_id: Option<String>,
-    /// Whether the person had the app before.
+    /// Whether the user had downloaded the app before.
     pub redownload: bool,
-    /// Two letters.
+    /// Country, as two letters.
     pub country: Option<String>,
-    /// When the ad was tapped or seen, to the minute; only where tracking is authorised.
+    /// Time of the tap or view, to the minute; only if tracking is authorised.
     pub at: Option<Timestamp>,
-    /// Where in the store the ad was.
+    /// Placement of the ad in the store.
     pub supply_placement: Option<String>,
 }
 
-/// Apple's answer as it stands in the body, ids as text.
+/// Body of Apple's response, with ids as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "Apple's own names")]
 pub struct AdServicesResponse {
@@ -86,24 +88,24 @@ pub struct AdServicesResponse {
     pub supply_placement: Option<String>,
 }
 
-/// What is made of one attempt to redeem a token.
+/// Outcome of one attempt to redeem a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedemptionOutcome {
-    /// That is Apple's answer; the token is done with.
+    /// Final result.
     Final(AdServices),
-    /// To be redeemed again, so much later.
+    /// Retry after this time.
     RetryAfter(Duration),
 }
 
 impl AdServicesRecord {
-    /// Whether it is what Apple answers to a build in developer mode.
+    /// Returns whether this is Apple's test data for development builds.
     pub fn is_test_data(&self) -> bool {
         self.campaign_id.as_deref() == Some(TEST_CAMPAIGN_ID)
     }
 }
 
 impl AdServices {
-    /// As the explanation of a decision says it; nothing when no token was sent.
+    /// Returns the name used in explanations; `None` if no token was sent.
     pub const fn as_str(&self) -> Option<&'static str> {
         match self {
             Self::NoToken => None,
@@ -116,7 +118,7 @@ impl AdServices {
         }
     }
 
-    /// Apple's record, if there is one.
+    /// Returns Apple's record, if there is one.
     pub const fn record(&self) -> Option<&AdServicesRecord> {
         match self {
             Self::Tap(record) | Self::View(record) => Some(record),
@@ -124,7 +126,7 @@ impl AdServices {
         }
     }
 
-    /// Whether this is test data about a live install. It is no evidence then: nobody paid for that ad.
+    /// Returns whether this is test data for a live install, which does not count as evidence.
     pub fn is_test_data_in(&self, environment: Environment) -> bool {
         environment == Environment::Live
             && self.record().is_some_and(AdServicesRecord::is_test_data)
@@ -132,30 +134,30 @@ impl AdServices {
 }
 
 impl From<AdServicesResponse> for AdServices {
-    /// An answer without a claim is older than views, so it is a tap.
-    fn from(answer: AdServicesResponse) -> Self {
-        if !answer.attribution {
+    /// Converts a response. Without a `claimType` it predates views, so it is a tap.
+    fn from(response: AdServicesResponse) -> Self {
+        if !response.attribution {
             return Self::NotAttributed;
         }
         let is =
             |text: Option<String>, word| text.is_some_and(|text| text.eq_ignore_ascii_case(word));
-        let view = is(answer.claim_type, CLAIM_VIEW);
+        let is_view = is(response.claim_type, CLAIM_VIEW);
         let record = Box::new(AdServicesRecord {
-            org_id: answer.org_id,
-            campaign_id: answer.campaign_id,
-            ad_group_id: answer.ad_group_id,
-            keyword_id: answer.keyword_id,
-            ad_id: answer.ad_id,
-            redownload: is(answer.conversion_type, CONVERSION_REDOWNLOAD),
-            country: answer.country_or_region,
-            at: if view {
-                answer.impression_date
+            org_id: response.org_id,
+            campaign_id: response.campaign_id,
+            ad_group_id: response.ad_group_id,
+            keyword_id: response.keyword_id,
+            ad_id: response.ad_id,
+            redownload: is(response.conversion_type, CONVERSION_REDOWNLOAD),
+            country: response.country_or_region,
+            at: if is_view {
+                response.impression_date
             } else {
-                answer.click_date
+                response.click_date
             },
-            supply_placement: answer.supply_placement,
+            supply_placement: response.supply_placement,
         });
-        if view {
+        if is_view {
             Self::View(record)
         } else {
             Self::Tap(record)
@@ -163,7 +165,7 @@ impl From<AdServicesResponse> for AdServices {
     }
 }
 
-/// How long to wait after so many failures.
+/// Returns the back-off after this many attempts.
 fn failure_wait(attempts_made: u32) -> Duration {
     let doublings = attempts_made.saturating_sub(1).min(31);
     FAILURE_WAIT_FIRST
@@ -171,11 +173,11 @@ fn failure_wait(attempts_made: u32) -> Duration {
         .min(FAILURE_WAIT_MAX)
 }
 
-/// What to make of one attempt.
+/// Judges one attempt.
 ///
-/// `status` is nothing when Apple did not answer in time. `body` is nothing when it could not be read.
-/// `attempts_made` counts this one. A 404 after other failures is not waited for again: the record had the
-/// time it needs.
+/// `status` is `None` if Apple did not respond in time. `body` is `None` if it could not be parsed.
+/// `attempts_made` includes this attempt. A 404 after other failures is not retried, because the
+/// record had enough time to appear.
 pub fn judge(
     status: Option<u16>,
     body: Option<AdServicesResponse>,
@@ -183,7 +185,7 @@ pub fn judge(
     token_age: Duration,
 ) -> RedemptionOutcome {
     let wait = match (status, body) {
-        (Some(200), Some(answer)) => return RedemptionOutcome::Final(answer.into()),
+        (Some(200), Some(response)) => return RedemptionOutcome::Final(response.into()),
         (Some(400), _) => return RedemptionOutcome::Final(AdServices::Invalid),
         (Some(404), _) if token_age >= TOKEN_LIFE => {
             return RedemptionOutcome::Final(AdServices::Expired);
@@ -209,7 +211,7 @@ mod tests {
     const OLD: Duration = Duration::from_hours(24);
     const NEARLY_OLD: Duration = Duration::from_mins(24 * 60 - 1);
 
-    fn answer(claim: Option<&str>) -> AdServicesResponse {
+    fn response(claim: Option<&str>) -> AdServicesResponse {
         AdServicesResponse {
             attribution: true,
             campaign_id: Some("542370539".to_owned()),
@@ -221,9 +223,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case::a_tap(Some(200), Some(answer(Some("Click"))), 1, FRESH, "tap")]
-    #[case::a_view(Some(200), Some(answer(Some("Impression"))), 1, FRESH, "view")]
-    #[case::a_claim_unsaid_is_a_tap(Some(200), Some(answer(None)), 1, FRESH, "tap")]
+    #[case::a_tap(Some(200), Some(response(Some("Click"))), 1, FRESH, "tap")]
+    #[case::a_view(Some(200), Some(response(Some("Impression"))), 1, FRESH, "view")]
+    #[case::a_missing_claim_is_a_tap(Some(200), Some(response(None)), 1, FRESH, "tap")]
     #[case::no_record(
         Some(200),
         Some(AdServicesResponse::default()),
@@ -231,14 +233,14 @@ mod tests {
         FRESH,
         "not_attributed"
     )]
-    #[case::an_answer_counts_however_late(Some(200), Some(answer(None)), 9, OLD, "tap")]
+    #[case::a_late_response_counts(Some(200), Some(response(None)), 9, OLD, "tap")]
     #[case::an_invalid_token(Some(400), None, 1, FRESH, "invalid")]
     #[case::not_found_for_the_third_time(Some(404), None, 3, FRESH, "not_attributed")]
     #[case::not_found_and_a_day_old(Some(404), None, 1, OLD, "expired")]
-    #[case::down_until_the_token_died(Some(500), None, 9, OLD, "expired")]
-    #[case::silent_until_the_token_died(None, None, 9, OLD, "expired")]
+    #[case::down_until_the_token_expired(Some(500), None, 9, OLD, "expired")]
+    #[case::silent_until_the_token_expired(None, None, 9, OLD, "expired")]
     #[case::the_next_attempt_would_be_too_late(Some(500), None, 2, NEARLY_OLD, "expired")]
-    fn an_end(
+    fn ends_with_a_final_result(
         #[case] status: Option<u16>,
         #[case] body: Option<AdServicesResponse>,
         #[case] attempts_made: u32,
@@ -246,8 +248,8 @@ mod tests {
         #[case] expected: &str,
     ) {
         match judge(status, body, attempts_made, token_age) {
-            RedemptionOutcome::Final(known) => assert_eq!(known.as_str(), Some(expected)),
-            RedemptionOutcome::RetryAfter(wait) => panic!("again after {wait:?}"),
+            RedemptionOutcome::Final(result) => assert_eq!(result.as_str(), Some(expected)),
+            RedemptionOutcome::RetryAfter(wait) => panic!("retry after {wait:?}"),
         }
     }
 
@@ -259,10 +261,10 @@ mod tests {
     #[case::busy(Some(429), None, 3, 120)]
     #[case::silent(None, None, 1, 30)]
     #[case::unreadable(Some(200), None, 1, 30)]
-    #[case::an_answer_is_one_only_with_its_status(Some(503), Some(answer(None)), 1, 30)]
+    #[case::a_body_counts_only_with_status_200(Some(503), Some(response(None)), 1, 30)]
     #[case::never_more_than_an_hour(Some(500), None, 9, 3_600)]
-    #[case::however_often(Some(500), None, u32::MAX, 3_600)]
-    fn another_attempt(
+    #[case::after_many_failures(Some(500), None, u32::MAX, 3_600)]
+    fn retries_after_a_wait(
         #[case] status: Option<u16>,
         #[case] body: Option<AdServicesResponse>,
         #[case] attempts_made: u32,
@@ -273,10 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_late_is_waited_for() {
-        let answers = [(404, None), (404, None), (200, Some(answer(Some("Click"))))];
+    fn waits_for_a_late_record() {
+        let responses = [
+            (404, None),
+            (404, None),
+            (200, Some(response(Some("Click")))),
+        ];
         let verdicts: Vec<_> = (1..)
-            .zip(answers)
+            .zip(responses)
             .map(|(attempt, (status, body))| judge(Some(status), body, attempt, FRESH))
             .collect();
         assert_eq!(
@@ -292,21 +298,21 @@ mod tests {
     #[rstest]
     #[case::of_the_tap("Click", 1)]
     #[case::of_the_view("impression", 2)]
-    fn a_record_has_the_date_of_its_claim(#[case] claim: &str, #[case] expected: i64) {
-        let known = AdServices::from(answer(Some(claim)));
-        let at = known.record().and_then(|record| record.at);
+    fn uses_the_date_of_the_claim(#[case] claim: &str, #[case] expected: i64) {
+        let result = AdServices::from(response(Some(claim)));
+        let at = result.record().and_then(|record| record.at);
         assert_eq!(at, Some(Timestamp::from_millis(expected)));
     }
 
     #[test]
-    fn test_data_is_known_by_its_campaign() {
+    fn recognises_test_data_by_its_campaign() {
         let record = AdServicesRecord {
             campaign_id: Some(TEST_CAMPAIGN_ID.to_owned()),
             ..AdServicesRecord::default()
         };
-        let known = AdServices::View(Box::new(record));
-        assert!(known.is_test_data_in(Environment::Live));
-        assert!(!known.is_test_data_in(Environment::Test));
+        let result = AdServices::View(Box::new(record));
+        assert!(result.is_test_data_in(Environment::Live));
+        assert!(!result.is_test_data_in(Environment::Test));
         assert!(!AdServices::NotAttributed.is_test_data_in(Environment::Live));
     }
 }

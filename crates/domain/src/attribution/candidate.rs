@@ -1,4 +1,4 @@
-//! The clicks that an install may belong to, as the store found them.
+//! Candidate clicks for an install, as the store found them.
 
 use super::evidence::ClickIdSource;
 use crate::click::Click;
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 /// A click that may have led to the install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The click.
+    /// Click.
     pub click: Click,
-    /// Where its link sends the installed app.
+    /// Deep link for the installed app.
     pub deep_link: Option<String>,
-    /// What its link tells the installed app.
+    /// Custom data for the installed app.
     pub custom_data: BTreeMap<String, String>,
-    /// Whether another live device's install has it already. A click leads to one install.
+    /// Whether another live install is already credited to it. A click counts for one install.
     pub is_taken: bool,
 }
 
 impl Candidate {
-    /// A click with what its link tells the installed app. The link may be archived by now.
+    /// Creates a candidate from a click and its link. The link may be archived by now.
     pub fn of(click: Click, link: Link, taken: bool) -> Self {
         Self {
             click,
@@ -31,37 +31,38 @@ impl Candidate {
     }
 }
 
-/// What became of the click id that the device delivered.
+/// Lookup result of a click id that the device delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClickLookup {
-    /// Its tag is wrong, or it is no click id at all.
+    /// The id is malformed or its signature is wrong.
     BadToken,
-    /// It is ours, but of another app.
+    /// The id is valid, but of another app.
     Foreign(ClickId),
-    /// It is ours and of this app, but no such click is stored.
+    /// The id is valid, but its click is not stored.
     Unknown(ClickId),
-    /// The click.
+    /// The stored click.
     Found(Box<Candidate>),
 }
 
-/// A click id that the device delivered, and what became of it.
+/// A click id that the device delivered, with its lookup result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveredClick {
-    /// How it reached the device.
+    /// How the id reached the device.
     pub source: ClickIdSource,
-    /// What became of it.
+    /// Result of the lookup.
     pub lookup: ClickLookup,
 }
 
-/// What the store found. None of it depends on the order in which clicks arrived.
+/// Candidates that the store found. Their content does not depend on the order in which clicks
+/// arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributionCandidates {
-    /// The clicks that the device named: by the referrer, by itself, by the link that opened it.
+    /// Clicks whose ids the device delivered.
     pub delivered: Vec<DeliveredClick>,
     /// Clicks of the app with the device's advertising id, newest first, at most 20.
     pub same_advertising_id: Vec<Candidate>,
-    /// Clicks of the app from the device's address within the longest window of probabilistic matching,
-    /// newest first, at most [`super::ADDRESS_CANDIDATES_MAX`] and one more.
+    /// Clicks of the app from the device's address within the longest probabilistic window, newest
+    /// first, at most [`super::ADDRESS_CANDIDATES_MAX`] plus one.
     pub same_address: Vec<Candidate>,
     /// Other installs of the app from this address in the hour before this one, by link.
     pub installs_from_address: Vec<(crate::vocabulary::id::LinkId, u32)>,

@@ -1,4 +1,4 @@
-//! A decision, with everything it looked at.
+//! An attribution decision with its explanation.
 
 use super::evidence::ReferrerTimes;
 use crate::integration::Network;
@@ -7,31 +7,31 @@ use crate::vocabulary::id::{ClickId, LinkId};
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Candidates that are kept with a decision, the winner among them.
+/// Maximum number of candidates stored with a decision, including the winner.
 pub const DECISION_CANDIDATES_MAX: usize = 20;
 
-/// What became of an install.
+/// Attribution state of an install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MatchState {
     /// A click or an `AdServices` record was accepted.
     Attributed,
-    /// No evidence, or Play's own word that there is none.
+    /// No evidence, or the Play Store reported an organic install.
     Organic,
     /// A third-party referrer named a network or a campaign.
     ThirdParty,
     /// The referrer could not be read, and nothing else matched.
     Unavailable,
-    /// The click id is right, the click is not stored yet.
+    /// The click id is valid, but its click is not stored yet.
     PendingClick,
-    /// The click id is wrong, or its click was never stored.
+    /// The click id is invalid, or its click was never stored.
     BadToken,
-    /// The click is another app's.
+    /// The click belongs to another app.
     ForeignClick,
-    /// The times contradict the click.
+    /// The timestamps contradict the click.
     Implausible,
-    /// The right click, too old.
+    /// The click is older than the click window.
     OutsideWindow,
-    /// The click has its install already.
+    /// The click is already credited with another install.
     DuplicateClick,
 }
 
@@ -50,18 +50,18 @@ crate::keywords! {
     }
 }
 
-/// By what an install was matched.
+/// Kind of evidence that matched an install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MatchType {
-    /// By a click id that the client delivered, or an advertising id.
+    /// Click id from the client, or advertising id.
     ClickId,
-    /// By the Play Store's referrer.
+    /// Play Store referrer.
     Referrer,
-    /// By Apple's word.
+    /// Apple's `AdServices` record.
     AdServices,
-    /// By likeness.
+    /// Probabilistic match.
     Probabilistic,
-    /// By nothing.
+    /// No match.
     Organic,
 }
 
@@ -75,22 +75,22 @@ crate::keywords! {
     }
 }
 
-/// By what a candidate was found.
+/// Method that found a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MatchMethod {
-    /// By the click id in the Play Store's referrer.
+    /// Click id in the Play Store referrer.
     Referrer,
-    /// By the click id that the client delivered.
+    /// Click id from the client.
     ClickId,
-    /// By Apple's record of a tap.
+    /// Apple's record of a tap.
     AdServicesTap,
-    /// By a third-party referrer.
+    /// Third-party referrer.
     ForeignReferrer,
-    /// By the advertising id.
+    /// Advertising id.
     AdvertisingId,
-    /// By Apple's record of a view.
+    /// Apple's record of a view.
     AdServicesView,
-    /// By likeness.
+    /// Probabilistic match.
     Probabilistic,
 }
 
@@ -106,32 +106,32 @@ crate::keywords! {
     }
 }
 
-/// Why a candidate was not taken.
+/// Reason why a candidate was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rejection {
-    /// Too old.
+    /// Older than the window.
     OutsideWindow,
-    /// It has its install already.
+    /// Already credited with another install.
     DuplicateClick,
-    /// No person's click.
+    /// Click by a bot.
     Bot,
-    /// The click id is wrong.
+    /// Invalid click id.
     BadToken,
-    /// Another app's.
+    /// Click of another app.
     ForeignClick,
     /// The click is not stored yet.
     PendingClick,
-    /// The times contradict it.
+    /// Contradicted by timestamps.
     Implausible,
-    /// Not like enough.
+    /// Score below the minimum.
     ScoreTooLow,
-    /// Another one is as like.
+    /// Another candidate scores about as high.
     Ambiguous,
-    /// Too many clicks from this address.
+    /// Too many clicks share the address.
     SharedAddress,
-    /// The app does not match like this.
+    /// The app disabled the method.
     MethodDisabled,
-    /// A later touch won.
+    /// A later click won.
     OlderThanWinner,
 }
 
@@ -152,16 +152,16 @@ crate::keywords! {
     }
 }
 
-/// What is odd about an install. A flag alone changes no decision.
+/// Fraud signal of an install. A flag alone does not change the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flag {
-    /// The store reported no timestamps; these are the device's.
+    /// The store reported no timestamps, so the device's were used.
     UnverifiedTime,
-    /// The first open came impossibly soon after the click.
+    /// The click-to-install time (CTIT) is impossibly short.
     ShortCtit,
-    /// The times contradict the click; the app only flags that.
+    /// The timestamps contradict the click, but the app's policy only flags that.
     Implausible,
-    /// The model or the version is not one of this platform's.
+    /// The model or OS version does not exist on this platform.
     ImpossibleDevice,
     /// Many installs from one address within an hour.
     InstallBurst,
@@ -177,21 +177,21 @@ crate::keywords! {
     }
 }
 
-/// Who an install is credited to.
+/// Network that an install is credited to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CreditedNetwork {
-    /// One of the four that events are forwarded to.
+    /// An ad network that events are forwarded to.
     Ad(Network),
-    /// Apple Ads, which nothing is forwarded to.
+    /// Apple Ads. No events are forwarded to it.
     AppleAds,
-    /// A link or a referrer of none of them: a newsletter, a partner.
+    /// Any other link or referrer, such as a newsletter or a partner.
     Other,
-    /// Nobody.
+    /// No network.
     Organic,
 }
 
 impl CreditedNetwork {
-    /// As stored and answered.
+    /// Returns the name used in storage and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ad(network) => network.as_str(),
@@ -201,7 +201,7 @@ impl CreditedNetwork {
         }
     }
 
-    /// Reads what [`Self::as_str`] wrote.
+    /// Parses the output of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "apple_ads" => Some(Self::AppleAds),
@@ -212,7 +212,7 @@ impl CreditedNetwork {
     }
 }
 
-/// The points of each signal. Nothing: unknown. Zero: known and different, but that excludes nothing.
+/// Points per signal. `None` means unknown; zero means known but different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "each is the signal it is named after")]
 pub struct Signals {
@@ -224,99 +224,103 @@ pub struct Signals {
     pub screen: Option<u8>,
 }
 
-/// One candidate, and what became of it.
+/// A candidate and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsideredCandidate {
-    /// The click, where there is one.
+    /// Click, if there is one.
     pub click: Option<ClickId>,
-    /// Its link.
+    /// Link of the click.
     pub link: Option<LinkId>,
-    /// Its network.
+    /// Network of the click.
     pub network: Option<CreditedNetwork>,
-    /// When it was made.
+    /// Time of the click.
     pub clicked_at: Option<Timestamp>,
-    /// How old it was at the install, in seconds.
+    /// Age at the install, in seconds.
     pub age_seconds: Option<i64>,
-    /// How it was found.
+    /// Method that found it.
     pub method: MatchMethod,
-    /// How like it was, by likeness only.
+    /// Score of a probabilistic candidate.
     pub score: Option<u8>,
-    /// Of what the score is made, by likeness only.
+    /// Points per signal of a probabilistic candidate.
     pub signals: Option<Signals>,
-    /// Why it was not taken; nothing for the winner.
+    /// Reason for the rejection; `None` for the winner.
     pub rejection: Option<Rejection>,
 }
 
-/// What evidence there was, in words that name no person.
+/// Summary of the evidence, without personal data.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EvidenceSummary {
-    /// `ours`, `organic`, `google`, `meta`, `other`, `unavailable`, or nothing when none was sent.
+    /// `ours`, `organic`, `google`, `meta`, `other` or `unavailable`; `None` if no referrer was
+    /// sent.
     pub referrer: Option<String>,
-    /// `tap`, `view`, `not_attributed`, `pending`, `invalid`, `expired`, or nothing when no token was sent.
+    /// `tap`, `view`, `not_attributed`, `pending`, `invalid` or `expired`; `None` if no token was
+    /// sent.
     pub ad_services: Option<String>,
-    /// `valid`, `opened_link`, `bad`, `foreign`, `not_stored`, or nothing when no click id was sent.
+    /// `valid`, `opened_link`, `bad`, `foreign` or `not_stored`; `None` if no click id was sent.
     pub click_token: Option<String>,
-    /// `relay`, `private`, `other`.
+    /// `relay`, `private` or `other`.
     pub address_class: Option<String>,
 }
 
-/// The app's settings that the decision was made with.
+/// App settings that the decision used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SettingsSummary {
-    /// How long a click may claim an install.
+    /// Click window in hours.
     pub click_window_hours: i64,
-    /// Whether this platform was matched by likeness.
+    /// Whether probabilistic matching was enabled for the platform.
     pub probabilistic: bool,
-    /// How long a click may claim an install by likeness.
+    /// Window for probabilistic matches in hours.
     pub window_hours: i64,
 }
 
-/// The decision that a better one replaced.
+/// A decision that a better one replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SupersededDecision {
-    /// By what it was matched.
+    /// Kind of evidence that matched.
     pub match_type: MatchType,
-    /// When it was made.
+    /// Time of the decision.
     pub decided_at: Timestamp,
 }
 
-/// Which click an install belongs to, and why.
+/// Attribution decision of an install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What became of the install.
+    /// Attribution state.
     pub state: MatchState,
-    /// By what it was matched.
+    /// Kind of evidence that matched.
     pub match_type: MatchType,
-    /// Who it is credited to.
+    /// Credited network.
     pub network: CreditedNetwork,
-    /// In hundredths; nothing for organic.
+    /// Confidence in percent; `None` without credit.
     pub confidence: Option<u8>,
-    /// The winning click, where it was one of ours.
+    /// Winning click, if it is one of ours.
     pub click: Option<ClickId>,
-    /// Its link.
+    /// Link of the winning click.
     pub link: Option<LinkId>,
-    /// What it is credited to.
+    /// Credited campaign.
     pub campaign: Campaign,
-    /// What was searched for.
+    /// Search keyword.
     pub keyword: Option<String>,
-    /// A network's click id that came without a click of ours, by its parameter's name (`gclid`).
+    /// Network click id that came without a click of ours, with its parameter name, such as
+    /// `gclid`.
     pub network_click_id: Option<(String, String)>,
-    /// Where the link sends the installed app.
+    /// Deep link for the installed app.
     pub deep_link: Option<String>,
-    /// What the link tells the installed app.
+    /// Custom data for the installed app.
     pub custom_data: BTreeMap<String, String>,
-    /// What else stood in the click's URL.
+    /// Other parameters of the click's URL.
     pub query_params: BTreeMap<String, String>,
-    /// Why, in one sentence that names no person.
+    /// Explanation in one sentence, without personal data.
     pub reason: String,
-    /// What is odd about it.
+    /// Fraud flags.
     pub flags: BTreeSet<Flag>,
-    /// Every candidate, at most [`CANDIDATES_KEPT_MAX`], the winner among them.
+    /// Candidates including the winner, at most [`DECISION_CANDIDATES_MAX`].
     pub candidates: Vec<ConsideredCandidate>,
-    /// What evidence there was.
+    /// Summary of the evidence.
     pub evidence: EvidenceSummary,
-    /// The store's account of the time, which a device shows once. A click that appears later is judged by it.
+    /// Timestamps from the store. A device sends them only once, so they are stored to judge a
+    /// click that appears later.
     pub times: ReferrerTimes,
-    /// The app's settings at the time.
+    /// App settings at the time.
     pub settings: SettingsSummary,
 }

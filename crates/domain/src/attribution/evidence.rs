@@ -1,4 +1,4 @@
-//! What the device showed.
+//! Evidence that the device sent.
 
 use super::ad_services::AdServices;
 use super::referrer::Referrer;
@@ -7,66 +7,67 @@ use crate::click::address::AddressClass;
 use crate::device::{Platform, Screen};
 use crate::vocabulary::time::Timestamp;
 
-/// How a click became known to the device, surest first.
+/// How a click id reached the device, most reliable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClickIdSource {
-    /// Its id, through the Play Store, which says when.
+    /// Through the Play Store referrer, which has timestamps.
     Referrer,
-    /// Its id, by a web client, or in the URL that opened the app.
+    /// From a web client, or from the URL that opened the app.
     Client,
-    /// It is the tap on a link that opened the app itself, without passing our doors.
+    /// From an app link that opened the app directly, without our redirect.
     AppLink,
 }
 
-/// Google's and the device's times of an install from Play. Zero, which means unknown, is nothing here.
+/// Timestamps of an install from the Play Store, by Google's and by the device's clock. Zero means
+/// unknown and becomes `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReferrerTimes {
-    /// The tap in the store, by the device's clock.
+    /// Tap in the store, by the device's clock.
     pub click_at: Option<Timestamp>,
-    /// The begin of the installation, by the device's clock.
+    /// Start of the installation, by the device's clock.
     pub install_begin_at: Option<Timestamp>,
-    /// The tap in the store, by Google's clock.
+    /// Tap in the store, by Google's clock.
     pub click_at_server: Option<Timestamp>,
-    /// The begin of the installation, by Google's clock.
+    /// Start of the installation, by Google's clock.
     pub install_begin_at_server: Option<Timestamp>,
 }
 
-/// The circumstances of a first open, for matching by likeness.
+/// Device properties at the first open, for probabilistic matching.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceFingerprint {
-    /// Of what kind the address is.
+    /// Class of the IP address.
     pub address_class: Option<AddressClass>,
-    /// As the SDK reports it, in full.
+    /// Full OS version, as the SDK reports it.
     pub os_version: Option<String>,
-    /// As the SDK reports it.
+    /// Model, as the SDK reports it.
     pub model: Option<String>,
-    /// An IANA name.
+    /// IANA name of the time zone.
     pub timezone: Option<String>,
-    /// Such as `en_US`.
+    /// Locale, such as `en_US`.
     pub locale: Option<String>,
-    /// Of the device.
+    /// Screen of the device.
     pub screen: Option<Screen>,
 }
 
-/// Everything the device showed, with what is known of it so far.
+/// All evidence of an install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// What the app runs on.
+    /// Platform of the app.
     pub platform: Platform,
     /// Live or test.
     pub environment: Environment,
-    /// When the device was first seen. Later evidence is judged as of then.
+    /// Time of the first open. Later evidence is judged as of then.
     pub first_open_at: Timestamp,
-    /// When the decision is made.
+    /// Time of the decision.
     pub now: Timestamp,
-    /// What the Play Store handed over; nothing when the SDK sent no referrer at all.
+    /// Play Store referrer; `None` if the SDK sent none.
     pub referrer: Option<Referrer>,
-    /// When, by the store's account.
+    /// Timestamps from the store.
     pub times: ReferrerTimes,
-    /// What Apple answered.
+    /// Result from Apple's `AdServices`.
     pub ad_services: AdServices,
-    /// The circumstances.
+    /// Device properties for probabilistic matching.
     pub fingerprint: DeviceFingerprint,
-    /// Whether likeness may decide: at the first `configure` only.
+    /// Whether a probabilistic match is allowed: only at the first `configure` call.
     pub probabilistic_allowed: bool,
 }

@@ -1,11 +1,11 @@
-//! Attribution: which click an install belongs to, and why.
+//! Attribution: which click gets the credit for an install, and why.
 //!
-//! One function, [`decide`], from what the device showed and what the store found to a decision that says
-//! everything it looked at. The order of evidence, the windows, the rules against fraud and the words of the
-//! explanation are here and nowhere else.
+//! [`decide`] takes the evidence from the device and the candidates from the store. It returns a
+//! decision that lists everything it considered. The order of evidence, the windows, the fraud
+//! rules and the explanations are defined only here.
 //!
-//! Decided once per device. [`improves`] says when later evidence may replace the decision: it is made
-//! better, never worse, and a certain one is never replaced.
+//! Each device is decided once. [`improves`] tells when later evidence may replace the decision:
+//! only by a better one, and never if it is certain.
 
 pub mod ad_services;
 pub mod evidence;

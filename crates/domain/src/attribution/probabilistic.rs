@@ -1,49 +1,49 @@
-//! Matching by likeness: how like the circumstances of a click and of a first open are.
+//! Probabilistic matching: scores how similar a click and a first open are.
 //!
-//! Points are given for what is known of both and equal. What is unknown of either gives none and speaks
-//! against nothing: a browser that hides its version is not another device. A version or a model that is
-//! known of both and differs excludes the click, whatever else agrees.
+//! A signal that is known on both sides and equal adds points. A signal that is unknown on either
+//! side is neutral: a browser that hides its version is not another device. A version or model that
+//! is known on both sides and differs excludes the click.
 
 use super::decision::Signals;
 use super::evidence::DeviceFingerprint;
 use crate::click::Click;
 
-/// Clicks from one address that are compared; more of them means that the address is shared.
+/// Maximum number of clicks compared per address. With more, the address counts as shared.
 pub const ADDRESS_CANDIDATES_MAX: usize = 20;
 
-/// Points for the address; nothing is compared that does not have it.
+/// Points for the address, which all compared clicks share.
 const ADDRESS_POINTS: u8 = 40;
-/// Points for the version of the operating system.
+/// Points for the OS version.
 const OS_VERSION_POINTS: u8 = 20;
 /// Points for each of model, time zone, language and screen.
 const TRAIT_POINTS: u8 = 10;
-/// Points that are enough. A plain redirect shows address, version and language: all three must agree.
+/// Minimum score. A plain redirect reveals address, version and language, so all three must match.
 pub(super) const SCORE_MIN: u8 = 70;
-/// Points by which the best must be ahead of the next. Less would be a coin's toss.
+/// Minimum lead over the second-best candidate. With less, the choice would be arbitrary.
 pub(super) const MARGIN_MIN: u8 = 10;
 
-/// Hours up to which a click may claim an install by likeness, whatever the app says: addresses move on.
+/// Maximum window in hours, whatever the app configures, because addresses are reassigned.
 pub(super) const WINDOW_HOURS_MAX: i64 = 24;
 
 const HOUR_MILLIS: i64 = 60 * 60 * 1_000;
-/// Confidence by age: under so many hours, so many hundredths.
+/// Confidence by age: upper bound in hours, and percent.
 const CONFIDENCE_BY_AGE: [(i64, u8); 2] = [(1, 85), (6, 75)];
-/// Confidence in anything older.
+/// Confidence for older clicks, in percent.
 const CONFIDENCE_OLDEST: u8 = 65;
-/// What each further candidate on the address takes from it.
+/// Confidence lost per further candidate from the same address.
 const CONFIDENCE_PER_FURTHER: u8 = 15;
-/// What is left at least.
+/// Minimum confidence.
 const CONFIDENCE_MIN: u8 = 30;
 
-/// Languages that Java still calls by names which browsers gave up decades ago.
+/// Obsolete language codes that Java still uses, and their replacements.
 const RENAMED_LANGUAGES: [(&str, &str); 3] = [("iw", "he"), ("in", "id"), ("ji", "yi")];
 
-/// How like a click is.
+/// Similarity of a click and a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MatchScore {
-    /// The points of each signal.
+    /// Points per signal.
     pub(super) signals: Signals,
-    /// Their sum; nothing when the click is excluded.
+    /// Sum of the points; `None` if the click is excluded.
     pub(super) score: Option<u8>,
 }
 
@@ -77,14 +77,14 @@ pub(super) fn compare(click: &Click, device: &DeviceFingerprint) -> MatchScore {
         ),
         screen: signal(TRAIT_POINTS, click.screen, device.screen),
     };
-    let excluded = os_version == Some(0) || model == Some(0);
+    let is_excluded = os_version == Some(0) || model == Some(0);
     MatchScore {
         signals,
-        score: (!excluded).then(|| sum(signals)),
+        score: (!is_excluded).then(|| sum(signals)),
     }
 }
 
-/// How sure a match is, in hundredths.
+/// Returns the confidence of a match, in percent.
 pub(super) fn confidence(age_millis: i64, further_candidates: usize) -> u8 {
     let by_age = CONFIDENCE_BY_AGE
         .iter()
@@ -121,8 +121,8 @@ fn folded(text: Option<&String>) -> Option<String> {
     (!text.is_empty()).then(|| text.to_lowercase())
 }
 
-/// The first two numbers of a version: the SDK reports more of it than a browser does. A name in front of
-/// them is passed over, and a version without a second number has none but zero.
+/// Returns the major and minor version, because browsers often report no more. Skips a leading
+/// name. A missing minor version is zero.
 fn major_minor(version: &str) -> Option<(u32, u32)> {
     let digits = version.trim_start_matches(|c: char| !c.is_ascii_digit());
     let mut numbers = digits
@@ -132,7 +132,7 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
     Some((major, numbers.next().flatten().unwrap_or(0)))
 }
 
-/// The language of a locale or a language tag, without its region.
+/// Returns the language of a locale or language tag, without its region.
 fn language(tag: &str) -> Option<String> {
     let first = tag
         .trim()
@@ -155,7 +155,7 @@ mod tests {
     #[case::no_minor_is_zero("14", "14.0.0", true)]
     #[case::not_compared_as_text("18.1", "18.10", false)]
     #[case::a_name_in_front("Android 14", "14", true)]
-    fn versions_are_compared_by_their_first_two_numbers(
+    fn compares_versions_by_major_and_minor(
         #[case] one: &str,
         #[case] other: &str,
         #[case] equal: bool,
@@ -167,18 +167,18 @@ mod tests {
     #[case::no_number("Tiramisu")]
     #[case::empty("")]
     #[case::no_such_number("99999999999999999999")]
-    fn what_is_no_version_is_unknown(#[case] text: &str) {
+    fn anything_else_is_an_unknown_version(#[case] text: &str) {
         assert_eq!(major_minor(text), None);
     }
 
     #[rstest]
     #[case::region("en_US", "en")]
     #[case::script("zh-Hant-TW", "zh")]
-    #[case::apples_appendix("en@rg=dezzzz", "en")]
-    #[case::case_is_nothing("DE", "de")]
+    #[case::apples_suffix("en@rg=dezzzz", "en")]
+    #[case::case_is_ignored("DE", "de")]
     #[case::hebrew_on_java("iw_IL", "he")]
     #[case::indonesian_on_java("in_ID", "id")]
-    fn a_language_has_no_region(#[case] tag: &str, #[case] expected: &str) {
+    fn drops_the_region_of_a_language(#[case] tag: &str, #[case] expected: &str) {
         assert_eq!(language(tag).as_deref(), Some(expected));
     }
 
@@ -190,8 +190,8 @@ mod tests {
     #[case::a_day(24 * HOUR_MILLIS, 0, 65)]
     #[case::one_further(0, 1, 70)]
     #[case::three_further(0, 3, 40)]
-    #[case::never_less_than_the_least(0, 19, 30)]
-    fn confidence_falls_with_age_and_company(
+    #[case::never_below_the_minimum(0, 19, 30)]
+    fn confidence_falls_with_age_and_further_candidates(
         #[case] age_millis: i64,
         #[case] further: usize,
         #[case] expected: u8,

@@ -1,7 +1,8 @@
-//! Apple's proof: a signature by a key whose certificate leads, over one intermediate, to a root that is pinned.
+//! Apple's signatures: the signing certificate leads over one intermediate to a pinned root.
 //!
-//! `webpki` validates the chain: names, signatures, validity, basic constraints. Apple's marks say what a certificate is
-//! for, so they are checked here. Whatever cannot be read proves nothing.
+//! `webpki` validates the chain: names, signatures, validity and basic constraints. Apple's
+//! extensions state the purpose of a certificate, so they are checked here. Anything unparsable is
+//! rejected.
 
 use crate::vocabulary::jws::Jws;
 use crate::vocabulary::time::Timestamp;
@@ -31,11 +32,12 @@ const APPLE_ROOT_G3: &str = concat!(
     "6BgD56KyKA==",
 );
 
-/// Marks a certificate that signs for the App Store.
+/// Extension of certificates that sign for the App Store.
 const LEAF_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.11.1");
-/// Marks the intermediate that signs such certificates. Apple's other ones sign developers'.
+/// Extension of the intermediate that issues them. Apple's other intermediates issue developer
+/// certificates.
 const INTERMEDIATE_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.2.1");
-/// What Apple signs certificates with, and what a chain of tests is signed with.
+/// Algorithms that sign Apple's certificates and those of tests.
 const ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 4] = [
     ring::ECDSA_P256_SHA256,
     ring::ECDSA_P256_SHA384,
@@ -43,24 +45,25 @@ const ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 4] = [
     ring::ECDSA_P384_SHA384,
 ];
 
-/// The roots that are trusted, as DER.
+/// Trusted roots, as DER.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots(Vec<Vec<u8>>);
 
 impl Roots {
-    /// Apple's.
+    /// Returns Apple's root.
     pub fn apple() -> Self {
         let root = STANDARD.decode(APPLE_ROOT_G3);
         Self(vec![root.expect("the constant is base64")])
     }
 
-    /// Others, for tests.
+    /// Trusts other roots, for tests.
     pub const fn of(roots: Vec<Vec<u8>>) -> Self {
         Self(roots)
     }
 }
 
-/// Whether a JWS is signed by the first of three certificates that lead to a trusted root, all valid at that time.
+/// Returns whether a JWS is signed by the first of three certificates that lead to a trusted root,
+/// all valid at that time.
 pub fn is_signed(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> bool {
     verify(jws, chain, roots, at).is_some()
 }
@@ -69,7 +72,7 @@ fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> Option<
     let [leaf, intermediate, root] = chain else {
         return None;
     };
-    // The root that came along is believed only because it is one of ours.
+    // The root in the chain is accepted only if it is one of the trusted roots.
     let root = roots.0.iter().find(|trusted| *trusted == root)?;
     let root = CertificateDer::from(root.as_slice());
     let anchor = webpki::anchor_from_trusted_cert(&root).ok()?;
@@ -102,7 +105,7 @@ fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> Option<
     .ok()
 }
 
-/// Any key usage will do: Apple's marks say what a certificate is for.
+/// Accepts any key usage, because Apple's extensions state the purpose of a certificate.
 struct AnyKeyUsage;
 
 impl ExtendedKeyUsageValidator for AnyKeyUsage {
@@ -111,11 +114,11 @@ impl ExtendedKeyUsageValidator for AnyKeyUsage {
     }
 }
 
-fn has_extension(certificate: &[u8], mark: ObjectIdentifier) -> bool {
+fn has_extension(certificate: &[u8], extension: ObjectIdentifier) -> bool {
     let certificate = Certificate::from_der(certificate);
     certificate.is_ok_and(|certificate| {
         let extensions = certificate.tbs_certificate().extensions();
-        extensions.is_some_and(|all| all.iter().any(|one| one.extn_id == mark))
+        extensions.is_some_and(|all| all.iter().any(|one| one.extn_id == extension))
     })
 }
 
@@ -127,7 +130,7 @@ mod tests {
     use sha2::{Digest as _, Sha256};
 
     #[test]
-    fn apples_root_is_the_one_that_was_published() {
+    fn apples_root_has_its_published_fingerprint() {
         let Roots(roots) = Roots::apple();
         let digest = hex(&Sha256::digest(&roots[0]));
         let published = "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179";
@@ -138,7 +141,7 @@ mod tests {
         assert!(!has_extension(&roots[0], INTERMEDIATE_OID));
     }
 
-    fn proves(chain: &[Vec<u8>]) -> bool {
+    fn accepts(chain: &[Vec<u8>]) -> bool {
         let jws = Jws::split("e30.e30.AP-_").unwrap();
         is_signed(
             &jws,
@@ -149,10 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn a_root_alone_proves_nothing() {
+    fn rejects_a_root_alone() {
         let Roots(roots) = Roots::apple();
-        assert!(!proves(&roots));
-        assert!(!proves(&[
+        assert!(!accepts(&roots));
+        assert!(!accepts(&[
             roots[0].clone(),
             roots[0].clone(),
             roots[0].clone()
@@ -161,18 +164,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(leaf: Vec<u8>, intermediate: Vec<u8>) {
+        fn rejects_random_certificates(leaf: Vec<u8>, intermediate: Vec<u8>) {
             let Roots(roots) = Roots::apple();
-            assert!(!proves(&[leaf, intermediate, roots[0].clone()]));
+            assert!(!accepts(&[leaf, intermediate, roots[0].clone()]));
         }
 
         #[test]
-        fn nothing_panics_on_half_a_certificate(place in 0_usize..579, byte: u8) {
+        fn rejects_corrupted_certificates(index in 0_usize..579, byte: u8) {
             let Roots(roots) = Roots::apple();
             let mut changed = roots[0].clone();
             let last = changed.len() - 1;
-            changed[place.min(last)] = byte;
-            assert!(!proves(&[changed.clone(), changed, roots[0].clone()]));
+            changed[index.min(last)] = byte;
+            assert!(!accepts(&[changed.clone(), changed, roots[0].clone()]));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the notifications of one subscription come to, all of them together.
+//! Effects of all notifications of one subscription.
 
 use super::{
     Notification, NotificationMeaning, PRODUCT_CHANGE, PURCHASE, PaymentClaim, REFUND,
@@ -11,75 +11,80 @@ use std::collections::BTreeSet;
 
 /// A subscriber returned after the subscription had ended.
 const RESUBSCRIBE: &str = "resubscribe";
-/// What a transfer is called.
+/// Event name of a transfer.
 const TRANSFER: &str = "transfer";
 
-/// An earlier payment of the same person.
+/// An earlier payment of the same user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EarlierPayment {
-    /// For which product.
+    /// Product of the payment.
     pub(super) product: Option<String>,
 }
 
-/// A notification with what the rest of the set says about it.
+/// A notification with its context in the whole set.
 pub(super) struct ChainEntry<'a> {
     pub(super) one: &'a Notification,
-    /// Whether it stands for its transaction.
+    /// Whether it is the first report of its transaction.
     pub(super) is_first_report: bool,
     pub(super) device: Option<DeviceKey>,
     pub(super) earlier_payment: Option<EarlierPayment>,
 }
 
-/// Returns what each notification of a subscription comes to. They are in the order of their time.
+/// Settles the notifications of a subscription, which are sorted by time.
 pub(super) fn settle(chain: &[ChainEntry<'_>]) -> Vec<SettledNotification> {
-    let sorted: Vec<&Notification> = chain.iter().map(|placed| placed.one).collect();
-    let places = |wanted: fn(&NotificationMeaning) -> bool| -> Vec<usize> {
+    let sorted: Vec<&Notification> = chain.iter().map(|entry| entry.one).collect();
+    let positions = |matches_meaning: fn(&NotificationMeaning) -> bool| -> Vec<usize> {
         let all = chain.iter().enumerate();
-        all.filter(|(_, placed)| placed.is_first_report && wanted(&placed.one.content.meaning))
-            .map(|(place, _)| place)
-            .collect()
+        all.filter(|(_, entry)| {
+            entry.is_first_report && matches_meaning(&entry.one.content.meaning)
+        })
+        .map(|(position, _)| position)
+        .collect()
     };
-    let payments = places(|meaning| matches!(meaning, NotificationMeaning::Payment(_)));
-    let moves = places(|meaning| {
+    let payments = positions(|meaning| matches!(meaning, NotificationMeaning::Payment(_)));
+    let refund_positions = positions(|meaning| {
         matches!(
             meaning,
             NotificationMeaning::Refund | NotificationMeaning::RefundReversed
         )
     });
-    let mut refunds = refund::settle(&sorted, &payments, &moves);
+    let mut refunds = refund::settle(&sorted, &payments, &refund_positions);
 
     let mut had_trial = false;
-    let standing = |(place, placed): (usize, &ChainEntry<'_>)| {
-        let one = placed.one;
+    let settled = |(position, entry): (usize, &ChainEntry<'_>)| {
+        let one = entry.one;
         had_trial |= one.content.meaning == NotificationMeaning::TrialStart;
-        let (name, cause) = if placed.is_first_report {
-            name_of(one, placed.earlier_payment.as_ref(), had_trial)
+        let (name, cause) = if entry.is_first_report {
+            name_of(one, entry.earlier_payment.as_ref(), had_trial)
         } else {
             (None, None)
         };
-        let revenue = refunds.remove(&place).unwrap_or_else(|| one.money.clone());
+        let revenue = refunds
+            .remove(&position)
+            .unwrap_or_else(|| one.money.clone());
         SettledNotification {
             revenue: revenue.filter(|_| name.is_some()),
             name: name.map(str::to_owned),
             cause: cause.map(str::to_owned),
-            device: placed.device.clone(),
+            device: entry.device.clone(),
             user: None,
         }
     };
-    chain.iter().enumerate().map(standing).collect()
+    chain.iter().enumerate().map(settled).collect()
 }
 
-/// The order of what happened. Ties are broken by the provider's ids, so the order is deterministic.
+/// Returns the sort key by time. Ties are broken by provider id, so the order is deterministic.
 pub(super) fn by_time(one: &Notification) -> (Timestamp, &str, BillingProvider) {
     (one.happened_at, &one.content.external_id, one.provider)
 }
 
-/// Returns which notifications of a subscription stand for their transaction. A payment is one payment, under however
-/// many ids it is reported: the earliest notification by its own time stands. They are in the order of their time.
+/// Returns which notifications are the first report of their transaction. A payment that is
+/// reported under several ids counts once, by its earliest report. The notifications are sorted by
+/// time.
 pub(super) fn first_reports<'a>(sorted: &[&'a Notification]) -> Vec<bool> {
     let mut seen = BTreeSet::new();
-    let stands = |one: &&'a Notification| transaction(one).is_none_or(|key| seen.insert(key));
-    sorted.iter().map(stands).collect()
+    let is_first = |one: &&'a Notification| transaction(one).is_none_or(|key| seen.insert(key));
+    sorted.iter().map(is_first).collect()
 }
 
 fn transaction(one: &Notification) -> Option<(bool, &str)> {
@@ -123,7 +128,8 @@ fn name_of<'a>(
     }
 }
 
-/// Why a subscription begins that is not the person's first: for another product, or once more for the same.
+/// Returns why a subscription starts that is not the user's first: another product, or a return to
+/// the same one.
 fn cause(one: &Notification, before: Option<&EarlierPayment>) -> &'static str {
     if before.is_some_and(|before| before.product != one.content.product) {
         PRODUCT_CHANGE

@@ -1,8 +1,8 @@
-//! Finding the subscriptions that concern each other.
+//! Search for subscriptions that affect each other.
 //!
-//! Two subscriptions may concern each other when they share a person, a device or an advertising id, when a transfer
-//! leads from one person to the other, or when a device links their people. A search asks a store for what it has to
-//! know, in rounds, until nothing new is found.
+//! Two subscriptions may affect each other if they share a user, a device or an advertising id, if
+//! a transfer leads from one user to the other, or if a device links their users. A search queries
+//! the store in rounds until nothing new is found.
 
 use super::join::{AdvertisingLink, PersonLink};
 use super::settlement::ConnectedSubscriptions;
@@ -10,37 +10,38 @@ use super::{Chain, Notification, advertising_key, device_key, person_key};
 use crate::device::{AdvertisingId, DeviceKey, UserKey};
 use std::collections::BTreeSet;
 
-/// Notifications that are settled together. Where there are more, the search ends, and only the subscriptions that it
-/// began with are written.
+/// Maximum number of notifications that are settled together. Beyond it the search ends, and only
+/// the subscriptions that it started with are written.
 pub const CONNECTED_NOTIFICATIONS_MAX: usize = 4_000;
-/// Subscriptions that one key connects. An id that more share is not one person's; the rest is treated as above.
+/// Maximum number of subscriptions that one key connects. An id that more of them share does not
+/// identify one user; the search is cut short as above.
 pub const KEY_SUBSCRIPTIONS_MAX: usize = 50;
 
-/// What a search has to know. Everything is of one app and environment.
+/// Query of one round, within one app and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchQuery {
-    /// Subscriptions whose notifications are wanted.
+    /// Subscriptions to load, with their notifications.
     pub chains: BTreeSet<Chain>,
-    /// Keys whose subscriptions are wanted, at most [`KEY_SUBSCRIPTIONS_MAX`] and one more for each.
+    /// Keys to look up subscriptions by, at most [`KEY_SUBSCRIPTIONS_MAX`] plus one per key.
     pub keys: BTreeSet<String>,
-    /// People whose devices are wanted.
+    /// Users to look up devices for.
     pub people: BTreeSet<UserKey>,
-    /// Devices whose people and advertising ids are wanted.
+    /// Devices to look up users and advertising ids for.
     pub devices: BTreeSet<DeviceKey>,
-    /// Advertising ids whose devices are wanted.
+    /// Advertising ids to look up devices for.
     pub advertising: BTreeSet<AdvertisingId>,
 }
 
-/// What a store found.
+/// Result of one round.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchResult {
-    /// Notifications of the wanted subscriptions.
+    /// Notifications of the subscriptions.
     pub notifications: Vec<Notification>,
-    /// The subscriptions of keys.
+    /// Subscriptions of the keys.
     pub keyed: Vec<(String, Chain)>,
-    /// Links of the wanted people and devices.
+    /// Links of the users and devices.
     pub people: Vec<PersonLink>,
-    /// Links of the wanted advertising ids and devices.
+    /// Links of the advertising ids and devices.
     pub advertising: Vec<AdvertisingLink>,
 }
 
@@ -50,13 +51,13 @@ pub struct Search {
     queried: SearchQuery,
     pending: SearchQuery,
     connected: ConnectedSubscriptions,
-    /// The subscriptions that the search is about.
+    /// Subscriptions that the search started with.
     roots: BTreeSet<Chain>,
     is_cut_short: bool,
 }
 
 impl Search {
-    /// Begins with subscriptions.
+    /// Starts a search from these subscriptions.
     pub fn of(chains: BTreeSet<Chain>) -> Self {
         Self {
             roots: chains.clone(),
@@ -68,7 +69,7 @@ impl Search {
         }
     }
 
-    /// Returns what has to be known next; nothing when the search is over.
+    /// Returns the next query; `None` when the search is complete.
     pub fn next_query(&mut self) -> Option<SearchQuery> {
         fn new<T: Ord + Clone>(pending: &mut BTreeSet<T>, asked: &mut BTreeSet<T>) -> BTreeSet<T> {
             let new: BTreeSet<T> = std::mem::take(pending).difference(asked).cloned().collect();
@@ -80,25 +81,27 @@ impl Search {
             self.pending.chains.clear();
         }
         let (pending, asked) = (&mut self.pending, &mut self.queried);
-        let need = SearchQuery {
+        let query = SearchQuery {
             chains: new(&mut pending.chains, &mut asked.chains),
             keys: new(&mut pending.keys, &mut asked.keys),
             people: new(&mut pending.people, &mut asked.people),
             devices: new(&mut pending.devices, &mut asked.devices),
             advertising: new(&mut pending.advertising, &mut asked.advertising),
         };
-        (need != SearchQuery::default()).then_some(need)
+        (query != SearchQuery::default()).then_some(query)
     }
 
-    /// Takes what was found.
+    /// Adds the result of a query.
     pub fn add(&mut self, found: SearchResult) {
         let pending = &mut self.pending;
         for one in &found.notifications {
-            let who = &one.content.subscriber;
+            let subscriber = &one.content.subscriber;
             pending.keys.extend(one.keys());
             pending.people.extend(one.people().cloned());
-            pending.advertising.extend(who.advertising.iter().cloned());
-            pending.devices.extend(who.device.clone());
+            pending
+                .advertising
+                .extend(subscriber.advertising.iter().cloned());
+            pending.devices.extend(subscriber.device.clone());
             pending
                 .devices
                 .extend(one.join.as_ref().map(|join| join.device.clone()));
@@ -131,8 +134,8 @@ impl Search {
         add_links(&mut self.connected.advertising, found.advertising);
     }
 
-    /// Returns what was found, and which subscriptions may be written: all, or where there were too many only those
-    /// that the search began with.
+    /// Returns the connected subscriptions, and which of them may be written: all, or only the
+    /// initial ones if the search was cut short.
     pub fn finish(self) -> (ConnectedSubscriptions, Option<BTreeSet<Chain>>) {
         (self.connected, self.is_cut_short.then_some(self.roots))
     }

@@ -1,26 +1,27 @@
-//! Devices and people that show up, before or after their subscriptions.
+//! New facts about a device that may connect it to subscriptions.
 
 use super::{advertising_key, device_key, person_key};
 use crate::device::{AdvertisingId, DeviceKey, UserKey};
 
-/// What a device shows that it did not show before.
+/// New facts about a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceUpdate {
-    /// A person's id.
+    /// New user id.
     pub user: Option<UserKey>,
-    /// An advertising id.
+    /// New advertising id.
     pub advertising: Option<AdvertisingId>,
-    /// Whether what its events say about it changed.
+    /// Whether a property changed that events copy from the device.
     pub is_changed: bool,
 }
 
 impl DeviceUpdate {
-    /// Whether the device is linked to an id, so that subscriptions of that id may become its own.
+    /// Returns whether the device has a new id, so that subscriptions of that id may become its
+    /// own.
     pub const fn has_new_id(&self) -> bool {
         self.user.is_some() || self.advertising.is_some()
     }
 
-    /// The keys of the subscriptions that this concerns.
+    /// Returns the keys of the affected subscriptions.
     pub fn keys(&self, device: &DeviceKey) -> Vec<String> {
         let ids = self.user.as_ref().map(person_key).into_iter();
         let ids = ids.chain(self.advertising.as_ref().map(advertising_key));
@@ -38,17 +39,17 @@ mod tests {
     #[rstest]
     #[case::nothing(None, false, &[])]
     #[case::a_person(Some("p"), false, &["person:p", "device:d"])]
-    #[case::itself(None, true, &["device:d"])]
-    fn what_is_shown_leads_to_subscriptions(
+    #[case::changed_device(None, true, &["device:d"])]
+    fn finds_affected_subscriptions(
         #[case] user: Option<&str>,
         #[case] is_changed: bool,
         #[case] expected: &[&str],
     ) {
-        let shown = DeviceUpdate {
+        let update = DeviceUpdate {
             user: user.map(person),
             is_changed,
             ..DeviceUpdate::default()
         };
-        assert_eq!(shown.keys(&device("d")), expected);
+        assert_eq!(update.keys(&device("d")), expected);
     }
 }

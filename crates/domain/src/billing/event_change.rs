@@ -1,43 +1,43 @@
-//! What becomes of the event of a notification that is settled again.
+//! Changes to an event when its notification is settled again.
 
 use super::RENEWAL;
 use crate::event::Event;
 use crate::event::duplicate::{EventReplacement, adopt_dedup_root};
 use crate::forwarding::lifecycle::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 
-/// The event that a notification made before.
+/// Event that a notification caused before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreviousEvent {
-    /// It made none.
+    /// There was none.
     None,
-    /// It made one, which was erased since.
+    /// There was one, but it was erased since.
     Erased,
-    /// The event as it is stored.
+    /// The stored event.
     Stored(Box<Event>),
 }
 
-/// What is to be done to the event log and to the deliveries.
+/// Change to the event log and to deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventChange {
-    /// Nothing.
+    /// No change.
     None,
     /// Record a new event.
     Record(Box<Event>),
-    /// Store the event as it is now, and plan its deliveries again.
+    /// Replace the stored event, and plan its deliveries again.
     Replace {
-        /// Before and after.
+        /// Event before and after.
         event: Box<EventReplacement>,
-        /// Whether deliveries that wait under the former name are withdrawn first.
+        /// Whether pending deliveries under the previous name are withdrawn first.
         withdraws: bool,
-        /// Why deliveries that are not planned any more are cancelled.
+        /// Reason code of deliveries that are no longer planned.
         cancel_reason: &'static str,
     },
-    /// Remove the event, and withdraw the deliveries that have not left.
+    /// Remove the event, and withdraw its pending deliveries.
     Remove(Box<Event>),
 }
 
-/// Returns whether the SDK event of the same transaction has to be known: the root of a deduplication id is given when an
-/// event is recorded or becomes another kind.
+/// Returns whether the SDK event of the same transaction is needed. An event gets its deduplication
+/// root when it is recorded or renamed.
 pub fn needs_sdk_event(before: &PreviousEvent, now: Option<&Event>) -> bool {
     match (before, now) {
         (PreviousEvent::None, Some(_)) => true,
@@ -46,35 +46,36 @@ pub fn needs_sdk_event(before: &PreviousEvent, now: Option<&Event>) -> bool {
     }
 }
 
-/// Decides what becomes of an event. `reported` is the SDK event of the same transaction.
+/// Decides how an event changes. `sdk_event` is the SDK event of the same transaction.
 ///
-/// An erased event does not come back. A payment that becomes a renewal keeps its deliveries until planning cancels
-/// them with the reason; under any other new name they would name the wrong conversion, so they are withdrawn.
+/// An erased event is not recorded again. A payment that becomes a renewal keeps its deliveries
+/// until planning cancels them with the reason. Under any other new name they would report the
+/// wrong conversion, so they are withdrawn.
 pub fn event_change(
     before: PreviousEvent,
     now: Option<Event>,
-    reported: Option<&Event>,
+    sdk_event: Option<&Event>,
 ) -> EventChange {
     match (before, now) {
         (PreviousEvent::None, None) | (PreviousEvent::Erased, _) => EventChange::None,
         (PreviousEvent::Stored(stored), None) => EventChange::Remove(stored),
         (PreviousEvent::None, Some(mut event)) => {
-            if let Some(reported) = reported {
-                adopt_dedup_root(&mut event, reported);
+            if let Some(sdk_event) = sdk_event {
+                adopt_dedup_root(&mut event, sdk_event);
             }
             EventChange::Record(Box::new(event))
         }
-        (PreviousEvent::Stored(stored), Some(event)) => replaced(*stored, event, reported),
+        (PreviousEvent::Stored(stored), Some(event)) => replaced(*stored, event, sdk_event),
     }
 }
 
-fn replaced(before: Event, mut after: Event, reported: Option<&Event>) -> EventChange {
+fn replaced(before: Event, mut after: Event, sdk_event: Option<&Event>) -> EventChange {
     let is_renamed = before.name != after.name;
     after.skipped.clone_from(&before.skipped);
     after.first_payment = before.first_payment && before.device == after.device;
     after.dedup_root = before.dedup_root;
-    if let Some(reported) = reported.filter(|_| is_renamed) {
-        adopt_dedup_root(&mut after, reported);
+    if let Some(sdk_event) = sdk_event.filter(|_| is_renamed) {
+        adopt_dedup_root(&mut after, sdk_event);
     }
     if before == after {
         return EventChange::None;
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_erased_stays_away() {
+    fn an_erased_event_is_not_recorded_again() {
         let now = Some(billed(PURCHASE, "d"));
         assert_eq!(
             event_change(PreviousEvent::Erased, now, None),
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_made_no_longer_is_removed() {
+    fn removes_an_event_that_no_longer_applies() {
         let event = billed(PURCHASE, "d");
         let removed = EventChange::Remove(Box::new(event.clone()));
         assert_eq!(event_change(stored(&event), None, None), removed);
@@ -134,10 +135,10 @@ mod tests {
     #[rstest]
     #[case::another_device(PURCHASE, PURCHASE, "e", Some((false, ATTRIBUTION_CHANGED)))]
     #[case::not_the_first(PURCHASE, RENEWAL, "d", Some((false, NOT_FIRST_PAYMENT)))]
-    #[case::the_first_after_all(RENEWAL, PURCHASE, "d", Some((true, NOT_FIRST_PAYMENT)))]
+    #[case::the_first_again(RENEWAL, PURCHASE, "d", Some((true, NOT_FIRST_PAYMENT)))]
     #[case::after_a_trial(PURCHASE, SUBSCRIBE, "d", Some((true, NOT_FIRST_PAYMENT)))]
     #[case::the_same(PURCHASE, PURCHASE, "d", None)]
-    fn replaced_events(
+    fn replaces_changed_events(
         #[case] before: &str,
         #[case] after: &str,
         #[case] device: &str,
@@ -159,7 +160,7 @@ mod tests {
     #[rstest]
     #[case::stays("d", true)]
     #[case::moves("e", false)]
-    fn the_flag_of_a_first_payment_does_not_follow_to_another_device(
+    fn the_first_payment_flag_does_not_follow_to_another_device(
         #[case] device: &str,
         #[case] flagged: bool,
     ) {
@@ -168,7 +169,7 @@ mod tests {
         let after = billed(SUBSCRIBE, device);
         let change = event_change(stored(&before), Some(after), None);
         let EventChange::Replace { event, .. } = change else {
-            panic!("it is replaced");
+            panic!("expected a replacement");
         };
         assert_eq!(event.after.first_payment, flagged);
     }
@@ -178,7 +179,7 @@ mod tests {
     #[case::renamed(stored(&billed(REFUND, "d")), PURCHASE, true)]
     #[case::as_before(stored(&billed(PURCHASE, "d")), PURCHASE, false)]
     #[case::erased(PreviousEvent::Erased, PURCHASE, false)]
-    fn roots_are_joined_where_the_reported_event_has_to_be_known(
+    fn adopts_the_deduplication_root_of_the_sdk_event(
         #[case] before: PreviousEvent,
         #[case] name: &str,
         #[case] joins: bool,
@@ -186,14 +187,14 @@ mod tests {
         let mut now = billed(name, "e");
         now.id = EventId::from_bytes([1; 16]);
         assert_eq!(needs_sdk_event(&before, Some(&now)), joins);
-        let mut reported = sample(name);
-        reported.source = EventSource::Sdk;
-        reported.id = EventId::from_bytes([2; 16]);
-        let root = match event_change(before, Some(now), Some(&reported)) {
+        let mut sdk_event = sample(name);
+        sdk_event.source = EventSource::Sdk;
+        sdk_event.id = EventId::from_bytes([2; 16]);
+        let root = match event_change(before, Some(now), Some(&sdk_event)) {
             EventChange::Record(event) => event.dedup_root,
             EventChange::Replace { event, .. } => event.after.dedup_root,
             _ => None,
         };
-        assert_eq!(root, joins.then_some(reported.id));
+        assert_eq!(root, joins.then_some(sdk_event.id));
     }
 }

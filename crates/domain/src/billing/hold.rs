@@ -1,4 +1,4 @@
-//! `qualified_trial`: a trial that is still alive after a while.
+//! `qualified_trial`: a trial that is still active after its hold.
 
 use super::chain::by_time;
 use super::{
@@ -11,14 +11,14 @@ use crate::vocabulary::id::EventId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// How a trial on hold stands.
+/// State of a held trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialState {
-    /// To be looked at when it is due.
+    /// Waiting until it is due.
     Held,
-    /// Cancelled, refunded, expired or not paid for in time.
+    /// Cancelled, refunded or expired in time, or its charge failed.
     Disqualified,
-    /// It counts.
+    /// It qualifies.
     Qualified,
 }
 
@@ -30,34 +30,36 @@ crate::keywords! {
     }
 }
 
-/// A trial on hold.
+/// A held trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trial {
-    /// When it counts, if nothing happens until then.
+    /// Time at which it qualifies, if nothing happens before.
     pub due_at: Timestamp,
-    /// How it stands.
+    /// Current state.
     pub state: TrialState,
 }
 
-/// Returns how long a new trial is held before it counts; `None` if the app does not use qualified trials.
+/// Returns how long a new trial is held before it qualifies; `None` if the app does not use
+/// qualified trials.
 pub fn trial_hold(settings: &QualifiedTrial) -> Option<Duration> {
     let hours = u64::try_from(settings.delay_hours).unwrap_or(0);
     settings.enabled.then(|| Duration::from_hours(hours))
 }
 
-/// The id of the event that a trial becomes.
+/// Returns the external id of a trial's `qualified_trial` event.
 pub fn qualified_id(provider: BillingProvider, chain: &str) -> String {
     let transaction = chain.strip_prefix("sub:").unwrap_or(chain);
     format!("{QUALIFIED_TRIAL}:{}:{transaction}", provider.as_str())
 }
 
-/// Whether a notification is one that this service made of a trial that counts.
+/// Returns whether this service created the notification for a qualified trial.
 pub(super) fn is_qualified(one: &Notification) -> bool {
     one.content.kind == QUALIFIED_TRIAL
         && one.content.external_id == qualified_id(one.provider, &one.chain())
 }
 
-/// Settles a trial on hold: its state, and what it becomes if it counts. The notifications are settled.
+/// Settles a held trial. Returns its state and, if it qualifies, its notification. The chain is
+/// already settled.
 pub(super) fn settle(
     trial: Trial,
     chain: &[Notification],
@@ -74,19 +76,19 @@ pub(super) fn settle(
     (state, qualifies.then(|| qualified_notification(start, at)))
 }
 
-/// What a trial becomes when it counts: as its start was, at the time when it counts.
+/// Builds the notification of a qualified trial: a copy of its start, dated when it qualified.
 fn qualified_notification(start: &Notification, at: Timestamp) -> Notification {
     let digest = Digest::of(&[b"qualified".as_slice(), start.event.as_bytes()].concat());
     let mut random = [0; 10];
     random.copy_from_slice(&digest.as_bytes()[..10]);
-    let mut said = start.content.clone();
-    said.external_id = qualified_id(start.provider, &start.chain());
-    QUALIFIED_TRIAL.clone_into(&mut said.kind);
-    said.meaning = NotificationMeaning::Free(QUALIFIED_TRIAL.to_owned());
-    said.happened_at = Some(at);
+    let mut content = start.content.clone();
+    content.external_id = qualified_id(start.provider, &start.chain());
+    QUALIFIED_TRIAL.clone_into(&mut content.kind);
+    content.meaning = NotificationMeaning::Free(QUALIFIED_TRIAL.to_owned());
+    content.happened_at = Some(at);
     Notification {
         event: EventId::new(at, random),
-        content: said,
+        content,
         happened_at: at,
         received_at: at,
         settled: SettledNotification {
@@ -98,31 +100,31 @@ fn qualified_notification(start: &Notification, at: Timestamp) -> Notification {
     }
 }
 
-/// How a trial stands, given everything that is known of its subscription, and since when. What arrives when the trial is
-/// due, or later, comes too late. Before that the order of what happened counts, not the order of arrival.
+/// Returns the state of a trial and since when. Notifications that arrive when the trial is due, or
+/// later, are ignored. Before that the order of events counts, not the order of arrival.
 fn state_of(trial: Trial, chain: &[Notification], now: Timestamp) -> (TrialState, Timestamp) {
     let mut in_time: Vec<&Notification> = chain
         .iter()
         .filter(|one| one.received_at < trial.due_at)
         .collect();
     in_time.sort_by_key(|one| by_time(one));
-    let (mut state, mut can_come_back) = (TrialState::Held, false);
+    let (mut state, mut can_be_restored) = (TrialState::Held, false);
     for one in in_time {
         match (state, effect(&one.content.meaning)) {
             (TrialState::Held, Effect::Qualifies) => {
                 return (TrialState::Qualified, one.received_at);
             }
             (TrialState::Held, Effect::Cancels) => {
-                (state, can_come_back) = (TrialState::Disqualified, true);
+                (state, can_be_restored) = (TrialState::Disqualified, true);
             }
-            (_, Effect::Ends) => (state, can_come_back) = (TrialState::Disqualified, false),
-            (TrialState::Disqualified, Effect::Restores) if can_come_back => {
-                (state, can_come_back) = (TrialState::Held, false);
+            (_, Effect::Ends) => (state, can_be_restored) = (TrialState::Disqualified, false),
+            (TrialState::Disqualified, Effect::Restores) if can_be_restored => {
+                (state, can_be_restored) = (TrialState::Held, false);
             }
             _ => {}
         }
     }
-    // Another node's clock may be behind: a trial that was due stays so.
+    // Another node's clock may be behind, so a qualified trial stays qualified.
     let is_due = now >= trial.due_at || trial.state == TrialState::Qualified;
     if state == TrialState::Held && is_due {
         state = TrialState::Qualified;
@@ -165,30 +167,34 @@ mod tests {
         NotificationMeaning::Lifecycle(name.to_owned())
     }
 
-    /// What happened, and when: it arrived at the same time.
+    /// Each notification arrives at the time of its event.
     #[rstest]
-    #[case::alive(&[], 99, TrialState::Held)]
+    #[case::active(&[], 99, TrialState::Held)]
     #[case::due(&[], 100, TrialState::Qualified)]
     #[case::cancelled(&[(50, TRIAL_CANCELLED)], 60, TrialState::Disqualified)]
     #[case::cancelled_then_due(&[(50, TRIAL_CANCELLED)], 100, TrialState::Disqualified)]
     #[case::cancelled_when_due(&[(100, TRIAL_CANCELLED)], 100, TrialState::Qualified)]
     #[case::a_moment_before(&[(99, CANCELLATION)], 100, TrialState::Disqualified)]
-    #[case::changed_their_mind(&[(50, CANCELLATION), (60, UNCANCELLATION)], 100, TrialState::Qualified)]
-    #[case::changed_it_too_late(&[(50, CANCELLATION), (100, UNCANCELLATION)], 100, TrialState::Disqualified)]
+    #[case::uncancelled(&[(50, CANCELLATION), (60, UNCANCELLATION)], 100, TrialState::Qualified)]
+    #[case::uncancelled_too_late(&[(50, CANCELLATION), (100, UNCANCELLATION)], 100, TrialState::Disqualified)]
     #[case::expired(&[(50, EXPIRATION), (60, UNCANCELLATION)], 100, TrialState::Disqualified)]
     #[case::a_failed_charge(&[(50, BILLING_ISSUE)], 100, TrialState::Disqualified)]
     #[case::refunded(&[(50, "refund")], 100, TrialState::Disqualified)]
     #[case::paid(&[(50, "payment")], 60, TrialState::Qualified)]
     #[case::paid_then_refunded(&[(50, "payment"), (60, "refund")], 70, TrialState::Qualified)]
     #[case::cancelled_then_paid(&[(50, CANCELLATION), (60, "payment")], 100, TrialState::Disqualified)]
-    #[case::nothing_to_do_with_it(&[(50, "product_change")], 99, TrialState::Held)]
-    fn stories(#[case] story: &[(i64, &str)], #[case] now: i64, #[case] expected: TrialState) {
+    #[case::unrelated(&[(50, "product_change")], 99, TrialState::Held)]
+    fn settles_a_trial_by_its_notifications(
+        #[case] notifications: &[(i64, &str)],
+        #[case] now: i64,
+        #[case] expected: TrialState,
+    ) {
         let trial = Trial {
             due_at: at(DUE),
             state: TrialState::Held,
         };
         let mut chain = vec![notification(0, NotificationMeaning::TrialStart)];
-        for (time, what) in story {
+        for (time, what) in notifications {
             chain.push(notification(
                 *time,
                 match *what {
@@ -206,7 +212,10 @@ mod tests {
     #[rstest]
     #[case::before_it_was_due(99, TrialState::Disqualified)]
     #[case::when_it_was_due(100, TrialState::Qualified)]
-    fn a_cancellation_that_arrives_late(#[case] received: i64, #[case] expected: TrialState) {
+    fn a_late_cancellation_is_ignored_when_the_trial_is_due(
+        #[case] received: i64,
+        #[case] expected: TrialState,
+    ) {
         let trial = Trial {
             due_at: at(DUE),
             state: TrialState::Qualified,
@@ -228,7 +237,11 @@ mod tests {
     #[case::a_day(true, 24, Some(24))]
     #[case::at_once(true, 0, Some(0))]
     #[case::never_negative(true, -1, Some(0))]
-    fn holds(#[case] enabled: bool, #[case] delay_hours: i64, #[case] expected: Option<u64>) {
+    fn reads_the_hold_from_the_settings(
+        #[case] enabled: bool,
+        #[case] delay_hours: i64,
+        #[case] expected: Option<u64>,
+    ) {
         let settings = QualifiedTrial {
             enabled,
             delay_hours,
@@ -237,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_event_has_an_id_of_its_own() {
+    fn the_event_id_contains_provider_and_transaction() {
         let id = qualified_id(BillingProvider::Revenuecat, "sub:1000");
         assert_eq!(id, "qualified_trial:revenuecat:1000");
     }

@@ -1,4 +1,4 @@
-//! A notification as it arrives, and what it is kept as.
+//! Incoming notifications and their stored form.
 
 use super::money::MoneyFlow;
 use super::{
@@ -18,14 +18,15 @@ use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::{EARLIEST_EVENT, Timestamp};
 use std::time::Duration;
 
-/// When something happened: when the provider says so, unless that is absurd.
-pub fn happened_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
-    said.filter(|at| *at >= EARLIEST_EVENT && *at <= received_at.plus(FUTURE_SKEW_MAX))
+/// Returns the provider's time of an event, or the arrival time if that is implausible.
+pub fn happened_at(reported: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
+    reported
+        .filter(|at| *at >= EARLIEST_EVENT && *at <= received_at.plus(FUTURE_SKEW_MAX))
         .unwrap_or(received_at)
 }
 
-/// Which way the money of a notification goes, where it carries any.
-const fn sign_of(meaning: &NotificationMeaning) -> Option<MoneyFlow> {
+/// Returns the direction of a notification's money, if it carries any.
+const fn money_flow(meaning: &NotificationMeaning) -> Option<MoneyFlow> {
     match meaning {
         NotificationMeaning::TrialStart
         | NotificationMeaning::Free(_)
@@ -38,36 +39,36 @@ const fn sign_of(meaning: &NotificationMeaning) -> Option<MoneyFlow> {
     }
 }
 
-/// What an arrival is under whose id a notification is kept already.
+/// How a notification relates to a stored one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepeatKind {
-    /// The same notification once more.
+    /// The same notification again.
     Duplicate,
-    /// Another one, which uses the id a second time.
+    /// Another notification that reuses the id.
     Reused,
 }
 
-/// A notification that was authenticated, on its way into the database.
+/// An authenticated notification that is not stored yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncomingNotification {
-    /// For which app.
+    /// App id.
     pub app: AppId,
-    /// From which provider.
+    /// Billing provider.
     pub provider: BillingProvider,
-    /// What it says.
+    /// Parsed content.
     pub content: ProviderNotification,
-    /// The body, without personal data.
+    /// Body without personal data.
     pub body: String,
-    /// When it arrived.
+    /// Arrival time.
     pub received_at: Timestamp,
-    /// How long the app holds trials; nothing when it does not.
+    /// How long the app holds trials; `None` if it does not.
     pub trial_hold: Option<Duration>,
-    /// Whether the app holds back what suspicious installs do.
+    /// Whether the app holds back events of suspicious installs.
     pub holds_suspicious: bool,
 }
 
 impl IncomingNotification {
-    /// The subscription that it belongs to.
+    /// Returns the subscription that it belongs to.
     pub fn chain(&self) -> Chain {
         Chain {
             app: self.app,
@@ -77,87 +78,92 @@ impl IncomingNotification {
         }
     }
 
-    /// The digest of its body, which tells it from another one of the same id.
+    /// Returns the digest of its body, which distinguishes notifications with the same id.
     pub fn digest(&self) -> Digest {
         Digest::of(self.body.as_bytes())
     }
 
-    /// Compares it with what is kept under its id. `kept` is the digest of that body.
-    pub fn compare_with_stored(&self, kept: &[u8]) -> RepeatKind {
-        if kept == self.digest().as_bytes() {
+    /// Compares it with the stored notification of the same id, given the digest of that body.
+    pub fn compare_with_stored(&self, stored: &[u8]) -> RepeatKind {
+        if stored == self.digest().as_bytes() {
             RepeatKind::Duplicate
         } else {
             RepeatKind::Reused
         }
     }
 
-    /// The store transaction whose event another source may report by its id. It is reserved before anything is decided.
+    /// Returns the store transaction whose event another source may report too. It is reserved
+    /// before anything is decided.
     pub fn transaction(&self) -> Option<&str> {
-        sign_of(&self.content.meaning)?;
+        money_flow(&self.content.meaning)?;
         self.content.transaction.as_deref()
     }
 
-    /// The device that it names, if it can make an event on it.
+    /// Returns the device that it names, if it can cause an event.
     pub fn device(&self) -> Option<&DeviceKey> {
         let device = self.content.subscriber.device.as_ref();
         device.filter(|_| self.content.meaning != NotificationMeaning::Receipt)
     }
 
-    /// Whether it is of a subscription whose device was erased. `kept` is what is kept of the subscription.
-    pub fn continues_erased_subscription(&self, kept: &[Notification]) -> bool {
+    /// Returns whether it belongs to a subscription whose device was erased, given the stored
+    /// notifications of the subscription.
+    pub fn continues_erased_subscription(&self, stored: &[Notification]) -> bool {
         let at = happened_at(self.content.happened_at, self.received_at);
-        continues_erased_subscription(kept, self.content.subscriber.device.as_ref(), at)
+        continues_erased_subscription(stored, self.content.subscriber.device.as_ref(), at)
     }
 
-    /// The same without who it is about, and without its body: one of a subscription whose device was erased.
+    /// Returns a copy without the subscriber, for a subscription whose device was erased.
     #[must_use]
     pub fn without_subscriber(&self) -> Self {
-        let mut arrival = self.clone();
-        arrival.content.subscriber = Subscriber::default();
-        arrival
+        let mut incoming = self.clone();
+        incoming.content.subscriber = Subscriber::default();
+        incoming
     }
 
-    /// The amount, the currency and the day to ask a rate for, where it carries money without dollars.
+    /// Returns the amount, currency and day for the exchange rate, if the price has no amount in
+    /// USD.
     pub fn exchange_day(&self) -> Option<(Amount, Currency, Day)> {
-        sign_of(&self.content.meaning)?;
+        money_flow(&self.content.meaning)?;
         let at = happened_at(self.content.happened_at, self.received_at);
         self.content.price.exchange_day(at)
     }
 }
 
 impl Notification {
-    /// An arrival as it is kept, before anything is decided about it. One with an impossible date is kept as a receipt:
-    /// it makes no event, and its money is in no day's figures.
+    /// Builds the stored form, before anything is decided. A notification with an impossible date
+    /// is stored as a receipt, so that it causes no event and no revenue.
     pub fn from_incoming(
-        arrival: &IncomingNotification,
+        incoming: &IncomingNotification,
         exchanged: Option<ConvertedAmount>,
     ) -> Self {
-        let mut said = arrival.content.clone();
-        let is_impossible = said.happened_at.is_some_and(|at| at < EARLIEST_EVENT);
+        let mut content = incoming.content.clone();
+        let is_impossible = content.happened_at.is_some_and(|at| at < EARLIEST_EVENT);
         if is_impossible {
-            said.meaning = NotificationMeaning::Receipt;
+            content.meaning = NotificationMeaning::Receipt;
         }
-        let happened_at = happened_at(said.happened_at, arrival.received_at);
-        let event = event_id(arrival.app, arrival.provider, &said, happened_at);
-        let money = sign_of(&said.meaning).and_then(|sign| said.price.to_revenue(sign, exchanged));
-        if said.meaning == NotificationMeaning::Receipt {
-            // It is joined to nothing, so no key would lead to it when its person is erased.
-            said.subscriber = Subscriber::default();
+        let happened_at = happened_at(content.happened_at, incoming.received_at);
+        let event = event_id(incoming.app, incoming.provider, &content, happened_at);
+        let money =
+            money_flow(&content.meaning).and_then(|flow| content.price.to_revenue(flow, exchanged));
+        if content.meaning == NotificationMeaning::Receipt {
+            // Erasure could not find its subscriber, because a receipt is not joined to a device.
+            content.subscriber = Subscriber::default();
         }
         Self {
-            app: arrival.app,
-            provider: arrival.provider,
+            app: incoming.app,
+            provider: incoming.provider,
             event,
-            content: said,
+            content,
             happened_at,
-            received_at: arrival.received_at,
+            received_at: incoming.received_at,
             money,
             join: None,
             settled: SettledNotification::default(),
         }
     }
 
-    /// Returns when the trial that it starts is due, if the app holds trials. Test trials are not held, because no network receives them.
+    /// Returns when the trial that it starts is due, if the app holds trials. Test trials are not
+    /// held, because no network receives them.
     pub fn trial_due(&self, hold: Option<Duration>) -> Option<Timestamp> {
         let starts = self.content.meaning == NotificationMeaning::TrialStart
             && self.content.environment == Environment::Live;
@@ -165,8 +171,8 @@ impl Notification {
             .map(|hold| self.received_at.plus(hold))
     }
 
-    /// Returns the secret to mark as set. Apple needs no secret from us, so its first live notification marks the App
-    /// Store as connected.
+    /// Returns the secret to mark as set. Apple needs no secret from us, so its first live
+    /// notification marks the App Store as connected.
     pub fn connected_secret(&self) -> Option<AppSecret> {
         let connects = self.provider == BillingProvider::Appstore
             && self.content.environment == Environment::Live;
@@ -174,21 +180,22 @@ impl Notification {
     }
 }
 
-/// Returns the id of the event that a notification makes. It is derived, so that it does not depend on the arrival, and
-/// for a transaction it is derived from that, so that a payment that is reported twice keeps its id at the networks.
+/// Derives the id of a notification's event, so that it does not depend on the arrival. A payment
+/// or refund with a transaction uses that, so that a payment that is reported twice keeps its id at
+/// the networks.
 fn event_id(
     app: AppId,
     provider: BillingProvider,
-    said: &ProviderNotification,
+    content: &ProviderNotification,
     at: Timestamp,
 ) -> EventId {
-    let (kind, id) = match (&said.meaning, &said.transaction) {
+    let (kind, id) = match (&content.meaning, &content.transaction) {
         (NotificationMeaning::Payment(_), Some(transaction)) => ("payment", transaction),
         (NotificationMeaning::Refund, Some(transaction)) => ("refund", transaction),
-        _ => ("notification", &said.external_id),
+        _ => ("notification", &content.external_id),
     };
-    let environment = said.environment.as_str();
-    let chain = chain_of(said);
+    let environment = content.environment.as_str();
+    let chain = chain_of(content);
     let mut text = app.as_bytes().to_vec();
     for part in [environment, provider.as_str(), &chain, kind, id] {
         text.extend_from_slice(&part.len().to_be_bytes());
@@ -207,7 +214,7 @@ mod tests {
     use crate::device::AdvertisingId;
     use rstest::rstest;
 
-    fn arrival(meaning: NotificationMeaning) -> IncomingNotification {
+    fn incoming(meaning: NotificationMeaning) -> IncomingNotification {
         let one = notification(1, meaning);
         IncomingNotification {
             app: one.app,
@@ -224,24 +231,31 @@ mod tests {
     }
 
     #[rstest]
-    #[case::what_makes_no_event(NotificationMeaning::Receipt, false)]
-    #[case::what_makes_one(NotificationMeaning::TrialStart, true)]
-    fn who_it_is_about_is_kept_where_it_is_needed(
+    #[case::no_event(NotificationMeaning::Receipt, false)]
+    #[case::an_event(NotificationMeaning::TrialStart, true)]
+    fn stores_the_subscriber_only_of_an_event(
         #[case] meaning: NotificationMeaning,
-        #[case] kept: bool,
+        #[case] stored: bool,
     ) {
-        let who = Subscriber {
+        let subscriber = Subscriber {
             device: Some(device("d")),
             people: vec![person("p")],
             advertising: vec![AdvertisingId::stored("a".to_owned())],
         };
-        let mut arrival = arrival(meaning);
-        arrival.content.subscriber = who.clone();
-        assert_eq!(arrival.device().is_some(), kept);
-        let arrived = Notification::from_incoming(&arrival, None)
+        let mut incoming = incoming(meaning);
+        incoming.content.subscriber = subscriber.clone();
+        assert_eq!(incoming.device().is_some(), stored);
+        let stored_subscriber = Notification::from_incoming(&incoming, None)
             .content
             .subscriber;
-        assert_eq!(arrived, if kept { who } else { Subscriber::default() });
+        assert_eq!(
+            stored_subscriber,
+            if stored {
+                subscriber
+            } else {
+                Subscriber::default()
+            }
+        );
     }
 
     #[rstest]
@@ -252,32 +266,32 @@ mod tests {
         Environment::Live,
         false
     )]
-    fn live_trials_are_held(
+    fn holds_live_trials(
         #[case] meaning: NotificationMeaning,
         #[case] environment: Environment,
         #[case] held: bool,
     ) {
         let hold = Duration::from_hours(1);
-        let mut arrival = arrival(meaning);
-        arrival.content.environment = environment;
-        let one = Notification::from_incoming(&arrival, None);
+        let mut incoming = incoming(meaning);
+        incoming.content.environment = environment;
+        let one = Notification::from_incoming(&incoming, None);
         assert_eq!(one.trial_due(Some(hold)), held.then(|| at(2).plus(hold)));
-        assert_eq!(one.trial_due(None), None, "the app holds none");
+        assert_eq!(one.trial_due(None), None, "the app does not hold trials");
     }
 
     #[rstest]
     #[case::the_store(BillingProvider::Appstore, Environment::Live, true)]
     #[case::its_sandbox(BillingProvider::Appstore, Environment::Test, false)]
     #[case::one_with_a_secret(BillingProvider::Revenuecat, Environment::Live, false)]
-    fn the_app_store_connects_itself(
+    fn a_live_notification_connects_the_app_store(
         #[case] provider: BillingProvider,
         #[case] environment: Environment,
         #[case] connects: bool,
     ) {
-        let mut arrival = arrival(NotificationMeaning::TrialStart);
-        arrival.provider = provider;
-        arrival.content.environment = environment;
-        let one = Notification::from_incoming(&arrival, None);
+        let mut incoming = incoming(NotificationMeaning::TrialStart);
+        incoming.provider = provider;
+        incoming.content.environment = environment;
+        let one = Notification::from_incoming(&incoming, None);
         assert_eq!(
             one.connected_secret(),
             connects.then_some(AppSecret::Billing(provider))
@@ -285,16 +299,16 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_used_for_one_body() {
-        let arrival = arrival(NotificationMeaning::TrialStart);
-        let kept = Digest::of(b"{}");
+    fn tells_duplicates_from_reused_ids() {
+        let incoming = incoming(NotificationMeaning::TrialStart);
+        let stored = Digest::of(b"{}");
         assert_eq!(
-            arrival.compare_with_stored(kept.as_bytes()),
+            incoming.compare_with_stored(stored.as_bytes()),
             RepeatKind::Duplicate
         );
         let other = Digest::of(b"{\"a\":1}");
         assert_eq!(
-            arrival.compare_with_stored(other.as_bytes()),
+            incoming.compare_with_stored(other.as_bytes()),
             RepeatKind::Reused
         );
     }
@@ -304,12 +318,12 @@ mod tests {
     #[case::a_refund(NotificationMeaning::Refund, true)]
     #[case::a_receipt(NotificationMeaning::Receipt, false)]
     #[case::a_cancellation(NotificationMeaning::Lifecycle("cancellation".to_owned()), false)]
-    fn transactions_of_money_are_reserved(
+    fn reserves_transactions_with_money(
         #[case] meaning: NotificationMeaning,
         #[case] reserved: bool,
     ) {
-        let mut arrival = arrival(meaning);
-        arrival.content.transaction = Some("t".to_owned());
-        assert_eq!(arrival.transaction().is_some(), reserved);
+        let mut incoming = incoming(meaning);
+        incoming.content.transaction = Some("t".to_owned());
+        assert_eq!(incoming.transaction().is_some(), reserved);
     }
 }

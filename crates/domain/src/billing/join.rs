@@ -1,16 +1,16 @@
-//! Whose device a notification is about.
+//! Joining of notifications to devices.
 
 use super::Notification;
 use crate::device::{AdvertisingId, DeviceKey, UserKey};
 use crate::erasure::is_pseudonym;
 use crate::vocabulary::time::Timestamp;
 
-/// By what a notification was joined to a device.
+/// Rule that joined a notification to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JoinRule {
-    /// The app told the provider the device's id.
+    /// The app gave the device id to the provider.
     Named,
-    /// The app told both of us the person's id.
+    /// The app gave the same user id to the provider and to the SDK.
     Person,
     /// An advertising id.
     Advertising,
@@ -24,34 +24,34 @@ crate::keywords! {
     }
 }
 
-/// A device that a notification was joined to by itself.
+/// Device that a single notification is joined to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Join {
-    /// Which device.
+    /// Device key.
     pub device: DeviceKey,
-    /// By what.
+    /// Rule that joined it.
     pub rule: JoinRule,
-    /// Since when the device is known to be the person's.
+    /// Time since which the device is known to be the user's.
     pub since: Timestamp,
 }
 
-/// A device that uses an id since a moment.
+/// Link from an id to a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceLink<Id> {
-    /// The id.
+    /// Linked id.
     pub id: Id,
-    /// Which device.
+    /// Device key.
     pub device: DeviceKey,
-    /// Since when.
+    /// Start of the link.
     pub since: Timestamp,
 }
 
-/// A device that a person used.
+/// Link from a user to a device.
 pub type PersonLink = DeviceLink<UserKey>;
-/// A device that has an advertising id.
+/// Link from an advertising id to a device.
 pub type AdvertisingLink = DeviceLink<AdvertisingId>;
 
-/// Picks the evidence that was made last at that time or before, else the first after it. Ties are broken by value, so
+/// Picks the latest evidence up to `at`, otherwise the first after it. Ties are broken by value, so
 /// the choice is deterministic.
 pub(super) fn pick<T: Ord + Clone>(
     all: &[(Timestamp, T)],
@@ -61,14 +61,14 @@ pub(super) fn pick<T: Ord + Clone>(
     before.or_else(|| all.iter().min())
 }
 
-/// Returns the device that a notification has by itself, from the links of its people and of its advertising ids. What
-/// it was joined to before stays evidence, since a device may take its ids back.
+/// Finds the device of a single notification from the links of its users and advertising ids. The
+/// previous join remains evidence, because a device may drop its ids.
 pub(super) fn find_join(
     one: &Notification,
     people: Vec<(Timestamp, DeviceKey)>,
     advertising: Vec<(Timestamp, DeviceKey)>,
 ) -> Option<Join> {
-    // The pseudonym of an erased device marks a subscription; it is not a device that was named.
+    // The pseudonym of an erased device only marks a subscription; it does not name a device.
     let named = one.content.subscriber.device.as_ref();
     if let Some(device) = named.filter(|device| !is_pseudonym(device)) {
         return Some(Join {
@@ -97,11 +97,12 @@ pub(super) fn find_join(
     })
 }
 
-/// The devices of a subscription's notifications, given what each was joined to by itself, in the order of their time.
+/// Returns the device of each notification of a subscription, given their individual joins, sorted
+/// by time.
 ///
-/// The strongest evidence of the whole subscription decides. A notification has the device that was named last before
-/// it, else the first one named after it. Where no device is named, all have the one of the earliest notification that
-/// was joined by a person's id, else by an advertising id.
+/// The strongest evidence of the whole subscription decides. A notification gets the device that
+/// was named last before it, otherwise the first one named after it. If no device is named, all get
+/// the device of the earliest join by user id, otherwise by advertising id.
 pub(super) fn devices(joins: &[Option<&Join>]) -> Vec<Option<DeviceKey>> {
     let first = |rule| {
         let mut joins = joins.iter().flatten();
@@ -133,16 +134,13 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nobody(&[], None)]
+    #[case::no_link(&[], None)]
     #[case::one_before(&[("a", 1)], Some("a"))]
     #[case::one_after(&[("a", 9)], Some("a"))]
     #[case::the_last_before(&[("a", 1), ("b", 4), ("c", 9)], Some("b"))]
     #[case::at_that_moment(&[("a", 1), ("b", 5)], Some("b"))]
     #[case::the_first_after(&[("a", 9), ("b", 6)], Some("b"))]
-    fn several_devices_of_one_person(
-        #[case] links: &[(&str, i64)],
-        #[case] expected: Option<&str>,
-    ) {
+    fn picks_among_several_devices(#[case] links: &[(&str, i64)], #[case] expected: Option<&str>) {
         let links: Vec<_> = links.iter().map(|(name, at)| link(name, *at)).collect();
         let picked = pick(&links, at(5)).map(|(_, device)| device.as_str());
         assert_eq!(picked, expected);
@@ -160,7 +158,7 @@ mod tests {
         assert_eq!(
             find_join(&one, vec![], vec![]),
             one.join,
-            "the id was taken back"
+            "the device dropped the id"
         );
         let found = find_join(&one, people.clone(), ads.clone());
         assert_eq!(rule(found), Some(JoinRule::Person));
@@ -189,7 +187,7 @@ mod tests {
         &[Some(("q", JoinRule::Advertising)), Some(("p", JoinRule::Person))],
         &[Some("p"), Some("p")]
     )]
-    fn a_subscription_stays_together(
+    fn all_notifications_of_a_subscription_share_evidence(
         #[case] joins: &[Option<(&str, JoinRule)>],
         #[case] expected: &[Option<&str>],
     ) {

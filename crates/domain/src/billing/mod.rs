@@ -1,9 +1,10 @@
-//! Billing: what subscription providers report, and what it comes to.
+//! Billing: notifications of subscription providers and their effects.
 //!
-//! A provider's notification is read into a [`Said`], which is the same for all providers. Notifications arrive late,
-//! twice and in any order, so the order of arrival decides nothing: every notification is kept, [`connected::Search`]
-//! gathers the subscriptions that concern each other, and [`settlement`] computes from the whole set what each
-//! notification comes to. A store applies the difference to what it has.
+//! A notification is parsed into a [`ProviderNotification`], which has the same form for all
+//! providers. Notifications arrive late, twice and in any order, so the order of arrival must not
+//! matter: every notification is stored, [`connected::Search`] collects the subscriptions that
+//! affect each other, and [`settlement`] computes the effect of each notification from the whole
+//! set. The store applies the difference.
 
 pub mod certificate;
 mod chain;
@@ -43,198 +44,200 @@ use money::ReportedPrice;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long a notification that nobody was found for waits for its device or person.
+/// How long an unmatched notification waits for its device or user.
 pub const JOIN_WINDOW: Duration = Duration::from_hours(30 * 24);
-/// How far ahead of its arrival a notification's time may be. Stores charge ahead of a period; one that is further
-/// ahead is a mistake, and counts as of its arrival.
+/// How far after its arrival a notification may be dated. Stores charge before a period begins. A
+/// later date is a mistake, and the arrival time is used instead.
 pub const FUTURE_SKEW_MAX: Duration = Duration::from_hours(48);
-/// How long the secret before a new one stays valid, so that a provider can be told at leisure.
+/// How long the previous secret stays valid after a rotation, so that there is time to update the
+/// provider.
 pub const PREVIOUS_SECRET_VALID: Duration = Duration::from_hours(24);
-/// Notifications of one subscription that are settled together, the latest ones: ten years of weeks, and all that
-/// happens in between.
+/// Maximum number of notifications of one subscription that are settled together, the latest ones.
+/// Enough for ten years of weekly payments and what happens in between.
 pub const CHAIN_NOTIFICATIONS_MAX: usize = 2_000;
 
 /// A free trial began.
 pub const START_TRIAL: &str = "start_trial";
-/// A trial is still alive after its hold.
+/// A trial that is still active after its hold.
 pub const QUALIFIED_TRIAL: &str = "qualified_trial";
-/// The first payment of a subscription without a trial, or something bought once.
+/// First payment of a subscription without a trial, or a one-off purchase.
 pub const PURCHASE: &str = "purchase";
-/// The first payment after a trial.
+/// First payment after a trial.
 pub const SUBSCRIBE: &str = "subscribe";
 /// Every later payment of a subscription.
 pub const RENEWAL: &str = "renewal";
-/// Money back.
+/// A refund.
 pub const REFUND: &str = "refund";
-/// A refund taken back.
+/// A reversed refund.
 pub const REFUND_REVERSED: &str = "refund_reversed";
-/// Nothing will be renewed.
+/// Renewal was turned off.
 pub const CANCELLATION: &str = "cancellation";
-/// A trial will not become a subscription.
+/// A trial was cancelled.
 pub const TRIAL_CANCELLED: &str = "trial_cancelled";
-/// It will be renewed after all.
+/// Renewal was turned on again.
 pub const UNCANCELLATION: &str = "uncancellation";
 /// Access ended.
 pub const EXPIRATION: &str = "expiration";
 /// A charge failed.
 pub const BILLING_ISSUE: &str = "billing_issue";
-/// Another product was chosen.
+/// The product was changed.
 pub const PRODUCT_CHANGE: &str = "product_change";
 
-/// What a payment says about itself. Whether it is a person's first one is another question.
+/// Kind of payment, as the provider reports it. Whether it is the user's first payment is decided
+/// later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaymentClaim {
-    /// Something bought once: always an acquisition, and no payment of a subscription.
+    /// One-off purchase: always an acquisition, never a subscription payment.
     OneOff,
-    /// A subscription begins. Stores say so of upgrades and of people who come back, too.
+    /// Start of a subscription. Stores also report upgrades and returning subscribers this way.
     Start,
-    /// A trial, or an offer, became a subscription.
+    /// Conversion of a trial or an offer to a subscription.
     Conversion,
-    /// One more period.
+    /// A further period.
     Continuation,
-    /// One more period, which is a conversion if the one before it was a trial.
+    /// A further period, which is a conversion if a trial came before it.
     AfterTrial,
-    /// Somebody came back.
+    /// A returning subscriber.
     Return,
 }
 
-/// What a notification means.
+/// Meaning of a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotificationMeaning {
-    /// Nothing that is an event of ours: it is kept, and that is all.
+    /// No event. The notification is only stored.
     Receipt,
     /// A free trial began.
     TrialStart,
-    /// Somebody got something for nothing, by this name.
+    /// Something free of charge, with this event name.
     Free(String),
-    /// Money came in.
+    /// A payment.
     Payment(PaymentClaim),
-    /// Money went back.
+    /// A refund.
     Refund,
-    /// A refund was taken back.
+    /// A reversed refund.
     RefundReversed,
-    /// Something happened to the subscription, by this name.
+    /// A change of the subscription, with this event name.
     Lifecycle(String),
-    /// What some people had is others' now.
+    /// A transfer of purchases between users.
     Transfer {
-        /// Whose it was.
+        /// Previous owners.
         from: Vec<UserKey>,
-        /// Whose it is.
+        /// New owners.
         to: Vec<UserKey>,
     },
 }
 
-/// Who a notification is about, in the provider's words.
+/// Subscriber, as the provider identifies them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subscriber {
-    /// The device, as the app told the provider.
+    /// Device id that the app gave the provider.
     pub device: Option<DeviceKey>,
-    /// Every id of the person, the present one first.
+    /// All user ids, the current one first.
     pub people: Vec<UserKey>,
     /// Advertising ids.
     pub advertising: Vec<AdvertisingId>,
 }
 
-/// What a provider said, in words that all of them share.
+/// Parsed notification, in a form common to all providers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderNotification {
-    /// The provider's id of it.
+    /// Notification id assigned by the provider.
     pub external_id: String,
-    /// The provider's type, verbatim.
+    /// Notification type of the provider, verbatim.
     pub kind: String,
     /// Live or test.
     pub environment: Environment,
-    /// What it means.
+    /// Meaning of the notification.
     pub meaning: NotificationMeaning,
-    /// Which store took the money.
+    /// Store that charged the payment.
     pub store: Option<String>,
-    /// Which product.
+    /// Product id.
     pub product: Option<String>,
-    /// Which transaction.
+    /// Transaction id.
     pub transaction: Option<String>,
-    /// The first transaction of the subscription.
+    /// Id of the subscription's first transaction.
     pub original_transaction: Option<String>,
-    /// Such as `TRIAL`, verbatim.
+    /// Period type, such as `TRIAL`, verbatim.
     pub period: Option<String>,
-    /// Two letters.
+    /// Country, as two letters.
     pub country: Option<String>,
-    /// The money.
+    /// Price.
     pub price: ReportedPrice,
-    /// The tax in the price, as a share, in the provider's digits.
+    /// Tax as a share of the price, in the provider's digits.
     pub tax: Option<String>,
-    /// The store's part of the price, as a share, in the provider's digits.
+    /// Store commission as a share of the price, in the provider's digits.
     pub commission: Option<String>,
-    /// When it happened, as far as the provider says.
+    /// Time of the event, if the provider sent one.
     pub happened_at: Option<Timestamp>,
-    /// Who it is about.
+    /// Subscriber.
     pub subscriber: Subscriber,
 }
 
-/// What a notification comes to, given everything else that is known.
+/// Effect of a notification, given everything else that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SettledNotification {
-    /// The event's name; nothing when it makes none.
+    /// Event name; `None` if there is no event.
     pub name: Option<String>,
-    /// Why a payment is not the first, where that can be told.
+    /// Reason why a payment is not the first, if known.
     pub cause: Option<String>,
-    /// Whose device it is.
+    /// Device of the event.
     pub device: Option<DeviceKey>,
-    /// The user of the device at that time, if the notification names none.
+    /// User of the device at that time, if the notification names none.
     pub user: Option<UserKey>,
-    /// The money as it counts.
+    /// Revenue as it counts.
     pub revenue: Option<Revenue>,
 }
 
 impl SettledNotification {
-    /// Whether it makes an event.
+    /// Returns whether there is an event.
     pub const fn makes_event(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Whether it makes an event that has a device.
+    /// Returns whether there is an event with a device.
     pub const fn is_matched(&self) -> bool {
         self.makes_event() && self.device.is_some()
     }
 }
 
-/// A notification as it is kept.
+/// A stored notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// Of which app.
+    /// App id.
     pub app: AppId,
-    /// From which provider.
+    /// Billing provider.
     pub provider: BillingProvider,
-    /// The id of its event.
+    /// Id of its event.
     pub event: EventId,
-    /// What it says.
+    /// Parsed content.
     pub content: ProviderNotification,
-    /// When it happened.
+    /// Time of the event.
     pub happened_at: Timestamp,
-    /// When it arrived.
+    /// Arrival time.
     pub received_at: Timestamp,
-    /// Its money alone, as it was worth on its day.
+    /// Revenue of this notification alone, converted at the rate of its day.
     pub money: Option<Revenue>,
-    /// Whose device it is by itself, without the rest of its subscription.
+    /// Device found for this notification alone, without the rest of its subscription.
     pub join: Option<Join>,
-    /// What it comes to.
+    /// Effect of the notification.
     pub settled: SettledNotification,
 }
 
-/// A subscription: the notifications of a provider that share an original transaction.
+/// A subscription: all notifications of a provider with the same original transaction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chain {
-    /// Of which app.
+    /// App id.
     pub app: AppId,
     /// Live or test.
     pub environment: Environment,
-    /// From which provider.
+    /// Billing provider.
     pub provider: BillingProvider,
-    /// The original transaction, prefixed; see [`chain_of`].
+    /// Original transaction, prefixed; see [`chain_of`].
     pub name: String,
 }
 
 impl Chain {
-    /// The subscription of a notification.
+    /// Returns the subscription of a notification.
     pub fn of(one: &Notification) -> Self {
         Self {
             app: one.app,
@@ -246,17 +249,18 @@ impl Chain {
 }
 
 impl Notification {
-    /// The subscription that it belongs to; itself where nothing is said of one.
+    /// Returns the name of its subscription. Without a transaction it forms one by itself.
     pub fn chain(&self) -> String {
         chain_of(&self.content)
     }
 
-    /// Whether it is for a period of a subscription, paid or not.
+    /// Returns whether it is for a subscription period, paid or free.
     pub fn is_period(&self) -> bool {
         matches!(self.content.meaning, NotificationMeaning::Payment(claim) if claim != PaymentClaim::OneOff)
     }
 
-    /// Whether it is a payment of a subscription that came in: the kind that makes a later one no first.
+    /// Returns whether it is a subscription payment above zero, which makes later ones not the
+    /// first.
     pub fn is_paid_period(&self) -> bool {
         self.is_period()
             && self
@@ -265,7 +269,7 @@ impl Notification {
                 .is_some_and(|money| money.amount > Amount::ZERO)
     }
 
-    /// Everyone whom it names, also those of a transfer.
+    /// Returns all user ids that it names, including those of a transfer.
     pub fn people(&self) -> impl Iterator<Item = &UserKey> {
         let (from, to): (&[UserKey], &[UserKey]) = match &self.content.meaning {
             NotificationMeaning::Transfer { from, to } => (from, to),
@@ -274,37 +278,37 @@ impl Notification {
         from.iter().chain(to).chain(&self.content.subscriber.people)
     }
 
-    /// The transaction whose event another source may report by its id: that of an event that a verified source proves.
+    /// Returns the transaction of a verified event, which another source may report too.
     pub fn verified_transaction(&self) -> Option<&str> {
         let name = self.settled.name.as_deref()?;
         let transaction = self.content.transaction.as_deref();
         transaction.filter(|_| is_verifiable(name))
     }
 
-    /// The keys that its subscription is found by: those that connect subscriptions, and its store transaction.
+    /// Returns the keys that find its subscription: the connecting keys and its store transaction.
     pub fn lookup_keys(&self) -> BTreeSet<String> {
         let transaction = self.content.transaction.as_deref().map(transaction_key);
         self.keys().into_iter().chain(transaction).collect()
     }
 
-    /// The keys by which subscriptions are found that may concern each other.
+    /// Returns the keys that connect subscriptions which may affect each other.
     pub fn keys(&self) -> BTreeSet<String> {
-        let who = &self.content.subscriber;
+        let subscriber = &self.content.subscriber;
         let joined = self.join.as_ref().map(|join| &join.device);
-        let devices = who.device.iter().chain(joined);
+        let devices = subscriber.device.iter().chain(joined);
         self.people()
             .map(person_key)
             .chain(devices.map(device_key))
-            .chain(who.advertising.iter().map(advertising_key))
+            .chain(subscriber.advertising.iter().map(advertising_key))
             .collect()
     }
 }
 
 impl Notification {
-    /// The event that it makes. Parameters are the store's business: they are JSON.
+    /// Builds the event, if there is one. The store supplies the parameters as JSON.
     pub fn event(&self, owner: &DeviceContext, params: String) -> Option<Event> {
         let person = self.content.subscriber.people.first().cloned();
-        // What the store calls a transaction leads to who made it.
+        // The store's transaction ids lead to the erased user.
         let is_erased = self.settled.device.as_ref().is_some_and(is_pseudonym);
         Some(Event {
             id: self.event,
@@ -329,7 +333,7 @@ impl Notification {
             revenue: self.settled.revenue.clone(),
             credit: owner.credit.clone(),
             params: (!is_erased).then_some(params),
-            // The store derives it when all events of the device are written.
+            // The store sets it when all events of the device are written.
             first_payment: false,
             is_service_install: false,
             duplicate_of: None,
@@ -340,7 +344,7 @@ impl Notification {
     }
 }
 
-/// What something bought in a store runs on.
+/// Returns the platform of a store.
 fn platform(store: Option<&str>) -> Option<Platform> {
     match store? {
         "APP_STORE" | "MAC_APP_STORE" => Some(Platform::Ios),
@@ -349,36 +353,36 @@ fn platform(store: Option<&str>) -> Option<Platform> {
     }
 }
 
-/// The subscription that something said belongs to.
-pub fn chain_of(said: &ProviderNotification) -> String {
-    let chain = said.original_transaction.as_ref();
-    chain.or(said.transaction.as_ref()).map_or_else(
-        || format!("alone:{}", said.external_id),
+/// Returns the subscription name of a notification: its original transaction, prefixed.
+pub fn chain_of(content: &ProviderNotification) -> String {
+    let chain = content.original_transaction.as_ref();
+    chain.or(content.transaction.as_ref()).map_or_else(
+        || format!("alone:{}", content.external_id),
         |transaction| format!("sub:{transaction}"),
     )
 }
 
-/// The key of a subscription among those of a person.
+/// Returns the key of a subscription.
 pub fn chain_key(provider: BillingProvider, chain: &str) -> String {
     format!("chain:{}:{chain}", provider.as_str())
 }
 
-/// The key of a person's id.
+/// Returns the key of a user id.
 pub fn person_key(person: &UserKey) -> String {
     format!("person:{}", person.as_str())
 }
 
-/// The key of a store transaction. It leads to the subscriptions whose notifications name it, and connects none.
+/// Returns the key of a store transaction. It finds subscriptions, but does not connect them.
 pub fn transaction_key(transaction: &str) -> String {
     format!("transaction:{transaction}")
 }
 
-/// The key of an advertising id.
+/// Returns the key of an advertising id.
 pub fn advertising_key(id: &AdvertisingId) -> String {
     format!("advertising:{}", id.as_str())
 }
 
-/// The key of a device.
+/// Returns the key of a device.
 pub fn device_key(device: &DeviceKey) -> String {
     format!("device:{}", device.as_str())
 }

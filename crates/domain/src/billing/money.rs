@@ -1,4 +1,4 @@
-//! What a notification's money is worth by itself.
+//! Revenue of a single notification.
 
 use crate::exchange::ConvertedAmount;
 use crate::ledger::{COUNTABLE_USD_MAX, Revenue, UncountedReason};
@@ -7,55 +7,56 @@ use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// Whose rate it is when the provider gave both amounts.
+/// Rate source if the provider sent both amounts.
 pub const RATE_OF_PROVIDER: &str = "provider";
 
-/// The money that a provider names. An amount that is not known is none: nothing is ever made up.
+/// Price as the provider reports it. An unknown amount is `None` and never estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportedPrice {
-    /// As it was paid.
+    /// Amount and currency as paid.
     pub paid: Option<(Amount, Currency)>,
-    /// In USD, by the provider's own rate.
+    /// Amount in USD, at the provider's own rate.
     pub usd: Option<Amount>,
 }
 
 impl ReportedPrice {
-    /// Whether the provider says that money went back.
+    /// Returns whether the price is negative.
     pub fn is_negative(&self) -> bool {
         let paid = self.paid.map(|(amount, _)| amount);
         self.usd.or(paid).is_some_and(|it| it < Amount::ZERO)
     }
 
-    /// Whether the provider says that nothing was paid.
+    /// Returns whether the price is zero.
     pub fn is_zero(&self) -> bool {
         let paid = self.paid.map(|(amount, _)| amount);
         self.usd.or(paid).is_some_and(|it| it == Amount::ZERO)
     }
 
-    /// The currency and day to ask a rate for, where the provider gives no dollars.
+    /// Returns the amount, currency and day for the exchange rate, if the provider sent no amount
+    /// in USD.
     pub fn exchange_day(&self, at: Timestamp) -> Option<(Amount, Currency, Day)> {
         let (amount, currency) = self.paid.filter(|_| self.usd.is_none())?;
         Some((amount, currency, Day::of(at)))
     }
 
-    /// The price as it is recorded: what was paid, in dollars, and whether it may count. `sign` says which way the
-    /// money went, since providers differ in whether a refund is negative.
+    /// Converts the price to revenue, with the amount in USD and whether it counts. `flow` sets the
+    /// sign, because providers differ in whether a refund is negative.
     pub fn to_revenue(
         &self,
-        sign: MoneyFlow,
+        flow: MoneyFlow,
         exchanged: Option<ConvertedAmount>,
     ) -> Option<Revenue> {
         let dollars = self.usd.map(|usd| (usd, Currency::USD));
         let (amount, currency) = self.paid.or(dollars)?;
-        let (amount, usd) = (sign.signed(amount), self.usd.map(|usd| sign.signed(usd)));
-        let given = usd.map(|usd| Revenue {
+        let (amount, usd) = (flow.signed(amount), self.usd.map(|usd| flow.signed(usd)));
+        let provided = usd.map(|usd| Revenue {
             usd: Some(usd),
             rate_source: Some(RATE_OF_PROVIDER.to_owned()),
             ..unconverted(amount, currency)
         });
-        let mut revenue = given.unwrap_or_else(|| match exchanged {
+        let mut revenue = provided.unwrap_or_else(|| match exchanged {
             Some(exchanged) => Revenue {
-                usd: Some(sign.signed(exchanged.usd)),
+                usd: Some(flow.signed(exchanged.usd)),
                 rate_day: Some(exchanged.rate_day),
                 rate: Some(exchanged.rate),
                 rate_source: Some(exchanged.source),
@@ -65,7 +66,7 @@ impl ReportedPrice {
         });
         revenue.uncounted = match revenue.usd {
             None => Some(UncountedReason::Unconvertible),
-            Some(usd) if usd < Amount::ZERO && sign == MoneyFlow::In => {
+            Some(usd) if usd < Amount::ZERO && flow == MoneyFlow::In => {
                 Some(UncountedReason::Negative)
             }
             Some(usd) if usd == Amount::ZERO => Some(UncountedReason::Zero),
@@ -76,14 +77,14 @@ impl ReportedPrice {
     }
 }
 
-/// Which way money went.
+/// Direction of money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoneyFlow {
-    /// To the app, as the provider writes it: a payment of less than nothing is none.
+    /// To the app, with the provider's sign. A negative payment does not count.
     In,
-    /// To the app, once more, after it went back.
+    /// To the app again, after a refund was reversed.
     RefundReversed,
-    /// Back.
+    /// Back to the user.
     Out,
 }
 
@@ -137,8 +138,8 @@ mod tests {
         Some(UncountedReason::OverLimit)
     )]
     #[case::no_rate(Some(("5", "XYZ")), None, "5", None, Some(UncountedReason::Unconvertible))]
-    #[case::less_than_nothing(Some(("-5", "EUR")), Some("-6"), "-5", Some("-6"), Some(UncountedReason::Negative))]
-    fn money_in(
+    #[case::negative_payment(Some(("-5", "EUR")), Some("-6"), "-5", Some("-6"), Some(UncountedReason::Negative))]
+    fn converts_payments(
         #[case] paid: Option<(&str, &str)>,
         #[case] dollars: Option<&str>,
         #[case] amount: &str,
@@ -167,7 +168,7 @@ mod tests {
     #[rstest]
     #[case::negative("-9.99")]
     #[case::positive("9.99")]
-    fn money_that_comes_again_is_positive_whatever_the_provider_writes(#[case] usd: &str) {
+    fn a_reversed_refund_is_positive_whatever_the_provider_writes(#[case] usd: &str) {
         let revenue = price(None, Some(usd))
             .to_revenue(MoneyFlow::RefundReversed, None)
             .unwrap();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_made_up() {
+    fn unknown_amounts_are_not_estimated() {
         assert_eq!(
             ReportedPrice::default().to_revenue(MoneyFlow::In, None),
             None

@@ -1,11 +1,11 @@
-//! The ids of a subscriber.
+//! User ids of a subscriber.
 
 use crate::device::UserKey;
 
-/// Ids of one person that are looked at. Providers keep every anonymous id that a person ever had.
+/// Maximum number of ids per user. Providers keep every anonymous id that a user ever had.
 pub const PERSON_IDS_MAX: usize = 50;
 
-/// Returns the first [`PERSON_IDS_MAX`] distinct ids, in their order. Those that are not valid ids are left out.
+/// Returns the first [`PERSON_IDS_MAX`] distinct ids, in order. Invalid ids are left out.
 pub fn person_ids(ids: impl IntoIterator<Item = String>) -> Vec<UserKey> {
     let mut people: Vec<UserKey> = Vec::new();
     for id in ids.into_iter().filter_map(|id| UserKey::parse(&id).ok()) {
@@ -29,14 +29,14 @@ mod tests {
     #[case::each_once(&["a", "b", "a"], &["a", "b"])]
     #[case::without_invalid_ones(&["", "a", "b\0"], &["a"])]
     #[case::none(&[], &[])]
-    fn distinct_ids(#[case] ids: &[&str], #[case] expected: &[&str]) {
+    fn keeps_distinct_valid_ids_in_order(#[case] ids: &[&str], #[case] expected: &[&str]) {
         let found = person_ids(ids.iter().map(|id| (*id).to_owned()));
         let found: Vec<&str> = found.iter().map(UserKey::as_str).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn no_more_than_the_limit() {
+    fn stops_at_the_limit() {
         let ids = (0..=PERSON_IDS_MAX).map(|number| number.to_string());
         let found = person_ids(ids.flat_map(|id| [id.clone(), id]));
         assert_eq!(found.len(), PERSON_IDS_MAX);

@@ -1,25 +1,25 @@
-//! Money back, and back again: bound to the payment that it is of.
+//! Refunds and their reversals, bound to the payment.
 //!
-//! What goes back is never more than was paid, counts exactly when the payment did, and is worth what the payment
-//! was worth, so that a full refund nets to zero whatever the rates did in between.
+//! Refunds never exceed the payment, count exactly when the payment does, and use its exchange
+//! rate. A full refund therefore nets to zero, whatever the rates did in between.
 
 use super::{Notification, NotificationMeaning};
 use crate::ledger::{Revenue, UncountedReason};
 use crate::vocabulary::money::Amount;
 use std::collections::BTreeMap;
 
-/// Settles refunds and what was taken back of them, in the order of their time. `payments` are the places of the
-/// payments that stand; the outcome has the money of each refund by its place.
+/// Settles refunds and reversals in the order of time. `payments` and `refunds` are positions in
+/// `chain`. Returns the revenue of each refund by its position.
 pub(super) fn settle(
     chain: &[&Notification],
     payments: &[usize],
-    moves: &[usize],
+    refunds: &[usize],
 ) -> BTreeMap<usize, Option<Revenue>> {
-    // What was given back of each payment, in millionths of what was paid.
-    let mut back: BTreeMap<usize, i64> = BTreeMap::new();
+    // Refunded part of each payment, in micros of its currency.
+    let mut refunded: BTreeMap<usize, i64> = BTreeMap::new();
     let mut settled = BTreeMap::new();
-    for place in moves {
-        let one = chain[*place];
+    for position in refunds {
+        let one = chain[*position];
         let payment = payment_of(chain, payments, one);
         let revenue = one.money.clone().map(|money| match payment {
             None => Revenue {
@@ -28,72 +28,73 @@ pub(super) fn settle(
             },
             Some(payment) => {
                 let paid = chain[payment].money.as_ref();
-                let back = back.entry(payment).or_default();
+                let refunded = refunded.entry(payment).or_default();
                 refund_revenue(
                     money,
                     paid,
-                    back,
+                    refunded,
                     one.content.meaning == NotificationMeaning::Refund,
                 )
             }
         });
-        settled.insert(*place, revenue);
+        settled.insert(*position, revenue);
     }
     settled
 }
 
-/// The payment of the same transaction; failing that the latest one before it.
+/// Returns the payment of the same transaction, otherwise the latest one before the refund.
 fn payment_of(chain: &[&Notification], payments: &[usize], refund: &Notification) -> Option<usize> {
     let transaction = refund.content.transaction.as_ref();
-    let same = |place: &&usize| {
-        transaction.is_some() && chain[**place].content.transaction.as_ref() == transaction
+    let same = |position: &&usize| {
+        transaction.is_some() && chain[**position].content.transaction.as_ref() == transaction
     };
-    let before = |place: &&usize| chain[**place].happened_at <= refund.happened_at;
+    let before = |position: &&usize| chain[**position].happened_at <= refund.happened_at;
     let found = payments.iter().find(same);
     found.or_else(|| payments.iter().rfind(before)).copied()
 }
 
-/// The money of one move, out or in again, and what it leaves given back.
+/// Returns the revenue of one refund or reversal, and updates the refunded part of the payment.
 fn refund_revenue(
     money: Revenue,
     paid: Option<&Revenue>,
-    back: &mut i64,
+    refunded: &mut i64,
     is_refund: bool,
 ) -> Revenue {
     let counted = paid.filter(|paid| paid.uncounted.is_none() && paid.amount > Amount::ZERO);
-    let Some((paid, worth)) = counted.and_then(|paid| Some((paid, paid.usd?))) else {
+    let Some((paid, usd_paid)) = counted.and_then(|paid| Some((paid, paid.usd?))) else {
         return Revenue {
             uncounted: Some(UncountedReason::PaymentNotCounted),
             ..money
         };
     };
     let whole = paid.amount.micros();
-    let wanted = if money.currency == paid.currency {
+    let requested = if money.currency == paid.currency {
         money.amount.micros().saturating_abs()
     } else {
         let usd = money.usd.map_or(0, |usd| usd.micros().saturating_abs());
-        share(whole, usd, worth.micros())
+        share(whole, usd, usd_paid.micros())
     };
-    let before = *back;
-    *back = if is_refund {
-        before.saturating_add(wanted).min(whole)
+    let before = *refunded;
+    *refunded = if is_refund {
+        before.saturating_add(requested).min(whole)
     } else {
-        before.saturating_sub(wanted).max(0)
+        before.saturating_sub(requested).max(0)
     };
-    let part = |given| share(worth.micros(), given, whole);
-    let usd = part(before) - part(*back);
+    let part = |given| share(usd_paid.micros(), given, whole);
+    let usd = part(before) - part(*refunded);
     Revenue {
         usd: Some(Amount::from_micros(usd)),
         rate_day: paid.rate_day,
         rate: paid.rate.clone(),
         rate_source: paid.rate_source.clone(),
-        // More than was paid, or nothing to be taken back: kept, and worth nothing.
+        // An excess refund, or nothing left to reverse: stored with zero value.
         uncounted: (usd == 0).then_some(UncountedReason::Zero),
         ..money
     }
 }
 
-/// `total × part ÷ whole`, rounded down. The parts of a whole add up, because each is a difference of two sums.
+/// Returns `total × part ÷ whole`, rounded down. Each part is a difference of two sums, so the
+/// parts add up to the whole.
 fn share(total: i64, part: i64, whole: i64) -> i64 {
     if whole == 0 {
         return 0;

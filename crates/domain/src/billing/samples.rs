@@ -1,4 +1,4 @@
-//! Notifications to try the rules with.
+//! Sample notifications for tests.
 
 use super::money::{MoneyFlow, ReportedPrice};
 use super::{
@@ -23,15 +23,15 @@ pub(crate) fn person(name: &str) -> UserKey {
     UserKey::stored(name.to_owned())
 }
 
-/// Something of a subscription that happened and arrived at that second.
+/// Returns a notification that happened and arrived at this second.
 pub(crate) fn notification(second: i64, meaning: NotificationMeaning) -> Notification {
-    let given_id = format!("n{second:05}");
+    let external_id = format!("n{second:05}");
     Notification {
         app: AppId::from_bytes([1; 16]),
         provider: BillingProvider::Revenuecat,
         event: EventId::new(at(second), [0; 10]),
         content: ProviderNotification {
-            external_id: given_id,
+            external_id,
             kind: "ANY".to_owned(),
             environment: Environment::Live,
             meaning,
@@ -55,14 +55,14 @@ pub(crate) fn notification(second: i64, meaning: NotificationMeaning) -> Notific
     }
 }
 
-/// The same with money, in dollars, of a transaction.
+/// Returns a notification with a transaction and an amount in USD.
 pub(crate) fn money(
     second: i64,
     meaning: NotificationMeaning,
     transaction: &str,
     usd: &str,
 ) -> Notification {
-    let sign = match meaning {
+    let flow = match meaning {
         NotificationMeaning::Refund => MoneyFlow::Out,
         NotificationMeaning::RefundReversed => MoneyFlow::RefundReversed,
         _ => MoneyFlow::In,
@@ -70,6 +70,6 @@ pub(crate) fn money(
     let mut one = notification(second, meaning);
     one.content.transaction = Some(transaction.to_owned());
     one.content.price.usd = Some(Amount::parse(usd).unwrap());
-    one.money = one.content.price.to_revenue(sign, None);
+    one.money = one.content.price.to_revenue(flow, None);
     one
 }

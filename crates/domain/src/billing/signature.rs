@@ -1,4 +1,5 @@
-//! How providers prove who they are. Everything is compared in constant time, over the bytes as they came.
+//! Webhook signatures of billing providers. All comparisons take constant time and use the raw
+//! bytes.
 
 use crate::keyring::constant_time_eq;
 use crate::vocabulary::time::Timestamp;
@@ -7,21 +8,23 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// How far a signature's time may be from now, either way: of one attempt, not of the provider's retries.
+/// Maximum difference between a signature's time and now, either way. It covers one attempt; a
+/// provider signs its retries again.
 pub const TOLERANCE_SECONDS: i64 = 300;
-/// What the secrets of Standard Webhooks begin with.
+/// Prefix of Standard Webhooks secrets.
 pub const STANDARD_PREFIX: &str = "whsec_";
-/// Signatures of one header that are looked at. A provider that changes its secret sends two.
+/// Maximum number of signatures checked per header. A provider that rotates its secret sends two.
 const SIGNATURES_MAX: usize = 16;
 
-/// Whether a header has a secret as its value. People write the word before it on either side, or on both.
+/// Returns whether a header contains the secret. Either side may start with `Bearer `.
 pub fn matches_secret(header: &str, secret: &str) -> bool {
     let [header, secret] =
         [header, secret].map(|text| text.strip_prefix("Bearer ").unwrap_or(text));
     constant_time_eq(header.as_bytes(), secret.as_bytes())
 }
 
-/// Whether `t=…,v1=…` signs this body: HMAC-SHA256 over the time, a dot and the body, in hexadecimal digits.
+/// Returns whether `t=…,v1=…` signs this body: HMAC-SHA256 over the time, a dot and the body, in
+/// hex digits.
 pub fn is_signed(header: &str, body: &[u8], secret: &str, now: Timestamp) -> bool {
     let parts = || {
         header
@@ -36,15 +39,18 @@ pub fn is_signed(header: &str, body: &[u8], secret: &str, now: Timestamp) -> boo
         return false;
     }
     let expected = mac(secret.as_bytes(), &[time.as_bytes(), b".", body]);
-    let given = parts().filter(|(name, _)| *name == "v1");
-    let given = given.filter_map(|(_, digits)| from_hex(digits));
-    // Every one is looked at: how long it takes says nothing of which was right.
-    given.take(SIGNATURES_MAX).fold(false, |found, given| {
-        found | constant_time_eq(&given, &expected)
-    })
+    let signatures = parts().filter(|(name, _)| *name == "v1");
+    let signatures = signatures.filter_map(|(_, digits)| from_hex(digits));
+    // Checks all of them, so that the time taken does not reveal which one matched.
+    signatures
+        .take(SIGNATURES_MAX)
+        .fold(false, |found, signature| {
+            found | constant_time_eq(&signature, &expected)
+        })
 }
 
-/// Whether a post is signed by Standard Webhooks: HMAC-SHA256 over id, time and body with dots between, in base64.
+/// Returns whether a request is signed by Standard Webhooks: HMAC-SHA256 over id, time and body
+/// with dots between, in base64.
 pub fn is_standard_signed(
     id: &str,
     time: &str,
@@ -62,16 +68,18 @@ pub fn is_standard_signed(
     }
     let content = [id.as_bytes(), b".", time.as_bytes(), b".", body];
     let expected = mac(&key, &content);
-    let given = signatures
+    let signatures = signatures
         .split(' ')
         .filter_map(|one| one.strip_prefix("v1,"));
-    let given = given.filter_map(|text| STANDARD.decode(text).ok());
-    given.take(SIGNATURES_MAX).fold(false, |found, given| {
-        found | constant_time_eq(&given, &expected)
-    })
+    let signatures = signatures.filter_map(|text| STANDARD.decode(text).ok());
+    signatures
+        .take(SIGNATURES_MAX)
+        .fold(false, |found, signature| {
+            found | constant_time_eq(&signature, &expected)
+        })
 }
 
-/// A new secret of Standard Webhooks.
+/// Creates a Standard Webhooks secret.
 pub fn standard_secret(random: [u8; 32]) -> String {
     format!("{STANDARD_PREFIX}{}", STANDARD.encode(random))
 }
@@ -79,8 +87,8 @@ pub fn standard_secret(random: [u8; 32]) -> String {
 fn is_recent(seconds: &str, now: Timestamp) -> bool {
     let is_digits = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
     let now = now.as_millis().div_euclid(1_000);
-    let said: Option<i64> = seconds.parse().ok().filter(|_| is_digits);
-    said.is_some_and(|said| now.abs_diff(said) <= TOLERANCE_SECONDS.unsigned_abs())
+    let sent: Option<i64> = seconds.parse().ok().filter(|_| is_digits);
+    sent.is_some_and(|sent| now.abs_diff(sent) <= TOLERANCE_SECONDS.unsigned_abs())
 }
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
@@ -96,8 +104,8 @@ fn from_hex(digits: &str) -> Option<[u8; 32]> {
     if digits.len() != 64 || !digits.is_ascii() {
         return None;
     }
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        let pair = digits.get(place * 2..place * 2 + 2)?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        let pair = digits.get(index * 2..index * 2 + 2)?;
         if !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
@@ -138,17 +146,17 @@ mod tests {
     #[case::too_old(-301, false)]
     #[case::ahead(300, true)]
     #[case::too_far_ahead(301, false)]
-    fn the_time_is_near(#[case] offset: i64, #[case] expected: bool) {
+    fn requires_a_recent_time(#[case] offset: i64, #[case] expected: bool) {
         let time = NOW + offset;
         let header = format!("t={time},v1={}", signature(time));
         assert_eq!(verified(&header, BODY), expected);
     }
 
     #[test]
-    fn every_byte_counts() {
+    fn rejects_any_changed_byte() {
         let header = format!("t={NOW},v1={}", signature(NOW));
         assert!(verified(&header, BODY));
-        assert!(!verified(&header, br#"{"id":"1"}"#), "written anew");
+        assert!(!verified(&header, br#"{"id":"1"}"#), "reformatted body");
         assert!(!verified(&header, b""));
         let wrong = header.replace("v1=", "v1=0").replacen('0', "", 1);
         assert!(!verified(&wrong, BODY));
@@ -164,7 +172,7 @@ mod tests {
     #[case::time_in_words("t=now,v1={}")]
     #[case::signed_time("t=+1700000000,v1={}")]
     #[case::another_scheme("t=1700000000,v0={}")]
-    fn what_is_no_signature(#[case] header: &str) {
+    fn rejects_malformed_headers(#[case] header: &str) {
         assert!(!verified(&header.replace("{}", &signature(NOW)), BODY));
     }
 
@@ -172,7 +180,7 @@ mod tests {
     #[case::two_of_which_the_second_is_right("t=1700000000,v1=00,v1={}")]
     #[case::beside_another_scheme("t=1700000000,v0=ff,v1={}")]
     #[case::with_spaces("t=1700000000, v1={}")]
-    fn one_match_suffices(#[case] header: &str) {
+    fn accepts_any_matching_signature(#[case] header: &str) {
         assert!(verified(&header.replace("{}", &signature(NOW)), BODY));
     }
 
@@ -184,7 +192,7 @@ mod tests {
     #[case::another_id("msg_2", "v1,{}", false)]
     #[case::no_id("", "v1,{}", false)]
     #[case::no_base64("msg_1", "v1,*", false)]
-    fn standard_webhooks(#[case] id: &str, #[case] header: &str, #[case] expected: bool) {
+    fn verifies_standard_webhooks(#[case] id: &str, #[case] header: &str, #[case] expected: bool) {
         let secret = standard_secret([7; 32]);
         let time = NOW.to_string();
         let signed = mac(&[7; 32], &[b"msg_1.", time.as_bytes(), b".", BODY]);
@@ -197,10 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_the_secret_to_the_byte() {
+    fn matches_only_the_exact_secret() {
         assert!(matches_secret(SECRET, SECRET));
-        let with_the_word = format!("Bearer {SECRET}");
-        assert!(matches_secret(&with_the_word, SECRET) && matches_secret(SECRET, &with_the_word));
+        let with_bearer = format!("Bearer {SECRET}");
+        assert!(matches_secret(&with_bearer, SECRET) && matches_secret(SECRET, &with_bearer));
         assert!(!matches_secret("Bearer ", SECRET) && !matches_secret("Bearer", SECRET));
         assert!(!matches_secret("", SECRET) && !matches_secret(&SECRET[1..], SECRET));
     }

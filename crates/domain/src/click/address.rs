@@ -1,8 +1,8 @@
-//! Addresses, as far as they may be compared.
+//! IP addresses for matching.
 //!
-//! An address that many people share, or that means something else in every house, says nothing about who
-//! tapped. What is left is compared by a keyed hash that changes every day: without the instance's secret
-//! nobody can turn it back, and with the database alone nobody can follow an address from day to day.
+//! An address that many users share, or a private one, does not identify a device. Other addresses
+//! are compared by a keyed hash that changes every day: without the instance's secret it cannot be
+//! reversed, and the database alone does not link an address across days.
 
 use crate::app::PROBABILISTIC_WINDOW_HOURS;
 use crate::device::AdvertisingId;
@@ -12,17 +12,16 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::time::Timestamp;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Milliseconds of an hour.
 const MILLIS_PER_HOUR: i64 = 60 * 60 * 1000;
 
-/// Of what kind an address is.
+/// Class of an IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressClass {
-    /// Of a service that many people share.
+    /// Relay service that many users share.
     Relay,
     /// Private, loopback, link-local, carrier-grade NAT, unique-local.
     Private,
-    /// Any other.
+    /// Any other address.
     Other,
 }
 
@@ -34,7 +33,7 @@ crate::keywords! {
     }
 }
 
-/// Of what kind an address is. Whether it is a relay's is looked up outside.
+/// Classifies an address. The caller looks up whether it is a relay's.
 pub fn classify(address: IpAddr, is_relay: bool) -> AddressClass {
     let is_private = match address.to_canonical() {
         IpAddr::V4(address) => is_private_v4(address),
@@ -67,12 +66,13 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
         || address.is_multicast()
 }
 
-/// An address in the form that is compared: IPv4 whole, IPv6 by its /64, which one line of a provider has.
+/// An address in the form that is compared: IPv4 whole, IPv6 by its /64 prefix, which belongs to
+/// one line of a provider.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ComparableAddress(IpAddr);
 
 impl ComparableAddress {
-    /// Nothing for an address that must not be compared.
+    /// Returns the comparable form; `None` if the address must not be compared.
     pub fn of(address: IpAddr, is_relay: bool) -> Option<Self> {
         let whole = address.to_canonical();
         (classify(whole, is_relay) == AddressClass::Other).then(|| match whole {
@@ -91,27 +91,27 @@ impl std::fmt::Debug for ComparableAddress {
     }
 }
 
-/// Hashes what is compared and must not be readable.
+/// Keyed hasher for addresses and advertising ids.
 #[derive(Debug, Clone)]
 pub struct AddressHasher {
     keyring: Keyring,
 }
 
 impl AddressHasher {
-    /// With the instance's secret.
+    /// Creates a hasher with the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
         Self {
             keyring: keyring.clone(),
         }
     }
 
-    /// The hash of an address on the UTC day of a moment.
+    /// Returns the hash of an address on the UTC day of `at`.
     pub fn hash(&self, address: ComparableAddress, at: Timestamp) -> Digest {
         self.hash_on(address, Day::of(at))
     }
 
-    /// The hashes that this address had at any moment of the hours before `at`, newest first: two, since no
-    /// window of matching by likeness is longer than a day, and one while it lies within the day of `at`.
+    /// Returns the hashes that this address had in the hours before `at`, newest first: at most
+    /// two, because no probabilistic window is longer than a day.
     pub fn hashes_within(
         &self,
         address: ComparableAddress,
@@ -127,8 +127,8 @@ impl AddressHasher {
             .collect()
     }
 
-    /// The hash of an advertising id. It does not change: the id is compared for as long as a click may
-    /// claim an install.
+    /// Returns the hash of an advertising id. It never changes, because ids are compared over the
+    /// whole click window.
     pub fn advertising_id(&self, id: &AdvertisingId) -> Digest {
         let tag = self
             .keyring
@@ -177,7 +177,11 @@ mod tests {
     #[case::unique_local_v6("fd00::1", false, AddressClass::Private)]
     #[case::mapped_private("::ffff:10.0.0.1", false, AddressClass::Private)]
     #[case::mapped_public("::ffff:203.0.113.9", false, AddressClass::Other)]
-    fn classes(#[case] address: &str, #[case] is_relay: bool, #[case] expected: AddressClass) {
+    fn classifies_addresses(
+        #[case] address: &str,
+        #[case] is_relay: bool,
+        #[case] expected: AddressClass,
+    ) {
         let address = address.parse().unwrap();
         assert_eq!(classify(address, is_relay), expected);
         let is_comparable = ComparableAddress::of(address, is_relay).is_some();
@@ -190,7 +194,11 @@ mod tests {
     #[case::mapped("203.0.113.9", "::ffff:203.0.113.9", true)]
     #[case::same_line_v6("2001:db8:1:2::1", "2001:db8:1:2:ffff::2", true)]
     #[case::next_line_v6("2001:db8:1:2::1", "2001:db8:1:3::1", false)]
-    fn what_counts_as_one_address(#[case] one: &str, #[case] other: &str, #[case] equal: bool) {
+    fn compares_ipv4_whole_and_ipv6_by_prefix(
+        #[case] one: &str,
+        #[case] other: &str,
+        #[case] equal: bool,
+    ) {
         let hasher = AddressHasher::new(&Keyring::new([1; 32]));
         let at = Timestamp::from_millis(MIDNIGHT);
         let hash = |text| hasher.hash(comparable(text).unwrap(), at);
@@ -216,7 +224,7 @@ mod tests {
     #[case::longer_than_any_window(12, 24 * 365, 2)]
     #[case::no_time_at_all(0, 0, 1)]
     #[case::negative(0, -5, 1)]
-    fn the_hashes_of_a_window(#[case] hour: i64, #[case] hours: i64, #[case] count: usize) {
+    fn hashes_cover_the_window(#[case] hour: i64, #[case] hours: i64, #[case] count: usize) {
         let hasher = AddressHasher::new(&Keyring::new([1; 32]));
         let address = comparable("203.0.113.9").unwrap();
         let at = MIDNIGHT + hour * MILLIS_PER_HOUR;
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn every_class_survives_its_text() {
+    fn classes_round_trip_through_their_text() {
         for class in AddressClass::ALL {
             assert_eq!(AddressClass::parse(class.as_str()), Some(*class));
         }

@@ -1,9 +1,9 @@
-//! Ids of taps that an installed app reports: the same report is the same click.
+//! Ids of clicks that an installed app reports: repeated reports are the same click.
 //!
-//! An app takes its links itself and reports the URL with its next call. A call that got no answer is sent
-//! again, and would count a second click. Recording a click that is there already changes nothing, so such a
-//! click has no random id but one made of what is the same in every repeat. The hash is keyed: nobody can tell
-//! from an id which device it is of.
+//! An app handles its links itself and reports the URL with its next call. A call without a
+//! response is sent again and would count a second click. Recording an existing click changes
+//! nothing, so the id is derived from what is the same in every repeat instead of being random. The
+//! hash is keyed, so that the id does not reveal the device.
 
 use crate::access::Environment;
 use crate::device::DeviceKey;
@@ -11,14 +11,15 @@ use crate::keyring::Keyring;
 use crate::vocabulary::id::{AppId, ClickId};
 use crate::vocabulary::time::Timestamp;
 
-/// For how long the same URL on the same device is the same tap: longer than any SDK goes on repeating, and
-/// short enough that a person who taps again later is counted again. Intervals lie on the clock, so a repeat
-/// over their border is counted twice.
+/// How long the same URL on the same device counts as the same click: longer than any SDK retries,
+/// and short enough to count a later tap again. Intervals are aligned to the clock, so a repeat
+/// across a boundary is counted twice.
 const INTERVAL_MILLIS: i64 = 10 * 60 * 1000;
-/// Bytes of an id beside its time.
+/// Length of an id without its timestamp, in bytes.
 const HASH_BYTES: usize = 10;
 
-/// The id of the tap on a URL that opened the app on a device. Its time is where the interval begins.
+/// Returns the id of the click on a URL that opened the app on a device. Its timestamp is the start
+/// of the interval.
 pub fn app_open_click_id(
     keyring: &Keyring,
     app: AppId,
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// 2026-01-01T00:00:00Z, where an interval begins.
+    /// 2026-01-01T00:00:00Z, the start of an interval.
     const BEGIN: i64 = 1_767_225_600_000;
     const APP: [u8; 16] = [2; 16];
     const URL: &str = "https://t.example.com/c/spring?fbclid=1";

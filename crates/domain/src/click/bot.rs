@@ -1,19 +1,19 @@
-//! Whether a click was a person's.
+//! Bot detection for clicks.
 //!
-//! Crawlers, link previews and prefetching browsers are redirected like anybody, and recorded as what they
-//! are: their clicks are never credited with anything. The in-app browsers, in which most taps on ads are
-//! made, must not be taken for the crawlers of the same companies.
+//! Crawlers, link previews and prefetching browsers are redirected like everyone else. Their clicks
+//! are recorded with the reason and never credited. In-app browsers, where most ad clicks happen,
+//! must not be mistaken for the crawlers of the same companies.
 
-/// Why a click was no person's.
+/// Reason why a click counts as a bot's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BotReason {
-    /// Only the head was asked for.
+    /// `HEAD` request.
     Head,
-    /// The browser fetched it before anybody tapped.
+    /// Prefetched by the browser, before a tap.
     Prefetch,
-    /// There was no user agent.
+    /// No user agent.
     NoUserAgent,
-    /// The user agent names a crawler, a library or the preview of a link.
+    /// The user agent names a crawler, an HTTP library or a link preview.
     KnownAgent,
 }
 
@@ -26,10 +26,10 @@ crate::keywords! {
     }
 }
 
-/// What `Purpose`, `Sec-Purpose`, `X-Purpose` and `X-Moz` say of a fetch that nobody asked for yet.
+/// Values of `Purpose`, `Sec-Purpose`, `X-Purpose` and `X-Moz` that mark a prefetch.
 const PREFETCH_PURPOSES: &[&str] = &["prefetch", "preview", "prerender"];
 
-/// Agents that say so anywhere in their text, in lower case. Whatever ends in `bot` needs no row.
+/// Parts of bot user agents, in lower case. Words that end in `bot` need no entry.
 const BOT_SUBSTRINGS: &[&str] = &[
     "crawl",
     "spider",
@@ -83,8 +83,8 @@ const BOT_SUBSTRINGS: &[&str] = &[
     "sqlmap",
 ];
 
-/// Agents that begin so, in lower case. Inside a text these are also names of phones and parts of longer
-/// words. `WhatsApp/…` is its link preview; its taps open the system's browser.
+/// Prefixes of bot user agents, in lower case. Elsewhere in a text they are also names of phones
+/// and parts of longer words. `WhatsApp/…` is its link preview; its taps open the system's browser.
 const BOT_PREFIXES: &[&str] = &[
     "whatsapp/",
     "viber",
@@ -110,20 +110,20 @@ const BOT_PREFIXES: &[&str] = &[
     "dart/",
 ];
 
-/// Phones whose name ends like a crawler's.
+/// Phone names that end in `bot`.
 const NOT_BOTS: &[&str] = &["cubot"];
 
-/// Why a click was no person's, if it was none. `purposes` are the values of whatever headers tell the
-/// purpose of a fetch.
+/// Returns why a click counts as a bot's; `None` for a person's. `purposes` are the values of all
+/// headers that state the purpose of a request.
 pub fn detect_bot(is_head: bool, purposes: &[&str], user_agent: Option<&str>) -> Option<BotReason> {
     let user_agent = user_agent.unwrap_or_default().trim().to_ascii_lowercase();
-    let unasked = |purpose: &&str| {
+    let is_prefetch = |purpose: &&str| {
         let purpose = purpose.to_ascii_lowercase();
         PREFETCH_PURPOSES.iter().any(|word| purpose.contains(word))
     };
     if is_head {
         Some(BotReason::Head)
-    } else if purposes.iter().any(unasked) {
+    } else if purposes.iter().any(is_prefetch) {
         Some(BotReason::Prefetch)
     } else if user_agent.is_empty() {
         Some(BotReason::NoUserAgent)
@@ -140,7 +140,8 @@ fn is_known(user_agent: &str) -> bool {
         || has_bot(user_agent)
 }
 
-/// Whether a word ends in `bot`: `Googlebot/2.1`, `AdsBot-Google`, `+https://example.com/bot.html`.
+/// Returns whether a word ends in `bot`: `Googlebot/2.1`, `AdsBot-Google`,
+/// `+https://example.com/bot.html`.
 fn has_bot(user_agent: &str) -> bool {
     let mut words = user_agent.split(|c: char| !c.is_ascii_alphabetic());
     words.any(|word| word.ends_with("bot") && !NOT_BOTS.contains(&word))
@@ -188,7 +189,7 @@ mod tests {
     #[case("Mozilla/5.0 (iPhone; CPU iPhone OS 14_0 like Mac OS X) CUBOT (compatible; Examplebot)")]
     #[case("node")]
     #[case("Java/17.0.1")]
-    fn crawlers_libraries_and_previews(#[case] user_agent: &str) {
+    fn detects_crawlers_libraries_and_previews(#[case] user_agent: &str) {
         assert_eq!(
             detect_bot(false, &[], Some(user_agent)),
             Some(BotReason::KnownAgent)
@@ -238,7 +239,7 @@ mod tests {
     #[case::line(
         "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 Safari Line/14.9.0"
     )]
-    fn people(#[case] user_agent: &str) {
+    fn accepts_browsers_and_in_app_browsers(#[case] user_agent: &str) {
         assert_eq!(detect_bot(false, &[], Some(user_agent)), None);
     }
 
@@ -251,7 +252,7 @@ mod tests {
     #[case::another_purpose(false, &["navigate"], Some("Mozilla/5.0"), None)]
     #[case::no_user_agent(false, &[], None, Some(BotReason::NoUserAgent))]
     #[case::empty_user_agent(false, &[], Some(" "), Some(BotReason::NoUserAgent))]
-    fn circumstances(
+    fn detects_head_prefetch_and_missing_user_agent(
         #[case] is_head: bool,
         #[case] purposes: &[&str],
         #[case] user_agent: Option<&str>,
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_survives_its_text() {
+    fn reasons_round_trip_through_their_text() {
         for reason in BotReason::ALL {
             assert_eq!(BotReason::parse(reason.as_str()), Some(*reason));
         }

@@ -1,18 +1,18 @@
-//! Percent-encoding, and what is left of a text from outside when it has been cleaned.
+//! Percent-encoding, and cleaning of external text.
 
 use std::fmt::Write as _;
 
-/// What `+` stands for.
+/// Meaning of `+`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plus {
-    /// A space, as forms write it.
+    /// A space, as in form encoding.
     Space,
-    /// Itself: an opaque id may hold one.
+    /// A literal plus, because an opaque id may contain one.
     Itself,
 }
 
-/// Percent-decodes once. A percent sign that begins nothing stands for itself, and what is not UTF-8 becomes
-/// the replacement character.
+/// Percent-decodes once. An invalid escape stays as it is, and invalid UTF-8 becomes the
+/// replacement character.
 pub(crate) fn decode(text: &str, plus: Plus) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -34,7 +34,7 @@ fn escaped(after: &[u8]) -> Option<u8> {
     u8::try_from(digit(0)? * 16 + digit(1)?).ok()
 }
 
-/// Percent-encodes whatever has a meaning in any part of any URL.
+/// Percent-encodes every character with a special meaning in a URL.
 pub(crate) fn encode(text: &str) -> String {
     text.bytes()
         .fold(String::with_capacity(text.len()), |mut encoded, byte| {
@@ -48,7 +48,8 @@ pub(crate) fn encode(text: &str) -> String {
         })
 }
 
-/// The text without control characters and outer white space, cut; nothing when that leaves nothing.
+/// Removes control characters and outer whitespace, and cuts the text. Returns `None` if nothing is
+/// left.
 pub(crate) fn cleaned(text: &str, chars_max: usize) -> Option<String> {
     let plain: String = text.chars().filter(|c| !c.is_control()).collect();
     let trimmed = plain.trim();
@@ -67,15 +68,15 @@ mod tests {
     #[case::once("%2525", "%25")]
     #[case::lower_case("%c3%a4", "ä")]
     #[case::half_an_escape("50%", "50%")]
-    #[case::no_escape("%zz%4", "%zz%4")]
-    #[case::sign_is_no_digit("%+1", "%+1")]
+    #[case::invalid_escape("%zz%4", "%zz%4")]
+    #[case::sign_is_not_a_digit("%+1", "%+1")]
     #[case::not_utf_8("%ff", "\u{fffd}")]
-    fn decoding(#[case] text: &str, #[case] expected: &str) {
+    fn decodes_once(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(decode(text, Plus::Itself), expected);
     }
 
     #[test]
-    fn a_plus_is_a_space_only_where_forms_write_it() {
+    fn a_plus_is_a_space_only_in_form_encoding() {
         assert_eq!(decode("a+b%2Bc", Plus::Space), "a b+c");
         assert_eq!(decode("a+b%2Bc", Plus::Itself), "a+b+c");
     }
@@ -84,20 +85,20 @@ mod tests {
     #[case::whole(" abc ", 3, Some("abc"))]
     #[case::cut_by_characters("äöü", 2, Some("äö"))]
     #[case::control_characters("a\r\nb\0c\u{85}", 9, Some("abc"))]
-    #[case::white_space_behind_a_control_character("\0 a", 9, Some("a"))]
+    #[case::white_space_after_a_control_character("\0 a", 9, Some("a"))]
     #[case::nothing_left(" \t\0 ", 9, None)]
-    fn cleaning(#[case] text: &str, #[case] chars: usize, #[case] expected: Option<&str>) {
+    fn cleans_text(#[case] text: &str, #[case] chars: usize, #[case] expected: Option<&str>) {
         assert_eq!(cleaned(text, chars).as_deref(), expected);
     }
 
     proptest! {
         #[test]
-        fn what_is_encoded_comes_back(text in ".*") {
+        fn encoding_round_trips(text in ".*") {
             prop_assert_eq!(decode(&encode(&text), Plus::Space), text);
         }
 
         #[test]
-        fn nothing_encoded_has_a_meaning(text in ".*") {
+        fn encoded_text_is_safe_in_urls(text in ".*") {
             let safe = |b: u8| b.is_ascii_alphanumeric() || b"-._~%".contains(&b);
             prop_assert!(encode(&text).bytes().all(safe));
         }

@@ -1,17 +1,18 @@
-//! The other headers of a click: how little of them is kept.
+//! Other headers of a click, reduced to what is stored.
 
 use super::USER_AGENT_CHARS_MAX;
 use super::encoding::cleaned;
 use url::Url;
 
-/// Letters of the name of a language, without its region.
+/// Length of a language code, without its region.
 const LANGUAGE_CHARS: std::ops::RangeInclusive<usize> = 2..=3;
-/// Characters of an origin that is kept. The longest name that DNS has is shorter.
+/// Maximum length of a stored origin. The longest DNS name is shorter.
 const ORIGIN_CHARS_MAX: usize = 300;
-/// Pages whose origin is worth knowing. An app that opened the link names itself under its own scheme.
+/// Schemes whose origins are stored. An app that opened the link identifies itself by
+/// `android-app`.
 const REFERER_SCHEMES: &[&str] = &["https", "http", "android-app"];
 
-/// The first language that a browser asks for in `Accept-Language`, without its region, in lower case.
+/// Returns the first language in `Accept-Language`, without its region, in lower case.
 pub fn first_language(accept_language: &str) -> Option<String> {
     let first = accept_language.split([',', ';']).next()?.trim();
     let language = first.split(['-', '_']).next()?;
@@ -20,7 +21,7 @@ pub fn first_language(accept_language: &str) -> Option<String> {
     fits.then(|| language.to_ascii_lowercase())
 }
 
-/// The origin of the page in `Referer`; its path is nobody's business here.
+/// Returns the origin of the `Referer`, without its path.
 pub fn referer_origin(referer: &str) -> Option<String> {
     let url = Url::parse(referer).ok()?;
     let host = url.host_str().filter(|host| !host.is_empty())?;
@@ -32,7 +33,7 @@ pub fn referer_origin(referer: &str) -> Option<String> {
     (is_page && origin.len() <= ORIGIN_CHARS_MAX).then_some(origin)
 }
 
-/// The user agent as it is kept.
+/// Cleans and cuts a user agent for storage.
 pub fn clean_user_agent(user_agent: &str) -> Option<String> {
     cleaned(user_agent, USER_AGENT_CHARS_MAX)
 }
@@ -53,7 +54,7 @@ mod tests {
     #[case::empty("", None)]
     #[case::too_long("english", None)]
     #[case::not_letters("12-34", None)]
-    fn languages(#[case] header: &str, #[case] expected: Option<&str>) {
+    fn reads_the_first_language(#[case] header: &str, #[case] expected: Option<&str>) {
         assert_eq!(first_language(header).as_deref(), expected);
     }
 
@@ -69,18 +70,18 @@ mod tests {
     #[case::data("data:text/html,x", None)]
     #[case::relative("/x", None)]
     #[case::empty("", None)]
-    fn referers(#[case] header: &str, #[case] expected: Option<&str>) {
+    fn reduces_referers_to_origins(#[case] header: &str, #[case] expected: Option<&str>) {
         assert_eq!(referer_origin(header).as_deref(), expected);
     }
 
     #[test]
-    fn an_origin_longer_than_any_name_is_dropped() {
+    fn drops_an_origin_longer_than_any_dns_name() {
         let long = format!("android-app://{}/", "a".repeat(300));
         assert_eq!(referer_origin(&long), None);
     }
 
     #[test]
-    fn a_user_agent_is_cut() {
+    fn cuts_long_user_agents() {
         let kept = clean_user_agent(&"ä".repeat(501)).unwrap();
         assert_eq!(kept.chars().count(), 500);
         assert_eq!(clean_user_agent(" "), None);

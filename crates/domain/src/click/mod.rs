@@ -1,8 +1,7 @@
-//! A click: a tap on a tracking link, with everything it said about itself.
+//! Clicks on tracking links, with everything that they carry.
 //!
-//! What a click is worth is decided later, by `attribution`. Here its URL and headers are read once, when it
-//! is recorded, so that nobody has to read them again: parameters, network, platform, whether it was a
-//! person, where the person is sent.
+//! URL and headers are parsed once, when a click is recorded: parameters, network, platform, bot
+//! detection and destination. What a click is credited with is decided later, by `attribution`.
 
 pub mod address;
 pub mod agent;
@@ -36,72 +35,73 @@ use agent::Agent;
 use params::TrackingParams;
 use std::net::IpAddr;
 
-/// Characters of a user agent that are kept.
+/// Maximum stored length of a user agent in characters.
 pub const USER_AGENT_CHARS_MAX: usize = 500;
 
-/// A stored click, and the device that took it.
+/// A stored click, and the device whose install it is credited with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredClick {
-    /// The click.
+    /// Click.
     pub click: Click,
-    /// The device whose install it belongs to.
+    /// Device whose install it is credited with.
     pub taken_by: Option<DeviceKey>,
 }
 
 impl StoredClick {
-    /// Whether a device took it. Test devices take no clicks, and one may have the id of a live device.
+    /// Returns whether it is credited with this device's install. Test devices take no clicks, and
+    /// one may have the id of a live device.
     pub fn is_taken_by(&self, device: DeviceRef<'_>) -> bool {
         device.environment == Environment::Live && self.taken_by.as_ref() == Some(device.key)
     }
 }
 
-/// A click as it is recorded.
+/// A recorded click.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Click {
-    /// Its id.
+    /// Click id.
     pub id: ClickId,
-    /// Of which app.
+    /// App id.
     pub app: AppId,
-    /// On which link.
+    /// Link id.
     pub link: LinkId,
-    /// When.
+    /// Time of the click.
     pub clicked_at: Timestamp,
-    /// The network that its ad ran on, where that is known.
+    /// Ad network, if known.
     pub network: Option<Network>,
-    /// How that is known.
+    /// How the network was detected.
     pub network_by: Option<NetworkSource>,
-    /// Why it was no person, if it was none.
+    /// Why it counts as a bot's click; `None` for a person's.
     pub bot: Option<BotReason>,
-    /// What the browser said it runs on.
+    /// Platform, OS version and model that the browser reported.
     pub agent: Agent,
-    /// The first language the browser asked for, without its region, in lower case.
+    /// First language in `Accept-Language`, without its region, in lower case.
     pub language: Option<String>,
-    /// An IANA name; only where our own page ran.
+    /// IANA name of the time zone, if our landing page ran.
     pub timezone: Option<String>,
-    /// Only where our own page ran.
+    /// Screen, if our landing page ran.
     pub screen: Option<Screen>,
-    /// Where it came from. Dropped after a while.
+    /// IP address. Retention removes it after a while.
     pub address: Option<IpAddr>,
-    /// The address as matching compares it; nothing where it must not be compared.
+    /// Hash of the address for matching; `None` if it must not be compared.
     pub address_hash: Option<Digest>,
-    /// The advertising id that the network put into the URL, as matching compares it.
+    /// Hash of the advertising id in the URL, for matching.
     pub advertising_hash: Option<Digest>,
-    /// Two letters.
+    /// Country, as two letters.
     pub country: Option<String>,
-    /// As sent, cut.
+    /// User agent as sent, cut to the maximum length.
     pub user_agent: Option<String>,
-    /// The origin of the page it was on.
+    /// Origin of the referring page.
     pub referer: Option<String>,
-    /// The origin that a `web_funnel` link sent it to.
+    /// Origin of the page that a `web_funnel` link redirected to.
     pub destination_origin: Option<String>,
-    /// What its URL said.
+    /// Tracking parameters of its URL.
     pub captured: TrackingParams,
-    /// The environment of the SDK key that reported it. A tap on a link has none.
+    /// Environment of the SDK key that reported it; `None` for a click on a link.
     pub environment: Option<Environment>,
 }
 
 impl Click {
-    /// Returns a click of which nothing more is known.
+    /// Creates a click without further details.
     #[must_use]
     pub fn new(
         id: ClickId,
@@ -137,24 +137,24 @@ impl Click {
         }
     }
 
-    /// The environment whose figures count it. Taps are live figures.
+    /// Returns the environment whose reports count it. Clicks on links count as live.
     pub fn report_environment(&self) -> Environment {
         self.environment.unwrap_or(Environment::Live)
     }
 
-    /// Whether devices and events of this environment may refer to it. A tap is open to both: a test device matches it
-    /// without using it up.
+    /// Returns whether devices and events of this environment may refer to it. A click on a link is
+    /// visible to both: a test device matches it without using it up.
     pub fn is_visible_to(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|own| own == environment)
     }
 
-    /// What it ran on.
+    /// Returns the platform.
     pub const fn platform(&self) -> Platform {
         self.agent.platform
     }
 
-    /// With what our own page learned. Only what is not known yet is added: what the click itself said was
-    /// said before anybody could look at the page.
+    /// Adds what our landing page learned. Values that the click already has are kept, because it
+    /// reported them first.
     #[must_use]
     pub fn with_hints(mut self, hints: PageHints) -> Self {
         self.timezone = self.timezone.or(hints.timezone);
@@ -164,21 +164,21 @@ impl Click {
         self
     }
 
-    /// What it is credited to: what its URL said, and the link's own words where it said nothing.
+    /// Returns the campaign from its URL, completed from the link.
     pub fn campaign(&self) -> &Campaign {
         &self.captured.campaign
     }
 }
 
-/// What our own page learned about the device, after the click was recorded.
+/// Device details that our landing page learned after the click was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageHints {
-    /// An IANA name.
+    /// IANA name of the time zone.
     pub timezone: Option<String>,
-    /// Of the device.
+    /// Screen of the device.
     pub screen: Option<Screen>,
-    /// The true model, where the browser tells it on request.
+    /// Exact model, if the browser reveals it on request.
     pub model: Option<String>,
-    /// The true version, where the browser tells it on request.
+    /// Exact OS version, if the browser reveals it on request.
     pub os_version: Option<String>,
 }

@@ -1,16 +1,16 @@
-//! Which network a click came from.
+//! Detection of a click's ad network.
 
 use super::params::{NetworkClickIds, TrackingParams};
 use crate::integration::Network;
 
-/// How a click's network is known.
+/// How a click's network was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkSource {
-    /// By the click id that the network put into the URL.
+    /// Click id that the network added to the URL.
     ClickId,
-    /// By `utm_source`.
+    /// `utm_source` parameter.
     UtmSource,
-    /// By the link.
+    /// Network of the link.
     Link,
 }
 
@@ -22,8 +22,8 @@ crate::keywords! {
     }
 }
 
-/// The words that ads are tagged with. `google-play` is missing because it is the store's word for "no ad",
-/// `chatgpt.com` because it stands on unpaid links too.
+/// `utm_source` values of ads. `google-play` is missing because the store uses it for organic
+/// installs, `chatgpt.com` because unpaid links have it too.
 const SOURCES: &[(Network, &[&str])] = &[
     (Network::A, &["facebook", "fb", "instagram", "ig", "meta"]),
     (Network::B, &["google", "adwords", "google_ads", "youtube"]),
@@ -31,8 +31,8 @@ const SOURCES: &[(Network, &[&str])] = &[
     (Network::D, &["openai", "chatgpt_ads"]),
 ];
 
-/// The network of a click: by the click id it left in the URL, then by `utm_source`, then by the link. Among
-/// several click ids the link's own network comes first, then the networks in their order.
+/// Detects the network of a click: by click id in the URL, then by `utm_source`, then by the link.
+/// Among several click ids the link's network comes first, then the networks in their order.
 pub fn detect_network(
     captured: &TrackingParams,
     link: Option<Network>,
@@ -55,7 +55,7 @@ fn by_source(source: &str) -> Option<Network> {
 }
 
 impl NetworkClickIds {
-    /// Whether a click id of this network is among them.
+    /// Returns whether there is a click id of this network.
     pub const fn has(&self, network: Network) -> bool {
         match network {
             Network::A => self.fbclid.is_some(),
@@ -107,7 +107,7 @@ mod tests {
     #[case::tag_before_link("utm_source=tiktok", A, C, UtmSource)]
     #[case::another_tag("utm_source=newsletter", A, A, Link)]
     #[case::nothing("", B, B, Link)]
-    fn networks(
+    fn detects_networks(
         #[case] query: &str,
         #[case] link: Option<Network>,
         #[case] expected: Option<Network>,
@@ -119,16 +119,16 @@ mod tests {
     }
 
     #[rstest]
-    #[case::the_stores_word_for_organic("utm_source=google-play")]
+    #[case::organic_install("utm_source=google-play")]
     #[case::unpaid_link("utm_source=chatgpt.com")]
     #[case::nothing("")]
-    fn what_proves_no_ad(#[case] query: &str) {
+    fn other_sources_are_no_networks(#[case] query: &str) {
         let captured = capture(query, &Campaign::default()).captured;
         assert_eq!(detect_network(&captured, None), None);
     }
 
     #[test]
-    fn every_way_survives_its_text() {
+    fn sources_round_trip_through_their_text() {
         for by in NetworkSource::ALL {
             assert_eq!(NetworkSource::parse(by.as_str()), Some(*by));
         }

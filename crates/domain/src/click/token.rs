@@ -1,9 +1,9 @@
-//! Click ids as they travel: with a tag, so that nobody can make one up.
+//! Signed click ids, so that they cannot be forged.
 //!
-//! Whoever can guess a click id can credit himself with somebody else's installs. Outside, an id is
-//! therefore followed by a check of its app and an authentication tag over both, all in the alphabet of
-//! every other id, which survives any number of URL encodings unchanged. A wrong tag is refused without a
-//! look-up, and a click of another app is recognised without one.
+//! With a guessed click id, an attacker could take credit for other installs. Outside, an id is
+//! therefore followed by a check of its app and an authentication tag over both. All use the
+//! alphabet of every other id, which survives any number of URL encodings. A wrong tag is rejected
+//! without a lookup, and another app's click is recognised without one.
 
 use crate::keyring::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::Digest;
@@ -11,27 +11,27 @@ use crate::vocabulary::id::{AppId, ClickId, decode, encode};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Bytes of the id.
+/// Length of the id in bytes.
 const ID_BYTES: usize = 16;
-/// Bytes by which a token knows its app: enough that a foreign click is told from an unknown one, too few
-/// to tell which app it is of.
+/// Length of the app check in bytes: enough to tell another app's click from an unknown one, too
+/// few to identify the app.
 const APP_CHECK_BYTES: usize = 3;
-/// Bytes of the tag. Ninety-six bits cannot be tried out.
+/// Length of the tag in bytes. 96 bits cannot be brute-forced.
 const TAG_BYTES: usize = 12;
-/// Bytes of a token.
+/// Length of a token in bytes.
 const TOKEN_BYTES: usize = ID_BYTES + APP_CHECK_BYTES + TAG_BYTES;
 
-/// Writes and reads click ids with their tags.
+/// Signer and verifier of click ids.
 #[derive(Clone)]
 pub struct ClickTokens {
-    /// With its key taken in: an export writes thousands of tokens.
+    /// Keyed in advance, because an export signs thousands of click ids.
     mac: Hmac<Sha256>,
 }
 
-/// A click id whose tag is right.
+/// A click id with a valid tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthenticClick {
-    /// The click.
+    /// Click id.
     pub click: ClickId,
     app_check: [u8; APP_CHECK_BYTES],
 }
@@ -43,7 +43,7 @@ impl std::fmt::Debug for ClickTokens {
 }
 
 impl ClickTokens {
-    /// With the instance's secret.
+    /// Creates a signer with the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
         let key = keyring.derive("click-id/1");
         Self {
@@ -51,7 +51,7 @@ impl ClickTokens {
         }
     }
 
-    /// The click id as it travels.
+    /// Returns the signed click id.
     pub fn sign(&self, app: AppId, click: ClickId) -> String {
         let app_check = app_check(app);
         let mut bytes = [0; TOKEN_BYTES];
@@ -63,7 +63,7 @@ impl ClickTokens {
         encode(ClickId::PREFIX, &bytes)
     }
 
-    /// Reads a click id; nothing when its tag is wrong.
+    /// Verifies a signed click id. Returns `None` if its tag is wrong.
     pub fn verify(&self, text: &str) -> Option<AuthenticClick> {
         let bytes: [u8; TOKEN_BYTES] = decode(ClickId::PREFIX, text).ok()?;
         let (id, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
@@ -86,8 +86,8 @@ impl ClickTokens {
 }
 
 impl AuthenticClick {
-    /// Whether it is a click of this app. One foreign app in sixteen million passes for it: the stored
-    /// click, looked up within the app, has the last word.
+    /// Returns whether the click belongs to this app. One other app in sixteen million passes by
+    /// chance, so the stored click, looked up within the app, is authoritative.
     pub fn belongs_to(&self, app: AppId) -> bool {
         self.app_check == app_check(app)
     }
@@ -112,17 +112,17 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_read_back_and_knows_its_app() {
+    fn a_token_round_trips_and_identifies_its_app() {
         let text = tokens().sign(APP, CLICK);
         assert_eq!(text.len(), 54);
-        let read = tokens().verify(&text).unwrap();
-        assert_eq!(read.click, CLICK);
-        assert!(read.belongs_to(APP));
-        assert!(!read.belongs_to(AppId::from_bytes([4; 16])));
+        let verified = tokens().verify(&text).unwrap();
+        assert_eq!(verified.click, CLICK);
+        assert!(verified.belongs_to(APP));
+        assert!(!verified.belongs_to(AppId::from_bytes([4; 16])));
     }
 
     #[test]
-    fn a_token_has_the_same_form_for_ever() {
+    fn the_token_format_is_stable() {
         let text = tokens().sign(APP, CLICK);
         assert_eq!(
             text,
@@ -131,16 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn every_character_counts() {
+    fn rejects_any_changed_character() {
         let text = tokens().sign(APP, CLICK);
         for position in 0..text.len() {
             for other in "0123456789abcdefghjkmnpqrstvwxyzA_".chars() {
-                let mut letters: Vec<char> = text.chars().collect();
-                if letters[position] == other {
+                let mut characters: Vec<char> = text.chars().collect();
+                if characters[position] == other {
                     continue;
                 }
-                letters[position] = other;
-                let forged: String = letters.into_iter().collect();
+                characters[position] = other;
+                let forged: String = characters.into_iter().collect();
                 assert_eq!(tokens().verify(&forged), None, "{forged}");
             }
         }
@@ -154,25 +154,26 @@ mod tests {
     #[case::white_space(&format!(" {}", tokens().sign(APP, CLICK)))]
     #[case::one_character_more(&format!("{}0", tokens().sign(APP, CLICK)))]
     #[case::of_another_instance(&ClickTokens::new(&Keyring::new([9; 32])).sign(APP, CLICK))]
-    fn anything_else_is_refused(#[case] text: &str) {
+    fn rejects_anything_else(#[case] text: &str) {
         assert_eq!(tokens().verify(text), None);
     }
 
     #[test]
-    fn the_key_does_not_print() {
+    fn debug_output_hides_the_key() {
         assert_eq!(format!("{:?}", tokens()), "ClickTokens(***)");
     }
 
     proptest! {
         #[test]
-        fn any_number_of_encodings_changes_nothing(id: [u8; 16], app: [u8; 16]) {
+        fn tokens_survive_url_encoding(id: [u8; 16], app: [u8; 16]) {
             let text = tokens().sign(AppId::from_bytes(app), ClickId::from_bytes(id));
             prop_assert!(text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
-            prop_assert_eq!(tokens().verify(&text).map(|read| read.click), Some(ClickId::from_bytes(id)));
+            let verified = tokens().verify(&text).map(|verified| verified.click);
+            prop_assert_eq!(verified, Some(ClickId::from_bytes(id)));
         }
 
         #[test]
-        fn nothing_panics(text in ".*") {
+        fn rejects_random_text(text in ".*") {
             prop_assert_eq!(tokens().verify(&text), None);
         }
     }

@@ -1,26 +1,27 @@
-//! What a person consented to. Absent is not a no: it is "not asked", and each network reads it its own way.
+//! Consent of a device's user. An absent value means "not asked", not "no"; each network interprets
+//! it in its own way.
 
 use super::AdvertisingId;
 
-/// What the SDK reported.
+/// Consent as the SDK reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Consent {
-    /// Whether the networks may receive data about this person for advertising.
+    /// Whether networks may receive this user's data for advertising.
     pub ad_user_data: Option<bool>,
-    /// Whether it may be used for personalised ads.
+    /// Whether the data may be used for personalised ads.
     pub ad_personalization: Option<bool>,
-    /// The platform's own prompt.
+    /// Answer to the platform's tracking prompt.
     pub tracking: Option<Tracking>,
 }
 
-/// The answer to the platform's own prompt.
+/// Answer to the platform's tracking prompt, such as App Tracking Transparency on iOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracking {
-    /// Yes.
+    /// The user allowed tracking.
     Authorized,
-    /// No.
+    /// The user denied tracking.
     Denied,
-    /// Not asked yet.
+    /// The user was not asked yet.
     NotDetermined,
 }
 
@@ -33,7 +34,7 @@ crate::keywords! {
 }
 
 impl Consent {
-    /// What is known after a later call: what it says, and what it leaves out stays as it was.
+    /// Merges a later report. Omitted values keep their previous value.
     #[must_use]
     pub fn updated(self, later: Self) -> Self {
         Self {
@@ -43,7 +44,8 @@ impl Consent {
         }
     }
 
-    /// Returns the advertising id that may be kept: none after tracking was denied, even if the SDK still sends one.
+    /// Returns the advertising id that may be stored: none after tracking was denied, even if the
+    /// SDK still sends one.
     pub fn permitted_advertising_id(
         self,
         advertising_id: Option<AdvertisingId>,
@@ -58,7 +60,7 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn a_later_call_changes_only_what_it_says() {
+    fn a_later_report_changes_only_what_it_contains() {
         let first = Consent {
             ad_user_data: Some(true),
             ad_personalization: None,
@@ -74,6 +76,7 @@ mod tests {
         };
         assert_eq!(first.updated(later), expected);
     }
+
     #[rstest]
     #[case::not_reported(None, true)]
     #[case::not_asked_yet(Some(Tracking::NotDetermined), true)]

@@ -1,6 +1,7 @@
-//! A device as the SDK reports it: what it is, what it consented to, what its person is known by.
+//! Devices as the SDK reports them: traits, consent and the user's identity.
 //!
-//! Ids and hashes of people end here and in the store. They are never logged, and no error repeats them.
+//! Personal ids and hashes stay in this module and the store. They are never logged, and no error
+//! repeats them.
 
 mod consent;
 mod identity;
@@ -13,32 +14,33 @@ use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Characters of what a device says about itself: model, version, locale and their like. Longer ones are
-/// cut: a client that cannot be mended any more must not lose its install for a long name.
+/// Maximum length of a device trait such as model, version or locale, in characters. Longer values
+/// are cut: an app that is already released cannot be fixed and must not lose its install.
 pub const TRAIT_CHARS_MAX: usize = 200;
 
-/// Which device, of which app and environment.
+/// Reference to a device within its app and environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceRef<'a> {
-    /// Of which app.
+    /// App id.
     pub app: AppId,
     /// Live or test.
     pub environment: Environment,
-    /// Its key.
+    /// Device key.
     pub key: &'a DeviceKey,
 }
 
-/// By how much a device's last call may be out of date. Every event would otherwise rewrite the device.
+/// Minimum interval between writes of a device's last call. A shorter one would rewrite the device
+/// on every event.
 pub const LAST_SEEN_STEP: Duration = Duration::from_hours(1);
 
-/// What an app, or a click, runs on.
+/// Platform of an app or a click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Platform {
     /// iPhone and iPad.
     Ios,
     /// Android.
     Android,
-    /// A browser on anything else; for a device, a web page that uses the SDK.
+    /// Any other browser; for a device, a web page that uses the SDK.
     Web,
 }
 
@@ -50,8 +52,8 @@ crate::keywords! {
     }
 }
 
-/// The size of a screen, in points, and its scale in hundredths. A device turned on its side has the same
-/// screen: the longer side is kept first.
+/// Screen size in points, and scale in hundredths. The longer side comes first, so that the
+/// orientation does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
     longer: u32,
@@ -60,7 +62,8 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// From its sides, in any order. Nothing when a side is zero: that is how "unknown" is sent.
+    /// Creates a screen from its sides, in any order. Returns `None` if a value is zero, which
+    /// clients send for "unknown".
     pub fn new(width: u32, height: u32, scale_hundredths: u32) -> Option<Self> {
         (width > 0 && height > 0 && scale_hundredths > 0).then(|| Self {
             longer: width.max(height),
@@ -69,39 +72,39 @@ impl Screen {
         })
     }
 
-    /// The longer side, the shorter one, the scale in hundredths.
+    /// Returns the longer side, the shorter side and the scale in hundredths.
     pub const fn parts(self) -> (u32, u32, u32) {
         (self.longer, self.shorter, self.scale_hundredths)
     }
 }
 
-/// What a device says about itself with every `configure`.
+/// Device properties that every `configure` call reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traits {
-    /// What it runs on.
+    /// Platform of the device.
     pub platform: Platform,
-    /// Such as `17.5.1`.
+    /// OS version, such as `17.5.1`.
     pub os_version: Option<String>,
-    /// Such as `iPhone15,2` or `Pixel 8`.
+    /// Model, such as `iPhone15,2` or `Pixel 8`.
     pub model: Option<String>,
-    /// Such as `Google`.
+    /// Manufacturer, such as `Google`.
     pub manufacturer: Option<String>,
-    /// Of the app.
+    /// Version of the app.
     pub app_version: Option<String>,
-    /// Of the app.
+    /// Bundle id of the app.
     pub bundle_id: Option<String>,
-    /// Such as `en_US`.
+    /// Locale, such as `en_US`.
     pub locale: Option<String>,
-    /// An IANA name.
+    /// IANA name of the time zone.
     pub timezone: Option<String>,
-    /// Of the device.
+    /// Screen of the device.
     pub screen: Option<Screen>,
-    /// Of the SDK.
+    /// Version of the SDK.
     pub sdk_version: Option<String>,
 }
 
 impl Traits {
-    /// Returns traits of which only the platform is known.
+    /// Creates traits with only the platform set.
     #[must_use]
     pub const fn of(platform: Platform) -> Self {
         Self {
@@ -118,8 +121,7 @@ impl Traits {
         }
     }
 
-    /// What is known after a later call: what it says replaces, what it leaves out stays. The platform of a
-    /// device does not change.
+    /// Merges a later report. Omitted values keep their previous value. The platform never changes.
     #[must_use]
     pub fn updated(self, later: Self) -> Self {
         Self {
@@ -137,18 +139,18 @@ impl Traits {
     }
 }
 
-/// The person behind a device, as far as the app tells. Kept apart from the device: an app may know the
-/// person before the device was ever configured.
+/// User of a device, as reported by the app. Stored apart from the device, because an app may
+/// identify the user before the device is configured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
-    /// The app's own id of the person.
+    /// User id assigned by the app.
     pub user: Option<UserKey>,
-    /// Hashes of the person's address and number, made on the device.
+    /// Hashes of the user's e-mail address and phone number, computed on the device.
     pub contact_hashes: ContactHashes,
 }
 
 impl Identity {
-    /// What is known after a later call: what it gives replaces, what it leaves out stays.
+    /// Merges a later report. Omitted values keep their previous value.
     #[must_use]
     pub fn updated(self, later: Self) -> Self {
         Self {
@@ -157,31 +159,31 @@ impl Identity {
         }
     }
 
-    /// The person, if the device did not go by that id before.
+    /// Returns the user id, if it differs from the previous one.
     pub fn new_user(&self, before: &Self) -> Option<UserKey> {
         let user = self.user.clone();
         user.filter(|user| before.user.as_ref() != Some(user))
     }
 }
 
-/// A device in the registry.
+/// A registered device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// The id that the SDK made.
+    /// Device key.
     pub key: DeviceKey,
-    /// What it said last.
+    /// Traits from the latest report.
     pub traits: Traits,
-    /// The advertising id, where the person allowed it.
+    /// Advertising id, if the user allows it.
     pub advertising_id: Option<AdvertisingId>,
-    /// Apple's id of the vendor.
+    /// Apple's identifier for vendors (IDFV).
     pub idfv: Option<String>,
-    /// What the person consented to.
+    /// Consent of the user.
     pub consent: Consent,
-    /// Where its first call came from, as two letters.
+    /// Country of the first call, as two letters.
     pub country: Option<String>,
-    /// The first `configure`.
+    /// Time of the first `configure` call.
     pub first_seen_at: Timestamp,
-    /// The last call of any kind.
+    /// Time of the last call of any kind.
     pub last_seen_at: Timestamp,
 }
 
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_screen_is_the_same_on_its_side() {
+    fn orientation_does_not_change_a_screen() {
         assert_eq!(Screen::new(390, 844, 300), Screen::new(844, 390, 300));
         assert_ne!(Screen::new(390, 844, 300), Screen::new(390, 844, 200));
         assert_eq!(Screen::new(0, 0, 0), None);

@@ -1,10 +1,11 @@
-//! Erasing a person: what of a device, its events, its clicks and its subscriptions remains.
+//! Erasure of a user: what remains of a device, its events, clicks and subscriptions.
 //!
-//! Sums stay, and they are made of rows: so the rows stay, and nothing in them says whose they were. A device goes on
-//! under a pseudonym that is made of nothing but chance. What stays is what figures are made of (name, time, money,
-//! credit, platform, country) and what keeps a thing from being counted twice (the sender's ids).
+//! Reports are computed from rows, so the rows stay, without anything that identifies the user. The
+//! device continues under a random pseudonym. What remains is what reports need (name, time, money,
+//! credit, platform, country) and what prevents double counting (the sender's ids).
 //!
-//! A store that erases many events at once clears columns in SQL; what it leaves must be what [`Erasure::event`] says.
+//! A store that erases many events at once clears columns in SQL. The result must be the same as
+//! that of [`Erasure::erase_event`].
 
 mod subscription;
 mod traces;
@@ -21,39 +22,40 @@ use crate::retention;
 use crate::vocabulary::id::ClickId;
 use std::collections::BTreeSet;
 
-/// What every pseudonym begins with.
+/// Prefix of every pseudonym.
 const PREFIX: &str = "erased-";
 
-/// The name that an erased device goes on under.
+/// Returns the pseudonym of an erased device.
 pub fn pseudonym(random: [u8; 16]) -> DeviceKey {
     let random = uuid::Builder::from_random_bytes(random).into_uuid();
     DeviceKey::stored(format!("{PREFIX}{random}"))
 }
 
-/// Whether a device is an erased one. No network hears of it, and its subscriptions stay with it.
+/// Returns whether a device is erased. It is not sent to networks, and its subscriptions stay with
+/// it.
 pub fn is_pseudonym(device: &DeviceKey) -> bool {
     let random = device.as_str().strip_prefix(PREFIX);
     random.is_some_and(|text| {
-        // Only as it is written here: a client's own numbering may begin alike.
+        // Requires the exact form, because a client's own ids may have the same prefix.
         uuid::Uuid::try_parse(text).is_ok_and(|random| random.to_string() == text)
     })
 }
 
-/// Who is erased.
+/// Device and user ids to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
-    /// The device.
+    /// Device key.
     pub device: DeviceKey,
-    /// What it is called from now on.
+    /// Pseudonym that replaces the device key.
     pub pseudonym: DeviceKey,
-    /// The ids of people that no other device goes by: all that bears them is erased along.
+    /// User ids that no other device uses. All data with these ids is erased too.
     pub people: Vec<UserKey>,
-    /// The device's advertising ids.
+    /// Advertising ids of the device.
     pub advertising: Vec<AdvertisingId>,
 }
 
 impl Erasure {
-    /// What remains of the device.
+    /// Returns what remains of the device.
     #[must_use]
     pub fn erase_device(&self, device: Device) -> Device {
         Device {
@@ -63,13 +65,15 @@ impl Erasure {
         }
     }
 
-    /// What remains of the decision about its install: what it is credited to, and why in a sentence.
+    /// Returns what remains of its install's attribution: the credit, and the explanation in a
+    /// sentence.
     #[must_use]
     pub fn erase_attribution(&self, attribution: Attribution) -> Attribution {
         retention::redact_attribution(attribution)
     }
 
-    /// What remains of an event that is the device's, or is nobody's else and bears one of the people's ids.
+    /// Returns what remains of an event of the device, or of an event of no other device with one
+    /// of the erased user ids.
     #[must_use]
     pub fn erase_event(&self, event: Event) -> Event {
         let website = event.website.map(|website| {
@@ -88,15 +92,15 @@ impl Erasure {
         }
     }
 
-    /// What remains of a click that was the person's.
+    /// Returns what remains of a click of the user.
     #[must_use]
     pub fn erase_click(&self, click: Click) -> Click {
         retention::redact_click(click)
     }
 }
 
-/// The clicks that a decision proves to be the person's: the winner, and what was shown or found by an id. One that was
-/// only like enough to be looked at is somebody else's.
+/// Returns the clicks that a decision proves to be the user's: the winner, and those found by an
+/// id. A probabilistic candidate that lost belongs to another person.
 fn clicks_of_person(decision: &Decision) -> BTreeSet<ClickId> {
     let considered = decision.candidates.iter();
     considered

@@ -1,4 +1,5 @@
-//! Subscriptions of an erased device. They stay with it, so that a renewal is credited as the payments before it.
+//! Subscriptions of an erased device. They stay with it, so that a renewal is credited like the
+//! payments before it.
 
 use super::{Erasure, is_pseudonym};
 use crate::billing::join::Join;
@@ -7,35 +8,40 @@ use crate::device::{DeviceKey, UserKey};
 use crate::vocabulary::time::Timestamp;
 
 impl Erasure {
-    /// What remains of a notification: everything but who it is about. One that is another device's loses the erased ids
-    /// alone.
+    /// Returns what remains of a notification: everything except its subscriber. A notification of
+    /// another device loses only the erased ids.
     #[must_use]
     pub fn erase_notification(&self, mut one: Notification) -> Notification {
-        let is_others = |device: &DeviceKey| *device != self.device;
-        let stays = one.settled.device.as_ref().is_some_and(is_others);
-        let who = &mut one.content.subscriber;
-        if stays || !self.concerns(who, one.settled.device.as_ref()) {
-            who.device.take_if(|device| *device == self.device);
-            who.people.retain(|person| !self.people.contains(person));
-            who.advertising.retain(|id| !self.advertising.contains(id));
+        let is_other_device = |device: &DeviceKey| *device != self.device;
+        let belongs_to_other = one.settled.device.as_ref().is_some_and(is_other_device);
+        let subscriber = &mut one.content.subscriber;
+        if belongs_to_other || !self.concerns(subscriber, one.settled.device.as_ref()) {
+            subscriber.device.take_if(|device| *device == self.device);
+            subscriber
+                .people
+                .retain(|person| !self.people.contains(person));
+            subscriber
+                .advertising
+                .retain(|id| !self.advertising.contains(id));
         } else {
-            // One that no device was found for keeps the name as a mark: its provider goes on naming the person.
-            let waits = one.settled.device.is_none();
-            *who = Subscriber {
-                device: waits.then(|| self.pseudonym.clone()),
+            // An unmatched notification keeps the pseudonym as a mark, because its provider keeps
+            // naming the user.
+            let is_unmatched = one.settled.device.is_none();
+            *subscriber = Subscriber {
+                device: is_unmatched.then(|| self.pseudonym.clone()),
                 ..Subscriber::default()
             };
         }
         if let NotificationMeaning::Transfer { from, to } = &mut one.content.meaning {
-            let is_known = |person: &UserKey| !self.people.contains(person);
-            from.retain(is_known);
-            to.retain(is_known);
+            let is_kept = |person: &UserKey| !self.people.contains(person);
+            from.retain(is_kept);
+            to.retain(is_kept);
         }
         one.join = one.join.map(|join| Join {
             device: self.pseudonymised(join.device),
             ..join
         });
-        if !stays {
+        if !belongs_to_other {
             one.settled.user = None;
         }
         let user = &mut one.settled.user;
@@ -44,11 +50,14 @@ impl Erasure {
         one
     }
 
-    fn concerns(&self, who: &Subscriber, stands_on: Option<&DeviceKey>) -> bool {
-        stands_on == Some(&self.device)
-            || who.device.as_ref() == Some(&self.device)
-            || who.people.iter().any(|one| self.people.contains(one))
-            || who
+    fn concerns(&self, subscriber: &Subscriber, settled_device: Option<&DeviceKey>) -> bool {
+        settled_device == Some(&self.device)
+            || subscriber.device.as_ref() == Some(&self.device)
+            || subscriber
+                .people
+                .iter()
+                .any(|one| self.people.contains(one))
+            || subscriber
                 .advertising
                 .iter()
                 .any(|one| self.advertising.contains(one))
@@ -63,16 +72,18 @@ impl Erasure {
     }
 }
 
-/// Whether something new of a subscription belongs to an erased device, so that nothing is kept of who it is about.
+/// Returns whether a new notification belongs to an erased device, so that its subscriber must not
+/// be stored.
 ///
-/// Nobody knows the erased id any more. A device that is named is therefore believed only if another part of the
-/// subscription stands on it already; where none is named, the neighbour in time tells.
+/// The erased id is no longer known. A named device is therefore accepted only if another
+/// notification of the subscription is already on it. If none is named, the latest notification
+/// before this one decides, otherwise the first.
 pub fn continues_erased_subscription(
     subscription: &[Notification],
     named: Option<&DeviceKey>,
     at: Timestamp,
 ) -> bool {
-    let mut standing: Vec<(Timestamp, &DeviceKey)> = subscription
+    let mut devices: Vec<(Timestamp, &DeviceKey)> = subscription
         .iter()
         .filter_map(|one| {
             let mark = one.content.subscriber.device.as_ref();
@@ -80,14 +91,14 @@ pub fn continues_erased_subscription(
             Some((one.happened_at, one.settled.device.as_ref().or(mark)?))
         })
         .collect();
-    if !standing.iter().any(|(_, device)| is_pseudonym(device)) {
+    if !devices.iter().any(|(_, device)| is_pseudonym(device)) {
         return false;
     }
     if let Some(named) = named {
-        return is_pseudonym(named) || standing.iter().all(|(_, device)| *device != named);
+        return is_pseudonym(named) || devices.iter().all(|(_, device)| *device != named);
     }
-    standing.sort_by_key(|(happened_at, _)| *happened_at);
-    let before = standing.iter().rev().find(|(then, _)| *then <= at);
-    let neighbour = before.or_else(|| standing.first());
-    neighbour.is_some_and(|(_, device)| is_pseudonym(device))
+    devices.sort_by_key(|(happened_at, _)| *happened_at);
+    let before = devices.iter().rev().find(|(then, _)| *then <= at);
+    let closest = before.or_else(|| devices.first());
+    closest.is_some_and(|(_, device)| is_pseudonym(device))
 }

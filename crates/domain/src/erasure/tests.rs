@@ -1,4 +1,4 @@
-//! What remains of a person.
+//! What remains after an erasure.
 
 use super::*;
 use crate::access::Environment;
@@ -22,7 +22,7 @@ use crate::vocabulary::id::{AttributionId, EventId};
 use rstest::rstest;
 use std::collections::BTreeMap;
 
-const NOBODY: &str = "erased-01010101-0101-4101-8101-010101010101";
+const PSEUDONYM: &str = "erased-01010101-0101-4101-8101-010101010101";
 
 fn erasure() -> Erasure {
     Erasure {
@@ -34,25 +34,25 @@ fn erasure() -> Erasure {
 }
 
 #[rstest]
-#[case::ours(NOBODY, true)]
+#[case::pseudonym(PSEUDONYM, true)]
 #[case::an_sdk_id("6f9619ff-8b86-4011-b42d-00c04fc964ff", false)]
-#[case::begins_alike("erased-42", false)]
+#[case::same_prefix("erased-42", false)]
 #[case::in_capitals("erased-6F9619FF-8B86-4011-B42D-00C04FC964FF", false)]
 #[case::without_hyphens("erased-6f9619ff8b864011b42d00c04fc964ff", false)]
 #[case::the_prefix_alone("erased-", false)]
-fn pseudonyms(#[case] text: &str, #[case] expected: bool) {
+fn recognises_pseudonyms(#[case] text: &str, #[case] expected: bool) {
     assert_eq!(is_pseudonym(&device(text)), expected);
 }
 
 #[test]
-fn a_pseudonym_is_made_of_chance_alone() {
-    assert_eq!(pseudonym([1; 16]).as_str(), NOBODY);
+fn a_pseudonym_is_random() {
+    assert_eq!(pseudonym([1; 16]).as_str(), PSEUDONYM);
     assert_ne!(pseudonym([1; 16]), pseudonym([2; 16]));
     assert!(is_pseudonym(&pseudonym([0xff; 16])));
 }
 
 #[test]
-fn a_device_keeps_what_figures_are_made_of() {
+fn a_device_keeps_what_reports_need() {
     let text = || Some("text".to_owned());
     let remains = erasure().erase_device(Device {
         key: device("d"),
@@ -79,7 +79,7 @@ fn a_device_keeps_what_figures_are_made_of() {
         last_seen_at: at(2),
     });
     assert!(!format!("{remains:?}").contains("text"));
-    assert_eq!(remains.key.as_str(), NOBODY);
+    assert_eq!(remains.key.as_str(), PSEUDONYM);
     assert_eq!(remains.advertising_id, None);
     assert_eq!(remains.consent, Consent::default());
     assert_eq!(remains.traits.platform, Platform::Android);
@@ -155,13 +155,13 @@ fn a_decision_keeps_its_credit() {
 }
 
 #[test]
-fn clicks_that_were_only_looked_at_are_somebody_elses() {
+fn probabilistic_candidates_belong_to_other_people() {
     let own = [1, 2].map(|number| ClickId::from_bytes([number; 16]));
     assert_eq!(clicks_of_person(&decision()), BTreeSet::from(own));
 }
 
 #[test]
-fn an_event_keeps_what_counts_and_what_tells_it_from_its_copies() {
+fn an_event_keeps_what_reports_and_deduplication_need() {
     let mut before = event("purchase");
     before.source = EventSource::Web;
     before.revenue = Some(worth(Some("9.99"), None));
@@ -187,7 +187,7 @@ fn an_event_keeps_what_counts_and_what_tells_it_from_its_copies() {
 }
 
 #[test]
-fn a_click_keeps_what_figures_are_made_of() {
+fn a_click_keeps_what_reports_need() {
     let text = || Some("text".to_owned());
     let mut expected = click();
     expected.country = Some("DE".to_owned());
@@ -212,8 +212,8 @@ fn a_click_keeps_what_figures_are_made_of() {
     assert_eq!(erasure().erase_click(before), expected);
 }
 
-/// A notification that stands on a device, named by the app, and is about a person.
-fn standing(second: i64, name: &str, people: &[&str]) -> Notification {
+/// Returns a notification about users, matched to a device that the app named.
+fn matched(second: i64, name: &str, people: &[&str]) -> Notification {
     let mut one = notification(second, NotificationMeaning::TrialStart);
     one.content.subscriber.device = Some(device(name));
     one.content.subscriber.people = people.iter().map(|name| person(name)).collect();
@@ -228,41 +228,40 @@ fn standing(second: i64, name: &str, people: &[&str]) -> Notification {
 
 #[test]
 fn a_subscription_stays_with_the_pseudonym() {
-    let remains = erasure().erase_notification(standing(1, "d", &["p", "shared"]));
-    let mut expected = standing(1, NOBODY, &[]);
+    let remains = erasure().erase_notification(matched(1, "d", &["p", "shared"]));
+    let mut expected = matched(1, PSEUDONYM, &[]);
     expected.content.subscriber.device = None;
     assert_eq!(remains, expected);
 }
 
 #[test]
-fn another_device_loses_the_erased_ids_alone() {
-    let remains = erasure().erase_notification(standing(1, "other", &["p", "shared"]));
-    assert_eq!(remains, standing(1, "other", &["shared"]));
-    let unconcerned = standing(1, "other", &["shared"]);
-    assert_eq!(
-        erasure().erase_notification(unconcerned.clone()),
-        unconcerned
-    );
+fn another_device_loses_only_the_erased_ids() {
+    let remains = erasure().erase_notification(matched(1, "other", &["p", "shared"]));
+    assert_eq!(remains, matched(1, "other", &["shared"]));
+    let unrelated = matched(1, "other", &["shared"]);
+    assert_eq!(erasure().erase_notification(unrelated.clone()), unrelated);
 }
 
 #[test]
-fn one_that_waits_for_the_person_waits_no_longer() {
-    let mut waiting = notification(1, NotificationMeaning::TrialStart);
-    let mut expected = waiting.clone();
-    waiting.content.subscriber.people = vec![person("p"), person("alias")];
+fn an_unmatched_notification_of_the_user_stops_waiting() {
+    let mut unmatched = notification(1, NotificationMeaning::TrialStart);
+    let mut expected = unmatched.clone();
+    unmatched.content.subscriber.people = vec![person("p"), person("alias")];
     expected.content.subscriber.device = Some(pseudonym([1; 16]));
-    let remains = erasure().erase_notification(waiting);
+    let remains = erasure().erase_notification(unmatched);
     assert_eq!(remains, expected);
     assert_eq!(remains.people().count(), 0);
-    let later = |named| continues_erased_subscription(std::slice::from_ref(&remains), named, at(5));
+    let later = |named_device| {
+        continues_erased_subscription(std::slice::from_ref(&remains), named_device, at(5))
+    };
     assert!(
         later(None) && later(Some(&device("d"))),
-        "what comes later is nobody's"
+        "later notifications belong to the erased device"
     );
 }
 
 #[test]
-fn a_transfer_forgets_the_person() {
+fn a_transfer_loses_the_erased_user() {
     let people = |names: &[&str]| names.iter().map(|name| person(name)).collect();
     let meaning = |from: &[&str], to: &[&str]| NotificationMeaning::Transfer {
         from: people(from),
@@ -274,42 +273,42 @@ fn a_transfer_forgets_the_person() {
 
 #[rstest]
 #[case::never_erased(&[(1, "d")], Some("other"), false)]
-#[case::the_erased_id_again(&[(1, NOBODY)], Some("d"), true)]
-#[case::nobody_named(&[(1, NOBODY)], None, true)]
-#[case::before_the_first(&[(9, NOBODY)], None, true)]
-#[case::moved_before_it_was_erased(&[(1, NOBODY), (2, "new")], Some("new"), false)]
-#[case::follows_the_one_it_moved_to(&[(1, NOBODY), (2, "new")], None, false)]
-#[case::of_the_time_before(&[(1, NOBODY), (9, "new")], None, true)]
-#[case::the_pseudonym_itself(&[(1, NOBODY)], Some(NOBODY), true)]
+#[case::the_erased_id_again(&[(1, PSEUDONYM)], Some("d"), true)]
+#[case::no_device_named(&[(1, PSEUDONYM)], None, true)]
+#[case::before_the_first(&[(9, PSEUDONYM)], None, true)]
+#[case::moved_before_it_was_erased(&[(1, PSEUDONYM), (2, "new")], Some("new"), false)]
+#[case::follows_the_one_it_moved_to(&[(1, PSEUDONYM), (2, "new")], None, false)]
+#[case::of_the_time_before(&[(1, PSEUDONYM), (9, "new")], None, true)]
+#[case::the_pseudonym_itself(&[(1, PSEUDONYM)], Some(PSEUDONYM), true)]
 #[case::nothing_known(&[], Some("d"), false)]
-fn what_comes_later(
+fn recognises_later_notifications_of_an_erased_device(
     #[case] known: &[(i64, &str)],
-    #[case] named: Option<&str>,
+    #[case] named_device: Option<&str>,
     #[case] expected: bool,
 ) {
     let known: Vec<Notification> = known
         .iter()
-        .map(|(second, name)| standing(*second, name, &[]))
+        .map(|(second, name)| matched(*second, name, &[]))
         .collect();
-    let named = named.map(device);
+    let named_device = named_device.map(device);
     assert_eq!(
-        continues_erased_subscription(&known, named.as_ref(), at(5)),
+        continues_erased_subscription(&known, named_device.as_ref(), at(5)),
         expected
     );
 }
 
-fn trace(source: EventSource, given_id: &str, user: Option<&str>, click: Option<u8>) -> Trace {
+fn trace(source: EventSource, external_id: &str, user: Option<&str>, click: Option<u8>) -> Trace {
     Trace {
         event: EventId::from_bytes([1; 16]),
         source,
-        external_id: given_id.to_owned(),
+        external_id: external_id.to_owned(),
         user: user.map(person),
         click: click.map(|number| ClickId::from_bytes([number; 16])),
     }
 }
 
 #[test]
-fn people_are_those_of_the_device_its_links_and_its_events() {
+fn collects_users_of_the_device_its_links_and_its_events() {
     let mut known = DeviceState::default();
     known.identity.user = Some(person("own"));
     let traces = [
@@ -333,7 +332,7 @@ fn only_billing_events_lead_to_subscriptions() {
 }
 
 #[test]
-fn clicks_are_those_of_events_and_of_the_decision() {
+fn collects_clicks_of_events_and_of_the_decision() {
     let attribution = Attribution::first(AttributionId::from_bytes([1; 16]), decision(), at(1));
     let known = DeviceState {
         attribution: Some(attribution),
@@ -352,11 +351,11 @@ fn clicks_are_those_of_events_and_of_the_decision() {
 
 #[rstest]
 #[case::free(Environment::Live, None, &[None], &[])]
-#[case::its_own(Environment::Live, Some("d"), &[Some(NOBODY)], &[Some("d")])]
+#[case::its_own(Environment::Live, Some("d"), &[Some(PSEUDONYM)], &[Some("d")])]
 #[case::of_another_device(Environment::Live, Some("other"), &[], &[])]
 #[case::free_for_a_test_device(Environment::Test, None, &[None], &[])]
 #[case::of_a_live_device_with_the_id_of_a_test_device(Environment::Test, Some("d"), &[], &[])]
-fn a_click_of_another_device_stays(
+fn a_click_of_another_device_is_not_erased(
     #[case] environment: Environment,
     #[case] taken_by: Option<&str>,
     #[case] erased: &[Option<&str>],
@@ -388,9 +387,9 @@ fn a_click_of_another_device_stays(
 
 #[test]
 fn a_subscription_is_found_by_the_keys_that_remain() {
-    let mut billed = standing(1, "d", &["p", "shared"]);
+    let mut billed = matched(1, "d", &["p", "shared"]);
     billed.content.transaction = Some("t1".to_owned());
-    let of_other = standing(2, "other", &["p", "shared"]);
+    let of_other = matched(2, "other", &["p", "shared"]);
     let remaining = erasure().erase_chain(vec![billed.clone(), of_other.clone()]);
     let notifications = vec![
         erasure().erase_notification(billed),
@@ -400,13 +399,13 @@ fn a_subscription_is_found_by_the_keys_that_remain() {
     let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
     let expected: BTreeSet<String> = keys(&["person:p", "device:d"]);
     assert_eq!(remaining.removed_keys, expected);
-    let renamed = format!("device:{NOBODY}");
+    let renamed = format!("device:{PSEUDONYM}");
     let expected = keys(&["person:shared", "device:other", "transaction:t1", &renamed]);
     assert_eq!(remaining.lookup_keys, expected);
 }
 
 #[test]
-fn subscriptions_are_looked_for_by_every_erased_id() {
+fn finds_subscriptions_by_every_erased_id() {
     assert_eq!(
         erasure().subscription_keys(),
         ["person:p", "advertising:a", "device:d"]

@@ -1,4 +1,4 @@
-//! What leads from a device to the data that is erased with it.
+//! Links from a device to the data that is erased with it.
 
 use super::{Erasure, clicks_of_person};
 use crate::billing::{Notification, advertising_key, device_key, person_key};
@@ -9,22 +9,22 @@ use crate::install::DeviceState;
 use crate::vocabulary::id::{ClickId, EventId};
 use std::collections::BTreeSet;
 
-/// An event of an erased device or person, as far as it leads to other data.
+/// References from an event of an erased device or user to other data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// The event.
+    /// Event id.
     pub event: EventId,
-    /// Who sent it.
+    /// Source of the event.
     pub source: EventSource,
-    /// The id that its sender gave.
+    /// Id assigned by the sender.
     pub external_id: String,
-    /// The person that it names.
+    /// User id in the event.
     pub user: Option<UserKey>,
-    /// The click that it is credited to.
+    /// Click that the event is credited to.
     pub click: Option<ClickId>,
 }
 
-/// Returns the ids of people that a device used: its own, those linked to it, and those of its events.
+/// Returns the user ids of a device: its own, those linked to it, and those of its events.
 pub fn people_of(
     known: &DeviceState,
     linked: BTreeSet<UserKey>,
@@ -35,7 +35,7 @@ pub fn people_of(
     linked.into_iter().chain(own).chain(of_events).collect()
 }
 
-/// Returns the providers' ids of the billing events among some.
+/// Returns the external ids of the billing events.
 pub fn billing_event_ids(traces: &[Trace]) -> BTreeSet<&str> {
     let billed = traces
         .iter()
@@ -43,7 +43,7 @@ pub fn billing_event_ids(traces: &[Trace]) -> BTreeSet<&str> {
     billed.map(|trace| trace.external_id.as_str()).collect()
 }
 
-/// Returns the clicks that are a device's: those of its events, and those that its decision names.
+/// Returns the clicks of a device: those of its events, and those that its decision names.
 pub fn clicks_to_erase(known: &DeviceState, traces: &[Trace]) -> BTreeSet<ClickId> {
     let decided = known.attribution.as_ref();
     let decided = decided.map(|attribution| clicks_of_person(&attribution.decision));
@@ -51,19 +51,19 @@ pub fn clicks_to_erase(known: &DeviceState, traces: &[Trace]) -> BTreeSet<ClickI
     of_events.chain(decided.into_iter().flatten()).collect()
 }
 
-/// What remains of a subscription.
+/// Remaining data of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErasedChain {
-    /// Its notifications.
+    /// Notifications of the subscription.
     pub notifications: Vec<Notification>,
-    /// The keys that it is found by from now on.
+    /// Keys that still find it.
     pub lookup_keys: BTreeSet<String>,
-    /// The keys that do not lead to it any more.
+    /// Keys that no longer find it.
     pub removed_keys: BTreeSet<String>,
 }
 
 impl Erasure {
-    /// Erases a device, and people that no other device is linked to.
+    /// Creates the erasure of a device, and of users that no other device is linked to.
     pub fn of(
         device: DeviceKey,
         pseudonym: DeviceKey,
@@ -80,7 +80,7 @@ impl Erasure {
         }
     }
 
-    /// Returns the keys of the subscriptions that may say whose they are.
+    /// Returns the keys of subscriptions that may contain the erased ids.
     pub fn subscription_keys(&self) -> Vec<String> {
         let people = self.people.iter().map(person_key);
         let advertising = self.advertising.iter().map(advertising_key);
@@ -88,8 +88,8 @@ impl Erasure {
         people.chain(advertising).chain(device).collect()
     }
 
-    /// Returns the ids to look for in notifications without a subscription, transfers above all. No key leads to them,
-    /// and some name a person only in the body that was received.
+    /// Returns the ids to search for in notifications without a subscription, mainly transfers. No
+    /// key finds them, and some name a user only in the received body.
     pub fn ids(&self) -> Vec<&str> {
         let people = self.people.iter().map(UserKey::as_str);
         people.chain([self.device.as_str()]).collect()
@@ -113,7 +113,8 @@ impl Erasure {
         }
     }
 
-    /// Returns what remains of clicks. One that another device took is left alone: it is that device's.
+    /// Returns what remains of the device's clicks. Clicks that another device took are left out
+    /// and stay as they are.
     pub fn erase_clicks(
         &self,
         device: DeviceRef<'_>,

@@ -1,9 +1,10 @@
-//! One event that two sources report.
+//! Detects events that two sources report.
 //!
-//! Within an app and environment an id names one event. A website or a billing provider proves what it reports, so
-//! its event counts and is forwarded. The SDK's event of the same id and kind is kept, does not count, and is not
-//! forwarded, whichever of the two arrives first. Of a billing event the store's transaction id is compared. The later one takes the earlier one's id as the root of its
-//! deduplication ids, so that a network recognises what it already has.
+//! Within an app and environment an id identifies one event. Websites and billing providers are
+//! verified sources: their event counts and is forwarded. The SDK's event of the same id and kind
+//! is stored but neither counts nor is forwarded, whichever arrives first. Billing events are
+//! compared by the store's transaction id. The later event takes the earlier event's id as the root
+//! of its deduplication ids, so that a network recognises what it already received.
 
 use super::name::money_kind;
 use super::{Event, EventSource};
@@ -13,7 +14,7 @@ use crate::ledger::{MoneyPolicy, UncountedReason};
 use crate::vocabulary::id::EventId;
 use std::collections::BTreeSet;
 
-/// Names that a website or a billing provider reports too.
+/// Event names that websites and billing providers report too.
 pub const VERIFIABLE_NAMES: [&str; 7] = [
     "purchase",
     "subscribe",
@@ -24,12 +25,12 @@ pub const VERIFIABLE_NAMES: [&str; 7] = [
     "checkout_started",
 ];
 
-/// Returns whether an SDK event of this canonical name can be a duplicate of a verified event.
+/// Returns whether an SDK event with this canonical name can duplicate a verified event.
 pub fn is_verifiable(name: &str) -> bool {
     VERIFIABLE_NAMES.contains(&name)
 }
 
-/// Returns whether two canonical names are one kind. `purchase` and `subscribe` are.
+/// Returns whether two canonical names are the same kind. `purchase` and `subscribe` are.
 pub fn is_same_kind(one: &str, other: &str) -> bool {
     let kind = |name| match name {
         "subscribe" => "purchase",
@@ -38,14 +39,14 @@ pub fn is_same_kind(one: &str, other: &str) -> bool {
     kind(one) == kind(other)
 }
 
-/// Returns whether a verified event reports the same as an SDK event of the same id.
+/// Returns whether a verified event and an SDK event of the same id report the same occurrence.
 pub fn reports_same_event(reported: &Event, verified: &Event) -> bool {
     reported.source == EventSource::Sdk
         && verified.source != EventSource::Sdk
         && is_same_kind(&reported.name, &verified.name)
 }
 
-/// Makes a new SDK event a duplicate of the first verified event of its id that reports the same.
+/// Marks a new SDK event as a duplicate of the first verified event that reports the same.
 pub fn mark_duplicate(event: &mut Event, verified: &[Event]) {
     let twin = verified
         .iter()
@@ -64,28 +65,29 @@ fn uncount(event: &mut Event, verified: EventId) {
     }
 }
 
-/// An event that becomes another.
+/// A stored event and its new version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventReplacement {
-    /// The event as it is stored.
+    /// The stored event.
     pub before: Event,
-    /// The event as it is to be stored.
+    /// The event to store instead.
     pub after: Event,
 }
 
 impl EventReplacement {
-    /// Returns whether the event does not count any more.
+    /// Returns whether the event becomes a duplicate and stops counting.
     pub const fn is_demotion(&self) -> bool {
         self.after.duplicate_of.is_some()
     }
 
-    /// Returns whether the event was the first payment of its device.
+    /// Returns whether the event stops being its device's first payment.
     pub const fn vacates_first_payment(&self) -> bool {
         self.before.first_payment && !self.after.first_payment
     }
 }
 
-/// Gives a verified event the root of the SDK event that reported the same earlier. A root is given once.
+/// Sets a verified event's deduplication root to that of the earlier SDK event that reports the
+/// same. Does not replace an existing root.
 pub fn adopt_dedup_root(verified: &mut Event, reported: &Event) {
     if verified.dedup_root.is_none() && reports_same_event(reported, verified) {
         let id = verified.id;
@@ -93,8 +95,8 @@ pub fn adopt_dedup_root(verified: &mut Event, reported: &Event) {
     }
 }
 
-/// Decides what a new verified event means for the SDK event of the same id: sets the new event's root, and returns
-/// the SDK event as one that counts no longer.
+/// Applies a new verified event to the SDK event of the same id: sets the new event's root and
+/// returns the SDK event as a duplicate that no longer counts.
 pub fn demote(
     verified: &mut Event,
     reported: Event,
@@ -105,7 +107,7 @@ pub fn demote(
     }
     adopt_dedup_root(verified, &reported);
     if reported.duplicate_of.is_some() {
-        // Another verified source reported it before.
+        // Already a duplicate of an event from another verified source.
         return None;
     }
     Some(demoted(reported, verified.id, integrations))
@@ -118,20 +120,21 @@ fn demoted(before: Event, verified: EventId, integrations: &[Integration]) -> Ev
     EventReplacement { before, after }
 }
 
-/// What the app says about the events of its SDK.
+/// The app's settings for events from its SDK.
 #[derive(Debug, Clone, Copy)]
 pub struct SdkEventRules<'a> {
-    /// What it says about their money.
+    /// Whether their revenue counts.
     pub policy: MoneyPolicy,
-    /// The custom events that it counts as income.
+    /// Custom events that count as income.
     pub revenue_events: &'a [String],
-    /// Its integrations that were ever touched.
+    /// The app's configured integrations.
     pub integrations: &'a [Integration],
 }
 
-/// Decides about a stored SDK event, given all verified events of its id as they are stored now. Billing settles its
-/// events again, so one that an SDK event duplicates may turn up, become another kind, or go. An SDK event is a duplicate
-/// while there is a verified event of its kind. Once there is none it counts by the app's present terms. Its root stays.
+/// Decides whether a stored SDK event is a duplicate, given all stored verified events of its id.
+/// Billing may add, reclassify or remove events later. The SDK event is a duplicate while a
+/// verified event of its kind exists; otherwise it counts by the app's current rules. Its root
+/// stays.
 pub fn settle_duplicate(
     event: Event,
     verified: &[Event],
@@ -181,9 +184,13 @@ mod tests {
     #[case::no_money("sign_up", "sign_up", true)]
     #[case::another_kind("sign_up", "purchase", false)]
     #[case::a_later_payment("purchase", "renewal", false)]
-    fn kinds(#[case] sdk: &str, #[case] verified: &str, #[case] duplicate: bool) {
+    fn only_events_of_the_same_kind_are_duplicates(
+        #[case] sdk: &str,
+        #[case] verified: &str,
+        #[case] duplicate: bool,
+    ) {
         for source in [EventSource::Web, EventSource::Billing] {
-            // The SDK's event is second.
+            // The SDK event arrives second.
             let first = of(source, verified, 1);
             let mut second = of(EventSource::Sdk, sdk, 2);
             second.first_payment = true;
@@ -195,7 +202,7 @@ mod tests {
             );
             assert_eq!(second.first_payment, !duplicate);
             assert_eq!(Figures::of_event(&second).is_zero(), duplicate);
-            // The SDK's event is first.
+            // The SDK event arrives first.
             let first = of(EventSource::Sdk, sdk, 2);
             let mut second = of(source, verified, 1);
             let demotion = demote(&mut second, first.clone(), &[]);
@@ -205,7 +212,7 @@ mod tests {
             assert_eq!(duplicate_of, expected);
             if let Some(event) = demoted {
                 assert!(Figures::of_event(&event).is_zero());
-                assert_eq!(event.dedup_root, None, "what was sent keeps its id");
+                assert_eq!(event.dedup_root, None, "a sent event keeps its id");
                 let reason = event.revenue.and_then(|revenue| revenue.uncounted);
                 assert_eq!(reason, Some(UncountedReason::DuplicateOfVerified));
             }
@@ -213,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sdk_event_is_no_duplicate_of_an_sdk_event() {
+    fn only_sdk_events_duplicate_verified_events() {
         let mut event = of(EventSource::Sdk, "purchase", 2);
         mark_duplicate(&mut event, &[of(EventSource::Sdk, "purchase", 1)]);
         assert_eq!(event.duplicate_of, None);
@@ -224,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_verified_event_joins_the_same_root() {
+    fn a_second_verified_event_takes_the_same_root() {
         let mut sdk = of(EventSource::Sdk, "purchase", 2);
         mark_duplicate(&mut sdk, &[of(EventSource::Web, "purchase", 1)]);
         let mut billing = of(EventSource::Billing, "purchase", 3);
@@ -233,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_is_given_once_and_never_to_itself() {
+    fn a_root_is_set_once_and_never_to_itself() {
         let mut sdk = of(EventSource::Sdk, "purchase", 2);
         let mut billing = of(EventSource::Billing, "purchase", 1);
         mark_duplicate(&mut sdk, std::slice::from_ref(&billing));
@@ -244,17 +251,17 @@ mod tests {
         assert_eq!(billing.dedup_root, Some(EventId::from_bytes([9; 16])));
     }
 
-    /// What an SDK purchase is a duplicate of, given the verified events that are stored, by number and name.
+    /// The event that an SDK purchase duplicates, given stored verified events by number and name.
     #[rstest]
     #[case::none(None, &[], None)]
-    #[case::one_turns_up(None, &[(1, "purchase")], Some(1))]
+    #[case::one_appears(None, &[(1, "purchase")], Some(1))]
     #[case::the_earliest(None, &[(3, "purchase"), (1, "subscribe")], Some(1))]
     #[case::of_another_kind(None, &[(1, "renewal"), (3, "refund")], None)]
-    #[case::it_stays(Some(3), &[(1, "purchase"), (3, "purchase")], Some(3))]
-    #[case::it_becomes_another_kind(Some(1), &[(1, "renewal")], None)]
-    #[case::it_goes(Some(1), &[], None)]
-    #[case::another_is_left(Some(1), &[(3, "purchase")], Some(3))]
-    fn settling(
+    #[case::unchanged(Some(3), &[(1, "purchase"), (3, "purchase")], Some(3))]
+    #[case::kind_changes(Some(1), &[(1, "renewal")], None)]
+    #[case::removed(Some(1), &[], None)]
+    #[case::another_remains(Some(1), &[(3, "purchase")], Some(3))]
+    fn a_stored_sdk_event_follows_its_verified_events(
         #[case] before: Option<u8>,
         #[case] stored: &[(u8, &str)],
         #[case] expected: Option<u8>,

@@ -1,19 +1,20 @@
-//! A device's first payment: its earliest payment that counts, by its own time.
+//! A device's first payment: its earliest counted payment by event time.
 
 use super::Event;
 use super::duplicate::EventReplacement;
 
-/// How the flag of a device's first payment moves.
+/// Changes to a device's first-payment flag.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FirstPayment {
     /// Events whose flag changes.
     pub moved: Vec<EventReplacement>,
-    /// The first payment; nothing when the device has none.
+    /// The first payment, if the device has one.
     pub first: Option<Event>,
 }
 
-/// Decides which of a device's events has the flag. `flagged` are the events that have it now, `earliest` is the earliest
-/// payment that counts. A placeholder is not a device and has none.
+/// Decides which of a device's events has the first-payment flag. `flagged` are the events that
+/// have it now; `earliest` is the earliest counted payment. Placeholder devices have no first
+/// payment.
 pub fn settle_first_payment(flagged: Vec<Event>, earliest: Option<Event>) -> FirstPayment {
     let first = earliest.filter(|event| event.payer().is_some());
     let id = first.as_ref().map(|event| event.id);
@@ -51,10 +52,10 @@ mod tests {
     #[rstest]
     #[case::none(&[], None, &[], None)]
     #[case::a_new_one(&[], Some(1), &[(1, true)], Some(1))]
-    #[case::as_before(&[1], Some(1), &[], Some(1))]
+    #[case::unchanged(&[1], Some(1), &[], Some(1))]
     #[case::an_earlier_one(&[2], Some(1), &[(2, false), (1, true)], Some(1))]
-    #[case::gone(&[2], None, &[(2, false)], None)]
-    #[case::two_have_it(&[1, 2], Some(1), &[(2, false)], Some(1))]
+    #[case::removed(&[2], None, &[(2, false)], None)]
+    #[case::two_flagged(&[1, 2], Some(1), &[(2, false)], Some(1))]
     fn the_flag_moves(
         #[case] flagged: &[u8],
         #[case] earliest: Option<u8>,

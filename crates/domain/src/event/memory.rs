@@ -1,5 +1,5 @@
-//! A store in memory: writes changes, checks what they expect, and gathers facts. With it a batch can be compared with
-//! its items one after the other.
+//! An in-memory store: writes changes, checks their expectations and gathers facts. Tests use it to
+//! compare a batch with its items processed one by one.
 
 use super::duplicate::EventReplacement;
 use super::sdk::{self, Acceptance, SdkChanges, SdkFacts, SdkRequest, planning_click};
@@ -21,17 +21,17 @@ use crate::vocabulary::id::{ClickId, EventId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Everything that is stored about one app, live.
+/// The live data of one app.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     pub(super) events: BTreeMap<EventId, Event>,
-    /// Ids of web events. One without a fingerprint is reserved.
+    /// Ids of web events. An id without a fingerprint is only reserved.
     pub(super) web_keys: BTreeMap<String, (EventId, Option<Digest>)>,
     pub(super) sdk_keys: BTreeSet<String>,
     pub(super) devices: BTreeMap<DeviceKey, DeviceState>,
     pub(super) refunds: BTreeMap<String, RefundTotals>,
     pub(super) first_payments: BTreeMap<DeviceKey, EventId>,
-    pub(super) kept: BTreeSet<ClickId>,
+    pub(super) referenced_clicks: BTreeSet<ClickId>,
     pub(super) planned: Vec<(EventId, PlannedDelivery)>,
     pub(super) increments: Increments,
 }
@@ -48,7 +48,7 @@ fn nonzero<K: Ord + Clone>(figures: &BTreeMap<K, Figures>) -> BTreeMap<K, Figure
 }
 
 impl Memory {
-    /// What is left when the order of writing is forgotten.
+    /// Returns the stored data independent of write order.
     pub(super) fn outcome(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         let counted = &self.increments;
         let figures = (
@@ -60,14 +60,14 @@ impl Memory {
             self.refunds.clone(),
             self.first_payments.clone(),
             self.devices.clone(),
-            self.kept.clone(),
+            self.referenced_clicks.clone(),
             self.planned.clone(),
         );
         let keys = (self.web_keys.clone(), self.sdk_keys.clone());
         (self.events.clone(), keys, rest, figures)
     }
 
-    /// Stores an event of the SDK, counted, with its id reserved.
+    /// Stores an SDK event, counts it and reserves its id.
     pub(super) fn report(&mut self, event: Event) {
         if event.first_payment {
             let device = event.device.clone().unwrap();
@@ -86,12 +86,12 @@ impl Memory {
         };
         for request in requests {
             let device = request.sender();
-            let mut known = self.devices.get(device.key).cloned().unwrap_or_default();
-            known.first_payment = self.first_payments.get(device.key).copied();
-            if let Some(wanted) = planning_click(&known, &integrations()) {
+            let mut state = self.devices.get(device.key).cloned().unwrap_or_default();
+            state.first_payment = self.first_payments.get(device.key).copied();
+            if let Some(wanted) = planning_click(&state, &integrations()) {
                 facts.clicks.insert((APP, wanted), click());
             }
-            facts.devices.insert(device, known);
+            facts.devices.insert(device, state);
             for key in request.keys() {
                 if self.sdk_keys.insert(key.external_id.to_owned()) {
                     let id = (key.app, key.environment, key.external_id);
@@ -111,7 +111,7 @@ impl Memory {
         facts
     }
 
-    /// Decides a batch of requests, and writes it.
+    /// Decides a batch of requests and writes the result.
     pub(super) fn send(&mut self, requests: &[SdkRequest]) -> Vec<Vec<Acceptance>> {
         let facts = self.sdk_facts(requests);
         let decisions = sdk::decide(requests, &facts);
@@ -130,30 +130,30 @@ impl Memory {
         for event in changes.first_payments() {
             let device = event.device.clone().unwrap();
             let before = self.first_payments.insert(device, event.id);
-            assert_eq!(before, None, "a device pays for the first time once");
+            assert_eq!(before, None, "a device has one first payment");
         }
         for device in &changes.unsettled {
             self.settle(device.key);
         }
         for (device, at) in &changes.seen {
-            let known = self.devices.get_mut(device.key);
-            let device = known.and_then(|known| known.device.as_mut());
+            let state = self.devices.get_mut(device.key);
+            let device = state.and_then(|state| state.device.as_mut());
             device.unwrap().last_seen_at = *at;
         }
     }
 
-    fn web_facts<'a>(&self, posts: &'a [WebEvent]) -> WebFacts<'a> {
+    fn web_facts<'a>(&self, web_events: &'a [WebEvent]) -> WebFacts<'a> {
         let mut facts = WebFacts {
             integrations: BTreeMap::from([(APP, integrations())]),
             ..WebFacts::default()
         };
         let stored = StoredWebClick {
             click: Arc::new(web_click()),
-            is_referenced: self.kept.contains(&CLICK),
+            is_referenced: self.referenced_clicks.contains(&CLICK),
         };
         facts.clicks.insert((APP, CLICK), stored);
-        let parents = posts.iter().filter_map(WebEvent::parent_key);
-        for key in posts.iter().map(WebEvent::key).chain(parents) {
+        let parents = web_events.iter().filter_map(WebEvent::parent_key);
+        for key in web_events.iter().map(WebEvent::key).chain(parents) {
             let Some((id, fingerprint)) = self.web_keys.get(key.1) else {
                 continue;
             };
@@ -175,7 +175,7 @@ impl Memory {
                 facts.refunds.insert(key, *refunds);
             }
         }
-        for device in posts.iter().map(WebEvent::device_ref) {
+        for device in web_events.iter().map(WebEvent::device_ref) {
             if let Some(first) = self.first_payments.get(device.key) {
                 facts.first_payments.insert(device, *first);
             }
@@ -183,10 +183,10 @@ impl Memory {
         facts
     }
 
-    /// Decides a batch of posts, and writes it.
-    pub(super) fn post(&mut self, posts: &[WebEvent]) -> Vec<Result<bool, Refusal>> {
-        let facts = self.web_facts(posts);
-        let decisions = web::decide(posts, &facts);
+    /// Decides a batch of web events and writes the result.
+    pub(super) fn post(&mut self, web_events: &[WebEvent]) -> Vec<Result<bool, Refusal>> {
+        let facts = self.web_facts(web_events);
+        let decisions = web::decide(web_events, &facts);
         self.write_web(&decisions.changes);
         let answers = decisions.answers.into_iter();
         answers
@@ -204,26 +204,32 @@ impl Memory {
             let key = (event.id, Some(recorded.fingerprint));
             let before = self.web_keys.insert(event.external_id.clone(), key);
             let expected = recorded.reserved_by.map(|by| (by, None));
-            assert_eq!(before, expected, "the id is as it was read");
+            assert_eq!(before, expected, "the id is unchanged since it was read");
             self.events.insert(event.id, event.clone());
             let planned = recorded.planned.iter().cloned();
             self.planned.extend(planned.map(|one| (event.id, one)));
         }
         for ((_, given_id), payment) in &changes.refunded {
             let stored = self.refunds.entry((*given_id).to_owned()).or_default();
-            assert_eq!(stored.version, payment.version, "as it was read");
+            assert_eq!(
+                stored.version, payment.version,
+                "unchanged since it was read"
+            );
             stored.version += payment.refunds;
             stored.total = payment.total;
         }
         for (device, payer) in &changes.payers {
             let first = self.first_payments.get(device.key).copied();
-            assert_eq!(first, payer.stored_first_payment, "as it was read");
+            assert_eq!(
+                first, payer.stored_first_payment,
+                "unchanged since it was read"
+            );
             if let Some(claimed) = payer.new_first_payment {
-                assert_eq!(first, None, "a first payment is claimed once");
+                assert_eq!(first, None, "a first payment is claimed only once");
                 self.first_payments.insert(device.key.clone(), claimed);
             }
         }
-        self.kept
+        self.referenced_clicks
             .extend(changes.clicks.iter().map(|(_, click)| *click));
         for (_, device) in &changes.unsettled {
             self.settle(device);
@@ -233,20 +239,24 @@ impl Memory {
     fn demote(&mut self, demotion: &EventReplacement) {
         let (before, after) = (&demotion.before, &demotion.after);
         let replaced = self.events.insert(after.id, after.clone());
-        assert_eq!(replaced.as_ref(), Some(before), "as it was read");
+        assert_eq!(
+            replaced.as_ref(),
+            Some(before),
+            "unchanged since it was read"
+        );
         self.planned.retain(|(event, _)| *event != before.id);
         if demotion.vacates_first_payment() {
             self.first_payments.retain(|_, first| *first != before.id);
         }
     }
 
-    /// Moves the flag of a device's first payment to its earliest payment.
+    /// Moves a device's first-payment flag to its earliest payment.
     fn settle(&mut self, device: &DeviceKey) {
         let of_device = |event: &&mut Event| {
             event.device.as_ref() == Some(device) && event.environment == Environment::Live
         };
         let mut first = None;
-        // In the order of the ids.
+        // The map iterates in id order.
         for event in self.events.values_mut().filter(of_device) {
             let before = event.clone();
             event.first_payment = first.is_none() && event.payer().is_some();

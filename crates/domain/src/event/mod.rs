@@ -1,4 +1,4 @@
-//! Events: what people did, from one of three sources.
+//! Events: user actions reported by one of three sources.
 
 pub mod duplicate;
 pub mod first_payment;
@@ -21,12 +21,13 @@ use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// How far ahead of its arrival an event's time may be. Clocks differ; later ones are clamped.
+/// How far an event's time may lie after its arrival, because clocks differ. Later times are
+/// clamped.
 pub const FUTURE_SKEW_MAX: Duration = Duration::from_mins(10);
-/// Bytes of an event's parameters, as JSON.
+/// Maximum size of an event's parameters in bytes of JSON.
 pub const PARAMS_BYTES_MAX: usize = 16 * 1_024;
 
-/// Where an event came from.
+/// Source that reported an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventSource {
     /// The app's SDK.
@@ -45,90 +46,90 @@ crate::keywords! {
     }
 }
 
-/// The source whose events are credited to the click that they name themselves. Whatever is decided about the
-/// device that they happened on, they stay where they are.
+/// The source whose events are credited to the click they name. Attribution changes of their device
+/// do not move them.
 pub const SELF_CREDITED_SOURCE: EventSource = EventSource::Web;
 
-/// What an event is credited to: the attribution of its device at the time, as far as events need it.
+/// The network, link and campaign an event counts for, copied from its device's attribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {
-    /// Who.
+    /// The credited network.
     pub network: CreditedNetwork,
-    /// By what the install was matched.
+    /// How the install was matched.
     pub match_type: MatchType,
-    /// Which link.
+    /// The credited link.
     pub link: Option<LinkId>,
-    /// Which click.
+    /// The credited click.
     pub click: Option<ClickId>,
     /// Campaign, ad set and ad.
     pub campaign: Campaign,
 }
 
-/// What only website events have.
+/// Fields that only web events have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebEventDetails {
-    /// The page.
+    /// URL of the page where the event happened.
     pub source_url: String,
-    /// The sender's id of the payment that it belongs to.
+    /// The sender's id of the payment that this renewal or refund belongs to.
     pub parent: Option<String>,
-    /// Hash of the person's address.
+    /// SHA-256 of the user's normalised e-mail address.
     pub email_sha256: Option<String>,
 }
 
-/// The names of billing events that are payments.
+/// Names of billing events that are payments.
 pub const BILLING_PAYMENTS: [&str; 3] = ["purchase", "subscribe", "renewal"];
 
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Our id. Its time is the event's own, so that the log is read in the order of ids.
+    /// Internal id. It starts with the event's time, so id order is time order.
     pub id: EventId,
-    /// The id that its sender gave. Unique per app, environment and source.
+    /// The sender's id. Unique per app, environment and source.
     pub external_id: String,
-    /// Of which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// Live or test.
+    /// Live or test environment.
     pub environment: Environment,
-    /// Where it came from.
+    /// The source that reported it.
     pub source: EventSource,
-    /// Its name.
+    /// Canonical name.
     pub name: String,
-    /// How the sender spelled the name, where that differs.
+    /// The sender's spelling of the name, if it differs.
     pub original_name: Option<String>,
     /// When it happened.
     pub occurred_at: Timestamp,
-    /// When it arrived.
+    /// Time of arrival.
     pub received_at: Timestamp,
-    /// On which device.
+    /// The device.
     pub device: Option<DeviceKey>,
-    /// By whom, in the app's own words.
+    /// The app's id of the user.
     pub user: Option<UserKey>,
-    /// What it ran on.
+    /// Platform of the device.
     pub platform: Option<Platform>,
-    /// Two letters.
+    /// Two-letter country code.
     pub country: Option<String>,
-    /// The money, where it carries any.
+    /// Revenue, if it carries an amount.
     pub revenue: Option<Revenue>,
-    /// What it is credited to; nothing for a device nobody configured.
+    /// The credit; `None` for a device that never called `configure`.
     pub credit: Option<Credit>,
-    /// Whatever else the sender said, as JSON text.
+    /// Custom parameters as JSON text.
     pub params: Option<String>,
     /// Whether it is the device's first counted payment.
     pub first_payment: bool,
-    /// Whether the service recorded it itself: the one `install` of a device.
+    /// Whether the service recorded it itself, as the device's `install`.
     pub is_service_install: bool,
-    /// The verified event that reports the same. Such an event does not count and is not forwarded.
+    /// The verified event that this one duplicates. A duplicate neither counts nor is forwarded.
     pub duplicate_of: Option<EventId>,
-    /// The earlier event that reports the same. Deduplication ids are derived from its id.
+    /// The earlier event that reports the same, whose id the deduplication ids are derived from.
     pub dedup_root: Option<EventId>,
-    /// The networks that do not hear of it, and why.
+    /// Networks that it is not forwarded to, with the reason.
     pub skipped: Vec<(Network, SkipReason)>,
-    /// Where on a website it happened. Boxed: most events are of apps.
+    /// Web-only fields. Boxed because most events come from apps.
     pub website: Option<Box<WebEventDetails>>,
 }
 
 impl Event {
-    /// Applies today's rule of income to the amount of a stored SDK event. Returns whether that changed it.
+    /// Applies the current income rules to a stored SDK event. Returns whether that changed it.
     pub fn reassess_revenue(&mut self, revenue_events: &[String]) -> bool {
         let Some(revenue) = self.revenue.take() else {
             return false;
@@ -146,38 +147,41 @@ impl Event {
         changed
     }
 
-    /// Whether it is the install of its device. An `install` that a client sent is an event like any other.
+    /// Returns whether it is its device's install. An `install` sent by a client is an ordinary
+    /// event.
     pub fn is_install(&self) -> bool {
         self.is_service_install && self.name == name::INSTALL
     }
 
-    /// Whether it is a payment that counts. A device's earliest one by id, so by its own time, is its first payment.
+    /// Returns whether it is a counted payment. A device's earliest one by id is its first payment.
     pub fn is_payment(&self) -> bool {
         let revenue = self.revenue.as_ref();
         let counts = revenue.is_some_and(|it| it.counted_usd() > Amount::ZERO);
-        // A refund that was taken back is positive as well.
+        // A reversed refund is positive, too, but not a payment.
         let pays =
             self.source != EventSource::Billing || BILLING_PAYMENTS.contains(&self.name.as_str());
         counts && pays
     }
 
-    /// The device whose payment it is, if it counts. A placeholder is not a device.
+    /// Returns the paying device if the payment counts and the device id is not a placeholder.
     pub fn payer(&self) -> Option<&DeviceKey> {
         let device = self.device.as_ref().filter(|key| !key.is_placeholder());
         device.filter(|_| self.is_payment())
     }
 
-    /// Whether it is a payment that is earlier than what was the device's first one so far. The flag has to move then.
+    /// Returns whether it is a payment earlier than the device's current first one, so that the
+    /// flag must move.
     pub fn displaces_first_payment(&self, first: Option<EventId>) -> bool {
         self.payer().is_some() && first.is_some_and(|first| self.id < first)
     }
 
-    /// The id that its deduplication ids are derived from.
+    /// Returns the id that its deduplication ids are derived from.
     pub fn root(&self) -> EventId {
         self.dedup_root.unwrap_or(self.id)
     }
 
-    /// When networks are told that it happened. Stores charge ahead of a period; nobody hears of the future.
+    /// Returns the event time that is sent to networks. Stores may charge before a period starts,
+    /// so a billing event's time is capped at its arrival.
     pub fn conversion_time(&self) -> Timestamp {
         match self.source {
             EventSource::Billing => self.occurred_at.min(self.received_at),
@@ -186,23 +190,23 @@ impl Event {
     }
 }
 
-/// An app, an environment and an id that a sender gave. All sources share the ids.
+/// App, environment and a sender's event id. All sources share one id space.
 pub type SharedId<'a> = (AppId, Environment, &'a str);
 
-/// The id that a sender gave to an event, to be claimed for it.
+/// A sender's event id, to be claimed for an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventKey<'a> {
-    /// Of which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// Live or test.
+    /// Live or test environment.
     pub environment: Environment,
-    /// Whose id it is.
+    /// The source that chose the id.
     pub source: EventSource,
-    /// The id.
+    /// The sender's id.
     pub external_id: &'a str,
-    /// Our id of the event.
+    /// Internal id of the event.
     pub event: EventId,
-    /// Fingerprint of the payload, for senders who must not use an id for two payloads.
+    /// Fingerprint of the payload, for sources whose ids must not be reused with another payload.
     pub fingerprint: Option<&'a Digest>,
 }
 
@@ -220,35 +224,36 @@ impl<'a> EventKey<'a> {
     }
 }
 
-/// Which events of the log are asked for.
+/// Filter of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventFilter {
-    /// Of this name.
+    /// Event name.
     pub name: Option<String>,
-    /// Of this id, given by the sender.
+    /// The sender's event id.
     pub external_id: Option<String>,
-    /// Of this device.
+    /// Device.
     pub device: Option<DeviceKey>,
-    /// Of this person, in the app's own words.
+    /// The app's id of the user.
     pub user: Option<UserKey>,
-    /// From here.
+    /// Source.
     pub source: Option<EventSource>,
-    /// Credited to this network.
+    /// Credited network.
     pub network: Option<CreditedNetwork>,
-    /// Credited to this link.
+    /// Credited link.
     pub link: Option<LinkId>,
-    /// Not before.
+    /// Start of the time range, inclusive.
     pub from: Option<Timestamp>,
-    /// Before.
+    /// End of the time range, exclusive.
     pub until: Option<Timestamp>,
 }
 
-/// Events that one page of the log looks through for those that no index finds. Whoever asks is told how far it came.
+/// Maximum number of events that one page scans for a filter without an index. The response says
+/// how far the scan came.
 pub const EVENTS_SCANNED_MAX: u32 = 20_000;
 
 impl EventFilter {
-    /// Whether an index leads to every event that fits. Otherwise a page looks through at most
-    /// [`EVENTS_SCANNED_MAX`].
+    /// Returns whether an index covers the filter. Without one, a page scans at most
+    /// [`EVENTS_SCANNED_MAX`] events.
     pub const fn is_indexed(&self) -> bool {
         self.external_id.is_some()
             || (self.source.is_none() && self.network.is_none() && self.link.is_none())

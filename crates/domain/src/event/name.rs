@@ -1,4 +1,4 @@
-//! Names of events: any string, some of which have a meaning.
+//! Event names. Any string is allowed; some have a defined meaning.
 
 use super::EventSource;
 use crate::integration::REPORTING_ONLY;
@@ -6,7 +6,7 @@ use crate::ledger::MoneyKind;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::parse_event_name;
 
-/// The names of the specification, and those that the ledger adds.
+/// Standard event names.
 pub const STANDARD_NAMES: &[&str] = &[
     "install",
     "sign_up",
@@ -22,20 +22,21 @@ pub const STANDARD_NAMES: &[&str] = &[
     "qualified_trial",
 ];
 
-/// Recorded by the service itself, at the first `configure`.
+/// The event that the service records at a device's first `configure`.
 pub const INSTALL: &str = "install";
 
-/// Amounts of these are what somebody may pay one day. They count zero.
+/// Events whose amount is an expected future payment. It does not count as revenue.
 const PREDICTED: &[&str] = &["checkout_started", "start_trial"];
 
-/// Amounts of these are payments.
+/// Events whose amount is a payment.
 const INCOME: &[&str] = &["purchase", "subscribe", "renewal"];
 
-/// Custom events that an app may count as income, at most.
+/// Maximum number of custom events that an app may count as income.
 pub const REVENUE_EVENTS_MAX: usize = 50;
 
-/// What the amount on an event is. `revenue_events` are the custom events that the app counts as income. Renewals and
-/// refunds are reported by billing and websites; by these names the SDK carries no money.
+/// Classifies the amount on an event. `revenue_events` are the custom events that the app counts as
+/// income. Billing and websites report renewals and refunds, so those names carry no income from
+/// the SDK.
 pub fn money_kind(source: EventSource, name: &str, revenue_events: &[String]) -> MoneyKind {
     let reported_elsewhere = source == EventSource::Sdk && REPORTING_ONLY.contains(&name);
     let is_income = INCOME.contains(&name) || revenue_events.iter().any(|one| one == name);
@@ -48,21 +49,21 @@ pub fn money_kind(source: EventSource, name: &str, revenue_events: &[String]) ->
     }
 }
 
-/// Reads a name of an app's `revenueEvents`. Rejects names whose amounts the service already knows to be no income.
+/// Parses an entry of an app's `revenueEvents`. Rejects names whose amounts are never income.
 pub fn revenue_event(text: &str) -> Result<String, Problem> {
     let name = parse_event_name(text)?;
     let lower = name.to_ascii_lowercase();
     let known = [STANDARD_NAMES, PREDICTED, REPORTING_ONLY].concat();
     if known.contains(&lower.as_str()) && !matches!(lower.as_str(), "purchase" | "subscribe") {
-        let message = "Must be the name of a custom event. Amounts on standard events other than purchase and \
-                       subscribe, and on renewal and refund, are never income from the SDK.";
+        let message = "Must be a custom event. Amounts from the SDK on standard events other than \
+                       purchase and subscribe, and on renewal and refund, are never income.";
         return Err(Problem::new(FaultCode::NotAllowed, message));
     }
     Ok(canonical(&name).0)
 }
 
-/// A name as it is recorded. Some clients send standard names in capitals: these are the standard names, and
-/// the spelling that was sent is kept beside.
+/// Returns the canonical name and, if it differs, the sender's spelling. Standard names match in
+/// any case, because some clients send them in capitals.
 pub fn canonical(name: &str) -> (String, Option<String>) {
     let standard = STANDARD_NAMES
         .iter()
@@ -73,7 +74,7 @@ pub fn canonical(name: &str) -> (String, Option<String>) {
     }
 }
 
-/// Whether the amount of an event of this name is a prediction.
+/// Returns whether an event of this name carries a predicted amount.
 pub fn is_predicted(name: &str) -> bool {
     PREDICTED.contains(&name)
 }
@@ -89,7 +90,7 @@ mod tests {
     #[case::custom("boss_defeated", "boss_defeated", None)]
     #[case::custom_in_capitals("Boss Defeated", "Boss Defeated", None)]
     #[case::beginning_with_an_underscore("_mine", "_mine", None)]
-    fn names(#[case] sent: &str, #[case] name: &str, #[case] original: Option<&str>) {
+    fn canonical_names(#[case] sent: &str, #[case] name: &str, #[case] original: Option<&str>) {
         assert_eq!(
             canonical(sent),
             (name.to_owned(), original.map(str::to_owned))
@@ -104,11 +105,11 @@ mod tests {
     #[case::another_case(EventSource::Sdk, "Coins", MoneyKind::NotIncome)]
     #[case::cart(EventSource::Sdk, "add_to_cart", MoneyKind::NotIncome)]
     #[case::trial(EventSource::Sdk, "start_trial", MoneyKind::Predicted)]
-    #[case::renewal_of_the_sdk(EventSource::Sdk, "renewal", MoneyKind::NotIncome)]
-    #[case::refund_of_the_sdk(EventSource::Sdk, "refund", MoneyKind::NotIncome)]
-    #[case::renewal_of_a_website(EventSource::Web, "renewal", MoneyKind::Income)]
-    #[case::checkout_of_a_website(EventSource::Web, "checkout_started", MoneyKind::Predicted)]
-    fn kinds_of_money(
+    #[case::renewal_from_the_sdk(EventSource::Sdk, "renewal", MoneyKind::NotIncome)]
+    #[case::refund_from_the_sdk(EventSource::Sdk, "refund", MoneyKind::NotIncome)]
+    #[case::renewal_from_a_website(EventSource::Web, "renewal", MoneyKind::Income)]
+    #[case::checkout_from_a_website(EventSource::Web, "checkout_started", MoneyKind::Predicted)]
+    fn amounts_are_classified_by_name(
         #[case] source: EventSource,
         #[case] name: &str,
         #[case] expected: MoneyKind,
@@ -121,19 +122,22 @@ mod tests {
     #[case::custom("coins", Ok("coins"))]
     #[case::custom_in_capitals("Coins Bought", Ok("Coins Bought"))]
     #[case::income_anyway("PURCHASE", Ok("purchase"))]
-    #[case::no_income("add_to_cart", Err(FaultCode::NotAllowed))]
-    #[case::no_income_in_capitals("Add_To_Cart", Err(FaultCode::NotAllowed))]
+    #[case::not_income("add_to_cart", Err(FaultCode::NotAllowed))]
+    #[case::not_income_in_capitals("Add_To_Cart", Err(FaultCode::NotAllowed))]
     #[case::predicted("checkout_started", Err(FaultCode::NotAllowed))]
     #[case::refund("refund", Err(FaultCode::NotAllowed))]
     #[case::renewal("RENEWAL", Err(FaultCode::NotAllowed))]
     #[case::empty("", Err(FaultCode::TooShort))]
-    fn revenue_events(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+    fn revenue_event_names_are_checked(
+        #[case] text: &str,
+        #[case] expected: Result<&str, FaultCode>,
+    ) {
         let read = revenue_event(text).map_err(|problem| problem.code);
         assert_eq!(read, expected.map(str::to_owned));
     }
 
     #[test]
-    fn a_price_that_nobody_paid_yet_is_a_prediction() {
+    fn unpaid_prices_are_predicted() {
         assert!(is_predicted("start_trial") && is_predicted("checkout_started"));
         assert!(!is_predicted("purchase") && !is_predicted("qualified_trial"));
     }

@@ -1,4 +1,4 @@
-//! What a unit of every currency is worth in one of them, for devices that convert by themselves.
+//! Cross rates into one currency, for devices that convert amounts themselves.
 
 use crate::exchange::convert::DollarPrice;
 use crate::exchange::rate::NANOS_PER_UNIT;
@@ -6,12 +6,13 @@ use crate::exchange::{ImportedRates, RateValue};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 
-/// In what fractions of a dollar prices are compared: fine enough for nine digits of the weakest currency, and an `i128`
-/// holds a billion times any of them.
+/// Precision of prices: fine enough for nine digits of the weakest currency, and an `i128` holds a
+/// billion times any price.
 const FRACTIONS_PER_DOLLAR: i128 = 1_000_000_000_000_000_000;
 
-/// Units of `into` per unit of each other currency on a day, to the nearest billionth. A currency without a rate, or with
-/// less than a billionth, is not among them; without a rate of `into` none is.
+/// Returns units of `into` per unit of each other currency on a day, to the nearest billionth.
+/// Leaves out currencies without a rate or worth less than a billionth. Empty if `into` has no
+/// rate.
 pub fn cross_rates(
     into: Currency,
     day: Day,
@@ -41,26 +42,26 @@ mod tests {
         Currency::from_stored(code).unwrap()
     }
 
-    /// Rates that are imported for the day, each with units per base.
+    /// Returns the cross rates, given imported rates as units per base.
     fn rates(into: &str, imported: &[(&str, RateBase, &str)]) -> Vec<(String, String)> {
         let day = Day::parse("2030-01-02").unwrap();
-        let mut known = ImportedRates::default();
-        for wanted in Currency::all() {
-            while let Some(question) = known.next_query(wanted, day) {
+        let mut rates_so_far = ImportedRates::default();
+        for target in Currency::all() {
+            while let Some(query) = rates_so_far.next_query(target, day) {
                 let found = imported
                     .iter()
-                    .find(|(code, _, _)| *code == question.currency.as_str());
+                    .find(|(code, _, _)| *code == query.currency.as_str());
                 let rate = found.map(|(_, base, units)| Rate {
-                    currency: question.currency,
-                    day: question.day,
+                    currency: query.currency,
+                    day: query.day,
                     base: *base,
                     units: RateValue::parse(units).unwrap(),
                     source: "file".to_owned(),
                 });
-                known.record_result(question, rate);
+                rates_so_far.record_result(query, rate);
             }
         }
-        cross_rates(currency(into), day, &known)
+        cross_rates(currency(into), day, &rates_so_far)
             .into_iter()
             .map(|(currency, rate)| (currency.as_str().to_owned(), rate.to_string()))
             .collect()
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_of_another_currency_in_this_one() {
+    fn cross_rates_are_units_per_other_currency() {
         let imported = [
             ("USD", RateBase::Eur, "1.25"),
             ("JPY", RateBase::Eur, "200"),
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_of_its_own_there_is_none() {
+    fn a_currency_without_a_rate_has_no_cross_rates() {
         assert_eq!(rates("CLF", &[]), []);
     }
 }

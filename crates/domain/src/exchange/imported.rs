@@ -1,102 +1,103 @@
-//! The facts about imported rates that a conversion needs, and how a store gathers them.
+//! Imported rates that a conversion needs, and how a store loads them.
 //!
-//! The rate of the event's UTC day counts, else the latest before it.
+//! The rate of the event's UTC day applies, else the latest one before it.
 //!
-//! A rate against the euro needs the dollar's rate of *its own* day, or the latest before it. With a rate
-//! that is older than the event, the dollar's rate of the event's day would be the wrong one. So
-//! what to ask for next depends on what was answered, and the rule asks, not the store:
+//! A rate against the euro needs the dollar rate of *its own* day, or the latest before it, which
+//! may be older than the event. The next query therefore depends on earlier results, so the rule
+//! decides what to query, not the store:
 //!
 //! ```text
 //! let mut rates = ImportedRates::default();
-//! while let Some(question) = rates.next_question(currency, day) {
-//!     let rate = SELECT … WHERE currency = question.currency AND day <= question.day
+//! while let Some(query) = rates.next_query(currency, day) {
+//!     let rate = SELECT … WHERE currency = query.currency AND day <= query.day
 //!                ORDER BY day DESC LIMIT 1;
-//!     rates.answer(question, rate);
+//!     rates.record_result(query, rate);
 //! }
 //! exchange(amount, currency, day, &rates)
 //! ```
 //!
-//! There are at most three questions, and none for US dollars. About a currency that the euro has replaced
-//! nothing is asked but what a euro was worth on the event's day.
+//! There are at most three queries, and none for US dollars. For a currency that the euro replaced,
+//! only the euro's dollar rate is queried.
 
 use crate::exchange::{Rate, RateBase, legacy_currencies, snapshot};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 
-/// The currency that the European Central Bank counts against.
+/// The European Central Bank's base currency.
 pub(super) const EUR: &str = RateBase::Eur.as_str();
 
-/// The currencies whose rates tell what a euro is worth in dollars: dollars per euro or, from a source that
-/// counts against the dollar, euros per dollar.
+/// Returns the currencies whose rates give the euro's price in dollars: USD per euro or, from
+/// sources with the dollar as base, EUR per dollar.
 pub fn euro_rate_currencies() -> impl Iterator<Item = Currency> {
     [Some(Currency::USD), Currency::from_stored(EUR)]
         .into_iter()
         .flatten()
 }
 
-/// What a store is asked for: the latest imported rate of the currency at or before the day.
+/// Query for a currency's latest imported rate at or before a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateQuery {
-    /// Of which currency.
+    /// The currency.
     pub currency: Currency,
-    /// At or before which day.
+    /// The last day to consider.
     pub day: Day,
 }
 
-/// What a store answered.
+/// Query results from a store.
 #[derive(Debug, Clone, Default)]
 pub struct ImportedRates(Vec<(RateQuery, Option<Rate>)>);
 
 impl ImportedRates {
-    /// What else must be known to convert an amount of the currency on the day; `None` when all is.
+    /// Returns the next query needed to convert the currency on the day; `None` when none is
+    /// missing.
     pub fn next_query(&self, currency: Currency, day: Day) -> Option<RateQuery> {
-        let mut questions = Vec::new();
+        let mut queries = Vec::new();
         let mut against_euro = None;
         if currency.as_str() == EUR || legacy_currencies::fixed_units(currency, day).is_some() {
             against_euro = Some(day);
         } else if currency != Currency::USD {
-            questions.push(RateQuery { currency, day });
+            queries.push(RateQuery { currency, day });
             against_euro = self
                 .latest(currency, day)
                 .filter(|rate| rate.base == RateBase::Eur)
                 .map(|rate| rate.day);
         }
         if let Some(day) = against_euro {
-            questions.extend(euro_rate_currencies().map(|currency| RateQuery { currency, day }));
+            queries.extend(euro_rate_currencies().map(|currency| RateQuery { currency, day }));
         }
-        questions
+        queries
             .into_iter()
-            .find(|question| !self.0.iter().any(|(answered, _)| answered == question))
+            .find(|query| !self.0.iter().any(|(answered, _)| answered == query))
     }
 
-    /// Notes what the store has: a rate, or none.
-    pub fn record_result(&mut self, question: RateQuery, rate: Option<Rate>) {
-        self.0.push((question, rate));
+    /// Records the store's result of a query.
+    pub fn record_result(&mut self, query: RateQuery, rate: Option<Rate>) {
+        self.0.push((query, rate));
     }
 
-    /// Asks for everything that is needed to convert amounts of these currencies on these days.
+    /// Runs all queries needed to convert amounts of these currencies on these days.
     pub fn gather<E>(
         wanted: impl IntoIterator<Item = (Currency, Day)>,
         mut store: impl FnMut(RateQuery) -> Result<Option<Rate>, E>,
     ) -> Result<Self, E> {
         let mut rates = Self::default();
         for (currency, day) in wanted {
-            while let Some(question) = rates.next_query(currency, day) {
-                let rate = store(question)?;
-                rates.record_result(question, rate);
+            while let Some(query) = rates.next_query(currency, day) {
+                let rate = store(query)?;
+                rates.record_result(query, rate);
             }
         }
         Ok(rates)
     }
 
-    /// The latest rate of the currency at or before the day, be it imported or of the snapshot. What the
-    /// snapshot has for the same day gives way.
+    /// Returns the latest rate at or before the day, imported or from the snapshot. On the same day
+    /// the import wins.
     pub(super) fn latest(&self, currency: Currency, day: Day) -> Option<Rate> {
-        let asked = RateQuery { currency, day };
+        let wanted = RateQuery { currency, day };
         let imported = self
             .0
             .iter()
-            .filter(|(question, _)| *question == asked)
+            .filter(|(query, _)| *query == wanted)
             .find_map(|(_, rate)| rate.clone())
             .filter(|rate| !rate.is_against_itself());
         let compiled_in = snapshot::latest(currency, day);
@@ -104,7 +105,7 @@ impl ImportedRates {
     }
 }
 
-/// The rate of the later day; the first where the days are the same.
+/// Returns the rate of the later day; the first one if the days are equal.
 pub(super) fn newer(first: Option<Rate>, second: Option<Rate>) -> Option<Rate> {
     match (first, second) {
         (Some(first), Some(second)) if second.day > first.day => Some(second),
@@ -129,26 +130,26 @@ mod tests {
         }
     }
 
-    /// Which questions are asked about an amount on 2024-03-20, when the store has this.
-    fn asked(currency: &str, stored: Option<Rate>) -> Vec<String> {
+    /// Lists the queries for an amount on 2024-03-20, given the store's only rate.
+    fn queries_for(currency: &str, stored: Option<Rate>) -> Vec<String> {
         let currency = Currency::from_stored(currency).unwrap();
-        let mut asked = Vec::new();
-        let store = |question: RateQuery| {
-            asked.push(format!("{} {}", question.currency.as_str(), question.day));
-            let fits = |rate: &Rate| rate.currency == question.currency && rate.day <= question.day;
+        let mut queries = Vec::new();
+        let store = |query: RateQuery| {
+            queries.push(format!("{} {}", query.currency.as_str(), query.day));
+            let fits = |rate: &Rate| rate.currency == query.currency && rate.day <= query.day;
             Ok::<_, ()>(stored.clone().filter(fits))
         };
         ImportedRates::gather([(currency, Day::parse("2024-03-20").unwrap())], store).unwrap();
-        asked
+        queries
     }
 
     #[rstest]
     #[case::dollars("USD", None, &[])]
     #[case::euros("EUR", None, &["USD 2024-03-20", "EUR 2024-03-20"])]
-    #[case::known_to_the_snapshot(
+    #[case::in_the_snapshot(
         "JPY", None, &["JPY 2024-03-20", "USD 2024-03-20", "EUR 2024-03-20"],
     )]
-    #[case::known_to_the_second_snapshot("RUB", None, &["RUB 2024-03-20"])]
+    #[case::in_the_second_snapshot("RUB", None, &["RUB 2024-03-20"])]
     #[case::replaced_by_the_euro("HRK", None, &["USD 2024-03-20", "EUR 2024-03-20"])]
     #[case::not_replaced_yet(
         "BGN", None, &["BGN 2024-03-20", "USD 2024-03-20", "EUR 2024-03-20"],
@@ -170,16 +171,16 @@ mod tests {
     #[case::as_new_as_the_snapshot(
         "JPY", Some(rate("JPY", RateBase::Usd, "2024-03-20")), &["JPY 2024-03-20"],
     )]
-    fn what_is_asked(
+    fn which_rates_are_queried(
         #[case] currency: &str,
         #[case] stored: Option<Rate>,
         #[case] expected: &[&str],
     ) {
-        assert_eq!(asked(currency, stored), expected);
+        assert_eq!(queries_for(currency, stored), expected);
     }
 
     #[test]
-    fn a_failing_store_is_not_asked_again() {
+    fn gathering_stops_at_the_first_error() {
         let mut times = 0;
         let found = ImportedRates::gather(
             [(Currency::from_stored(EUR).unwrap(), Day::from_days(0))],

@@ -1,22 +1,22 @@
-//! Currencies that the euro has replaced, each at a rate that is fixed for good.
+//! Currencies that the euro replaced, at their irrevocably fixed rates.
 //!
-//! Nobody publishes a rate of theirs any more, but their worth in dollars still changes, with the euro's. An
-//! amount of such a currency is a number of euros: it takes the dollar's rate of the event's day, not that of
-//! the last day on which the currency had one of its own. No import changes what the law has fixed.
+//! No source publishes rates for them any more, but their value in dollars still changes with the
+//! euro's. An amount in such a currency is converted to euros and then at the dollar rate of the
+//! event's day. Imports cannot override the fixed rate.
 //!
-//! Only currencies that were paid in since the snapshot begins are here.
+//! Lists only currencies that were in use after the snapshot begins.
 
 use crate::exchange::RateValue;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 
-/// What the source reads of a rate that is fixed.
+/// Source name of a fixed rate.
 pub const FIXED_SOURCE: &str = "fixed";
 
-/// A currency, and since when it is a number of euros.
+/// The fixed rate of a replaced currency.
 struct FixedRate {
     code: &'static str,
-    /// The first day of the euro.
+    /// First day of the euro.
     first_day: Day,
     /// Billionths of a unit per 1 EUR.
     nanos: i64,
@@ -37,7 +37,7 @@ const FIXED_RATES: [FixedRate; 2] = [
     },
 ];
 
-/// Units of the currency per 1 EUR, where that is fixed on the day.
+/// Returns units of the currency per 1 EUR if the rate is fixed on this day.
 pub(super) fn fixed_units(currency: Currency, day: Day) -> Option<RateValue> {
     let adoption = FIXED_RATES
         .iter()
@@ -57,9 +57,13 @@ mod tests {
     #[case::lev_on_its_last_day("BGN", "2025-12-31", None)]
     #[case::lev_on_the_first_day_of_the_euro("BGN", "2026-01-01", Some("1.95583"))]
     #[case::ended_without_the_euro("RUB", "2026-01-01", None)]
-    #[case::bound_to_the_euro_but_not_fixed("DKK", "2026-01-01", None)]
+    #[case::pegged_to_the_euro_but_not_fixed("DKK", "2026-01-01", None)]
     #[case::the_euro_itself("EUR", "2026-01-01", None)]
-    fn what_is_fixed(#[case] code: &str, #[case] day: &str, #[case] expected: Option<&str>) {
+    fn rates_are_fixed_from_the_first_day_of_the_euro(
+        #[case] code: &str,
+        #[case] day: &str,
+        #[case] expected: Option<&str>,
+    ) {
         let units = fixed_units(
             Currency::from_stored(code).unwrap(),
             Day::parse(day).unwrap(),

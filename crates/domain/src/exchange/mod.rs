@@ -1,16 +1,15 @@
-//! What an amount was worth in US dollars, which reports are in.
+//! Converts amounts to US dollars, the currency of reports.
 //!
-//! The rate of the event's UTC day counts, else the latest before it, however old; nothing waits for a rate
-//! to be published. Only a currency without any rate cannot be converted. What was found is stored with the
-//! event and never computed again, so a later import changes no report of the past.
+//! The rate of the event's UTC day applies, else the latest one before it, however old, so that no
+//! event waits for a rate. Only a currency without any rate cannot be converted. The result is
+//! stored with the event and not computed again, so a later import does not change past reports.
 //!
-//! Rates come from two places: what was imported, which a store keeps, and the snapshots that are compiled in.
-//! For each currency the later day wins, and the imported rate where the days are the same. A currency that
-//! the euro has replaced keeps the rate that was fixed then, and only the dollar's is looked for.
+//! Rates come from imports in the store and from snapshots compiled into the binary. Per currency
+//! the later day wins, and the import on the same day. A currency that the euro replaced keeps its
+//! fixed rate, so only the dollar rate is looked up.
 //!
-//! A store that converts an amount asks [`ImportedRates`] which rates it wants to know, answers each
-//! question, and hands the facts to [`exchange`]. It keeps one rate per currency and day; the later import
-//! replaces the earlier.
+//! To convert an amount, a store runs the queries of [`ImportedRates`] and passes the results to
+//! [`exchange`]. It keeps one rate per currency and day; a later import replaces an earlier one.
 
 mod convert;
 mod cross;
@@ -34,24 +33,24 @@ pub use snapshot::{SECOND_SNAPSHOT_DAY, SECOND_SNAPSHOT_SOURCE, SNAPSHOT_DAY, SN
 
 use crate::vocabulary::day::Day;
 
-/// Days that the dollar's latest rate may be behind. Rates are published on working days, and the longest row of
-/// holidays, around Easter and at the turn of the year, is shorter.
+/// Age in days from which the latest dollar rate is stale. Rates are published on working days, and
+/// the longest run of holidays, at Easter and New Year, is shorter.
 pub const STALE_AFTER_DAYS: i64 = 7;
 
-/// Whether the rates are as fresh as they should be. That is judged by the dollar's rate per euro, which
-/// every rate against the euro needs: a new rate of any other currency makes none of the rest new.
+/// Freshness of the rates, judged by the dollar's rate per euro, which every rate against the euro
+/// needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Staleness {
-    /// Nothing is missing but what is not published yet.
+    /// Rates are up to date.
     Fresh,
-    /// Nobody has brought a new rate of the dollar for this many days.
+    /// The latest dollar rate is too old.
     Stale {
-        /// Days that the latest is behind.
+        /// Age of the latest rate in days.
         days: i64,
     },
 }
 
-/// How the rates look on a day, given that of the dollar's latest.
+/// Decides the freshness of the rates, given the day of the latest dollar rate.
 pub fn staleness(latest: Day, today: Day) -> Staleness {
     match today.days_since(latest) {
         days if days > STALE_AFTER_DAYS => Staleness::Stale { days },
@@ -59,7 +58,7 @@ pub fn staleness(latest: Day, today: Day) -> Staleness {
     }
 }
 
-/// The day of the dollar's latest rate there is, given that of the latest imported one.
+/// Returns the day of the latest dollar rate, imported or built in.
 pub fn latest_day(imported: Option<Day>) -> Day {
     imported.map_or(SNAPSHOT_DAY, |day| day.max(SNAPSHOT_DAY))
 }
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_import_is_no_news() {
+    fn an_old_import_does_not_replace_the_snapshot() {
         let (before, after) = (Day::from_days(0), Day::from_days(30_000));
         assert_eq!(latest_day(None), SNAPSHOT_DAY);
         assert_eq!(latest_day(Some(before)), SNAPSHOT_DAY);

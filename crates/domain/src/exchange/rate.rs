@@ -1,24 +1,24 @@
-//! One published figure: how many units of a currency one euro or one dollar was worth on a day.
+//! A published exchange rate: units of a currency per euro or dollar on a day.
 //!
-//! The figure is kept as it was published. Turning it round (dollars per unit) would round it, and a rate
-//! is rounded never; only the dollars are, once.
+//! The rate is stored as published. Inverting it to dollars per unit would round it; only the final
+//! amount is rounded, once.
 
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::fault::{FaultCode, Problem};
 
-/// Decimals a rate may have. The European Central Bank publishes at most five.
+/// Maximum decimals of a rate. The European Central Bank publishes at most five.
 pub const RATE_DECIMALS_MAX: usize = 9;
-/// Units per euro or dollar, at most. No currency in use is near it, and with it no step of
-/// the conversion leaves an `i128`.
+/// Maximum units per euro or dollar. No currency in use comes near it, and it keeps the conversion
+/// within an `i128`.
 pub const RATE_UNITS_MAX: i64 = 1_000_000_000;
 /// Billionths in one unit.
 pub(super) const NANOS_PER_UNIT: i64 = 1_000_000_000;
 
-/// What a rate counts the units of its currency against.
+/// Base currency of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RateBase {
-    /// Units per 1 EUR, as the European Central Bank publishes them.
+    /// Units per 1 EUR, as published by the European Central Bank.
     Eur,
     /// Units per 1 USD.
     Usd,
@@ -31,26 +31,26 @@ crate::keywords! {
     }
 }
 
-/// Units per 1 of the base, as whole billionths; more than none.
+/// Units per 1 of the base, in billionths; positive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RateValue(i64);
 
 impl RateValue {
-    /// As many as the base.
+    /// One unit per 1 of the base.
     pub const ONE: Self = Self(NANOS_PER_UNIT);
 
-    /// From billionths, where they are in range.
+    /// Creates a rate from billionths, if they are in range.
     pub fn from_nanos(nanos: i64) -> Option<Self> {
         let range = 1..=RATE_UNITS_MAX * NANOS_PER_UNIT;
         range.contains(&nanos).then_some(Self(nanos))
     }
 
-    /// In billionths.
+    /// Returns the rate in billionths.
     pub const fn nanos(self) -> i64 {
         self.0
     }
 
-    /// Reads a plain decimal, exactly: whatever would have to be rounded is refused.
+    /// Parses a plain decimal exactly. Rejects a number that would have to be rounded.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let (whole, fraction) = match text.split_once('.') {
             Some((_, "")) => return Err(malformed()),
@@ -70,7 +70,7 @@ impl RateValue {
         let digits = format!("{whole}{fraction:0<RATE_DECIMALS_MAX$}");
         let nanos = digits.parse().ok();
         nanos.and_then(Self::from_nanos).ok_or_else(|| {
-            let message = format!("Must be more than 0 and at most {RATE_UNITS_MAX}.");
+            let message = format!("Must be greater than 0 and at most {RATE_UNITS_MAX}.");
             Problem::new(FaultCode::OutOfRange, message)
         })
     }
@@ -84,7 +84,7 @@ fn malformed() -> Problem {
 }
 
 impl std::fmt::Display for RateValue {
-    /// The shortest exact decimal: `1.0872`, `162.43`.
+    /// Writes the shortest exact decimal: `1.0872`, `162.43`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (whole, nanos) = (self.0 / NANOS_PER_UNIT, self.0 % NANOS_PER_UNIT);
         let text = format!("{whole}.{nanos:0RATE_DECIMALS_MAX$}");
@@ -95,20 +95,20 @@ impl std::fmt::Display for RateValue {
 /// A published rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rate {
-    /// Of which currency. It may be retired: what was paid in it is still to be converted.
+    /// The currency. It may be retired, because old payments must still be converted.
     pub currency: Currency,
-    /// The day it was published for.
+    /// Day it was published for.
     pub day: Day,
-    /// Against which currency.
+    /// Base currency.
     pub base: RateBase,
     /// Units of the currency per 1 of the base.
     pub units: RateValue,
-    /// Who says so.
+    /// Source name.
     pub source: String,
 }
 
 impl Rate {
-    /// Whether it counts a currency against itself. Such a rate says nothing and is not kept.
+    /// Returns whether currency and base are the same. Such a rate is meaningless and not stored.
     pub fn is_against_itself(&self) -> bool {
         self.currency.as_str() == self.base.as_str()
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn bases_are_read_back() {
+    fn bases_round_trip() {
         for base in [RateBase::Eur, RateBase::Usd] {
             assert_eq!(RateBase::parse(base.as_str()), Some(base));
         }
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_survives_its_text(nanos in 1..=1_000_000_000_000_000_000_i64) {
+        fn a_value_round_trips_through_text(nanos in 1..=1_000_000_000_000_000_000_i64) {
             let value = RateValue::from_nanos(nanos).unwrap();
             prop_assert_eq!(RateValue::parse(&value.to_string()), Ok(value));
         }

@@ -1,8 +1,9 @@
-//! The second source of daily rates: the currencies that the first source does not publish.
+//! The second source of daily rates, for currencies that the first source does not publish.
 //!
-//! The first source is `rates.url`, the European Central Bank unless the operator names another. Its figures and
-//! the operator's own imports come first: the second source never replaces them. A figure of the second source
-//! that moved too far from the last known one is refused, and the last known one stays in use.
+//! The first source is `rates.url`, by default the European Central Bank. Its rates and the
+//! operator's imports take precedence; the second source never replaces them. A rate of the second
+//! source that jumped too far from the last known one is rejected, and the last known one stays in
+//! use.
 
 use crate::exchange::imported::newer;
 use crate::exchange::{Rate, RateBase, RateQuery, SECOND_SNAPSHOT_DAY, STALE_AFTER_DAYS, snapshot};
@@ -12,26 +13,27 @@ use crate::vocabulary::day::Day;
 /// Source name of a rate that the second source published.
 pub const SECOND_SOURCE: &str = "currency-api";
 
-/// Factor by which a figure may rise or fall per day since the last known one. The largest real step of recent
-/// years, the Argentine peso's of December 2023, was 2.2 within a day and is accepted on the second day.
+/// Factor by which a rate may rise or fall per day since the last known one. The largest real step
+/// of recent years, the Argentine peso in December 2023, was 2.2 in a day and is accepted on the
+/// second day.
 pub const JUMP_FACTOR_PER_DAY: i128 = 2;
-/// Largest factor that is accepted, however long ago the last known figure is. A new unit of a currency
-/// (often 100 or 1,000 old ones) is above it; the operator imports the new figure once.
+/// Largest accepted factor, however old the last known rate is. A redenomination (often 100 or
+/// 1,000 to 1) exceeds it; the operator imports the new rate once.
 pub const JUMP_FACTOR_MAX: i128 = 16;
 
-/// Decision about one figure of the second source.
+/// Decision about one rate of the second source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateReview {
-    /// Store it.
+    /// Store the rate.
     Accept,
-    /// The first source or an import has the currency.
+    /// The first source or an import covers the currency.
     Covered,
-    /// It moved too far from the last known figure.
+    /// The rate differs too much from the last known one.
     Jump,
 }
 
-/// Returns the currencies that the second source is read for: all current ones except those that the European
-/// Central Bank publishes.
+/// Returns the currencies that are fetched from the second source: all current ones that the
+/// European Central Bank does not publish.
 pub fn second_source_currencies() -> impl Iterator<Item = Currency> {
     Currency::all().filter(|currency| !is_of_first(*currency))
 }
@@ -42,39 +44,39 @@ fn is_of_first(currency: Currency) -> bool {
         || snapshot::is_published_by_bank(currency)
 }
 
-/// Returns what a store must answer before [`review`]: the latest imported rate up to the figure's day.
-pub fn review_query(figure: &Rate) -> RateQuery {
+/// Returns the query that [`review`] needs: the latest imported rate up to the new rate's day.
+pub fn review_query(new_rate: &Rate) -> RateQuery {
     RateQuery {
-        currency: figure.currency,
-        day: figure.day,
+        currency: new_rate.currency,
+        day: new_rate.day,
     }
 }
 
-/// Decides about a figure, given the latest imported rate of its currency up to its day.
-pub fn review(figure: &Rate, imported: Option<Rate>) -> RateReview {
-    if is_of_first(figure.currency) {
+/// Decides about a new rate, given the latest imported rate of its currency up to its day.
+pub fn review(new_rate: &Rate, imported: Option<Rate>) -> RateReview {
+    if is_of_first(new_rate.currency) {
         return RateReview::Covered;
     }
-    let compiled_in = snapshot::latest(figure.currency, figure.day);
+    let compiled_in = snapshot::latest(new_rate.currency, new_rate.day);
     let Some(known) = newer(imported.clone(), compiled_in) else {
         return RateReview::Accept;
     };
-    // An import counts also where the snapshot is newer: it is replaced only when its owner stopped updating it.
-    let is_current = |rate: &Rate| figure.day.days_since(rate.day) <= STALE_AFTER_DAYS;
+    // An import takes precedence even over a newer snapshot, until it is stale.
+    let is_current = |rate: &Rate| new_rate.day.days_since(rate.day) <= STALE_AFTER_DAYS;
     if imported.is_some_and(|rate| rate.source != SECOND_SOURCE && is_current(&rate)) {
         return RateReview::Covered;
     }
-    if is_jump(figure, &known) {
+    if is_jump(new_rate, &known) {
         RateReview::Jump
     } else {
         RateReview::Accept
     }
 }
 
-/// Figures against the euro and against the dollar are compared as they are: the bound is far wider than the
-/// distance between the two.
-fn is_jump(figure: &Rate, known: &Rate) -> bool {
-    let days = figure.day.days_since(known.day).max(1);
+/// Compares rates without regard to their base: the limit is far wider than the difference between
+/// euro and dollar.
+fn is_jump(new_rate: &Rate, known: &Rate) -> bool {
+    let days = new_rate.day.days_since(known.day).max(1);
     let mut factor = JUMP_FACTOR_PER_DAY;
     for _ in 1..days {
         if factor >= JUMP_FACTOR_MAX {
@@ -84,14 +86,14 @@ fn is_jump(figure: &Rate, known: &Rate) -> bool {
     }
     let factor = factor.min(JUMP_FACTOR_MAX);
     let (new, old) = (
-        i128::from(figure.units.nanos()),
+        i128::from(new_rate.units.nanos()),
         i128::from(known.units.nanos()),
     );
     new > old * factor || old > new * factor
 }
 
-/// Returns the latest day of the second source's figures, given the latest imported rates of
-/// [`second_currencies`].
+/// Returns the latest day with a rate of the second source, given the latest imported rates of
+/// [`second_source_currencies`].
 pub fn latest_second_day(imported: &[Rate]) -> Day {
     let days = imported
         .iter()
@@ -106,7 +108,7 @@ mod tests {
     use crate::exchange::RateValue;
     use rstest::rstest;
 
-    /// From a line such as `2026-10-01 AED 3.6725/USD file`.
+    /// Parses a line such as `2026-10-01 AED 3.6725/USD file`.
     fn rate(line: &str) -> Rate {
         let words: Vec<&str> = line.split(' ').collect();
         let (units, base) = words[2].split_once('/').unwrap();
@@ -121,11 +123,11 @@ mod tests {
 
     #[rstest]
     #[case::nothing_imported("2026-09-30 AED 3.6725/USD", None, RateReview::Accept)]
-    #[case::of_the_bank("2026-09-30 JPY 150/USD", None, RateReview::Covered)]
+    #[case::published_by_the_bank("2026-09-30 JPY 150/USD", None, RateReview::Covered)]
     #[case::the_euro("2026-09-30 EUR 0.9/USD", None, RateReview::Covered)]
     #[case::the_dollar("2026-09-30 USD 1.1/EUR", None, RateReview::Covered)]
-    #[case::no_longer_of_the_bank("2026-09-30 RUB 85/USD", None, RateReview::Accept)]
-    #[case::known_to_nobody("2026-09-30 CLF 0.02/USD", None, RateReview::Accept)]
+    #[case::no_longer_published_by_the_bank("2026-09-30 RUB 85/USD", None, RateReview::Accept)]
+    #[case::unknown_currency("2026-09-30 CLF 0.02/USD", None, RateReview::Accept)]
     #[case::its_own_of_the_day_before(
         "2026-10-02 AED 3.7/USD",
         Some("2026-10-01 AED 3.6725/USD currency-api"),
@@ -202,17 +204,17 @@ mod tests {
         Some("2026-10-01 LBP 0.000000001/USD file"),
         RateReview::Covered
     )]
-    fn figures_of_the_second_source(
-        #[case] figure: &str,
+    fn rates_of_the_second_source_are_reviewed(
+        #[case] new_rate: &str,
         #[case] imported: Option<&str>,
         #[case] expected: RateReview,
     ) {
-        let figure = rate(&format!("{figure} {SECOND_SOURCE}"));
-        assert_eq!(review(&figure, imported.map(rate)), expected);
+        let new_rate = rate(&format!("{new_rate} {SECOND_SOURCE}"));
+        assert_eq!(review(&new_rate, imported.map(rate)), expected);
     }
 
     #[test]
-    fn the_second_source_is_read_for_what_the_bank_does_not_publish() {
+    fn the_second_source_covers_currencies_the_bank_does_not_publish() {
         let codes: Vec<_> = second_source_currencies()
             .map(|currency| currency.as_str().to_owned())
             .collect();
@@ -229,7 +231,7 @@ mod tests {
         &["2026-10-01 AED 3.6725/USD currency-api", "2026-10-02 NGN 1300/USD currency-api"],
         "2026-10-02",
     )]
-    #[case::imports_say_nothing_about_it(&["2026-10-01 AED 3.6725/USD file"], "2026-09-29")]
+    #[case::imports_do_not_count(&["2026-10-01 AED 3.6725/USD file"], "2026-09-29")]
     fn latest_day_of_the_second_source(#[case] imported: &[&str], #[case] expected: &str) {
         let imported: Vec<Rate> = imported.iter().map(|line| rate(line)).collect();
         assert_eq!(latest_second_day(&imported).to_string(), expected);

@@ -1,19 +1,19 @@
-//! The rates that are compiled in, so that an instance without internet and without imports converts
-//! every currency from its first event on.
+//! Rates compiled into the binary, so that an instance without internet access and imports can
+//! convert every currency from its first event on.
 //!
-//! `snapshot.csv` holds the euro foreign exchange reference rates that the European Central Bank published
-//! up to [`SNAPSHOT_DAY`]: a row per working day, oldest first, a column per currency, units per 1 EUR, an
-//! empty cell where none was published. It is the bank's history from 2022 on, cut to the currencies that
-//! have a figure in it.
+//! `snapshot.csv` holds the European Central Bank's euro reference rates from 2022 to
+//! [`SNAPSHOT_DAY`]: one row per working day, oldest first, and one column per currency, in units
+//! per 1 EUR. A cell is empty if no rate was published. Currencies without any rate in that time
+//! are left out.
 //!
-//! `snapshot_second.csv` has the same form in units per 1 USD. It holds the other current currencies of
-//! ISO 4217 from the npm package `@fawazahmed0/currency-api` (public domain), the last version of each week that
-//! has one, from 2024-03-02 to [`SECOND_SNAPSHOT_DAY`], rounded to six significant digits. Figures that are
-//! obviously not the currency's are left out: MNT of 2025-11-01 (a token of that name), SSP of 2024-07-31 (an
-//! official rate of years before), and SYP from 2026-01 to 2026-08 (new pounds; before and after, the package
-//! counts old ones).
+//! `snapshot_second.csv` has the same form in units per 1 USD. It holds the other current ISO 4217
+//! currencies from the npm package `@fawazahmed0/currency-api` (public domain): the last version of
+//! each week from 2024-03-02 to [`SECOND_SNAPSHOT_DAY`], rounded to six significant digits.
+//! Obviously wrong rates are left out: MNT on 2025-11-01 (a crypto token), SSP on 2024-07-31 (an
+//! outdated official rate), and SYP from 2026-01 to 2026-08 (new pounds, while the package
+//! otherwise lists old ones).
 //!
-//! To update a file, change its constant as well.
+//! When you update a file, change its constant, too.
 
 use crate::exchange::imported::newer;
 use crate::exchange::{Rate, RateBase, RateValue};
@@ -22,11 +22,11 @@ use crate::vocabulary::day::Day;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The last day of the European Central Bank's snapshot: 2026-09-14.
+/// Last day of the European Central Bank's snapshot: 2026-09-14.
 pub const SNAPSHOT_DAY: Day = Day::from_days(20_710);
-/// What the source of a rate of the snapshot reads.
+/// Source name of a rate from the European Central Bank's snapshot.
 pub const SNAPSHOT_SOURCE: &str = "ecb-snapshot";
-/// The last day of the second source's snapshot: 2026-09-29.
+/// Last day of the second source's snapshot: 2026-09-29.
 pub const SECOND_SNAPSHOT_DAY: Day = Day::from_days(20_725);
 /// Source name of a rate from the second source's snapshot.
 pub const SECOND_SNAPSHOT_SOURCE: &str = "currency-api-snapshot";
@@ -34,10 +34,10 @@ pub const SECOND_SNAPSHOT_SOURCE: &str = "currency-api-snapshot";
 const FIRST_TEXT: &str = include_str!("snapshot.csv");
 const SECOND_TEXT: &str = include_str!("snapshot_second.csv");
 
-/// The figures of each currency, oldest first.
+/// Rates per currency, oldest first.
 type Figures = BTreeMap<Currency, Vec<(Day, RateValue)>>;
 
-/// A file that is compiled in.
+/// A snapshot file.
 struct Snapshot {
     base: RateBase,
     source: &'static str,
@@ -45,7 +45,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    // The text is part of the program, and a test shows that all of it can be read.
+    // A test ensures that the built-in text parses.
     fn of(text: &str, base: RateBase, source: &'static str) -> Self {
         Self {
             base,
@@ -73,20 +73,20 @@ static FIRST: LazyLock<Snapshot> =
 static SECOND: LazyLock<Snapshot> =
     LazyLock::new(|| Snapshot::of(SECOND_TEXT, RateBase::Usd, SECOND_SNAPSHOT_SOURCE));
 
-/// Returns the latest rate of the currency at or before the day. Only a currency that the European Central
-/// Bank stopped publishing is in both files.
+/// Returns the latest rate of the currency at or before the day. Both files have a currency only if
+/// the European Central Bank stopped publishing it.
 pub(super) fn latest(currency: Currency, day: Day) -> Option<Rate> {
     newer(FIRST.latest(currency, day), SECOND.latest(currency, day))
 }
 
-/// Whether the European Central Bank publishes a rate of the currency, as of [`SNAPSHOT_DAY`].
+/// Returns whether the European Central Bank publishes the currency, as of [`SNAPSHOT_DAY`].
 pub(super) fn is_published_by_bank(currency: Currency) -> bool {
     let figures = FIRST.figures.get(&currency);
     let last = figures.and_then(|figures| figures.last());
     last.is_some_and(|(day, _)| *day == SNAPSHOT_DAY)
 }
 
-/// All figures, or nothing where a single one cannot be read.
+/// Parses a snapshot. Returns `None` if any cell is invalid.
 fn read(text: &str) -> Option<Figures> {
     let mut lines = text.lines();
     let header = lines.next()?.strip_prefix("day,")?.split(',');
@@ -114,14 +114,14 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// Room that the files may take in the program.
+    /// Size limit of both files in the binary.
     const BYTES_MAX: usize = 400_000;
 
-    // The numbers of currencies and figures were counted when the files were made.
+    // The expected counts were taken when the files were created.
     #[rstest]
     #[case::first(FIRST_TEXT, 32, 36_180, SNAPSHOT_DAY, "2026-09-14")]
     #[case::second(SECOND_TEXT, 126, 10_584, SECOND_SNAPSHOT_DAY, "2026-09-29")]
-    fn each_is_read_whole_and_its_days_rise(
+    fn each_snapshot_parses_in_day_order(
         #[case] text: &str,
         #[case] currencies: usize,
         #[case] count: usize,
@@ -141,17 +141,17 @@ mod tests {
     }
 
     #[test]
-    fn both_are_small() {
+    fn snapshots_are_small() {
         assert!(FIRST_TEXT.len() + SECOND_TEXT.len() < BYTES_MAX);
     }
 
-    /// Units of account and fund codes, which no source has a rate of and no store sells in.
+    /// Units of account and fund codes, which have no rate in any source and are not sold in.
     const WITHOUT_RATE: [&str; 9] = [
         "BOV", "CHE", "CHW", "CLF", "COU", "USN", "UYI", "UYW", "XAD",
     ];
 
     #[test]
-    fn every_current_currency_is_in_one_of_them() {
+    fn every_current_currency_is_in_a_snapshot() {
         let bases = [RateBase::Eur.as_str(), RateBase::Usd.as_str()];
         let absent: Vec<_> = Currency::all()
             .filter(|currency| !bases.contains(&currency.as_str()))
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bank_publishes_is_not_in_the_second() {
+    fn the_second_snapshot_has_no_currency_of_the_bank() {
         let both: Vec<_> = SECOND
             .figures
             .keys()
             .filter(|currency| FIRST.figures.contains_key(*currency))
             .map(Currency::as_str)
             .collect();
-        assert_eq!(both, ["RUB"], "which the bank published until 2022");
+        assert_eq!(both, ["RUB"], "published by the bank until 2022");
         assert!(
             SECOND
                 .figures
@@ -218,7 +218,7 @@ mod tests {
     #[case::too_few_cells("day,USD,JPY\n2024-03-18,1.1\n")]
     #[case::no_date("day,USD\n18 March 2024,1.1\n")]
     #[case::no_figure("day,USD\n2024-03-18,N/A\n")]
-    fn half_a_snapshot_is_none(#[case] text: &str) {
+    fn rejects_a_malformed_snapshot(#[case] text: &str) {
         assert_eq!(read(text), None);
     }
 }

@@ -1,20 +1,20 @@
-//! What an operator is told without asking.
+//! Alerts sent to the operator.
 
 use crate::integration::Network;
 use crate::vocabulary::id::{AlertId, AppId};
 use crate::vocabulary::time::Timestamp;
 
-/// So many deliveries of one integration that fail within an hour are told.
+/// Number of failed deliveries of an integration within an hour that raises an alert.
 pub const BULK_FAILURES: u64 = 100;
 
-/// What happened.
+/// Kind of alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertKind {
-    /// An integration stopped until somebody mends it.
+    /// An integration is paused until an operator fixes it.
     IntegrationPaused,
     /// Many deliveries of an integration failed within an hour.
     DeliveriesFailing,
-    /// There are no new exchange rates.
+    /// The exchange rates are stale.
     RatesStale,
 }
 
@@ -26,24 +26,25 @@ crate::keywords! {
     }
 }
 
-/// Something that an operator is told.
+/// An alert for an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alert {
-    /// Its id; the receiver knows a repeat by it.
+    /// Id. Receivers use it to detect repeats.
     pub id: AlertId,
-    /// Whose app.
+    /// The app it concerns.
     pub app: AppId,
-    /// What happened.
+    /// Kind of alert.
     pub kind: AlertKind,
-    /// At which network.
+    /// The network it concerns, if any.
     pub network: Option<Network>,
-    /// When.
+    /// Time of the alert.
     pub at: Timestamp,
-    /// In a sentence, without secrets and personal data.
+    /// One sentence without secrets or personal data.
     pub message: String,
 }
 
-/// Whether the failures of an hour just became many. It is said once an hour, when the number is passed.
+/// Returns whether the failures of this hour just reached [`BULK_FAILURES`], so that one alert is
+/// raised per hour.
 pub const fn crosses_failure_threshold(before: u64, now: u64) -> bool {
     before < BULK_FAILURES && now >= BULK_FAILURES
 }
@@ -56,9 +57,13 @@ mod tests {
     #[rstest]
     #[case::few(0, 99, false)]
     #[case::just_now(99, 100, true)]
-    #[case::in_one_leap(0, 500, true)]
-    #[case::told_before(100, 101, false)]
-    fn many_failures_are_told_once(#[case] before: u64, #[case] now: u64, #[case] told: bool) {
-        assert_eq!(crosses_failure_threshold(before, now), told);
+    #[case::in_one_step(0, 500, true)]
+    #[case::already_alerted(100, 101, false)]
+    fn many_failures_raise_one_alert(
+        #[case] before: u64,
+        #[case] now: u64,
+        #[case] is_raised: bool,
+    ) {
+        assert_eq!(crosses_failure_threshold(before, now), is_raised);
     }
 }

@@ -1,4 +1,4 @@
-//! What an adapter may know of an event that is to be sent.
+//! The data of an event that an adapter may send to a network.
 
 use super::delivery::PendingDelivery;
 use crate::click::Click;
@@ -11,53 +11,55 @@ use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// A payment.
+/// Event name of a payment.
 pub(super) const PURCHASE: &str = "purchase";
-/// A payment, too, when a billing provider reports it. An SDK's may be a wish.
+/// Also a payment if a billing provider reports it; from the SDK it is not proof of one.
 const SUBSCRIBE: &str = "subscribe";
 
-/// An event with everything that a network may want to know about it. It is gathered before each attempt, so that
-/// what a person takes back is not sent, and what they add is.
+/// An event with all data that a network may receive. It is built before each attempt, so that
+/// consent and identity changes take effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversion {
-    /// Of which delivery.
+    /// The delivery to send.
     pub delivery: DeliveryId,
-    /// The id that the network knows it by; the same at every attempt.
+    /// Deduplication id sent to the network; the same at every attempt.
     pub dedup_id: String,
-    /// What the network calls it.
+    /// Event name at the network.
     pub network_event: String,
     /// The event.
     pub event: Event,
-    /// The page: a web event's own, otherwise the public address of the link, without its query.
+    /// Page URL: a web event's own, otherwise the public link URL without its query.
     pub page_url: Option<String>,
-    /// The click that it is credited to.
+    /// The credited click.
     pub click: Option<Click>,
-    /// A network's click id that came without a click of ours, by its parameter's name (`gclid`).
+    /// A network's click id that arrived without a recorded click, as parameter name (`gclid`) and
+    /// value.
     pub network_click_id: Option<(String, String)>,
-    /// The device, where it was configured.
+    /// The device, if it called `configure`.
     pub device: Option<Device>,
-    /// Hashes of the person's address and number.
+    /// Hashes of the user's e-mail address and phone number.
     pub matching: ContactHashes,
-    /// The app's id of the person: the event's own, or for events of an app the one that the device was identified
-    /// with.
+    /// The app's id of the user: the event's own, or for app events the one the device was
+    /// identified with.
     pub user: Option<UserKey>,
 }
 
-/// What a person lets the networks do with what they hear.
+/// What the user allows networks to do with the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nobody asked.
+    /// The user was not asked.
     Unknown,
-    /// Everything.
+    /// Any use, including personalised ads.
     Allowed,
-    /// They may hear it, and not use it for personalised ads.
+    /// Measurement only, no personalised ads.
     NotPersonalized,
-    /// They must not hear it.
+    /// The event must not be sent.
     Refused,
 }
 
 impl Sharing {
-    /// What a consent comes to. A no to the platform's prompt about tracking is a no to personalised ads.
+    /// Derives the permission from a consent. Denying the platform's tracking prompt means no
+    /// personalised ads.
     pub fn of(consent: Consent) -> Self {
         let personalized = match consent.tracking {
             Some(Tracking::Denied) => Some(false),
@@ -72,21 +74,22 @@ impl Sharing {
     }
 }
 
-/// Whether an event is a payment whose amount may not be forwarded. The SDK need not name an amount: its payment is
-/// forwarded without one. `network_a` requires the amount of whatever is called `Purchase` there.
+/// Returns whether an event is a payment whose amount may not be forwarded. The SDK need not send
+/// an amount; its payment is then forwarded without one. Meta (`network_a`) requires an amount for
+/// `Purchase`.
 pub fn lacks_forwardable_amount(event: &Event, network_event: &str) -> bool {
     let is_payment = event.name == PURCHASE
         || network_event == "Purchase"
         || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
-    let names_none = event.source == EventSource::Sdk && event.revenue.is_none();
-    is_payment && !names_none && forwardable_usd(event).is_none()
+    let has_no_amount = event.source == EventSource::Sdk && event.revenue.is_none();
+    is_payment && !has_no_amount && forwardable_usd(event).is_none()
 }
 
-/// The amount that the networks may be told: in USD, neither less than nothing nor over the limit. Predicted prices and
-/// other values that are no income count nothing in reports and are told all the same.
+/// Returns the amount in USD that may be sent to networks: not negative and within the limit.
+/// Predicted prices and other non-income values are forwarded although reports do not count them.
 pub fn forwardable_usd(event: &Event) -> Option<Amount> {
     let revenue = event.revenue.as_ref()?;
-    let told = matches!(
+    let is_forwardable = matches!(
         revenue.uncounted,
         None | Some(
             UncountedReason::Zero | UncountedReason::Predicted | UncountedReason::NotIncome
@@ -94,17 +97,17 @@ pub fn forwardable_usd(event: &Event) -> Option<Amount> {
     );
     revenue
         .usd
-        .filter(|usd| told && (Amount::ZERO..=COUNTABLE_USD_MAX).contains(usd))
+        .filter(|usd| is_forwardable && (Amount::ZERO..=COUNTABLE_USD_MAX).contains(usd))
 }
 
 impl Conversion {
-    /// Puts together what a network may know of an event. A web event is credited to its own click, and its sender
-    /// vouches for its own hash alone: what the app knows of the person is not sent with it.
+    /// Builds a conversion. A web event uses its own click and e-mail hash only: its sender is
+    /// responsible for consent to that data, not to the app's data about the user.
     pub fn new(
         pending: &PendingDelivery,
         event: Event,
         click: Option<Click>,
-        known: DeviceState,
+        state: DeviceState,
     ) -> Self {
         let is_web = event.source == EventSource::Web;
         let mut conversion = Self {
@@ -114,7 +117,7 @@ impl Conversion {
             page_url: None,
             click,
             network_click_id: None,
-            device: known.device,
+            device: state.device,
             matching: ContactHashes::default(),
             user: event.user.clone(),
             event,
@@ -125,15 +128,15 @@ impl Conversion {
                 conversion.matching.email = website.email_sha256;
             }
         } else {
-            let decision = known.attribution.map(|attribution| attribution.decision);
+            let decision = state.attribution.map(|attribution| attribution.decision);
             conversion.network_click_id = decision.and_then(|decision| decision.network_click_id);
-            conversion.matching = known.identity.contact_hashes;
-            conversion.user = conversion.user.or(known.identity.user);
+            conversion.matching = state.identity.contact_hashes;
+            conversion.user = conversion.user.or(state.identity.user);
         }
         conversion
     }
 
-    /// What may be done with it. Whoever posts a web event vouches for consent.
+    /// Returns how networks may use it. The sender of a web event is responsible for consent.
     pub fn sharing(&self) -> Sharing {
         match (self.event.source, &self.device) {
             (EventSource::Web, _) => Sharing::Allowed,
@@ -142,7 +145,7 @@ impl Conversion {
         }
     }
 
-    /// Whether somebody said yes to the networks hearing of it. Not asked is no yes.
+    /// Returns whether the user consented explicitly. An unanswered question is not consent.
     pub fn has_explicit_consent(&self) -> bool {
         let by_device = self
             .device
@@ -151,12 +154,13 @@ impl Conversion {
         self.event.source == EventSource::Web || by_device == Some(true)
     }
 
-    /// Its amount in USD, where it may be told.
+    /// Returns the amount in USD, if it may be forwarded.
     pub fn usd(&self) -> Option<Amount> {
         forwardable_usd(&self.event)
     }
 
-    /// Returns the device's id as it was sent: by a website with its event, by an app with the first call of the device.
+    /// Returns the device id as sent: by the website with its event, or by the app in its first
+    /// call.
     pub fn device_id(&self) -> Option<&str> {
         let key = self.event.device.as_ref()?;
         let sent = match self.event.source {
@@ -169,11 +173,11 @@ impl Conversion {
         Some(sent.unwrap_or(key.as_str()))
     }
 
-    /// Hashes of the device's id and of the app's id of the person, in this order, each once: the networks'
-    /// `external_id`. A person's id that looks like an e-mail address is left out: the address is hashed by its own
-    /// rules, or not at all.
+    /// Returns hashes of the device id and the app's user id, in this order and without repetition,
+    /// as the networks' `external_id`. Leaves out a user id that looks like an e-mail address,
+    /// because addresses are normalised and hashed separately.
     pub fn external_ids(&self) -> Vec<String> {
-        // A placeholder would join different people.
+        // A placeholder id would merge different users.
         let is_placeholder = self
             .event
             .device
@@ -192,8 +196,8 @@ impl Conversion {
         hashes
     }
 
-    /// The person's country, as two letters in upper case: the event's, else the click's, else for events of an app
-    /// the device's.
+    /// Returns the user's two-letter country code in upper case: the event's, else the click's,
+    /// else for app events the device's.
     pub fn country(&self) -> Option<String> {
         let of_click = self.click.as_ref().and_then(|click| click.country.as_ref());
         let device = self.device.as_ref();
@@ -205,12 +209,12 @@ impl Conversion {
         is_country.then(|| country.to_ascii_uppercase())
     }
 
-    /// When it was clicked on.
+    /// Returns the time of the click.
     pub fn clicked_at(&self) -> Option<Timestamp> {
         self.click.as_ref().map(|click| click.clicked_at)
     }
 
-    /// A network's click id, by its parameter's name: the click's own, or one that came without a click.
+    /// Returns a network's click id by parameter name, from the click or received without one.
     pub fn click_id(&self, name: &str) -> Option<&str> {
         let from_click = self.click.as_ref().and_then(|click| {
             let ids = &click.captured.click_ids;
@@ -224,12 +228,12 @@ impl Conversion {
                 _ => None,
             }
         });
-        let alone = self
+        let without_click = self
             .network_click_id
             .as_ref()
             .filter(|(key, _)| key == name)
             .map(|(_, id)| id.as_str());
-        from_click.or(alone)
+        from_click.or(without_click)
     }
 }
 
@@ -243,8 +247,8 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::nobody_asked(None, None, None, Sharing::Unknown)]
-    #[case::half_an_answer(Some(true), None, None, Sharing::Unknown)]
+    #[case::not_asked(None, None, None, Sharing::Unknown)]
+    #[case::partial_answer(Some(true), None, None, Sharing::Unknown)]
     #[case::both(Some(true), Some(true), None, Sharing::Allowed)]
     #[case::no_personal_ads(Some(true), Some(false), None, Sharing::NotPersonalized)]
     #[case::no_personal_ads_alone(None, Some(false), None, Sharing::NotPersonalized)]
@@ -267,7 +271,7 @@ mod tests {
         Some(Tracking::NotDetermined),
         Sharing::Allowed
     )]
-    fn what_consent_comes_to(
+    fn sharing_follows_consent(
         #[case] ad_user_data: Option<bool>,
         #[case] ad_personalization: Option<bool>,
         #[case] tracking: Option<Tracking>,
@@ -285,7 +289,7 @@ mod tests {
     #[case::sdk(EventSource::Sdk, None, Some("app"), Some("person"))]
     #[case::billing(EventSource::Billing, None, Some("app"), Some("person"))]
     #[case::web(EventSource::Web, Some("https://shop.example/"), Some("page"), None)]
-    fn facts_of_an_event(
+    fn a_web_event_uses_its_own_data(
         #[case] source: EventSource,
         #[case] page_url: Option<&str>,
         #[case] email: Option<&str>,
@@ -298,10 +302,10 @@ mod tests {
             parent: None,
             email_sha256: Some("page".to_owned()),
         }));
-        let mut known = DeviceState::default();
-        known.identity.user = UserKey::parse("person").ok();
-        known.identity.contact_hashes.email = Some("app".to_owned());
-        let conversion = Conversion::new(&pending(1), event, None, known);
+        let mut state = DeviceState::default();
+        state.identity.user = UserKey::parse("person").ok();
+        state.identity.contact_hashes.email = Some("app".to_owned());
+        let conversion = Conversion::new(&pending(1), event, None, state);
         assert_eq!(conversion.page_url.as_deref(), page_url);
         assert_eq!(conversion.matching.email.as_deref(), email);
         assert_eq!(conversion.user.as_ref().map(UserKey::as_str), user);
@@ -359,19 +363,19 @@ mod tests {
 
     #[rstest]
     #[case::app(EventSource::Sdk, Some(UPPER), LOWER, UPPER)]
-    #[case::app_of_before(EventSource::Sdk, Some(LOWER), UPPER, LOWER)]
+    #[case::app_configured_in_lower_case(EventSource::Sdk, Some(LOWER), UPPER, LOWER)]
     #[case::billing(EventSource::Billing, Some(UPPER), LOWER, UPPER)]
     #[case::device_unknown(EventSource::Billing, None, UPPER, LOWER)]
     #[case::website(EventSource::Web, None, UPPER, UPPER)]
-    #[case::website_says_for_itself(EventSource::Web, Some(UPPER), LOWER, LOWER)]
-    fn a_device_is_hashed_as_it_was_spelled(
+    #[case::website_sends_its_own_spelling(EventSource::Web, Some(UPPER), LOWER, LOWER)]
+    fn a_device_id_is_hashed_as_sent(
         #[case] source: EventSource,
         #[case] configured: Option<&str>,
-        #[case] posted: &str,
+        #[case] sent_id: &str,
         #[case] expected: &str,
     ) {
         let mut conversion = conversion(source);
-        conversion.event.device = DeviceKey::parse(posted).ok();
+        conversion.event.device = DeviceKey::parse(sent_id).ok();
         conversion.device = configured.map(configured_as);
         assert_eq!(conversion.device_id(), Some(expected));
         let hash = hex(Digest::of(expected.as_bytes()).as_bytes());

@@ -1,25 +1,26 @@
-//! The id that a network knows a conversion by.
+//! Deduplication ids of conversions.
 
 use crate::event::{Event, EventSource};
 use crate::integration::Network;
 use crate::vocabulary::digest::{Digest, hex};
 
-/// Hex digits of a derived id.
+/// Length of a derived id in hex digits.
 const DERIVED_DIGITS: usize = 32;
-/// Characters of a sender's own id that can be handed on.
+/// Maximum length of a sender's id that is sent unchanged.
 const OWN_ID_CHARS_MAX: usize = 64;
 
-/// The id of an event at a network: always the same, whatever happens between two attempts. `own` hands a web event's
-/// own id on, so that a pixel on the page can use the same; ids that look like an address, or are long, stay derived.
-/// So does the id of an event that another source reported earlier: the network may know it by that one's id.
+/// Returns an event's deduplication id at a network; the same at every attempt. With `own`, a web
+/// event keeps its sender's id, so that a pixel on the page can use it, too. Long ids, ids that
+/// look like e-mail addresses, and ids of events that another source reported earlier are always
+/// derived.
 pub fn dedup_id(event: &Event, network: Network, network_event: &str, own: bool) -> String {
-    let given = &event.external_id;
+    let external_id = &event.external_id;
     let can_be_own = event.dedup_root.is_none()
         && event.source == EventSource::Web
-        && !given.contains('@')
-        && given.chars().count() <= OWN_ID_CHARS_MAX;
+        && !external_id.contains('@')
+        && external_id.chars().count() <= OWN_ID_CHARS_MAX;
     if own && can_be_own {
-        return given.clone();
+        return external_id.clone();
     }
     let uuid = uuid::Uuid::from_bytes(*event.root().as_bytes());
     derived(
@@ -44,14 +45,14 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn the_worked_example_of_the_reference() {
+    fn the_example_of_the_reference() {
         let event = "0199f1c2-7b3a-7c44-9e21-5d0a4b8c6e10";
         let id = derived("app_7f3k", event, Network::A, "Lead");
         assert_eq!(id, "b86acd70fb880a9f5599081812f779c5");
     }
 
     #[test]
-    fn every_network_and_every_name_has_its_own() {
+    fn ids_differ_by_network_and_name() {
         let event = event("purchase");
         let id = |network, name| dedup_id(&event, network, name, false);
         let one = id(Network::A, "Purchase");
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_reported_before_has_the_ids_of_the_earlier_one() {
+    fn an_event_reported_twice_keeps_the_first_ids() {
         let first = event("purchase");
         let mut second = event("purchase");
         second.source = EventSource::Web;
@@ -75,21 +76,21 @@ mod tests {
 
     #[rstest]
     #[case::web(EventSource::Web, "ord_1", true, true)]
-    #[case::not_asked_for(EventSource::Web, "ord_1", false, false)]
+    #[case::disabled(EventSource::Web, "ord_1", false, false)]
     #[case::from_the_sdk(EventSource::Sdk, "ord_1", true, false)]
-    #[case::like_an_address(EventSource::Web, "joe@example.com", true, false)]
+    #[case::like_an_email_address(EventSource::Web, "joe@example.com", true, false)]
     #[case::long(EventSource::Web, &"x".repeat(65), true, false)]
     #[case::just_short_enough(EventSource::Web, &"x".repeat(64), true, true)]
-    fn a_senders_own_id(
+    fn which_sender_ids_are_kept(
         #[case] source: EventSource,
-        #[case] given: &str,
+        #[case] external_id: &str,
         #[case] own: bool,
-        #[case] handed_on: bool,
+        #[case] is_kept: bool,
     ) {
         let mut event = event("purchase");
         event.source = source;
-        given.clone_into(&mut event.external_id);
+        external_id.clone_into(&mut event.external_id);
         let id = dedup_id(&event, Network::A, "Purchase", own);
-        assert_eq!(id == given, handed_on);
+        assert_eq!(id == external_id, is_kept);
     }
 }

@@ -1,4 +1,4 @@
-//! A delivery: one event's way to one network.
+//! A delivery: one event sent to one network.
 
 use super::lifecycle::INTERRUPTED;
 use super::queue::QueueState;
@@ -7,23 +7,23 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, DeliveryId, EventId};
 use crate::vocabulary::time::Timestamp;
 
-/// Attempts that are kept with a delivery: the first, and the latest. How many there were is counted.
+/// Maximum number of stored attempts per delivery: the first and the latest. All are counted.
 pub const ATTEMPTS_KEPT_MAX: usize = 20;
-/// Characters of a network's answer that are kept.
+/// Maximum length of a stored network response.
 pub const ANSWER_CHARS_MAX: usize = 512;
 
-/// What one attempt came to.
+/// Result of one attempt for one delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptVerdict {
-    /// The network has it.
+    /// The network accepted it.
     Delivered,
-    /// Certainly not taken; it may be later.
+    /// Not accepted; worth retrying.
     Retry,
-    /// It will never be taken.
+    /// The network will never accept it.
     Terminal,
-    /// The integration cannot go on: credentials, permissions or configuration are wrong.
+    /// Credentials, permissions or configuration are wrong, so the integration is paused.
     Pause,
-    /// It may have been taken.
+    /// The network may have accepted it.
     Unknown,
 }
 
@@ -40,19 +40,19 @@ crate::keywords! {
 /// Status of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeliveryStatus {
-    /// To be sent.
+    /// Waiting to be sent.
     Pending,
-    /// The network has it.
+    /// The network accepted it.
     Delivered,
-    /// The network looked at it and kept nothing, as it was asked to.
+    /// The network validated it without storing it, as requested.
     Validated,
-    /// Whether the network has it will never be known, and sending it again might count it twice.
+    /// It is unknown whether the network has it, and a retry might count it twice.
     Unconfirmed,
-    /// The network will never take it.
+    /// The network rejected it for good.
     Failed,
-    /// It grew too old before it could be sent.
+    /// It became too old before it could be sent.
     Expired,
-    /// Its event was withdrawn, or belongs to somebody else now.
+    /// Its event was withdrawn, or is credited to another network now.
     Cancelled,
 }
 
@@ -69,33 +69,33 @@ crate::keywords! {
 }
 
 impl DeliveryStatus {
-    /// Whether an operator may ask for another try. What the network has is not sent again; what it may have is, since
-    /// somebody who asks for it has looked. What was cancelled was taken back, and stays so.
+    /// Returns whether an operator may retry it. `Unconfirmed` may be retried, because the operator
+    /// can check at the network first. `Cancelled` may not.
     pub const fn can_be_retried(self) -> bool {
         matches!(self, Self::Failed | Self::Expired | Self::Unconfirmed)
     }
 
-    /// Whether it counts as failed in the health of an integration: nothing says that the network has the event. What was
-    /// cancelled was taken back, and failed at nothing.
+    /// Returns whether it counts as failed in the integration's health: nothing shows that the
+    /// network has the event. `Cancelled` does not count.
     pub const fn counts_as_failed(self) -> bool {
         matches!(self, Self::Failed | Self::Expired | Self::Unconfirmed)
     }
 }
 
-/// One attempt, as it is kept: no secret, no personal data.
+/// A stored attempt, without secrets or personal data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryAttempt {
-    /// When the request left.
+    /// When the request was sent.
     pub at: Timestamp,
-    /// The status of the answer, if there was one.
+    /// HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u32,
-    /// What it came to for this delivery.
+    /// Verdict for this delivery.
     pub verdict: AttemptVerdict,
-    /// The network's own words, cut and cleaned of secrets.
+    /// The network's message, truncated and without secrets.
     pub answer: Option<String>,
-    /// The network's code, where it refused the request without naming an event.
+    /// The network's code, if it rejected the request without naming an event.
     pub refusal: Option<String>,
 }
 
@@ -104,57 +104,58 @@ pub struct DeliveryAttempt {
 pub struct Delivery {
     /// Its id.
     pub id: DeliveryId,
-    /// Of which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// Of which event.
+    /// The event to deliver.
     pub event: EventId,
-    /// To which network.
+    /// The destination network.
     pub network: Network,
-    /// What the network calls it.
+    /// Event name at the network.
     pub network_event: String,
-    /// The id that the network knows it by.
+    /// Deduplication id sent to the network.
     pub dedup_id: String,
-    /// Where it stands.
+    /// Status.
     pub status: DeliveryStatus,
-    /// Why it stands there.
+    /// Reason of the status.
     pub reason: Option<String>,
     /// When it was planned.
     pub planned_at: Timestamp,
-    /// When it came to its end.
+    /// When it reached a final status.
     pub settled_at: Option<Timestamp>,
-    /// When it is tried next.
+    /// Time of the next attempt.
     pub next_attempt_at: Option<Timestamp>,
-    /// How many attempts there were.
+    /// Number of attempts.
     pub attempts_made: u32,
-    /// The attempts that are kept, in order.
+    /// Stored attempts, in order.
     pub attempts: Vec<DeliveryAttempt>,
 }
 
-/// A delivery that is to be made.
+/// A delivery to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingDelivery {
     /// Its id.
     pub id: DeliveryId,
-    /// Of which event.
+    /// The event to deliver.
     pub event: EventId,
-    /// What the network calls it.
+    /// Event name at the network.
     pub network_event: String,
-    /// The id that the network knows it by.
+    /// Deduplication id sent to the network.
     pub dedup_id: String,
     /// When it was planned.
     pub planned_at: Timestamp,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts_made: u32,
-    /// Those that are kept.
+    /// Stored attempts.
     pub attempts: Vec<DeliveryAttempt>,
-    /// Time of the first attempt whose outcome is unknown.
+    /// Time of the first attempt with an unknown outcome.
     pub ambiguous_since: Option<Timestamp>,
-    /// When an earlier lease took it and ended without an outcome.
+    /// When an earlier lease started sending it without recording an outcome.
     pub interrupted_at: Option<Timestamp>,
 }
 
 impl PendingDelivery {
-    /// Notes the attempt of a process that took the delivery and never recorded an outcome: the network may have it.
+    /// Records the attempt of a process that stopped without recording an outcome. The network may
+    /// have received it.
     pub fn note_interruption(&mut self, network: Network) {
         let Some(at) = self.interrupted_at.take() else {
             return;
@@ -175,8 +176,8 @@ impl PendingDelivery {
     }
 }
 
-/// The id of an event's delivery to a network. There is one, so its id is made of theirs: it begins with the event's
-/// time, and whoever has the event finds its deliveries without a search.
+/// Returns the id of an event's delivery to a network. It is derived from both, so that an event's
+/// deliveries are found by id, and it starts with the event's time.
 pub fn delivery_id(event: EventId, network: Network) -> DeliveryId {
     let mut named = event.as_bytes().to_vec();
     named.extend_from_slice(network.as_str().as_bytes());
@@ -186,20 +187,20 @@ pub fn delivery_id(event: EventId, network: Network) -> DeliveryId {
     DeliveryId::new(event.at(), random)
 }
 
-/// Returns the ids that the deliveries of an event have, if it has any, in the order of the networks.
+/// Returns the ids of an event's possible deliveries, in order of the networks.
 pub fn delivery_ids(event: EventId) -> [DeliveryId; 4] {
     Network::ALL.map(|network| delivery_id(event, network))
 }
 
 impl Delivery {
-    /// Moves the next attempt to when its queue allows one.
+    /// Delays the next attempt until its queue allows one.
     pub fn apply_queue_delay(&mut self, queue: &QueueState) {
         let due_at = self.next_attempt_at;
         self.next_attempt_at = due_at.and_then(|due_at| queue.next_attempt(due_at));
     }
 }
 
-/// The attempts that are kept after one more: the first one says how it began, the latest how it stands.
+/// Appends attempts, keeping the first and the latest ones.
 #[must_use]
 pub fn append_attempts(
     mut attempts: Vec<DeliveryAttempt>,
@@ -214,23 +215,23 @@ pub fn append_attempts(
     attempts
 }
 
-/// Which deliveries are asked for.
+/// Filter of the delivery log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeliveryFilter {
-    /// That stand here.
+    /// Status.
     pub status: Option<DeliveryStatus>,
-    /// To this network.
+    /// Destination network.
     pub network: Option<Network>,
-    /// Of the events that senders gave this id.
+    /// The sender's event id.
     pub external_id: Option<String>,
-    /// Of events not before.
+    /// Start of the range of event times, inclusive.
     pub from: Option<Timestamp>,
-    /// Of events before.
+    /// End of the range of event times, exclusive.
     pub until: Option<Timestamp>,
 }
 
 impl DeliveryFilter {
-    /// Returns this filter for each status that it asks for and that an operator may retry.
+    /// Returns this filter for each matching status that an operator may retry.
     pub fn retryable(&self) -> impl Iterator<Item = Self> + '_ {
         let all = DeliveryStatus::ALL.iter().copied();
         let wanted = all
@@ -249,7 +250,7 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn every_event_has_one_delivery_a_network_and_time_orders_them() {
+    fn delivery_ids_are_unique_and_ordered_by_time() {
         let event = |at| EventId::new(Timestamp::from_millis(at), [7; 10]);
         let ids = Network::ALL.map(|network| delivery_id(event(1_000), network));
         assert_eq!(
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_be_retried_is_asked_for() {
+    fn only_retryable_statuses_are_queried() {
         let statuses = |status| {
             let filter = DeliveryFilter {
                 status,
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_as_they_were_written() {
+    fn statuses_and_verdicts_round_trip() {
         for status in DeliveryStatus::ALL {
             assert_eq!(DeliveryStatus::parse(status.as_str()), Some(*status));
         }
@@ -326,7 +327,7 @@ mod tests {
         for network in Network::ALL {
             let mut pending = crate::forwarding::samples::pending(1);
             pending.note_interruption(network);
-            assert_eq!(pending.attempts_made, 0, "nothing happened");
+            assert_eq!(pending.attempts_made, 0, "there was no interruption");
             pending.interrupted_at = Some(at);
             pending.note_interruption(network);
             let last = pending.attempts.last().map(|one| one.verdict);
@@ -334,8 +335,8 @@ mod tests {
                 (pending.attempts_made, last),
                 (1, Some(AttemptVerdict::Unknown))
             );
-            let knows_for_ever = network == Network::B;
-            assert_eq!(pending.ambiguous_since.is_none(), knows_for_ever);
+            let remembers_for_ever = network == Network::B;
+            assert_eq!(pending.ambiguous_since.is_none(), remembers_for_ever);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a delivery may be sent, right before it is.
+//! Decides right before sending whether a delivery may be sent.
 
 use super::conversion::Conversion;
 use super::delivery::{DeliveryStatus, PendingDelivery};
@@ -13,13 +13,13 @@ use crate::erasure::is_pseudonym;
 use crate::integration::{EventScope, Integration};
 use crate::vocabulary::time::Timestamp;
 
-/// Decides what becomes of a delivery whose event was deleted.
+/// Cancels a delivery whose event was deleted.
 pub fn end_without_event() -> NextStep {
     end_with(DeliveryStatus::Cancelled, EVENT_GONE)
 }
 
-/// Decides whether a delivery may be sent now: how far it is if it may, what becomes of it otherwise. `unsendable` is the
-/// code of the reason why its network could not use it.
+/// Decides whether a delivery may be sent now. Returns its progress, or what happens to it instead.
+/// `unsendable` is the reason code if its network could not use it.
 pub fn check_eligibility(
     integration: &Integration,
     pending: &PendingDelivery,
@@ -27,7 +27,7 @@ pub fn check_eligibility(
     unsendable: Option<&str>,
     now: Timestamp,
 ) -> Result<DeliveryProgress, NextStep> {
-    // It was on its way when its device was erased, or an operator retried it since.
+    // The device was erased after planning, or an operator retried it afterwards.
     if conversion.event.device.as_ref().is_some_and(is_pseudonym) {
         return Err(end_with(DeliveryStatus::Cancelled, ERASED));
     }
@@ -54,7 +54,7 @@ pub fn check_eligibility(
     }
 }
 
-/// Whether the event is still this network's. Its credit may have moved while it was on its way.
+/// Returns whether the event is still credited to this network. Credit may move after planning.
 fn is_still_credited(integration: &Integration, conversion: &Conversion) -> bool {
     let credit = conversion.event.credit.as_ref();
     integration.scope == EventScope::All
@@ -94,12 +94,12 @@ mod tests {
     #[case::erased_comes_first(erased, EventScope::Attributed, Some("consent"), Some((CANCELLED, ERASED)))]
     #[case::credit_moved(credited_to_c, EventScope::Attributed, None, Some((CANCELLED, ATTRIBUTION_CHANGED)))]
     #[case::credit_lost(organic, EventScope::Attributed, None, Some((CANCELLED, ATTRIBUTION_CHANGED)))]
-    #[case::the_network_hears_of_all(credited_to_c, EventScope::All, None, None)]
+    #[case::network_gets_all_events(credited_to_c, EventScope::All, None, None)]
     #[case::consent_withdrawn(unchanged, EventScope::All, Some("consent"), Some((CANCELLED, CONSENT_WITHDRAWN)))]
-    #[case::of_no_use(
+    #[case::unusable(
         unchanged, EventScope::All, Some("no_source_url"), Some((DeliveryStatus::Failed, "no_source_url"))
     )]
-    fn right_before_it_is_sent(
+    fn eligibility_before_sending(
         #[case] change: fn(&mut Conversion),
         #[case] scope: EventScope,
         #[case] unsendable: Option<&str>,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_old_expires_whatever_its_network_says() {
+    fn an_event_that_is_too_old_expires_even_if_unsendable() {
         let late = NOW.plus(Duration::from_hours(8 * 24));
         let integration = active(Network::A);
         let found = check_eligibility(

@@ -1,81 +1,82 @@
-//! Which events of a refused request are to blame.
+//! Finds the events that cause a rejected request.
 //!
-//! A network refuses a whole request for one bad event. Halving the request finds that event, unless no event is to
-//! blame: an error of the whole account refuses every part alike, and failing the events one by one would lose all of
-//! them. An event therefore fails only on evidence: the network's code is about an event, or the network accepts other
-//! events while it refuses this one. Without evidence the events are held, and the queue backs off.
+//! A network rejects a whole request because of one bad event. Splitting the request finds that
+//! event. But an error of the account rejects every part alike, and failing events one by one would
+//! lose all of them. An event therefore fails only on evidence: the network's code is about an
+//! event, or the network accepts other events while it rejects this one. Without evidence the
+//! events are held and the queue backs off.
 
 use super::delivery::DeliveryAttempt;
 use super::queue::{QueueState, SYSTEMATIC_REJECTIONS};
 
-/// A refused request whose answer names no event.
+/// A rejected request whose response names no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedRequest<'a> {
-    /// Events of the request.
+    /// Number of events in the request.
     pub events: usize,
-    /// The network's code.
+    /// The network's error code.
     pub code: &'a str,
-    /// Whether this code is always about an event, never about the account.
+    /// Whether this code always concerns an event, never the account.
     pub blames_event: bool,
-    /// Code that the request was refused with of which this one is a half.
+    /// Code of the rejected request that this one is a half of.
     pub whole_code: Option<&'a str>,
-    /// Code that the other half was refused with, if it was sent before this one.
+    /// Code of the other half, if it was sent before and rejected.
     pub other_half_code: Option<&'a str>,
-    /// What is known about the batch that all of these requests are parts of.
+    /// Evidence from the whole batch.
     pub batch: BatchEvidence,
 }
 
-/// What is known about a batch that is being taken apart.
+/// Evidence from a batch that is being split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchEvidence {
-    /// Events it began with.
+    /// Initial number of events.
     pub events: usize,
-    /// Whether the network accepted any of them.
+    /// Whether the network accepted any event of the batch.
     pub accepted_some: bool,
-    /// Events that were refused alone.
+    /// Number of events rejected in a request of their own.
     pub refused_alone: u32,
-    /// Whether the network accepted anything after it had refused these events with this code:
-    /// see [`accepted_since`].
+    /// Whether the network accepted anything after it rejected these events with this code; see
+    /// [`accepted_since`].
     pub accepted_since: bool,
 }
 
-/// What to do about a refused request.
+/// What to do about a rejected request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolationStep {
     /// Send both halves.
     Split,
-    /// Keep the events and let the queue back off.
+    /// Hold the events and back off the queue.
     Hold,
-    /// The one event of the request fails.
+    /// Fail the request's only event.
     Fail,
 }
 
-/// Decides what to do about a refused request that names no event. A single event is decided last, after the rest of
-/// its batch was sent.
+/// Decides what to do about a rejected request that names no event. Single events are decided last,
+/// after the rest of their batch was sent.
 pub fn next_isolation_step(refusal: &RefusedRequest<'_>) -> IsolationStep {
     let batch = refusal.batch;
-    let is_of_event = refusal.blames_event || batch.accepted_some;
+    let concerns_event = refusal.blames_event || batch.accepted_some;
     if refusal.events == 1 {
-        return if is_of_event || (batch.events == 1 && batch.accepted_since) {
+        return if concerns_event || (batch.events == 1 && batch.accepted_since) {
             IsolationStep::Fail
         } else {
             IsolationStep::Hold
         };
     }
-    let refused_everywhere = if batch.accepted_since {
+    let rejected_everywhere = if batch.accepted_since {
         batch.refused_alone >= SYSTEMATIC_REJECTIONS
     } else {
         [refusal.whole_code, refusal.other_half_code] == [Some(refusal.code); 2]
     };
-    if refused_everywhere && !is_of_event {
+    if rejected_everywhere && !concerns_event {
         IsolationStep::Hold
     } else {
         IsolationStep::Split
     }
 }
 
-/// Whether the network accepted something after it had refused a delivery with this code, and has not refused
-/// anything without naming an event since. `attempts` are the delivery's earlier ones.
+/// Returns whether the network accepted something after it rejected a delivery with this code, and
+/// rejected nothing without naming an event since. `attempts` are the delivery's earlier ones.
 pub fn accepted_since(queue: &QueueState, code: &str, attempts: &[DeliveryAttempt]) -> bool {
     let refused_before = |attempt: &DeliveryAttempt| {
         attempt.refusal.as_deref() == Some(code) && queue.last_delivered_at > Some(attempt.at)
@@ -117,14 +118,14 @@ mod tests {
     #[case::batch_had_another_code(RefusedRequest { whole_code: Some("101"), ..HALF }, IsolationStep::Split)]
     #[case::code_is_about_an_event(RefusedRequest { blames_event: true, ..HALF }, IsolationStep::Split)]
     #[case::others_were_accepted(RefusedRequest { batch: BatchEvidence { accepted_some: true, ..BATCH }, ..HALF }, IsolationStep::Split)]
-    #[case::accepted_since_the_last_refusal(RefusedRequest { batch: SUCCESS_SINCE, ..HALF }, IsolationStep::Split)]
-    #[case::nine_refused_alone(
+    #[case::accepted_since_the_last_rejection(RefusedRequest { batch: SUCCESS_SINCE, ..HALF }, IsolationStep::Split)]
+    #[case::nine_rejected_alone(
         RefusedRequest { batch: BatchEvidence { refused_alone: 9, ..SUCCESS_SINCE }, ..HALF }, IsolationStep::Split
     )]
-    #[case::ten_refused_alone(
+    #[case::ten_rejected_alone(
         RefusedRequest { batch: BatchEvidence { refused_alone: 10, ..SUCCESS_SINCE }, ..HALF }, IsolationStep::Hold
     )]
-    #[case::ten_refused_alone_and_some_accepted(
+    #[case::ten_rejected_alone_and_some_accepted(
         RefusedRequest { batch: BatchEvidence { refused_alone: 10, accepted_some: true, ..SUCCESS_SINCE }, ..HALF }, IsolationStep::Split
     )]
     fn several_events(#[case] refusal: RefusedRequest<'_>, #[case] expected: IsolationStep) {
@@ -132,14 +133,14 @@ mod tests {
     }
 
     #[rstest]
-    #[case::all_its_batch_was_refused(BATCH, false, IsolationStep::Hold)]
+    #[case::whole_batch_was_rejected(BATCH, false, IsolationStep::Hold)]
     #[case::the_rest_was_accepted(BatchEvidence { accepted_some: true, ..BATCH }, false, IsolationStep::Fail)]
     #[case::code_is_about_an_event(BATCH, true, IsolationStep::Fail)]
     #[case::sent_alone(BatchEvidence { events: 1, ..BATCH }, false, IsolationStep::Hold)]
     #[case::sent_alone_again_after_others_were_accepted(
         BatchEvidence { events: 1, ..SUCCESS_SINCE }, false, IsolationStep::Fail
     )]
-    #[case::all_its_batch_was_refused_again(SUCCESS_SINCE, false, IsolationStep::Hold)]
+    #[case::whole_batch_was_rejected_again(SUCCESS_SINCE, false, IsolationStep::Hold)]
     fn one_event(
         #[case] batch: BatchEvidence,
         #[case] blames_event: bool,
@@ -158,9 +159,9 @@ mod tests {
     #[case::accepted_after_it(Some("100"), Some(6), None, true)]
     #[case::accepted_before_it(Some("100"), Some(4), None, false)]
     #[case::nothing_accepted(Some("100"), None, None, false)]
-    #[case::refused_for_something_else(Some("101"), Some(6), None, false)]
-    #[case::failed_but_not_refused(None, Some(6), None, false)]
-    #[case::refusals_since(Some("100"), Some(6), Some(1), false)]
+    #[case::rejected_with_another_code(Some("101"), Some(6), None, false)]
+    #[case::failed_but_not_rejected(None, Some(6), None, false)]
+    #[case::rejections_since(Some("100"), Some(6), Some(1), false)]
     fn evidence_from_earlier_attempts(
         #[case] refusal: Option<&str>,
         #[case] delivered: Option<i64>,

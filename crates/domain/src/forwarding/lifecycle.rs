@@ -1,4 +1,4 @@
-//! What becomes of a delivery: before an attempt, and after it.
+//! The lifecycle of a delivery: decisions before and after each attempt.
 
 use super::delivery::{
     AttemptVerdict, DeliveryAttempt, DeliveryStatus, PendingDelivery, append_attempts,
@@ -11,64 +11,65 @@ use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Reasons that are ours; the others are the networks' codes.
+/// The delivery grew too old to send. This and the following are Tributary's own reasons; others
+/// are codes of the networks.
 pub const EXPIRED: &str = "expired";
-/// Its time is more than a day ahead.
+/// The event's time is more than a day in the future.
 pub const FUTURE_TIMESTAMP: &str = "future_timestamp";
-/// Nobody can say whether the network has it.
+/// It is unknown whether the network received it.
 pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
-/// The process ended while the request was under way.
+/// The process stopped during the request.
 pub const INTERRUPTED: &str = "interrupted";
 /// The event was deleted.
 pub const EVENT_GONE: &str = "event_gone";
-/// Its event belongs to another network now.
+/// The event is credited to another network now.
 pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
-/// It proved not to be the first payment.
+/// The event is no longer the device's first payment.
 pub const NOT_FIRST_PAYMENT: &str = "not_first_payment";
 /// A website or a billing provider reports the same event.
 pub const DUPLICATE_OF_VERIFIED: &str = "duplicate_of_verified";
-/// Why a delivery is cancelled when its event changes. One that was cancelled for such a reason before its first attempt
-/// may be planned again.
+/// Reasons for cancelling a delivery because its event changed. If it was cancelled before its
+/// first attempt, it may be planned again.
 pub const EVENT_CHANGED: [&str; 3] = [
     ATTRIBUTION_CHANGED,
     NOT_FIRST_PAYMENT,
     DUPLICATE_OF_VERIFIED,
 ];
-/// The device's owner takes part no longer.
+/// Consent was withdrawn.
 pub const CONSENT_WITHDRAWN: &str = "consent_withdrawn";
-/// The device, and with it whoever it belonged to, was erased.
+/// The device and its user were erased.
 pub const ERASED: &str = "erased";
 
-/// Where a pending delivery stands.
+/// Progress of a pending delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryProgress {
-    /// To which network.
+    /// The destination network.
     pub network: Network,
-    /// When its event happened.
+    /// Time of the event.
     pub occurred_at: Timestamp,
-    /// When it is too late.
+    /// Time from which it is too old to send.
     pub expires_at: Timestamp,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts_made: u32,
-    /// Time of the first attempt whose outcome is unknown.
+    /// Time of the first attempt with an unknown outcome.
     pub ambiguous_since: Option<Timestamp>,
 }
 
-/// What is to be done with a pending delivery.
+/// What happens to a pending delivery next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
-    /// It is over.
+    /// It ends.
     End {
-        /// How.
+        /// Final status.
         status: DeliveryStatus,
-        /// Why.
+        /// Reason, if it was not delivered.
         reason: Option<String>,
     },
     /// It waits.
     Wait {
-        /// Until then.
+        /// When it is due.
         due_at: Timestamp,
-        /// Time of the first attempt whose outcome is unknown.
+        /// Time of the first attempt with an unknown outcome.
         ambiguous_since: Option<Timestamp>,
     },
 }
@@ -80,7 +81,7 @@ pub(super) fn end_with(status: DeliveryStatus, reason: &str) -> NextStep {
     }
 }
 
-/// Whether a delivery may be sent now; nothing: it may.
+/// Decides whether a delivery may be sent now; `None` if it may.
 pub fn before_attempt(progress: &DeliveryProgress, now: Timestamp) -> Option<NextStep> {
     if now >= progress.expires_at {
         let (status, reason) = expired_status(progress.network, progress.ambiguous_since, None);
@@ -101,8 +102,8 @@ pub fn before_attempt(progress: &DeliveryProgress, now: Timestamp) -> Option<Nex
     })
 }
 
-/// Decides how a delivery ends that grew too old in a queue that no process works on. One that a process took and never
-/// settled, at `sending_at`, may have arrived.
+/// Decides how a delivery that grew too old ends. One that a process started sending at
+/// `sending_at` without recording an outcome may have arrived.
 pub fn expired_status(
     network: Network,
     ambiguous_since: Option<Timestamp>,
@@ -114,33 +115,33 @@ pub fn expired_status(
     }
 }
 
-/// What one attempt came to for one delivery.
+/// Result of an attempt for one delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptResult {
-    /// When the request left.
+    /// When the request was sent.
     pub sent_at: Timestamp,
-    /// In a word.
+    /// Verdict for the delivery.
     pub verdict: AttemptVerdict,
-    /// The network's code.
+    /// The network's error code.
     pub code: Option<String>,
-    /// Whether the network may have it although it says it does not: a gateway answered in its place.
+    /// Whether the network may have processed it despite the error, because a gateway answered.
     pub may_be_processed: bool,
-    /// The shortest wait before the next attempt.
+    /// Minimum wait before the next attempt.
     pub at_least: Option<Duration>,
-    /// Whether the network was asked to look and keep nothing.
+    /// Whether the request only asked for validation.
     pub validated_only: bool,
 }
 
-/// What becomes of a delivery after an attempt.
+/// Decides what happens to a delivery after an attempt.
 pub fn after_attempt(
     progress: &DeliveryProgress,
     result: &AttemptResult,
     now: Timestamp,
     random: u64,
 ) -> NextStep {
-    let known_again = progress.network.dedup_window().is_some();
+    let has_dedup_window = progress.network.dedup_window().is_some();
     let is_ambiguous =
-        known_again && (result.verdict == AttemptVerdict::Unknown || result.may_be_processed);
+        has_dedup_window && (result.verdict == AttemptVerdict::Unknown || result.may_be_processed);
     let ambiguous_since = match progress.ambiguous_since {
         None if is_ambiguous => Some(result.sent_at),
         since => since,
@@ -158,7 +159,7 @@ pub fn after_attempt(
             status: DeliveryStatus::Failed,
             reason: result.code.clone(),
         },
-        // The integration waits as a whole; its deliveries are as due as they were.
+        // The whole integration is paused; its deliveries stay due.
         AttemptVerdict::Pause => NextStep::Wait {
             due_at: now,
             ambiguous_since,
@@ -173,21 +174,21 @@ pub fn after_attempt(
     }
 }
 
-/// What came of one delivery.
+/// Result of processing one delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettledDelivery {
-    /// Which.
+    /// The delivery.
     pub id: DeliveryId,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts_made: u32,
-    /// Those that are kept.
+    /// Stored attempts.
     pub attempts: Vec<DeliveryAttempt>,
-    /// Where it goes.
+    /// What happens next.
     pub next: NextStep,
 }
 
 impl SettledDelivery {
-    /// A delivery that was not sent.
+    /// Settles a delivery that was not sent.
     pub fn unsent(pending: PendingDelivery, next: NextStep) -> Self {
         Self {
             id: pending.id,
@@ -197,17 +198,17 @@ impl SettledDelivery {
         }
     }
 
-    /// A delivery that went through a round. Without a result it never left, because something stopped the queue
-    /// first: it stays due.
-    pub fn after_round(tried: RoundResult, now: Timestamp, random: u64) -> Self {
+    /// Settles a delivery after a round. Without a result it was not sent, because the queue
+    /// stopped first; it stays due.
+    pub fn after_round(round_result: RoundResult, now: Timestamp, random: u64) -> Self {
         let OutgoingEvent {
             conversion,
             progress,
             earlier_attempts: before,
             attempts,
-        } = tried.event;
-        let sent = u32::from(tried.result.is_some());
-        let next = match &tried.result {
+        } = round_result.event;
+        let sent = u32::from(round_result.result.is_some());
+        let next = match &round_result.result {
             Some(result) => after_attempt(&progress, result, now, random),
             None => NextStep::Wait {
                 due_at: now,
@@ -258,7 +259,7 @@ mod tests {
     #[case::ambiguous_within_the_window(Network::A, 100, Some(47), None)]
     #[case::ambiguous_past_the_window(Network::A, 100, Some(48), Some(DeliveryStatus::Unconfirmed))]
     #[case::ambiguous_and_too_old(Network::D, 0, Some(1), Some(DeliveryStatus::Unconfirmed))]
-    #[case::b_knows_ids_for_ever(Network::B, 100, Some(1_000), None)]
+    #[case::b_remembers_ids_for_ever(Network::B, 100, Some(1_000), None)]
     #[case::b_too_old(Network::B, 0, Some(1), Some(DeliveryStatus::Expired))]
     fn before_an_attempt(
         #[case] network: Network,
@@ -277,9 +278,9 @@ mod tests {
     #[rstest]
     #[case::never_sent(Network::A, None, None, DeliveryStatus::Expired)]
     #[case::ambiguous(Network::A, Some(NOW), None, DeliveryStatus::Unconfirmed)]
-    #[case::taken_and_never_settled(Network::A, None, Some(NOW), DeliveryStatus::Unconfirmed)]
-    #[case::b_knows_ids_for_ever(Network::B, Some(NOW), Some(NOW), DeliveryStatus::Expired)]
-    fn deliveries_that_grew_too_old(
+    #[case::started_and_never_settled(Network::A, None, Some(NOW), DeliveryStatus::Unconfirmed)]
+    #[case::b_remembers_ids_for_ever(Network::B, Some(NOW), Some(NOW), DeliveryStatus::Expired)]
+    fn statuses_of_expired_deliveries(
         #[case] network: Network,
         #[case] ambiguous_since: Option<Timestamp>,
         #[case] sending_at: Option<Timestamp>,
@@ -295,7 +296,7 @@ mod tests {
     #[case::a_little_early(5, Some(NextStep::Wait { due_at: Timestamp::from_millis(NOW.as_millis() + 4 * 60_000), ambiguous_since: None }))]
     #[case::within_the_lead(1, None)]
     #[case::days_ahead(2 * 24 * 60, Some(end_with(DeliveryStatus::Failed, FUTURE_TIMESTAMP)))]
-    fn events_ahead_of_their_time(#[case] minutes: i64, #[case] expected: Option<NextStep>) {
+    fn future_events_wait_or_fail(#[case] minutes: i64, #[case] expected: Option<NextStep>) {
         let progress = DeliveryProgress {
             occurred_at: Timestamp::from_millis(NOW.as_millis() + minutes * 60_000),
             ..progress(Network::A)
@@ -320,7 +321,7 @@ mod tests {
     #[case(AttemptVerdict::Retry, None)]
     #[case(AttemptVerdict::Unknown, None)]
     #[case(AttemptVerdict::Pause, None)]
-    fn ends_of_a_delivery(
+    fn statuses_after_an_attempt(
         #[case] verdict: AttemptVerdict,
         #[case] expected: Option<DeliveryStatus>,
     ) {
@@ -346,12 +347,12 @@ mod tests {
         };
         let first = after_attempt(&progress(Network::A), &unknown, NOW, 0);
         assert_eq!(ambiguous(first), Some(sent));
-        let known = DeliveryProgress {
+        let ambiguous_progress = DeliveryProgress {
             ambiguous_since: Some(sent),
             ..progress(Network::A)
         };
         for verdict in [AttemptVerdict::Unknown, AttemptVerdict::Retry] {
-            let again = after_attempt(&known, &result(verdict), NOW, 0);
+            let again = after_attempt(&ambiguous_progress, &result(verdict), NOW, 0);
             assert_eq!(ambiguous(again), Some(sent));
         }
         let gateway = AttemptResult {
@@ -360,14 +361,18 @@ mod tests {
             ..result(AttemptVerdict::Retry)
         };
         let next = after_attempt(&progress(Network::C), &gateway, NOW, 0);
-        assert_eq!(ambiguous(next), Some(sent), "502 and 504 start it, too");
+        assert_eq!(
+            ambiguous(next),
+            Some(sent),
+            "gateway errors are ambiguous, too"
+        );
         let next = after_attempt(&progress(Network::B), &gateway, NOW, 0);
-        assert_eq!(ambiguous(next), None, "b knows ids for ever");
+        assert_eq!(ambiguous(next), None, "network_b remembers ids for ever");
     }
 
     #[test]
-    fn the_larger_of_backoff_and_what_was_asked_wins() {
-        let asked = AttemptResult {
+    fn the_longer_of_backoff_and_requested_wait_applies() {
+        let requested = AttemptResult {
             at_least: Some(Duration::from_mins(1)),
             ..result(AttemptVerdict::Retry)
         };
@@ -380,7 +385,7 @@ mod tests {
             NextStep::Wait { due_at, .. } => due_at.since(NOW),
             NextStep::End { .. } => Duration::ZERO,
         };
-        assert_eq!(due(&asked, 4_000), Duration::from_mins(1));
+        assert_eq!(due(&requested, 4_000), Duration::from_mins(1));
         assert_eq!(
             due(&result(AttemptVerdict::Retry), 4_000),
             Duration::from_secs(4)

@@ -1,24 +1,25 @@
-//! What each network puts up with: how old, how early, how many.
+//! Limits of each network: event age, clock lead, batch size, timeout.
 
 use crate::integration::{Integration, Network, SettingValue};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// How old an event may be when a network hears of it, unless the operator says otherwise.
+/// Default maximum age of an event when it is sent.
 pub const AGE_MAX: Duration = Duration::from_hours(7 * 24);
-/// The oldest click that `network_b` takes.
+/// Maximum age of a click for Google Ads (`network_b`).
 const CLICK_AGE_MAX: Duration = Duration::from_hours(90 * 24);
-/// By how much clocks differ. An event that is still earlier than a click was not led to by it.
+/// Tolerated clock difference. An event that is even earlier was not caused by the click.
 const CLOCK_SKEW_MAX: Duration = Duration::from_mins(10);
-/// What is left of an event's time must be enough for the request to arrive.
+/// Safety margin before the age limit, so that the request still arrives in time.
 pub const AGE_MARGIN: Duration = Duration::from_mins(10);
-/// An event this far ahead of its time is never sent.
+/// An event this far in the future is never sent.
 pub const LEAD_TERMINAL: Duration = Duration::from_hours(24);
-/// How long `network_a`, `network_c` and `network_d` know an id again.
+/// How long Meta (`network_a`), TikTok (`network_c`) and OpenAI Ads (`network_d`) remember a
+/// deduplication id.
 pub const DEDUP_WINDOW: Duration = Duration::from_hours(48);
 
 impl Network {
-    /// How far ahead of the network's clock an event's time may be.
+    /// Returns how far an event's time may be ahead of the network's clock.
     pub const fn lead_max(self) -> Duration {
         match self {
             Self::A | Self::B | Self::C => Duration::from_mins(1),
@@ -26,7 +27,7 @@ impl Network {
         }
     }
 
-    /// How long it knows an id again; nothing: for ever.
+    /// Returns how long it remembers a deduplication id; `None`: for ever.
     pub const fn dedup_window(self) -> Option<Duration> {
         match self {
             Self::A | Self::C | Self::D => Some(DEDUP_WINDOW),
@@ -34,7 +35,8 @@ impl Network {
         }
     }
 
-    /// Events of one request. It refuses all of them for one that is bad, so fewer than it would take.
+    /// Returns the batch size. It is below the network's limit, because one bad event rejects the
+    /// batch.
     pub const fn batch_max(self) -> usize {
         match self {
             Self::A | Self::C => 100,
@@ -43,7 +45,7 @@ impl Network {
         }
     }
 
-    /// How long a request may take.
+    /// Returns the request timeout.
     pub const fn request_timeout(self) -> Duration {
         match self {
             Self::A | Self::C | Self::D => Duration::from_secs(10),
@@ -52,8 +54,8 @@ impl Network {
     }
 }
 
-/// How old an event of this integration may be. Two networks have a limit of their own, which the operator can only
-/// narrow.
+/// Returns the maximum age of this integration's events. For `network_a` and `network_d` the
+/// operator can only lower the default.
 pub fn age_max(integration: &Integration) -> Duration {
     let hours = match integration.settings.get("maxEventAge") {
         Some(SettingValue::Number(hours)) => u64::try_from(*hours).ok(),
@@ -66,14 +68,17 @@ pub fn age_max(integration: &Integration) -> Duration {
     }
 }
 
-/// The time of an event that `network_b` hears of with its click, which it must not precede; nothing where the click
-/// cannot have led to it.
-pub fn conversion_time_with_click(told_at: Timestamp, clicked_at: Timestamp) -> Option<Timestamp> {
-    let may_have_led = clicked_at <= told_at.plus(CLOCK_SKEW_MAX);
-    may_have_led.then(|| told_at.max(clicked_at))
+/// Returns the event time to send to Google Ads (`network_b`) with its click, which must not be
+/// later. Returns `None` if the click is too late to have caused the event.
+pub fn conversion_time_with_click(
+    event_time: Timestamp,
+    clicked_at: Timestamp,
+) -> Option<Timestamp> {
+    let click_precedes = clicked_at <= event_time.plus(CLOCK_SKEW_MAX);
+    click_precedes.then(|| event_time.max(clicked_at))
 }
 
-/// When it is too late to send an event: the margin before the network would refuse it.
+/// Returns when an event expires: a safety margin before the network would reject it.
 pub fn expires_at(
     integration: &Integration,
     occurred_at: Timestamp,
@@ -88,7 +93,7 @@ pub fn expires_at(
     }
 }
 
-/// When an event's time is near enough to be sent.
+/// Returns from when an event's time is no longer too far in the future to be sent.
 pub fn sendable_from(network: Network, occurred_at: Timestamp) -> Timestamp {
     let lead = i64::try_from(network.lead_max().as_millis()).unwrap_or(0);
     Timestamp::from_millis(occurred_at.as_millis().saturating_sub(lead))
@@ -112,11 +117,15 @@ mod tests {
     #[rstest]
     #[case::seven_days(Network::A, None, 168)]
     #[case::narrowed(Network::A, Some(24), 24)]
-    #[case::a_never_more(Network::A, Some(500), 168)]
-    #[case::d_never_more(Network::D, Some(500), 168)]
-    #[case::b_upwards(Network::B, Some(500), 500)]
-    #[case::c_upwards(Network::C, Some(500), 500)]
-    fn ages(#[case] network: Network, #[case] hours: Option<i64>, #[case] expected: u64) {
+    #[case::a_never_longer(Network::A, Some(500), 168)]
+    #[case::d_never_longer(Network::D, Some(500), 168)]
+    #[case::b_longer(Network::B, Some(500), 500)]
+    #[case::c_longer(Network::C, Some(500), 500)]
+    fn maximum_event_ages(
+        #[case] network: Network,
+        #[case] hours: Option<i64>,
+        #[case] expected: u64,
+    ) {
         let age = age_max(&with_age(network, hours));
         assert_eq!(age, Duration::from_hours(expected));
     }
@@ -126,14 +135,17 @@ mod tests {
     #[case::a_clock_behind(1_000_001, Some(1_000_001))]
     #[case::ten_minutes_behind(1_600_000, Some(1_600_000))]
     #[case::further_behind(1_600_001, None)]
-    fn an_event_is_not_told_before_its_click(#[case] clicked: i64, #[case] expected: Option<i64>) {
-        let told = Timestamp::from_millis(1_000_000);
-        let with_click = conversion_time_with_click(told, Timestamp::from_millis(clicked));
+    fn a_conversion_is_not_earlier_than_its_click(
+        #[case] clicked: i64,
+        #[case] expected: Option<i64>,
+    ) {
+        let event_time = Timestamp::from_millis(1_000_000);
+        let with_click = conversion_time_with_click(event_time, Timestamp::from_millis(clicked));
         assert_eq!(with_click, expected.map(Timestamp::from_millis));
     }
 
     #[test]
-    fn a_click_too_old_for_network_b_ends_it_earlier() {
+    fn an_old_click_shortens_expiry_at_network_b() {
         let b = with_age(Network::B, None);
         let hour = |hours: i64| Timestamp::from_millis(hours * 3_600_000);
         let margin = 600_000;

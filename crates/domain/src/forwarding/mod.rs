@@ -1,9 +1,9 @@
-//! Forwarding: which network hears of an event, under which id, until when, and what becomes of it.
+//! Forwarding: which networks get an event, with which id, until when, and what happens on errors.
 //!
-//! Nothing here sends anything. [`plan`] says, while an event is accepted, what is to be sent. [`eligibility`] says,
-//! right before it is sent, whether it still may be; a network's adapter encodes a [`Conversion`] and reads the answer as
-//! a [`ruling::Ruling`]; [`judge`] says what the answer means for a [`round`]; [`course`] says what becomes of each
-//! delivery after that.
+//! Nothing here sends requests. [`plan`] decides what to send when an event is accepted.
+//! [`eligibility`] checks right before sending whether it still may be sent. A network's adapter
+//! encodes a [`Conversion`] and reads the response as a [`ruling::Ruling`]. [`judge`] applies the
+//! response to a [`round`]. [`lifecycle`] decides what happens to each delivery after that.
 
 pub mod alert;
 pub mod conversion;

@@ -1,4 +1,4 @@
-//! The queue of an integration: whether it runs, how fast, and why not.
+//! State of an integration's queue: running, backing off or paused.
 
 use super::retry::{backoff, clamp_requested_wait};
 use super::round::BATCHES_IN_FLIGHT;
@@ -6,31 +6,31 @@ use crate::integration::Integration;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Consecutive refusals for one reason after which the queue is paused: the cause is the configuration, or the network
-/// changed its interface.
+/// Consecutive rejections with one code after which the queue is paused: the configuration is
+/// wrong, or the network's API changed.
 pub const SYSTEMATIC_REJECTIONS: u32 = 10;
-/// So many failed requests one after the other are an outage that people should see.
+/// Consecutive failed requests after which the integration is shown as failing.
 const OUTAGE_FAILURES: u32 = 5;
-/// The reason of a pause that no network asked for: the integration cannot be used as it is.
+/// Code of a pause because the integration cannot be used as configured.
 pub const NOT_USABLE: &str = "not_usable";
-/// The reason of a pause after [`SYSTEMATIC_REJECTIONS`].
+/// Code of a pause after [`SYSTEMATIC_REJECTIONS`].
 pub const SYSTEMATIC_REJECTION: &str = "systematic_rejection";
 
-/// A queue that cannot be worked on, because its integration lacks something, is looked at again after this.
+/// How long to wait before trying to lease the queue of an incomplete integration again.
 const INCOMPLETE_WAIT: Duration = Duration::from_mins(1);
 
-/// What to do with a queue that a process wants to hold.
+/// Decision about leasing a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseDecision {
-    /// Take it, unless it is paused or another process holds it.
+    /// Lease it, unless it is paused or another process holds the lease.
     Take,
-    /// Leave it alone until then: its integration is on and lacks something.
+    /// Try again then: the integration is enabled but incomplete.
     Postpone(Timestamp),
-    /// Its integration is off, or gone.
+    /// The integration is disabled or deleted.
     Refuse,
 }
 
-/// Decides whether a process may hold the queue of an integration.
+/// Decides whether a process may lease the queue of an integration.
 pub fn decide_lease(integration: Option<&Integration>, now: Timestamp) -> LeaseDecision {
     match integration {
         Some(integration) if integration.is_active() => LeaseDecision::Take,
@@ -41,37 +41,37 @@ pub fn decide_lease(integration: Option<&Integration>, now: Timestamp) -> LeaseD
     }
 }
 
-/// Why a queue stands still until somebody does something.
+/// A pause until an operator acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// Since when.
+    /// Start of the pause.
     pub at: Timestamp,
-    /// The network's code, or ours.
+    /// The network's code, or one of Tributary's.
     pub code: String,
-    /// The network's words, cleaned.
+    /// The network's message, without secrets.
     pub message: Option<String>,
 }
 
-/// How a queue stands.
+/// State of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueState {
-    /// Stopped until somebody does something.
+    /// The current pause, if any.
     pub pause: Option<Pause>,
-    /// Requests that failed as a whole, one after the other.
+    /// Number of consecutive failed requests.
     pub failures: u32,
-    /// Nothing is sent before.
+    /// End of the current back-off.
     pub not_before: Option<Timestamp>,
-    /// Whether the next request carries one event only, to see whether things are well again.
+    /// Whether the next request carries a single event, to test whether the network recovered.
     pub is_probing: bool,
-    /// Refusals since the network last accepted something, and their code: requests that were held, and single events
-    /// that failed.
+    /// Code and number of rejections since the network last accepted something: held requests and
+    /// failed single events.
     pub rejections: Option<(String, u32)>,
-    /// When the network last took something.
+    /// When the network last accepted something.
     pub last_delivered_at: Option<Timestamp>,
 }
 
 impl QueueState {
-    /// The network took something. What it asked to wait for, it may have asked of another request at the same time.
+    /// Records an accepted request. Keeps a back-off, which a concurrent request may have set.
     pub fn record_success(&mut self, at: Timestamp) {
         self.failures = 0;
         self.is_probing = false;
@@ -79,7 +79,7 @@ impl QueueState {
         self.last_delivered_at = Some(at);
     }
 
-    /// A request failed as a whole. The whole queue waits: the longer, the more failed before it.
+    /// Records a failed request and backs off the queue exponentially.
     pub fn record_failure(&mut self, now: Timestamp, wait: Option<Duration>, random: u64) {
         let backoff = backoff(self.failures, random);
         self.failures = self.failures.saturating_add(1);
@@ -88,15 +88,15 @@ impl QueueState {
         self.not_before = self.not_before.max(Some(now.plus(wait)));
     }
 
-    /// Events are held because the network refused them and none is known to be to blame. Returns whether the queue
-    /// has to be paused. Requests that are sent at the same time count once. `own_refusals` is how often a single event
-    /// was refused before, if the request had one event only: one that is refused over and over says nothing about
-    /// the others, so it does not pause them.
+    /// Records that events are held because the network rejected them without evidence against one.
+    /// Returns whether to pause the queue. Concurrent requests count once. `earlier_rejections` is
+    /// the count for a request's only event: an event that is rejected repeatedly is not evidence
+    /// about others, so it does not pause the queue.
     pub fn record_held(
         &mut self,
         now: Timestamp,
         code: &str,
-        own_refusals: Option<u32>,
+        earlier_rejections: Option<u32>,
         random: u64,
     ) -> bool {
         if self.not_before.is_some() {
@@ -105,11 +105,12 @@ impl QueueState {
         self.record_failure(now, None, random);
         let is_systematic = self.record_rejection(code);
         let count = self.rejections.as_ref().map_or(0, |(_, count)| *count);
-        let is_own = own_refusals.is_some_and(|refusals| refusals.saturating_add(1) >= count);
-        is_systematic && !is_own
+        let is_same_event =
+            earlier_rejections.is_some_and(|rejections| rejections.saturating_add(1) >= count);
+        is_systematic && !is_same_event
     }
 
-    /// A request was refused. Returns whether it is one too many in a row.
+    /// Records a rejected request. Returns whether there were too many in a row.
     pub fn record_rejection(&mut self, code: &str) -> bool {
         let before = match self.rejections.take() {
             Some((same, count)) if same == code => count,
@@ -120,16 +121,16 @@ impl QueueState {
         count >= SYSTEMATIC_REJECTIONS
     }
 
-    /// It stops.
-    pub fn pause(&mut self, at: Timestamp, code: &str, words: Option<String>) {
+    /// Pauses the queue.
+    pub fn pause(&mut self, at: Timestamp, code: &str, message: Option<String>) {
         self.pause = Some(Pause {
             at,
             code: code.to_owned(),
-            message: words,
+            message,
         });
     }
 
-    /// It goes on, carefully: somebody mended something, or asked for it.
+    /// Resumes the queue with a single event, after an operator fixed something or asked for it.
     pub fn resume(&mut self) {
         *self = Self {
             is_probing: true,
@@ -138,15 +139,15 @@ impl QueueState {
         };
     }
 
-    /// Somebody changed the integration, or asks that it goes on: what stopped it may be mended by that. What the
-    /// network asked to wait for is not up to them.
+    /// Resumes a paused queue after a change of its integration. A back-off that the network asked
+    /// for stays.
     pub fn resume_if_paused(&mut self) {
         if self.pause.is_some() {
             self.resume();
         }
     }
 
-    /// When a delivery that is due then is tried; nothing while nothing is.
+    /// Returns when a delivery due at `due_at` is attempted; `None` while the queue is paused.
     pub fn next_attempt(&self, due_at: Timestamp) -> Option<Timestamp> {
         let by_queue = self
             .not_before
@@ -154,27 +155,27 @@ impl QueueState {
         self.pause.is_none().then_some(by_queue)
     }
 
-    /// Whether the network has not answered as it should for a while.
+    /// Returns whether the network has failed repeatedly.
     pub const fn is_failing(&self) -> bool {
         self.failures >= OUTAGE_FAILURES
     }
 
-    /// Whether something stops the whole queue: a pause, or a wait.
+    /// Returns whether a pause or back-off stops the queue.
     pub const fn has_to_wait(&self) -> bool {
         self.pause.is_some() || self.not_before.is_some()
     }
 
-    /// Events of the next request.
-    pub const fn batch_size(&self, most: usize) -> usize {
-        if self.is_probing { 1 } else { most }
+    /// Returns the number of events of the next request.
+    pub const fn batch_size(&self, max: usize) -> usize {
+        if self.is_probing { 1 } else { max }
     }
 
-    /// Deliveries that a round takes: enough for all the batches that go out at the same time.
-    pub const fn deliveries_per_round(&self, most: usize) -> usize {
+    /// Returns the number of deliveries of a round: enough for all concurrent batches.
+    pub const fn deliveries_per_round(&self, max: usize) -> usize {
         if self.is_probing {
             1
         } else {
-            most * BATCHES_IN_FLIGHT
+            max * BATCHES_IN_FLIGHT
         }
     }
 }
@@ -193,15 +194,15 @@ mod tests {
         integration.credentials.clear();
     }
 
-    fn off(integration: &mut Integration) {
+    fn disabled(integration: &mut Integration) {
         integration.enabled = false;
     }
 
     #[rstest]
     #[case::complete(|_: &mut Integration| (), LeaseDecision::Take)]
     #[case::incomplete(incomplete, LeaseDecision::Postpone(Timestamp::from_millis(61_000)))]
-    #[case::off(off, LeaseDecision::Refuse)]
-    fn leases(#[case] change: impl Fn(&mut Integration), #[case] expected: LeaseDecision) {
+    #[case::disabled(disabled, LeaseDecision::Refuse)]
+    fn lease_decisions(#[case] change: impl Fn(&mut Integration), #[case] expected: LeaseDecision) {
         let mut integration = active(Network::A);
         change(&mut integration);
         assert_eq!(decide_lease(Some(&integration), NOW), expected);
@@ -209,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_network_is_asked_less_and_less_and_then_carefully() {
+    fn failures_back_off_and_then_probe() {
         let mut queue = QueueState::default();
         queue.record_failure(NOW, None, 4_000);
         assert_eq!(queue.not_before, Some(Timestamp::from_millis(5_000)));
         assert_eq!((queue.batch_size(100), queue.is_failing()), (1, false));
         queue.record_failure(NOW, Some(Duration::from_secs(99_999)), 0);
         let hour = Timestamp::from_millis(1_000 + 3_600_000);
-        assert_eq!(queue.not_before, Some(hour), "what is asked has bounds");
+        assert_eq!(queue.not_before, Some(hour), "requested waits are limited");
         for _ in 0..3 {
             queue.record_failure(NOW, None, 0);
         }
@@ -227,38 +228,41 @@ mod tests {
         assert_eq!(
             queue.not_before,
             Some(hour),
-            "one answer does not undo another's"
+            "a success keeps a concurrent back-off"
         );
     }
 
     #[test]
-    fn ten_refusals_of_one_kind_are_nobodys_event() {
+    fn ten_equal_rejections_are_systematic() {
         let mut queue = QueueState::default();
         for _ in 0..9 {
             assert!(!queue.record_rejection("100/1"));
         }
         assert!(
             !queue.record_rejection("100/2"),
-            "another reason begins anew"
+            "another code restarts the count"
         );
         for _ in 0..8 {
             assert!(!queue.record_rejection("100/2"));
         }
         assert!(queue.record_rejection("100/2"));
         queue.record_success(NOW);
-        assert!(!queue.record_rejection("100/2"), "a success begins anew");
+        assert!(
+            !queue.record_rejection("100/2"),
+            "a success restarts the count"
+        );
     }
 
     #[test]
     fn held_requests_back_off_and_pause_after_ten() {
         let mut queue = QueueState::default();
-        for refusals in 1..10 {
+        for rejections in 1..10 {
             assert!(!queue.record_held(NOW, "100", None, 0));
             assert!(
                 !queue.record_held(NOW, "100", None, 0),
-                "sent at the same time"
+                "concurrent requests count once"
             );
-            assert_eq!((queue.failures, queue.batch_size(100)), (refusals, 1));
+            assert_eq!((queue.failures, queue.batch_size(100)), (rejections, 1));
             queue.not_before = None;
         }
         assert!(queue.record_held(NOW, "100", None, 0));
@@ -270,20 +274,20 @@ mod tests {
     }
 
     #[test]
-    fn one_event_that_is_refused_over_and_over_does_not_pause_the_others() {
+    fn one_event_rejected_repeatedly_does_not_pause_the_queue() {
         let mut queue = QueueState::default();
-        for refusals in 0..20 {
-            assert!(!queue.record_held(NOW, "100", Some(refusals), 0));
+        for rejections in 0..20 {
+            assert!(!queue.record_held(NOW, "100", Some(rejections), 0));
             queue.not_before = None;
         }
         assert!(
             queue.record_held(NOW, "100", Some(0), 0),
-            "another event is refused, too"
+            "another event is rejected, too"
         );
     }
 
     #[test]
-    fn a_change_mends_a_pause_and_no_throttle() {
+    fn a_change_ends_a_pause_but_not_a_back_off() {
         let mut queue = QueueState::default();
         queue.record_failure(NOW, Some(Duration::from_mins(5)), 0);
         let waiting = queue.clone();
@@ -301,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_pause_it_begins_with_one() {
+    fn a_resumed_queue_starts_with_one_event() {
         let mut queue = QueueState::default();
         queue.record_success(NOW);
         queue.pause(NOW, "190", None);

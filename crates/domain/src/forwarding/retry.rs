@@ -1,20 +1,20 @@
-//! When to try again.
+//! Waits between attempts.
 
 use std::time::Duration;
 
-/// No attempt follows another sooner.
+/// Shortest wait between two attempts.
 pub const DELAY_MIN: Duration = Duration::from_secs(1);
-/// The longest wait between two attempts.
+/// Longest wait between two attempts.
 pub const DELAY_MAX: Duration = Duration::from_mins(15);
-/// The first wait is at most this long; each further one may be twice as long.
+/// Upper bound of the first wait. It doubles with every failure.
 const DELAY_BASE: Duration = Duration::from_secs(5);
-/// Beyond this the wait is the longest anyway.
+/// Number of doublings after which [`DELAY_MAX`] applies in any case.
 const DOUBLINGS_MAX: u32 = 16;
-/// What a network asks for is honoured within these bounds.
+/// Longest wait that a network can request.
 pub const REQUESTED_WAIT_MAX: Duration = Duration::from_hours(1);
 
-/// How long to wait after this many failures before: anything up to the exponential bound, so that those who failed
-/// together do not come back together. `random` is any number.
+/// Returns the wait after this many earlier failures: random, up to an exponential bound, so that
+/// clients that failed together do not retry together. `random` is any number.
 pub fn backoff(failures: u32, random: u64) -> Duration {
     let bound = DELAY_BASE
         .saturating_mul(1 << failures.min(DOUBLINGS_MAX))
@@ -23,7 +23,7 @@ pub fn backoff(failures: u32, random: u64) -> Duration {
     Duration::from_millis(random % millis.saturating_add(1)).max(DELAY_MIN)
 }
 
-/// What a network asked to wait, within bounds.
+/// Limits a wait that a network requested.
 pub fn clamp_requested_wait(wait: Duration) -> Duration {
     wait.clamp(DELAY_MIN, REQUESTED_WAIT_MAX)
 }
@@ -42,14 +42,14 @@ mod tests {
     fn the_bound_doubles(#[case] failures: u32, #[case] bound: u64) {
         assert_eq!(backoff(failures, bound), Duration::from_millis(bound));
         assert_eq!(backoff(failures, bound + 1), DELAY_MIN, "it wraps around");
-        assert_eq!(backoff(failures, 0), DELAY_MIN, "never at once");
+        assert_eq!(backoff(failures, 0), DELAY_MIN, "never immediately");
     }
 
     #[rstest]
     #[case::absurdly_long(100_000, 3_600)]
     #[case::nothing(0, 1)]
     #[case::within(60, 60)]
-    fn what_a_network_asks_for(#[case] seconds: u64, #[case] expected: u64) {
+    fn requested_waits_are_limited(#[case] seconds: u64, #[case] expected: u64) {
         assert_eq!(
             clamp_requested_wait(Duration::from_secs(seconds)),
             Duration::from_secs(expected)

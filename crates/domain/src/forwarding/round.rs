@@ -1,7 +1,7 @@
-//! A round of a queue: the batches that go out, and the parts that refused batches are taken apart into.
+//! A round of a queue: the batches to send, and the parts that rejected batches are split into.
 //!
-//! A round hands out requests until every delivery has a verdict. Each batch has one request under way at a time and
-//! travels with it, so that [`Round::judge`] sees everything that is known about the batch.
+//! A round yields requests until every delivery has a verdict. Each batch has one request in flight
+//! and travels with it, so that [`Round::judge`] sees all evidence about the batch.
 
 use super::conversion::Conversion;
 use super::delivery::DeliveryAttempt;
@@ -16,42 +16,42 @@ use crate::vocabulary::time::Timestamp;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Batches of one integration under way at the same time.
+/// Number of concurrent batches per integration.
 pub const BATCHES_IN_FLIGHT: usize = 4;
 
-/// An event on its way to a network.
+/// An event to send to a network.
 #[derive(Debug, Clone)]
 pub struct OutgoingEvent {
-    /// What the network may know.
+    /// Data that the network may receive.
     pub conversion: Conversion,
-    /// How far its delivery is.
+    /// Progress of its delivery.
     pub progress: DeliveryProgress,
-    /// Attempts of earlier rounds that are kept.
+    /// Stored attempts of earlier rounds.
     pub earlier_attempts: Vec<DeliveryAttempt>,
     /// Attempts of this round.
     pub attempts: Vec<DeliveryAttempt>,
 }
 
-/// An event of a round that is over.
+/// Result of a round for one event.
 #[derive(Debug, Clone)]
 pub struct RoundResult {
     /// The event.
     pub event: OutgoingEvent,
-    /// Result of the last request that it was in; nothing: something stopped the queue before it had one.
+    /// Result of its last request; `None` if the queue stopped before it was sent.
     pub result: Option<AttemptResult>,
 }
 
-/// A request to be sent: a batch, or a part of one.
+/// Events of one request: a batch or a part of one.
 #[derive(Debug, Clone)]
 pub struct BatchPart {
     /// Its events.
     pub events: Vec<OutgoingEvent>,
-    /// The refused request that it is a half of, by its place in [`Batch::splits`].
+    /// Index in [`DeliveryBatch::splits`] of the rejected request that it is a half of.
     half_of: Option<usize>,
 }
 
 impl BatchPart {
-    /// Events of one request that is not half of a refused one.
+    /// Creates a part that is not half of a rejected request.
     pub(super) const fn new(events: Vec<OutgoingEvent>) -> Self {
         Self {
             events,
@@ -59,22 +59,22 @@ impl BatchPart {
         }
     }
 
-    /// Returns what the network may know about its events.
+    /// Returns the conversions to send.
     pub fn conversions(&self) -> Vec<Conversion> {
         let conversion = |event: &OutgoingEvent| event.conversion.clone();
         self.events.iter().map(conversion).collect()
     }
 }
 
-/// A refused request that was sent again in halves.
+/// A rejected request that was resent in halves.
 #[derive(Debug, Clone)]
 struct Split {
     code: String,
-    /// Code that the first half was refused with.
+    /// Code that the first half was rejected with.
     first_half: Option<String>,
 }
 
-/// Events that are sent together, with what is known about the parts that were sent.
+/// Events sent together, with the evidence from the parts sent so far.
 #[derive(Debug, Clone)]
 pub struct DeliveryBatch {
     size: usize,
@@ -82,12 +82,12 @@ pub struct DeliveryBatch {
     splits: Vec<Split>,
     /// Whether the network accepted any of its events.
     pub(super) accepted_some: bool,
-    /// Events that were refused alone; they are decided after the rest was sent.
+    /// Events that were rejected alone; decided after the rest was sent.
     pub(super) refused_alone: Vec<(BatchPart, AttemptResponse)>,
 }
 
 impl DeliveryBatch {
-    /// A batch that was not sent yet. Halves it until no part is too long for a request.
+    /// Creates a batch and splits it until every part fits into a request.
     pub fn new(events: Vec<OutgoingEvent>, is_too_long: impl Fn(&[Conversion]) -> bool) -> Self {
         let mut batch = Self {
             size: events.len(),
@@ -107,13 +107,13 @@ impl DeliveryBatch {
         batch
     }
 
-    /// Sends both halves of a request that was too large, after the parts that wait already.
+    /// Splits a request that was too large. The halves go to the end of the queue.
     pub(super) fn split(&mut self, part: BatchPart) {
         self.waiting.extend(halves(part.events, part.half_of));
     }
 
-    /// The same for a request that was refused without naming an event. Whether both halves fail is known before
-    /// either is taken apart.
+    /// Splits a request that was rejected without naming an event. Both halves are tried before
+    /// either is split further.
     pub(super) fn split_refused(&mut self, part: BatchPart, code: &str) {
         self.splits.push(Split {
             code: code.to_owned(),
@@ -123,27 +123,27 @@ impl DeliveryBatch {
         self.waiting.extend(halves(part.events, half_of));
     }
 
-    /// Notes the code that a half was refused with.
+    /// Records the code that a half was rejected with.
     pub(super) fn note_refused(&mut self, part: &BatchPart, code: &str) {
-        if let Some(split) = part.half_of.and_then(|place| self.splits.get_mut(place)) {
+        if let Some(split) = part.half_of.and_then(|index| self.splits.get_mut(index)) {
             split.first_half = Some(code.to_owned());
         }
     }
 
-    /// Returns what is known about a refused part.
+    /// Returns the evidence about a rejected part.
     pub(super) fn refusal<'a>(
         &'a self,
         queue: &QueueState,
         part: &BatchPart,
-        answer: &'a AttemptResponse,
+        response: &'a AttemptResponse,
     ) -> RefusedRequest<'a> {
-        let split = part.half_of.and_then(|place| self.splits.get(place));
+        let split = part.half_of.and_then(|index| self.splits.get(index));
         let since =
-            |event: &OutgoingEvent| accepted_since(queue, &answer.code, &event.earlier_attempts);
+            |event: &OutgoingEvent| accepted_since(queue, &response.code, &event.earlier_attempts);
         RefusedRequest {
             events: part.events.len(),
-            code: &answer.code,
-            blames_event: answer.ruling == Ruling::InvalidEvent,
+            code: &response.code,
+            blames_event: response.ruling == Ruling::InvalidEvent,
             whole_code: split.map(|split| split.code.as_str()),
             other_half_code: split.and_then(|split| split.first_half.as_deref()),
             batch: isolation::BatchEvidence {
@@ -161,29 +161,29 @@ fn halves(mut events: Vec<OutgoingEvent>, half_of: Option<usize>) -> [BatchPart;
     [events, second].map(|events| BatchPart { events, half_of })
 }
 
-/// A request that is under way, with the batch that it is a part of.
+/// A request in flight, with its batch.
 #[derive(Debug)]
 pub struct RoundRequest {
     pub(super) batch: DeliveryBatch,
-    /// The events that it carries.
+    /// The events of the request.
     pub part: BatchPart,
 }
 
-/// What holds for every request of a round.
+/// Settings that apply to every request of a round.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundTerms {
-    /// To which network.
+    /// The destination network.
     pub network: Network,
-    /// Whether the network looks at the events and keeps nothing.
+    /// Whether the network only validates events and stores nothing.
     pub validates_only: bool,
 }
 
-/// When something is decided, and a random number for the waits that follow from it.
+/// Time of a decision, and a random number for back-off.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionContext {
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
-    /// Any number.
+    /// Any random number.
     pub random: u64,
 }
 
@@ -195,16 +195,16 @@ pub struct Round {
     pub(super) terms: RoundTerms,
     ready: VecDeque<DeliveryBatch>,
     in_flight: usize,
-    /// Events that are over for this round.
+    /// Results of events that are finished in this round.
     pub results: Vec<RoundResult>,
-    /// Requests to be asked about later.
+    /// Requests whose status to check later.
     pub checks: Vec<StatusCheck>,
-    /// The network asked for a slower pace: so long was the longest of its requests.
+    /// Set if the network asked to slow down: the longest duration of its requests.
     pub slow_down: Option<Duration>,
 }
 
 impl Round {
-    /// A round of batches that were not sent yet.
+    /// Creates a round of batches.
     pub fn new(queue: QueueState, terms: RoundTerms, batches: Vec<DeliveryBatch>) -> Self {
         Self {
             queue,
@@ -217,16 +217,16 @@ impl Round {
         }
     }
 
-    /// Returns the next request to send, unless enough are under way. Once the server stops, or something concerns
-    /// the whole queue, the events that were not sent yet are left as they are.
+    /// Returns the next request, unless enough are in flight. When the server stops or the queue is
+    /// blocked, unsent events are left as they are.
     pub fn next_request(
         &mut self,
         is_stopping: bool,
-        moment: DecisionContext,
+        context: DecisionContext,
     ) -> Option<RoundRequest> {
         if is_stopping || self.queue.has_to_wait() {
             while let Some(batch) = self.ready.pop_front() {
-                self.end(batch, moment);
+                self.end(batch, context);
             }
         }
         if self.in_flight >= BATCHES_IN_FLIGHT {
@@ -238,26 +238,27 @@ impl Round {
         Some(RoundRequest { batch, part })
     }
 
-    /// Takes a batch back after one of its requests was answered.
-    pub(super) fn take_back(&mut self, batch: DeliveryBatch, moment: DecisionContext) {
+    /// Takes a batch back after the response to one of its requests.
+    pub(super) fn take_back(&mut self, batch: DeliveryBatch, context: DecisionContext) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if batch.waiting.is_empty() {
-            self.end(batch, moment);
+            self.end(batch, context);
         } else {
             self.ready.push_front(batch);
         }
     }
 
-    /// Ends a batch: leaves what was not sent, and decides about the events that were refused alone.
-    fn end(&mut self, mut batch: DeliveryBatch, moment: DecisionContext) {
+    /// Ends a batch: leaves unsent events as they are and decides about events that were rejected
+    /// alone.
+    fn end(&mut self, mut batch: DeliveryBatch, context: DecisionContext) {
         let unsent = batch.waiting.drain(..).flat_map(|part| part.events);
         let unsent = unsent.map(|event| RoundResult {
             event,
             result: None,
         });
         self.results.extend(unsent);
-        for (part, answer) in std::mem::take(&mut batch.refused_alone) {
-            self.decide_alone(&batch, part, &answer, moment);
+        for (part, response) in std::mem::take(&mut batch.refused_alone) {
+            self.decide_alone(&batch, part, &response, context);
         }
     }
 }

@@ -1,57 +1,58 @@
-//! What a network's answer means for the request that it answers.
+//! What a network's response means for a request.
 
 use std::time::Duration;
 
-/// What is to be done about a request.
+/// Meaning of a network's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// The network took every event of it.
+    /// The network accepted every event.
     Delivered,
-    /// The network took all events but these, by their place in the batch.
+    /// The network accepted all events but these, given by index.
     DeliveredExcept {
-        /// In order, each once, at least one.
+        /// Indexes in ascending order; not empty.
         failed: Vec<usize>,
     },
-    /// The network took none of it, and may later.
+    /// The network accepted nothing; a retry may succeed.
     Retry(RetryAdvice),
-    /// The network refused all of it because of these events, by their place in the batch. None named: an event may be
-    /// the cause, or the account.
+    /// The network rejected the request because of these events, given by index. If empty, an event
+    /// or the account may be the cause.
     Rejected {
-        /// In order, each once.
+        /// Indexes in ascending order.
         named: Vec<usize>,
     },
-    /// The network refused all of it because of an event that it does not name. Halving the batch finds it.
+    /// The network rejected the request because of an unnamed event. Splitting the batch finds it.
     InvalidEvent,
-    /// Too much at once: halve it.
+    /// The request is too large: split it.
     TooLarge,
-    /// The access token was refused: get a new one and repeat once. A second time in a row is [`Self::Pause`].
+    /// The access token was rejected: get a new one and retry once. A second time in a row means
+    /// [`Self::Pause`].
     TokenRefused,
-    /// Credentials, permissions or configuration are wrong; nothing else will be taken either.
+    /// Credentials, permissions or configuration are wrong, so other requests would fail, too.
     Pause,
-    /// The network may have taken it.
+    /// The network may have accepted it.
     Unknown,
 }
 
-/// How to try again.
+/// How to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetryAdvice {
-    /// Too many requests: the whole queue waits, not this batch.
+    /// Too many requests: the whole queue waits, not only this batch.
     pub throttled: bool,
-    /// The shortest wait.
+    /// Minimum wait.
     pub at_least: Option<Duration>,
-    /// A gateway answered in the network's place, which may have taken it all the same.
+    /// A gateway answered; the network may have processed the request nevertheless.
     pub may_be_processed: bool,
-    /// Wait as long as one ever waits, and tell the operator.
+    /// Whether to wait for the maximum back-off and alert the operator.
     pub needs_longest_wait: bool,
 }
 
 impl Ruling {
-    /// Try again, with nothing special about it.
+    /// Returns a plain retry.
     pub fn retry() -> Self {
         Self::Retry(RetryAdvice::default())
     }
 
-    /// Too many requests.
+    /// Returns a retry because of too many requests.
     pub fn throttled() -> Self {
         Self::Retry(RetryAdvice {
             throttled: true,
@@ -59,7 +60,7 @@ impl Ruling {
         })
     }
 
-    /// Try again, but not before this wait is over.
+    /// Returns a retry after a minimum wait.
     pub fn after(at_least: Duration) -> Self {
         Self::Retry(RetryAdvice {
             at_least: Some(at_least),
@@ -67,13 +68,13 @@ impl Ruling {
         })
     }
 
-    /// Refused, and no event is named.
+    /// Returns a rejection that names no event.
     pub const fn unnamed() -> Self {
         Self::Rejected { named: Vec::new() }
     }
 
-    /// By the status alone, where the body says nothing: an answer of something in front of the network, mostly. What
-    /// is refused there has nothing to do with one event.
+    /// Interprets the HTTP status of a response without a usable body, mostly from a proxy in front
+    /// of the network. Such a rejection does not concern a single event.
     pub fn by_status(status: u16) -> Self {
         match status {
             200..=299 => Self::Unknown,
@@ -87,11 +88,11 @@ impl Ruling {
     }
 }
 
-/// How fast the next requests may follow.
+/// Rate limit requested by a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkPace {
-    /// Half as fast, until an answer says nothing of it any more.
+    /// Half speed, until a response no longer asks for it.
     Slow,
-    /// Not at all for so long. The engine bounds it.
+    /// Send nothing for this long. The forwarder limits the wait.
     Wait(Duration),
 }

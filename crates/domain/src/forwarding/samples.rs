@@ -1,4 +1,4 @@
-//! Deliveries that are to be made.
+//! Sample deliveries.
 
 use super::conversion::Conversion;
 use super::delivery::PendingDelivery;
@@ -6,7 +6,7 @@ use super::plan::samples::{NOW, click, event};
 use crate::device::ContactHashes;
 use crate::vocabulary::id::{DeliveryId, EventId};
 
-/// A conversion that may be sent, by the number of its delivery.
+/// A sendable conversion with a numbered delivery.
 pub(crate) fn conversion(number: u8) -> Conversion {
     Conversion {
         delivery: DeliveryId::from_bytes([number; 16]),
@@ -22,7 +22,7 @@ pub(crate) fn conversion(number: u8) -> Conversion {
     }
 }
 
-/// Its delivery, before the first attempt.
+/// Its pending delivery, before the first attempt.
 pub(crate) fn pending(number: u8) -> PendingDelivery {
     PendingDelivery {
         id: DeliveryId::from_bytes([number; 16]),

@@ -1,4 +1,4 @@
-//! What is written when a process that holds a queue settles deliveries.
+//! Results that a process writes for deliveries of its leased queue.
 
 use super::alert::{Alert, crosses_failure_threshold};
 use super::delivery::DeliveryStatus;
@@ -7,52 +7,53 @@ use super::queue::QueueState;
 use super::status_check::StatusCheck;
 use crate::vocabulary::time::Timestamp;
 
-/// What came of some deliveries of a queue, written at once.
+/// Results for deliveries of one queue, written in one transaction.
 #[derive(Debug, Clone)]
 pub struct DeliverySettlement {
-    /// When.
+    /// Time of the settlement.
     pub at: Timestamp,
-    /// State of the queue now.
+    /// New state of the queue.
     pub state: QueueState,
-    /// The revision of the integration that was used.
+    /// Revision of the integration that was used.
     pub revision: i64,
     /// The deliveries.
     pub settled: Vec<SettledDelivery>,
-    /// Whether they were tests, which count nowhere.
+    /// Whether they were test deliveries, which are not counted.
     pub is_test: bool,
-    /// Requests to be asked about later.
+    /// Requests whose status to check later.
     pub checks: Vec<StatusCheck>,
-    /// Told if the queue stops with this.
+    /// Alert to raise if the queue is paused.
     pub pause_alert: Option<Alert>,
-    /// Told if this makes the failures of the hour many.
+    /// Alert to raise if the failures of the hour reach the threshold.
     pub failure_alert: Option<Alert>,
 }
 
-/// An integration as it is stored now.
+/// Stored version of an integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntegrationVersion {
     /// Its revision.
     pub revision: i64,
-    /// Whether it is on.
+    /// Whether it is enabled.
     pub enabled: bool,
 }
 
-/// Whether a process that leased a queue with this revision may go on sending: the integration is the same, and on.
+/// Returns whether a process may continue with a queue leased at this revision: the integration is
+/// unchanged and enabled.
 pub fn may_continue(leased: i64, now: Option<IntegrationVersion>) -> bool {
     now.is_some_and(|version| version.revision == leased && version.enabled)
 }
 
-/// What the store knows when it settles.
+/// Facts that the store reads before it settles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SettlementFacts {
-    /// The integration now. Needed when the settlement stops the queue.
+    /// Current version of the integration. Needed if the settlement pauses the queue.
     pub version: Option<IntegrationVersion>,
-    /// Deliveries of the queue that failed in this hour, before this settlement and with it.
+    /// Failed deliveries of the queue in this hour, before and after this settlement.
     pub failures: (u64, u64),
 }
 
 impl DeliverySettlement {
-    /// Returns how deliveries ended.
+    /// Returns the final statuses of ended deliveries.
     pub fn final_statuses(&self) -> impl Iterator<Item = DeliveryStatus> + '_ {
         self.settled.iter().filter_map(|one| match one.next {
             NextStep::End { status, .. } => Some(status),
@@ -60,18 +61,18 @@ impl DeliverySettlement {
         })
     }
 
-    /// Returns how the deliveries ended that are counted: tests are not.
+    /// Returns the final statuses that are counted; none for test deliveries.
     pub fn counted_final_statuses(&self) -> impl Iterator<Item = DeliveryStatus> + '_ {
         self.final_statuses().filter(|_| !self.is_test)
     }
 
-    /// Whether the settlement stops the queue, so that [`SettlementFacts::version`] has to be known.
+    /// Returns whether it pauses the queue and therefore needs [`SettlementFacts::version`].
     pub const fn stops_queue(&self) -> bool {
         self.state.pause.is_some()
     }
 
-    /// Decides the queue's state after the settlement, and which alerts are raised. A pause is dropped where the
-    /// integration was changed meanwhile: what stopped the old one says nothing about the new one.
+    /// Decides the queue's new state and the alerts to raise. Drops a pause if the integration
+    /// changed meanwhile, because the cause may be fixed.
     pub fn decide(&self, facts: SettlementFacts) -> (QueueState, Vec<&Alert>) {
         let mut state = self.state.clone();
         let mut alerts = Vec::new();
@@ -148,15 +149,15 @@ mod tests {
     const FAILING: AlertKind = AlertKind::DeliveriesFailing;
 
     #[rstest]
-    #[case::runs(false, None, (0, 0), false, &[])]
-    #[case::stops(true, Some(version(7, true)), (0, 0), true, &[PAUSED])]
-    #[case::stops_and_was_switched_off(true, Some(version(7, false)), (0, 0), true, &[PAUSED])]
-    #[case::stops_and_was_changed(true, Some(version(8, true)), (0, 0), false, &[])]
-    #[case::stops_and_is_gone(true, None, (0, 0), false, &[])]
+    #[case::running(false, None, (0, 0), false, &[])]
+    #[case::paused(true, Some(version(7, true)), (0, 0), true, &[PAUSED])]
+    #[case::paused_and_disabled(true, Some(version(7, false)), (0, 0), true, &[PAUSED])]
+    #[case::paused_and_changed(true, Some(version(8, true)), (0, 0), false, &[])]
+    #[case::paused_and_deleted(true, None, (0, 0), false, &[])]
     #[case::many_failures(false, None, (99, 100), false, &[FAILING])]
     #[case::many_failures_before(false, None, (100, 101), false, &[])]
     #[case::both(true, Some(version(7, true)), (99, 100), true, &[FAILING, PAUSED])]
-    fn decisions(
+    fn pauses_and_alerts(
         #[case] pauses: bool,
         #[case] version: Option<IntegrationVersion>,
         #[case] failures: (u64, u64),
@@ -166,13 +167,17 @@ mod tests {
         let settlement = settlement(pauses);
         let (state, alerts) = settlement.decide(SettlementFacts { version, failures });
         assert_eq!(state.pause.is_some(), is_paused);
-        assert_eq!(state.batch_size(50) == 1, pauses && !is_paused, "carefully");
+        assert_eq!(
+            state.batch_size(50) == 1,
+            pauses && !is_paused,
+            "a resumed queue probes"
+        );
         let kinds: Vec<AlertKind> = alerts.into_iter().map(|alert| alert.kind).collect();
         assert_eq!(kinds, expected);
     }
 
     #[test]
-    fn tests_are_not_counted() {
+    fn test_deliveries_are_not_counted() {
         let mut settlement = settlement(false);
         assert_eq!(settlement.counted_final_statuses().count(), 2);
         settlement.is_test = true;
@@ -187,10 +192,13 @@ mod tests {
 
     #[rstest]
     #[case::the_same(Some(version(7, true)), true)]
-    #[case::switched_off(Some(version(7, false)), false)]
+    #[case::disabled(Some(version(7, false)), false)]
     #[case::changed(Some(version(8, true)), false)]
-    #[case::gone(None, false)]
-    fn going_on(#[case] now: Option<IntegrationVersion>, #[case] expected: bool) {
+    #[case::deleted(None, false)]
+    fn a_lease_continues_only_for_the_same_integration(
+        #[case] now: Option<IntegrationVersion>,
+        #[case] expected: bool,
+    ) {
         assert_eq!(may_continue(7, now), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Conversions that a network did not get, counted by the reason.
+//! Counts skipped conversions by reason.
 
 use super::plan::SkipReason;
 use crate::integration::Network;
@@ -6,20 +6,21 @@ use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How far back skipped conversions are counted, by the events' own time.
+/// Period in which skipped conversions are counted, by event time.
 pub const SKIPPED_WINDOW: Duration = Duration::from_hours(7 * 24);
-/// Rows that one count reads at most, newest first: events for what was skipped, deliveries for what could not be sent.
+/// Maximum number of rows that a count reads, newest first: events for skips, deliveries for
+/// unsendable ones.
 pub const SKIPPED_SCANNED_MAX: u32 = 20_000;
 
-/// Since when skipped conversions are counted.
+/// Returns the start of the counting period.
 pub fn skipped_since(now: Timestamp) -> Timestamp {
     let millis = i64::try_from(SKIPPED_WINDOW.as_millis()).unwrap_or(i64::MAX);
     Timestamp::from_millis(now.as_millis().saturating_sub(millis).max(0))
 }
 
 impl SkipReason {
-    /// Whether the network would have got a conversion. The others are by design: they concern another network, repeat an
-    /// event, or were never meant to be forwarded.
+    /// Returns whether the network lost a conversion. Other skips are intended: they concern
+    /// another network, repeat an event, or are never forwarded.
     pub const fn loses_conversion(self) -> bool {
         match self {
             Self::IntegrationDisabled
@@ -46,13 +47,13 @@ impl SkipReason {
 /// Skipped conversions of one network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkippedConversions {
-    /// How many for each reason, the most frequent first.
+    /// Count per reason, most frequent first.
     pub by_reason: Vec<(String, u64)>,
-    /// Whether the count stopped at [`SKIPPED_SCANNED_MAX`] rows, so that older conversions are missing.
+    /// Whether the count stopped at [`SKIPPED_SCANNED_MAX`] rows and misses older conversions.
     pub stopped_early: bool,
 }
 
-/// Skipped conversions of an app while they are counted.
+/// Running counts of an app's skipped conversions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkippedCounts {
     counts: BTreeMap<(Network, String), u64>,
@@ -69,24 +70,24 @@ impl SkippedCounts {
         }
     }
 
-    /// Adds deliveries that turned out to be unsendable before their first attempt.
+    /// Adds deliveries that became unsendable before their first attempt.
     pub fn add(&mut self, network: Network, reason: &str, count: u64) {
-        let known = self.counts.entry((network, reason.to_owned())).or_default();
-        *known = known.saturating_add(count);
+        let total = self.counts.entry((network, reason.to_owned())).or_default();
+        *total = total.saturating_add(count);
     }
 
-    /// Notes how many rows were read.
+    /// Records how many rows were read.
     pub fn note_scanned(&mut self, rows: u64) {
         self.stopped_early |= rows >= u64::from(SKIPPED_SCANNED_MAX);
     }
 
-    /// Returns those of one network.
+    /// Returns the counts of one network.
     pub fn of(&self, network: Network) -> SkippedConversions {
         let of_network = self.counts.iter().filter(|((of, _), _)| *of == network);
         let mut by_reason: Vec<(String, u64)> = of_network
             .map(|((_, reason), count)| (reason.clone(), *count))
             .collect();
-        // Stable, so that equal counts stay in the order of their reasons.
+        // The sort is stable, so equal counts stay in alphabetical order.
         by_reason.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         SkippedConversions {
             by_reason,
@@ -103,14 +104,14 @@ mod tests {
     #[rstest]
     #[case::no_user_agent(SkipReason::InsufficientIdentity, true)]
     #[case::no_click_id(SkipReason::NoClickId, true)]
-    #[case::switched_off(SkipReason::IntegrationDisabled, true)]
-    #[case::refused(SkipReason::Consent, true)]
+    #[case::disabled(SkipReason::IntegrationDisabled, true)]
+    #[case::no_consent(SkipReason::Consent, true)]
     #[case::of_another_network(SkipReason::NotAttributed, false)]
     #[case::not_mapped(SkipReason::NotMapped, false)]
     #[case::test_data(SkipReason::Sandbox, false)]
-    #[case::before_the_switch(SkipReason::EnabledLater, false)]
+    #[case::before_it_was_enabled(SkipReason::EnabledLater, false)]
     #[case::reported_twice(SkipReason::DuplicateOfVerified, false)]
-    fn what_a_network_misses(#[case] skip: SkipReason, #[case] expected: bool) {
+    fn which_skips_lose_a_conversion(#[case] skip: SkipReason, #[case] expected: bool) {
         assert_eq!(skip.loses_conversion(), expected);
         let mut counts = SkippedCounts::default();
         counts.add_planned(&[(Network::A, skip)], 2);
@@ -152,7 +153,7 @@ mod tests {
     #[rstest]
     #[case::all(19_999, false)]
     #[case::as_many_as_are_read(20_000, true)]
-    fn a_count_says_that_it_stopped(#[case] rows: u64, #[case] expected: bool) {
+    fn a_count_reports_that_it_stopped_early(#[case] rows: u64, #[case] expected: bool) {
         let mut counts = SkippedCounts::default();
         counts.note_scanned(rows);
         counts.note_scanned(0);

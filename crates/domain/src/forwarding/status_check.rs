@@ -1,10 +1,10 @@
-//! Requests whose outcome a network tells later: when to ask, and what the reply means.
+//! Checks of requests whose outcome a network reports later.
 
 use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// When a request is asked about, since it was sent. After the last time it is taken as it is.
+/// Times of the checks after sending. After the last one the outcome stays unconfirmed.
 const SCHEDULE: [Duration; 5] = [
     Duration::from_mins(5),
     Duration::from_mins(30),
@@ -12,28 +12,28 @@ const SCHEDULE: [Duration; 5] = [
     Duration::from_hours(6),
     Duration::from_hours(24),
 ];
-/// When it could not be asked.
+/// Wait before repeating a failed check.
 const RETRY_WAIT: Duration = Duration::from_mins(5);
-/// The network never said.
+/// Note on deliveries whose outcome the network never reported.
 const OUTCOME_UNCONFIRMED: &str = "outcome_unconfirmed";
 
-/// A request whose outcome a network tells later.
+/// A request whose outcome a network reports later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusCheck {
     /// The network's id of the request.
     pub request: String,
     /// When it was sent.
     pub sent_at: Timestamp,
-    /// How often it was asked about.
+    /// Number of checks so far.
     pub step: u32,
-    /// When to ask.
+    /// Time of the next check.
     pub due_at: Timestamp,
     /// The deliveries that it carried.
     pub deliveries: Vec<DeliveryId>,
 }
 
 impl StatusCheck {
-    /// A request that was just sent.
+    /// Schedules the first check of a request that was just sent.
     pub fn new(request: String, sent_at: Timestamp, deliveries: Vec<DeliveryId>) -> Self {
         Self {
             request,
@@ -45,46 +45,46 @@ impl StatusCheck {
     }
 }
 
-/// What becomes of a request after it was asked about.
+/// Result of a status check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckOutcome {
-    /// Ask again.
+    /// Check again.
     Later {
-        /// How often it was asked about by then.
+        /// Number of checks by then.
         step: u32,
-        /// When.
+        /// Time of the next check.
         due_at: Timestamp,
     },
-    /// It is over; what the network said about it, if that was not simply yes.
+    /// No further check is needed.
     Done {
-        /// A note that its deliveries keep as their reason.
+        /// Note to store as the deliveries' reason, unless all succeeded.
         note: Option<String>,
     },
-    /// The network takes none of it, for this reason.
+    /// The network rejected all of it.
     Failed {
         /// The network's reason.
         reason: String,
     },
-    /// All of it is to be sent again, with the same ids.
+    /// Resend all of it with the same ids.
     Resend {
-        /// When.
+        /// When to resend.
         due_at: Timestamp,
         /// The network's reason.
         reason: String,
     },
 }
 
-/// How counted deliveries change when the network changes its mind about them.
+/// Correction of delivery counts after a late result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recount {
-    /// Deliveries that count as failed now.
+    /// Deliveries that now count as failed.
     pub failed: u64,
-    /// Deliveries that no longer count as delivered in the hour of their request.
+    /// Deliveries to subtract from those delivered in the hour of the request.
     pub undelivered: u64,
 }
 
 impl CheckOutcome {
-    /// Decides what to recount after this outcome changed so many deliveries.
+    /// Returns the correction after this outcome changed `changed` deliveries.
     pub const fn recount(&self, changed: u64) -> Recount {
         let (failed, undelivered) = match self {
             Self::Later { .. } | Self::Done { .. } => (0, 0),
@@ -98,37 +98,37 @@ impl CheckOutcome {
     }
 }
 
-/// What the network says about a request.
+/// The network's report about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatusRuling {
-    /// Not decided yet: ask again later.
+    /// Not decided yet: check again later.
     Processing,
-    /// The network took all of it.
+    /// The network accepted all of it.
     Success,
-    /// Something is wrong with some of it.
+    /// Some events have problems.
     Problems(StatusProblems),
-    /// The network will not tell: it does not know the request, or refuses to speak of it.
+    /// The network has no status: the request is unknown or access is denied.
     Unavailable,
-    /// It could not be asked: ask again.
+    /// The check failed: repeat it.
     Retry,
-    /// The access token was refused: get a new one and ask again.
+    /// The access token was rejected: get a new one and check again.
     TokenRefused,
 }
 
-/// What is wrong with a request's events.
+/// Problems with a request's events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatusProblems {
-    /// All events of the request are to be sent again, under the same ids, after so long.
+    /// Wait after which all events must be resent with the same ids.
     pub requeue_after: Option<Duration>,
-    /// Whether that is all right: the network only says that it had them before.
+    /// Whether the only problem is that the network already had the events.
     pub already_delivered: bool,
-    /// What was not taken: reasons without their prefix, and how many events of each; 0 where it does not say.
+    /// Rejections: reason without prefix, and number of events; 0 if the network gives none.
     pub failed: Vec<(String, u64)>,
-    /// Those of the reasons that only the operator can do something about.
+    /// Reasons that only the operator can fix.
     pub alert: Vec<String>,
 }
 
-/// Decides what becomes of a request after the network was asked about it.
+/// Decides what to do after a status check.
 pub fn outcome(check: &StatusCheck, ruling: StatusRuling, now: Timestamp) -> CheckOutcome {
     match ruling {
         StatusRuling::Success => CheckOutcome::Done { note: None },
@@ -178,7 +178,7 @@ fn with_problems(check: &StatusCheck, problems: &StatusProblems, now: Timestamp)
     match (problems.already_delivered, check.deliveries.len()) {
         (true, _) => CheckOutcome::Done { note: None },
         (false, 1) => CheckOutcome::Failed { reason: reasons },
-        // The network does not say which of them: the operator sees how many, and why.
+        // The network does not say which events, so the operator sees counts and reasons.
         (false, _) => CheckOutcome::Done {
             note: Some(reasons),
         },
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_at_the_stated_times_and_then_taken_as_it_is() {
+    fn checks_follow_the_schedule_and_end_unconfirmed() {
         let minutes = [30, 120, 360, 1_440].map(|minutes| minutes * 60_000);
         for (step, millis) in (0..).zip(minutes) {
             let expected = CheckOutcome::Later {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_follow_the_network() {
+    fn late_results_correct_the_counts() {
         let (due_at, reason) = (NOW, String::new());
         let outcomes = [
             (CheckOutcome::Later { step: 1, due_at }, (0, 0)),
@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_failed_is_asked_again_without_losing_a_turn() {
+    fn a_failed_check_is_repeated_without_advancing() {
         let again = outcome(&check(2, 1), StatusRuling::Retry, NOW);
         let due_at = NOW.plus(RETRY_WAIT);
         assert_eq!(again, CheckOutcome::Later { step: 2, due_at });
     }
 
     #[test]
-    fn problems_concern_one_event_or_the_operator() {
+    fn problems_fail_a_single_event_or_are_noted() {
         let failed = |requeue_after| {
             StatusRuling::Problems(StatusProblems {
                 requeue_after,

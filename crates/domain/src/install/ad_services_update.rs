@@ -1,4 +1,4 @@
-//! Apple's answer, which arrives after the first decision.
+//! Applies Apple's AdServices response, which arrives after the first decision.
 
 use super::device_state::{Attribution, DeviceState};
 use crate::access::Environment;
@@ -9,76 +9,76 @@ use crate::attribution::{AttributionCandidates, Evidence, MatchState, decide, im
 use crate::vocabulary::id::ClickId;
 use crate::vocabulary::time::Timestamp;
 
-/// What Apple said about a device's install.
+/// Apple's final AdServices response for a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdServicesOutcome {
-    /// Live or test.
+    /// Live or test environment.
     pub environment: Environment,
-    /// How the app attributes.
+    /// The app's attribution rules.
     pub rules: AttributionRules,
-    /// What Apple said, for good.
+    /// The response.
     pub answer: AdServices,
-    /// When.
+    /// Time of the response.
     pub at: Timestamp,
 }
 
-/// What the answer changes.
+/// Changes made by the response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributionUpdate {
-    /// The decision that stands now.
+    /// The current decision.
     pub attribution: Attribution,
-    /// Whether it was replaced: then the device's events so far are credited anew.
+    /// Whether the decision was replaced, so that the device's events must be credited again.
     pub is_replaced: bool,
-    /// The click that the install had before, free again.
+    /// Previously reserved click to release.
     pub released_click: Option<ClickId>,
 }
 
-/// What Apple's answer comes to. Nothing when there is no decision that it could be held against.
+/// Applies Apple's response. Returns `None` if the device or its attribution is not stored.
 pub fn apply_ad_services(
-    answer: &AdServicesOutcome,
-    known: &DeviceState,
+    outcome: &AdServicesOutcome,
+    state: &DeviceState,
 ) -> Option<AttributionUpdate> {
-    let (device, standing) = (known.device.as_ref()?, known.attribution.as_ref()?);
+    let (device, current) = (state.device.as_ref()?, state.attribution.as_ref()?);
     let evidence = Evidence {
         platform: device.traits.platform,
-        environment: answer.environment,
+        environment: outcome.environment,
         first_open_at: device.first_seen_at,
-        now: answer.at,
+        now: outcome.at,
         referrer: None,
         times: ReferrerTimes::default(),
-        ad_services: answer.answer.clone(),
+        ad_services: outcome.answer.clone(),
         fingerprint: DeviceFingerprint::default(),
         probabilistic_allowed: false,
     };
-    let fresh = decide(&evidence, &AttributionCandidates::default(), &answer.rules);
-    let better = improves(
-        &standing.summary(device.first_seen_at),
-        &fresh,
-        answer.rules.click_window_hours,
-        answer.at,
+    let new_decision = decide(&evidence, &AttributionCandidates::default(), &outcome.rules);
+    let is_better = improves(
+        &current.summary(device.first_seen_at),
+        &new_decision,
+        outcome.rules.click_window_hours,
+        outcome.at,
     );
-    if better {
+    if is_better {
         return Some(AttributionUpdate {
-            attribution: standing.replaced_by(fresh, answer.at),
+            attribution: current.replaced_by(new_decision, outcome.at),
             is_replaced: true,
-            // A test device has no click to itself.
-            released_click: standing
+            // Test devices reserve no click.
+            released_click: current
                 .decision
                 .click
-                .filter(|_| answer.environment == Environment::Live),
+                .filter(|_| outcome.environment == Environment::Live),
         });
     }
-    // The decision stands, and its story says what Apple answered.
-    let mut attribution = standing.clone();
+    // The decision stays and records Apple's response.
+    let mut attribution = current.clone();
     let decision = &mut attribution.decision;
-    let asked_apple_only = decision.state == MatchState::Organic
+    let has_no_other_evidence = decision.state == MatchState::Organic
         && decision.candidates.is_empty()
         && decision.evidence.referrer.is_none();
-    if asked_apple_only {
-        // Its sentence was that Apple had not answered.
-        decision.reason = fresh.reason;
+    if has_no_other_evidence {
+        // The old reason says that Apple had not responded.
+        decision.reason = new_decision.reason;
     }
-    decision.evidence.ad_services = fresh.evidence.ad_services;
+    decision.evidence.ad_services = new_decision.evidence.ad_services;
     Some(AttributionUpdate {
         attribution,
         is_replaced: false,

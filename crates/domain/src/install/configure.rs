@@ -1,4 +1,4 @@
-//! `configure`: a device says what it is and what brought it here.
+//! Handles `configure`: registers a device and attributes its install.
 
 use super::device_state::{Attribution, DeviceState};
 use crate::access::Environment;
@@ -21,97 +21,99 @@ use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId, LinkId};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// The click id that a device delivered.
+/// A click id that a device sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimedClick {
-    /// Its tag is wrong, or it is none at all.
+    /// The signature is wrong or the text is not a click id.
     BadToken,
-    /// Ours, but of another app.
+    /// A valid click id of another app.
     Foreign(ClickId),
-    /// Ours, of this app.
+    /// A valid click id of this app.
     Authentic(ClickId),
 }
 
-/// A click id, and how it came.
+/// A click id and how the device got it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClickClaim {
     /// The click.
     pub click: ClaimedClick,
-    /// How it reached the device.
+    /// How the device got it.
     pub source: ClickIdSource,
 }
 
-/// A call of `configure`, read and checked.
+/// A validated `configure` call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigureCommand {
-    /// For which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// Live or test.
+    /// Live or test environment.
     pub environment: Environment,
-    /// How the app attributes.
+    /// The app's attribution rules.
     pub rules: AttributionRules,
-    /// What the app says about its SDK's money.
+    /// Whether revenue from the app's SDK counts.
     pub policy: MoneyPolicy,
-    /// When it arrived.
+    /// Time of arrival.
     pub at: Timestamp,
-    /// Which device.
+    /// The device.
     pub device: DeviceKey,
-    /// What it is.
+    /// Traits of the device.
     pub traits: Traits,
-    /// The app's own id of the person.
+    /// The user, as identified by the app.
     pub identity: Identity,
     /// The advertising id.
     pub advertising_id: Option<AdvertisingId>,
-    /// Apple's id of the vendor.
+    /// Apple's identifier for vendors.
     pub idfv: Option<String>,
-    /// What the person consented to.
+    /// The user's consent.
     pub consent: Consent,
-    /// Where the call came from, as two letters.
+    /// Two-letter country code of the call's address.
     pub country: Option<String>,
-    /// The click ids that it delivered, at most one each way.
+    /// Click ids that the device sent, at most one per source.
     pub claims: Vec<ClickClaim>,
-    /// What the Play Store handed over; nothing when the SDK sent none.
+    /// The Play Store's install referrer, if the SDK sent one.
     pub referrer: Option<Referrer>,
-    /// When, by the store's account.
+    /// Click and install times reported by the Play Store.
     pub times: ReferrerTimes,
-    /// To be redeemed at Apple's.
+    /// Apple's AdServices token, to be redeemed.
     pub ad_services_token: Option<String>,
-    /// Of what kind the address is.
+    /// Class of the IP address.
     pub address_class: AddressClass,
-    /// The address as it is compared today; nothing where it must not be.
+    /// Today's hash of the IP address; `None` if it must not be compared.
     pub address_hash: Option<Digest>,
-    /// The address as clicks within the longest window of likeness have it.
+    /// Hashes of the IP address as stored with clicks in the longest probabilistic window.
     pub address_hashes: Vec<Digest>,
-    /// The advertising id as clicks have it; nothing where it must not be compared.
+    /// Hash of the advertising id as stored with clicks; `None` if it must not be compared.
     pub advertising_hash: Option<Digest>,
-    /// The tap on an app link that opened the app without passing our doors. It is recorded with the call.
+    /// Click of an app link that opened the app directly, without a redirect. Recorded with the
+    /// call.
     pub app_link_click: Option<Click>,
-    /// For the decision.
+    /// Id for a new attribution.
     pub attribution_id: AttributionId,
-    /// For the install.
+    /// Id for the install event.
     pub install_id: EventId,
 }
 
-/// What the store has to find for a decision.
+/// Clicks that the store must load for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CandidateQuery {
-    /// These clicks of the app.
+    /// Clicks of the app with these ids.
     pub clicks: Vec<ClickId>,
-    /// Clicks with this advertising id.
+    /// Clicks with this advertising id hash.
     pub advertising_hash: Option<Digest>,
-    /// Clicks from these addresses, not before [`Self::clicks_from`], and installs from them.
+    /// Clicks from these addresses since [`Self::clicks_from`], and installs from them.
     pub address_hashes: Vec<Digest>,
-    /// The longest window of likeness begins here.
+    /// Start of the longest probabilistic window.
     pub clicks_from: Timestamp,
 }
 
-/// The longest window of likeness. What the app asks for is judged later, so that a click that is too old by
-/// the app's rule can be shown with that reason.
+/// The longest probabilistic window. The app's own window is applied later, so that a click outside
+/// it is shown with that reason.
 const PROBABILISTIC_WINDOW_MAX: Duration = Duration::from_hours(24);
 
-/// What the store has to find before [`configure`] can decide. Likeness is looked for at the first call only.
-pub fn candidate_query(command: &ConfigureCommand, known: &DeviceState) -> CandidateQuery {
-    let clicks: Vec<ClickId> = claimed_clicks(command, known)
+/// Returns the clicks that [`configure`] needs. Probabilistic candidates are loaded for the first
+/// call only.
+pub fn candidate_query(command: &ConfigureCommand, state: &DeviceState) -> CandidateQuery {
+    let clicks: Vec<ClickId> = claimed_clicks(command, state)
         .into_iter()
         .filter_map(|claim| match claim.click {
             ClaimedClick::Authentic(click) => Some(click),
@@ -119,12 +121,12 @@ pub fn candidate_query(command: &ConfigureCommand, known: &DeviceState) -> Candi
         })
         .collect();
     let is_web = command.traits.platform == Platform::Web;
-    let first = known.attribution.is_none();
+    let is_first = state.attribution.is_none();
     let begin = command.at.as_millis() - millis(PROBABILISTIC_WINDOW_MAX);
     CandidateQuery {
         clicks,
         advertising_hash: command.advertising_hash.filter(|_| !is_web),
-        address_hashes: if first && !is_web {
+        address_hashes: if is_first && !is_web {
             command.address_hashes.clone()
         } else {
             Vec::new()
@@ -133,25 +135,25 @@ pub fn candidate_query(command: &ConfigureCommand, known: &DeviceState) -> Candi
     }
 }
 
-/// Every click that the device shows: what it delivers now, the link that opened it, and what a standing
-/// decision still waits for.
-fn claimed_clicks(command: &ConfigureCommand, known: &DeviceState) -> Vec<ClickClaim> {
-    let opened = command.app_link_click.as_ref().map(|click| ClickClaim {
+/// Returns every click that the device claims: those it sends now, the link that opened the app,
+/// and the one an earlier decision waits for.
+fn claimed_clicks(command: &ConfigureCommand, state: &DeviceState) -> Vec<ClickClaim> {
+    let app_link = command.app_link_click.as_ref().map(|click| ClickClaim {
         click: ClaimedClick::Authentic(click.id),
         source: ClickIdSource::AppLink,
     });
-    let pending = known.attribution.as_ref().and_then(pending_click);
-    let mut shown = command.claims.clone();
-    shown.extend(opened);
-    shown.extend(pending.filter(|pending| !command.claims.contains(pending)));
-    shown
+    let pending = state.attribution.as_ref().and_then(pending_click);
+    let mut claims = command.claims.clone();
+    claims.extend(app_link);
+    claims.extend(pending.filter(|pending| !command.claims.contains(pending)));
+    claims
 }
 
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The click that a decision still waits for, and how it came.
+/// Returns the click that a decision waits for, and how the device got it.
 fn pending_click(attribution: &Attribution) -> Option<ClickClaim> {
     let decision = &attribution.decision;
     if decision.state != MatchState::PendingClick {
@@ -170,25 +172,25 @@ fn pending_click(attribution: &Attribution) -> Option<ClickClaim> {
     })
 }
 
-/// What the store found.
+/// Clicks that the store found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CandidateClicks {
-    /// The clicks that were looked for, as far as they are stored.
+    /// The claimed clicks that are stored.
     pub clicks: Vec<Candidate>,
     /// Clicks with the advertising id, newest first, at most [`ADVERTISING_CANDIDATES_MAX`].
     pub same_advertising_id: Vec<Candidate>,
-    /// Clicks from the address, newest first, at most
-    /// [`ADDRESS_CANDIDATES_MAX`](crate::attribution::ADDRESS_CANDIDATES_MAX) and one more.
+    /// Clicks from the address, newest first, at most one more than
+    /// [`ADDRESS_CANDIDATES_MAX`](crate::attribution::ADDRESS_CANDIDATES_MAX).
     pub same_address: Vec<Candidate>,
-    /// Other installs from the address in the hour before, by link.
+    /// Other installs from the address in the last hour, by link.
     pub installs_from_address: Vec<(LinkId, u32)>,
 }
 
-/// Clicks with one advertising id that are looked at.
+/// Maximum number of clicks with one advertising id that are considered.
 pub const ADVERTISING_CANDIDATES_MAX: usize = 20;
 
 impl CandidateClicks {
-    /// Leaves out clicks of the other environment.
+    /// Removes clicks of the other environment.
     fn in_environment(mut self, environment: Environment) -> Self {
         let candidates = [
             &mut self.clicks,
@@ -204,12 +206,12 @@ impl CandidateClicks {
 
 fn facts(
     command: &ConfigureCommand,
-    known: &DeviceState,
+    state: &DeviceState,
     found: CandidateClicks,
 ) -> AttributionCandidates {
     let found = found.in_environment(command.environment);
-    let named = |claim: ClickClaim| {
-        let named = match claim.click {
+    let deliver = |claim: ClickClaim| {
+        let lookup = match claim.click {
             ClaimedClick::BadToken => ClickLookup::BadToken,
             ClaimedClick::Foreign(click) => ClickLookup::Foreign(click),
             ClaimedClick::Authentic(id) => {
@@ -221,13 +223,13 @@ fn facts(
         };
         DeliveredClick {
             source: claim.source,
-            lookup: named,
+            lookup,
         }
     };
     AttributionCandidates {
-        delivered: claimed_clicks(command, known)
+        delivered: claimed_clicks(command, state)
             .into_iter()
-            .map(named)
+            .map(deliver)
             .collect(),
         same_advertising_id: found.same_advertising_id,
         same_address: found.same_address,
@@ -235,48 +237,49 @@ fn facts(
     }
 }
 
-/// What a call changes.
+/// Changes made by a `configure` call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigureDecision {
-    /// The device, as it is now.
+    /// The updated device.
     pub device: Device,
-    /// The person, as far as known now.
+    /// The updated user identity.
     pub identity: Identity,
-    /// Whether this was the first call of the device.
+    /// Whether this is the device's first call.
     pub is_first_open: bool,
-    /// The decision that stands now.
+    /// The current decision.
     pub attribution: Attribution,
-    /// Whether it was made or replaced by this call: then the device's events so far are credited anew. It is
-    /// written in any case, since its story may have grown.
+    /// Whether this call made or replaced the decision, so that the device's events must be
+    /// credited again. The attribution is stored in any case, because its candidates may have
+    /// changed.
     pub is_new_decision: bool,
     /// The install to record.
     pub install: Option<Event>,
-    /// The click that this install now has to itself.
+    /// Click to reserve for this install.
     pub taken_click: Option<ClickId>,
-    /// The click that the decision names without having it to itself.
+    /// Click that the decision refers to without reserving it.
     pub referenced_click: Option<ClickId>,
-    /// The click that it had before, free again.
+    /// Previously reserved click to release.
     pub released_click: Option<ClickId>,
-    /// Whether the token is to be redeemed.
+    /// Whether to redeem the AdServices token.
     pub redeems_token: bool,
 }
 
 impl ConfigureDecision {
-    /// What the device shows to those who look for it. Events take their platform and country from the device, so they
-    /// are described again when those change.
-    pub fn changed_identifiers(&self, known: &DeviceState) -> DeviceUpdate {
+    /// Returns what changed about the device for billing. Events copy its platform and country, so
+    /// they are updated when these change.
+    pub fn changed_identifiers(&self, state: &DeviceState) -> DeviceUpdate {
         let described = |device: &Device| (device.traits.platform, device.country.clone());
-        let before = known.device.as_ref();
+        let before = state.device.as_ref();
         let advertising = before.and_then(|device| device.advertising_id.as_ref());
         let now = self.device.advertising_id.clone();
         DeviceUpdate {
-            user: self.identity.new_user(&known.identity),
+            user: self.identity.new_user(&state.identity),
             advertising: now.filter(|id| advertising != Some(id)),
             is_changed: before.map(described) != Some(described(&self.device)),
         }
     }
 
-    /// What is known of the device from now on.
+    /// Returns the device's state after the call.
     pub fn device_state(&self, before: &DeviceState) -> DeviceState {
         DeviceState {
             device: Some(self.device.clone()),
@@ -288,7 +291,7 @@ impl ConfigureDecision {
 }
 
 impl ConfigureCommand {
-    /// What it may show, before it is known what the device went by.
+    /// Returns the update this call may cause, before the stored state is known.
     pub fn possible_identifiers(&self) -> DeviceUpdate {
         DeviceUpdate {
             user: self.identity.user.clone(),
@@ -297,79 +300,80 @@ impl ConfigureCommand {
         }
     }
 
-    /// Whether a click is another install's. A test device may match any click, and uses none up.
+    /// Returns whether another install reserved the click. Test devices may match any click and
+    /// reserve none.
     pub fn is_taken_by_other(&self, taken_by: Option<&str>) -> bool {
         self.environment == Environment::Live
             && taken_by.is_some_and(|device| device != self.device.as_str())
     }
 }
 
-/// What a call of `configure` comes to.
+/// Decides a `configure` call.
 pub fn configure(
     command: &ConfigureCommand,
-    known: &DeviceState,
+    state: &DeviceState,
     found: CandidateClicks,
 ) -> ConfigureDecision {
-    let facts = facts(command, known, found);
-    let first_open = known.device.is_none();
-    let first_open_at = known
+    let facts = facts(command, state, found);
+    let is_first_open = state.device.is_none();
+    let first_open_at = state
         .device
         .as_ref()
         .map_or(command.at, |device| device.first_seen_at);
-    let fresh = decide(
-        &evidence(command, known, first_open_at),
+    let new_decision = decide(
+        &evidence(command, state, first_open_at),
         &facts,
         &command.rules,
     );
-    let (attribution, decided) = match &known.attribution {
+    let (attribution, is_new_decision) = match &state.attribution {
         None => {
-            let first = Attribution::first(command.attribution_id, fresh, command.at);
+            let first = Attribution::first(command.attribution_id, new_decision, command.at);
             (first, true)
         }
-        Some(standing) => {
-            let better = improves(
-                &standing.summary(first_open_at),
-                &fresh,
+        Some(current) => {
+            let is_better = improves(
+                &current.summary(first_open_at),
+                &new_decision,
                 command.rules.click_window_hours,
                 command.at,
             );
-            if better {
-                (standing.replaced_by(fresh, command.at), true)
+            if is_better {
+                (current.replaced_by(new_decision, command.at), true)
             } else {
-                (standing.with_late_evidence(&fresh), false)
+                (current.with_late_evidence(&new_decision), false)
             }
         }
     };
-    let device = device(command, known.device.as_ref());
-    let makes_install = first_open && command.traits.platform != Platform::Web;
-    let install = makes_install.then(|| install(command, &device, known, &attribution));
-    let takes_clicks =
+    let device = device(command, state.device.as_ref());
+    let records_install = is_first_open && command.traits.platform != Platform::Web;
+    let install = records_install.then(|| install(command, &device, state, &attribution));
+    let reserves_clicks =
         command.environment == Environment::Live && command.traits.platform != Platform::Web;
-    let before = known
+    let before = state
         .attribution
         .as_ref()
-        .and_then(|standing| standing.decision.click);
-    let (take, release) = match attribution.decision.click {
-        now if takes_clicks && decided && now != before => (now, before),
+        .and_then(|current| current.decision.click);
+    let (taken_click, released_click) = match attribution.decision.click {
+        now if reserves_clicks && is_new_decision && now != before => (now, before),
         _ => (None, None),
     };
-    let keep = attribution.decision.click;
-    let keep = keep.filter(|_| decided && take.is_none());
-    let apple_was_asked = known
+    let referenced_click = attribution.decision.click;
+    let referenced_click = referenced_click.filter(|_| is_new_decision && taken_click.is_none());
+    let has_ad_services_result = state
         .attribution
         .as_ref()
         .is_some_and(Attribution::has_ad_services_result);
     ConfigureDecision {
-        redeems_token: has_token(command) && !apple_was_asked,
-        identity: known.identity.clone().updated(command.identity.clone()),
+        redeems_token: has_token(command) && !has_ad_services_result,
+        identity: state.identity.clone().updated(command.identity.clone()),
         device,
-        is_first_open: first_open,
+        is_first_open,
         attribution,
-        is_new_decision: decided,
+        is_new_decision,
         install,
-        taken_click: take,
-        referenced_click: keep,
-        released_click: release,
+        taken_click,
+        referenced_click,
+        released_click,
     }
 }
 
@@ -377,12 +381,12 @@ fn has_token(command: &ConfigureCommand) -> bool {
     command.ad_services_token.is_some() && command.traits.platform == Platform::Ios
 }
 
-fn evidence(command: &ConfigureCommand, known: &DeviceState, first_open_at: Timestamp) -> Evidence {
-    // A device shows the store's times once; what it left out now was said before.
-    let before = known
+fn evidence(command: &ConfigureCommand, state: &DeviceState, first_open_at: Timestamp) -> Evidence {
+    // The device reports the Play Store's times once, so later calls reuse the stored ones.
+    let before = state
         .attribution
         .as_ref()
-        .map(|standing| standing.decision.times);
+        .map(|current| current.decision.times);
     let times = match before {
         Some(before) if command.times == ReferrerTimes::default() => before,
         _ => command.times,
@@ -407,12 +411,12 @@ fn evidence(command: &ConfigureCommand, known: &DeviceState, first_open_at: Time
             locale: command.traits.locale.clone(),
             screen: command.traits.screen,
         },
-        probabilistic_allowed: known.attribution.is_none()
+        probabilistic_allowed: state.attribution.is_none()
             && command.traits.platform != Platform::Web,
     }
 }
 
-/// What is known of the device now. What a call leaves out stays as it was.
+/// Returns the updated device. Fields that the call leaves out stay unchanged.
 fn device(command: &ConfigureCommand, before: Option<&Device>) -> Device {
     let Some(before) = before else {
         return Device {
@@ -429,7 +433,7 @@ fn device(command: &ConfigureCommand, before: Option<&Device>) -> Device {
     Device {
         key: before.key.clone(),
         traits: before.traits.clone().updated(command.traits.clone()),
-        // An id that is no longer sent was taken back.
+        // A missing advertising id means that permission was withdrawn.
         advertising_id: command.advertising_id.clone(),
         idfv: command.idfv.clone().or_else(|| before.idfv.clone()),
         consent: before.consent.updated(command.consent),
@@ -442,10 +446,10 @@ fn device(command: &ConfigureCommand, before: Option<&Device>) -> Device {
 fn install(
     command: &ConfigureCommand,
     device: &Device,
-    known: &DeviceState,
+    state: &DeviceState,
     attribution: &Attribution,
 ) -> Event {
-    let identity = known.identity.clone().updated(command.identity.clone());
+    let identity = state.identity.clone().updated(command.identity.clone());
     Event {
         id: command.install_id,
         external_id: command.install_id.to_string(),

@@ -1,4 +1,4 @@
-//! What is known of a device when it calls.
+//! Stored state of a device.
 
 use crate::attribution::{
     AttributionSummary, DECISION_CANDIDATES_MAX, Decision, Rejection, SupersededDecision,
@@ -9,23 +9,23 @@ use crate::event::Credit;
 use crate::vocabulary::id::{AttributionId, EventId};
 use crate::vocabulary::time::Timestamp;
 
-/// The decision about a device, as it is stored.
+/// The stored decision about a device's install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
-    /// Its id. A better decision keeps it.
+    /// Id; kept when a better decision replaces this one.
     pub id: AttributionId,
-    /// How many decisions there were, this one included.
+    /// Number of decisions, including this one.
     pub revision: u32,
-    /// When it was made.
+    /// Time of the decision.
     pub decided_at: Timestamp,
-    /// The one it replaced.
+    /// The decision that it replaced.
     pub supersedes: Option<SupersededDecision>,
     /// The decision.
     pub decision: Decision,
 }
 
 impl Attribution {
-    /// The first decision about a device.
+    /// Creates the first attribution of a device.
     pub fn first(id: AttributionId, decision: Decision, at: Timestamp) -> Self {
         Self {
             id,
@@ -36,16 +36,16 @@ impl Attribution {
         }
     }
 
-    /// A better decision in the place of this one. What was considered before is kept behind what was
-    /// considered now, so that the story stays whole.
+    /// Returns the attribution after a better decision. Appends the earlier candidates, so that the
+    /// history stays complete.
     #[must_use]
     pub fn replaced_by(&self, mut decision: Decision, at: Timestamp) -> Self {
         for earlier in &self.decision.candidates {
-            let known = decision
+            let is_known = decision
                 .candidates
                 .iter()
                 .any(|now| now.click == earlier.click && now.method == earlier.method);
-            if !known && decision.candidates.len() < DECISION_CANDIDATES_MAX {
+            if !is_known && decision.candidates.len() < DECISION_CANDIDATES_MAX {
                 let mut earlier = earlier.clone();
                 earlier.rejection = earlier.rejection.or(Some(Rejection::OlderThanWinner));
                 decision.candidates.push(earlier);
@@ -77,56 +77,59 @@ impl Attribution {
         }
     }
 
-    /// The same decision, when what was shown later did not change it. What was refused is written down all the
-    /// same: "why not?" is asked of late evidence, too.
+    /// Returns the attribution with later, rejected evidence added. The decision does not change,
+    /// but the rejection stays visible.
     #[must_use]
-    pub fn with_late_evidence(&self, fresh: &Decision) -> Self {
-        let mut seen = self.clone();
-        for late in fresh
+    pub fn with_late_evidence(&self, new_decision: &Decision) -> Self {
+        let mut updated = self.clone();
+        for candidate in new_decision
             .candidates
             .iter()
-            .filter(|late| late.rejection.is_some())
+            .filter(|candidate| candidate.rejection.is_some())
         {
-            let known = seen.decision.candidates.iter().any(|one| {
-                one.click == late.click
-                    && one.method == late.method
-                    && one.rejection == late.rejection
+            let is_known = updated.decision.candidates.iter().any(|one| {
+                one.click == candidate.click
+                    && one.method == candidate.method
+                    && one.rejection == candidate.rejection
             });
-            if !known && seen.decision.candidates.len() < DECISION_CANDIDATES_MAX {
-                seen.decision.candidates.push(late.clone());
+            if !is_known && updated.decision.candidates.len() < DECISION_CANDIDATES_MAX {
+                updated.decision.candidates.push(candidate.clone());
             }
         }
-        let token = &mut seen.decision.evidence.click_token;
-        *token = token.take().or_else(|| fresh.evidence.click_token.clone());
-        seen
+        let token = &mut updated.decision.evidence.click_token;
+        *token = token
+            .take()
+            .or_else(|| new_decision.evidence.click_token.clone());
+        updated
     }
 
-    /// Whether Apple has said its word, or is being asked. One that did not know the token, or was not reached
-    /// while it lived, may be asked with another.
+    /// Returns whether AdServices gave a result or is still pending. After an invalid or expired
+    /// token another one may be redeemed.
     pub fn has_ad_services_result(&self) -> bool {
-        let word = self.decision.evidence.ad_services.as_deref();
-        !matches!(word, None | Some("invalid" | "expired"))
+        let result = self.decision.evidence.ad_services.as_deref();
+        !matches!(result, None | Some("invalid" | "expired"))
     }
 
-    /// The decision as it reads now: a click that nobody stored within a day was never made.
+    /// Returns the attribution as of now: a pending click that was not stored within a day is
+    /// invalid.
     #[must_use]
     pub fn as_of(&self, now: Timestamp) -> Self {
         let state = effective_state(self.decision.state, self.decided_at, now);
-        let mut read = self.clone();
+        let mut updated = self.clone();
         if state == self.decision.state {
-            return read;
+            return updated;
         }
-        read.decision.state = state;
-        read.decision.reason = click_never_stored();
-        for one in &mut read.decision.candidates {
+        updated.decision.state = state;
+        updated.decision.reason = click_never_stored();
+        for one in &mut updated.decision.candidates {
             if one.rejection == Some(Rejection::PendingClick) {
                 one.rejection = Some(Rejection::BadToken);
             }
         }
-        read
+        updated
     }
 
-    /// What the device's events are credited to.
+    /// Returns the credit for the device's events.
     pub fn credit(&self) -> Credit {
         Credit {
             network: self.decision.network,
@@ -137,7 +140,7 @@ impl Attribution {
         }
     }
 
-    /// What later evidence is held against.
+    /// Returns the summary that later evidence is compared with.
     pub fn summary(&self, first_open_at: Timestamp) -> AttributionSummary {
         AttributionSummary {
             state: self.decision.state,
@@ -149,21 +152,21 @@ impl Attribution {
     }
 }
 
-/// What is known of a device when it calls.
+/// Stored state of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceState {
-    /// The device, when it was configured before.
+    /// The device, if it called `configure` before.
     pub device: Option<Device>,
-    /// The decision about it.
+    /// Its attribution.
     pub attribution: Option<Attribution>,
-    /// The person behind it.
+    /// The user, as identified by the app.
     pub identity: Identity,
     /// Its first counted payment.
     pub first_payment: Option<EventId>,
 }
 
 impl DeviceState {
-    /// Whether nothing is known of the device or its person. A device may still have events.
+    /// Returns whether neither the device nor its user is known. It may still have events.
     pub fn is_empty(&self) -> bool {
         self.device.is_none() && self.identity == Identity::default()
     }

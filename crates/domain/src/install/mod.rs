@@ -1,7 +1,7 @@
-//! An install: the first `configure` of a device, and what later evidence makes of it.
+//! Installs: a device's first `configure`, and later evidence about it.
 //!
-//! [`looks_for`] says which facts the store has to find, [`configure`] what it has to write. Both are pure: a
-//! store that lost a race gathers the facts again and asks again.
+//! [`candidate_query`] returns the facts that the store must load, [`configure`] the changes to
+//! write. Both are pure, so a store that lost a race loads the facts and decides again.
 
 mod ad_services_update;
 mod configure;

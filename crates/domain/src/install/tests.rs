@@ -1,4 +1,4 @@
-//! What a call comes to, beyond which click wins: that is `attribution`'s table.
+//! Effects of a `configure` call. Which click wins is tested in `attribution`.
 
 use super::*;
 use crate::access::Environment;
@@ -83,7 +83,7 @@ fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
     }
 }
 
-fn claiming(click: ClaimedClick, seconds: i64) -> ConfigureCommand {
+fn call_with_click(click: ClaimedClick, seconds: i64) -> ConfigureCommand {
     ConfigureCommand {
         claims: vec![ClickClaim {
             click,
@@ -93,17 +93,17 @@ fn claiming(click: ClaimedClick, seconds: i64) -> ConfigureCommand {
     }
 }
 
-/// What is known after a call.
-fn after(opening: ConfigureDecision) -> DeviceState {
+/// Returns the device's state after a call.
+fn after(outcome: ConfigureDecision) -> DeviceState {
     DeviceState {
-        device: Some(opening.device),
-        attribution: Some(opening.attribution),
-        identity: opening.identity,
+        device: Some(outcome.device),
+        attribution: Some(outcome.attribution),
+        identity: outcome.identity,
         first_payment: None,
     }
 }
 
-fn named(number: u8, seconds: i64) -> CandidateClicks {
+fn found_click(number: u8, seconds: i64) -> CandidateClicks {
     CandidateClicks {
         clicks: vec![candidate(number, seconds)],
         ..CandidateClicks::default()
@@ -112,11 +112,11 @@ fn named(number: u8, seconds: i64) -> CandidateClicks {
 
 #[test]
 fn the_first_call_of_a_device_is_its_install() {
-    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
-    let opening = configure(&command, &DeviceState::default(), named(1, 0));
-    assert!(opening.is_first_open && opening.is_new_decision);
-    assert_eq!(opening.taken_click, Some(click_id(1)));
-    let install = opening.install.clone().expect("an install is recorded");
+    let command = call_with_click(ClaimedClick::Authentic(click_id(1)), 60);
+    let outcome = configure(&command, &DeviceState::default(), found_click(1, 0));
+    assert!(outcome.is_first_open && outcome.is_new_decision);
+    assert_eq!(outcome.taken_click, Some(click_id(1)));
+    let install = outcome.install.clone().expect("an install is recorded");
     assert_eq!(
         (install.id, install.is_service_install),
         (command.install_id, true)
@@ -124,47 +124,47 @@ fn the_first_call_of_a_device_is_its_install() {
     assert_eq!(install.credit.unwrap().click, Some(click_id(1)));
 
     let later = call(Platform::Android, 90);
-    let again = configure(&later, &after(opening.clone()), CandidateClicks::default());
-    assert_eq!(again.attribution, opening.attribution);
+    let again = configure(&later, &after(outcome.clone()), CandidateClicks::default());
+    assert_eq!(again.attribution, outcome.attribution);
     assert!(!again.is_first_open && !again.is_new_decision && again.install.is_none());
     assert_eq!((again.taken_click, again.released_click), (None, None));
 }
 
 #[rstest]
-#[case::a_test_device_uses_no_click_up(Environment::Test, Platform::Android, true)]
-#[case::a_web_page_is_no_install(Environment::Live, Platform::Web, false)]
-fn who_takes_no_click(
+#[case::a_test_device_reserves_no_click(Environment::Test, Platform::Android, true)]
+#[case::a_web_page_is_not_an_install(Environment::Live, Platform::Web, false)]
+fn who_reserves_no_click(
     #[case] environment: Environment,
     #[case] platform: Platform,
-    #[case] makes_install: bool,
+    #[case] records_install: bool,
 ) {
-    let mut command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+    let mut command = call_with_click(ClaimedClick::Authentic(click_id(1)), 60);
     command.environment = environment;
     command.traits.platform = platform;
-    let opening = configure(&command, &DeviceState::default(), named(1, 0));
-    assert_eq!(opening.attribution.decision.click, Some(click_id(1)));
-    assert_eq!(opening.taken_click, None);
-    assert_eq!(opening.install.is_some(), makes_install);
+    let outcome = configure(&command, &DeviceState::default(), found_click(1, 0));
+    assert_eq!(outcome.attribution.decision.click, Some(click_id(1)));
+    assert_eq!(outcome.taken_click, None);
+    assert_eq!(outcome.install.is_some(), records_install);
 }
 
 #[test]
-fn a_better_click_frees_the_one_before() {
-    let likeness = CandidateClicks {
+fn a_better_click_releases_the_earlier_one() {
+    let candidates = CandidateClicks {
         same_address: vec![candidate(1, 0)],
         ..CandidateClicks::default()
     };
     let first = configure(
         &call(Platform::Android, 60),
         &DeviceState::default(),
-        likeness,
+        candidates,
     );
     assert_eq!(
         first.attribution.decision.match_type,
         MatchType::Probabilistic
     );
     assert_eq!(first.taken_click, Some(click_id(1)));
-    let command = claiming(ClaimedClick::Authentic(click_id(2)), 90);
-    let better = configure(&command, &after(first), named(2, 5));
+    let command = call_with_click(ClaimedClick::Authentic(click_id(2)), 90);
+    let better = configure(&command, &after(first), found_click(2, 5));
     assert_eq!(
         (better.taken_click, better.released_click),
         (Some(click_id(2)), Some(click_id(1)))
@@ -174,47 +174,43 @@ fn a_better_click_frees_the_one_before() {
     let before: Vec<_> = before
         .filter(|one| one.click == Some(click_id(1)))
         .collect();
-    assert_eq!(
-        before.len(),
-        1,
-        "the story keeps what was considered before"
-    );
+    assert_eq!(before.len(), 1, "earlier candidates are kept");
     assert!(before[0].rejection.is_some());
 }
 
 #[test]
-fn a_click_that_appears_later_is_looked_for_without_being_named_again() {
-    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+fn a_pending_click_is_loaded_without_being_sent_again() {
+    let command = call_with_click(ClaimedClick::Authentic(click_id(1)), 60);
     let first = configure(
         &command,
         &DeviceState::default(),
         CandidateClicks::default(),
     );
     assert_eq!(first.attribution.decision.state, MatchState::PendingClick);
-    let known = after(first);
+    let state = after(first);
     let later = call(Platform::Android, 120);
-    assert_eq!(candidate_query(&later, &known).clicks, [click_id(1)]);
-    let found = configure(&later, &known, named(1, 0));
+    assert_eq!(candidate_query(&later, &state).clicks, [click_id(1)]);
+    let found = configure(&later, &state, found_click(1, 0));
     assert_eq!(found.attribution.decision.click, Some(click_id(1)));
     assert_eq!(found.taken_click, Some(click_id(1)));
 }
 
 #[rstest]
 #[case::a_forged_id(ClaimedClick::BadToken, Rejection::BadToken)]
-#[case::another_apps(ClaimedClick::Foreign(click_id(1)), Rejection::ForeignClick)]
-fn what_is_not_ours_is_not_looked_for(#[case] click: ClaimedClick, #[case] why: Rejection) {
-    let command = claiming(click, 60);
+#[case::of_another_app(ClaimedClick::Foreign(click_id(1)), Rejection::ForeignClick)]
+fn invalid_and_foreign_clicks_are_not_loaded(#[case] click: ClaimedClick, #[case] why: Rejection) {
+    let command = call_with_click(click, 60);
     assert!(
         candidate_query(&command, &DeviceState::default())
             .clicks
             .is_empty()
     );
-    let opening = configure(
+    let outcome = configure(
         &command,
         &DeviceState::default(),
         CandidateClicks::default(),
     );
-    let rejected: Vec<_> = opening
+    let rejected: Vec<_> = outcome
         .attribution
         .decision
         .candidates
@@ -225,17 +221,17 @@ fn what_is_not_ours_is_not_looked_for(#[case] click: ClaimedClick, #[case] why: 
 }
 
 #[test]
-fn likeness_is_looked_for_at_the_first_call_only() {
+fn probabilistic_candidates_are_loaded_for_the_first_call_only() {
     let command = call(Platform::Android, 60);
     let first = candidate_query(&command, &DeviceState::default());
     assert_eq!(first.address_hashes.len(), 1);
     assert_eq!(first.clicks_from, at(60 - DAY));
-    let opening = configure(
+    let outcome = configure(
         &command,
         &DeviceState::default(),
         CandidateClicks::default(),
     );
-    let later = candidate_query(&call(Platform::Android, 90), &after(opening));
+    let later = candidate_query(&call(Platform::Android, 90), &after(outcome));
     assert!(later.address_hashes.is_empty());
     let page = candidate_query(&call(Platform::Web, 60), &DeviceState::default());
     assert!(page.clicks.is_empty() && page.address_hashes.is_empty());
@@ -243,31 +239,31 @@ fn likeness_is_looked_for_at_the_first_call_only() {
 }
 
 #[rstest]
-#[case::apples_device(Platform::Ios, true)]
-#[case::another(Platform::Android, false)]
+#[case::ios(Platform::Ios, true)]
+#[case::android(Platform::Android, false)]
 fn a_token_is_redeemed_once(#[case] platform: Platform, #[case] expected: bool) {
     let with_token = |seconds| ConfigureCommand {
         ad_services_token: Some("token".to_owned()),
         ..call(platform, seconds)
     };
-    let opening = configure(
+    let outcome = configure(
         &with_token(60),
         &DeviceState::default(),
         CandidateClicks::default(),
     );
-    assert_eq!(opening.redeems_token, expected);
-    let again = configure(&with_token(90), &after(opening), CandidateClicks::default());
+    assert_eq!(outcome.redeems_token, expected);
+    let again = configure(&with_token(90), &after(outcome), CandidateClicks::default());
     assert!(!again.redeems_token);
 }
 
-fn answered(answer: AdServices, known: &DeviceState) -> AttributionUpdate {
-    answered_in(Environment::Live, answer, known)
+fn respond(answer: AdServices, state: &DeviceState) -> AttributionUpdate {
+    respond_in(Environment::Live, answer, state)
 }
 
-fn answered_in(
+fn respond_in(
     environment: Environment,
     answer: AdServices,
-    known: &DeviceState,
+    state: &DeviceState,
 ) -> AttributionUpdate {
     let answer = AdServicesOutcome {
         environment,
@@ -275,29 +271,32 @@ fn answered_in(
         answer,
         at: at(70),
     };
-    apply_ad_services(&answer, known).expect("there is a decision")
+    apply_ad_services(&answer, state).expect("the device has an attribution")
 }
 
 #[test]
-fn apples_word_replaces_likeness_and_frees_its_click() {
-    let likeness = CandidateClicks {
+fn an_ad_services_tap_replaces_a_probabilistic_match() {
+    let candidates = CandidateClicks {
         same_address: vec![candidate(1, 0)],
         ..CandidateClicks::default()
     };
     let first = configure(
         &call(Platform::Android, 60),
         &DeviceState::default(),
-        likeness,
+        candidates,
     );
-    let late = answered(AdServices::Tap(Box::default()), &after(first));
-    assert!(late.is_replaced);
-    assert_eq!(late.attribution.decision.match_type, MatchType::AdServices);
-    assert_eq!(late.released_click, Some(click_id(1)));
+    let update = respond(AdServices::Tap(Box::default()), &after(first));
+    assert!(update.is_replaced);
+    assert_eq!(
+        update.attribution.decision.match_type,
+        MatchType::AdServices
+    );
+    assert_eq!(update.released_click, Some(click_id(1)));
 }
 
 #[test]
-fn a_test_device_has_no_click_to_give_back() {
-    let likeness = CandidateClicks {
+fn a_test_device_releases_no_click() {
+    let candidates = CandidateClicks {
         same_address: vec![candidate(1, 0)],
         ..CandidateClicks::default()
     };
@@ -305,27 +304,27 @@ fn a_test_device_has_no_click_to_give_back() {
         environment: Environment::Test,
         ..call(Platform::Android, 60)
     };
-    let first = configure(&command, &DeviceState::default(), likeness);
+    let first = configure(&command, &DeviceState::default(), candidates);
     let tap = AdServices::Tap(Box::default());
-    let late = answered_in(Environment::Test, tap, &after(first));
-    assert!(late.is_replaced);
-    assert_eq!(late.released_click, None);
+    let update = respond_in(Environment::Test, tap, &after(first));
+    assert!(update.is_replaced);
+    assert_eq!(update.released_click, None);
 }
 
 #[test]
-fn a_certain_decision_only_learns_what_apple_said() {
-    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
-    let first = configure(&command, &DeviceState::default(), named(1, 0));
-    let known = after(first.clone());
-    let late = answered(AdServices::Tap(Box::default()), &known);
-    assert!(!late.is_replaced && late.released_click.is_none());
-    assert_eq!(late.attribution.revision, 1);
+fn a_certain_decision_only_records_the_ad_services_response() {
+    let command = call_with_click(ClaimedClick::Authentic(click_id(1)), 60);
+    let first = configure(&command, &DeviceState::default(), found_click(1, 0));
+    let state = after(first.clone());
+    let update = respond(AdServices::Tap(Box::default()), &state);
+    assert!(!update.is_replaced && update.released_click.is_none());
+    assert_eq!(update.attribution.revision, 1);
     assert_eq!(
-        late.attribution.decision.click,
+        update.attribution.decision.click,
         first.attribution.decision.click
     );
     assert_eq!(
-        late.attribution.decision.evidence.ad_services.as_deref(),
+        update.attribution.decision.evidence.ad_services.as_deref(),
         Some("tap")
     );
     assert_eq!(
@@ -343,14 +342,14 @@ fn a_certain_decision_only_learns_what_apple_said() {
 }
 
 #[test]
-fn a_click_id_of_the_clients_stands_in_for_a_referrers_that_is_refused() {
-    let mut command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+fn a_client_click_id_replaces_a_rejected_referrer() {
+    let mut command = call_with_click(ClaimedClick::Authentic(click_id(1)), 60);
     command.claims.push(ClickClaim {
         click: ClaimedClick::BadToken,
         source: ClickIdSource::Referrer,
     });
-    let opening = configure(&command, &DeviceState::default(), named(1, 0));
-    let decision = opening.attribution.decision;
+    let outcome = configure(&command, &DeviceState::default(), found_click(1, 0));
+    let decision = outcome.attribution.decision;
     assert_eq!(
         (decision.click, decision.match_type),
         (Some(click_id(1)), MatchType::ClickId)
@@ -364,8 +363,8 @@ fn a_click_id_of_the_clients_stands_in_for_a_referrers_that_is_refused() {
 }
 
 #[test]
-fn a_referrer_click_that_appears_later_is_judged_by_the_stores_times() {
-    let mut command = claiming(ClaimedClick::Authentic(click_id(1)), 600);
+fn a_late_referrer_click_is_checked_against_the_stores_times() {
+    let mut command = call_with_click(ClaimedClick::Authentic(click_id(1)), 600);
     command.claims[0].source = ClickIdSource::Referrer;
     command.times.install_begin_at_server = Some(at(-60));
     command.times.click_at_server = Some(at(-120));
@@ -376,19 +375,19 @@ fn a_referrer_click_that_appears_later_is_judged_by_the_stores_times() {
     );
     assert_eq!(first.attribution.decision.state, MatchState::PendingClick);
     let later = call(Platform::Android, 700);
-    let judged = configure(&later, &after(first), named(1, 0));
+    let judged = configure(&later, &after(first), found_click(1, 0));
     assert_eq!(judged.attribution.decision.state, MatchState::Implausible);
     assert_eq!(judged.taken_click, None);
 }
 
 #[test]
-fn late_evidence_that_is_refused_leaves_a_trace() {
+fn rejected_late_evidence_is_recorded() {
     let first = configure(
         &call(Platform::Ios, 60),
         &DeviceState::default(),
         CandidateClicks::default(),
     );
-    let mut forged = claiming(ClaimedClick::BadToken, 90);
+    let mut forged = call_with_click(ClaimedClick::BadToken, 90);
     forged.traits.platform = Platform::Ios;
     let later = configure(&forged, &after(first), CandidateClicks::default());
     assert!(!later.is_new_decision);
@@ -399,8 +398,8 @@ fn late_evidence_that_is_refused_leaves_a_trace() {
 }
 
 #[test]
-fn a_click_that_never_came_reads_as_a_bad_token() {
-    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+fn a_click_that_was_never_stored_becomes_a_bad_token() {
+    let command = call_with_click(ClaimedClick::Authentic(click_id(1)), 60);
     let first = configure(
         &command,
         &DeviceState::default(),
@@ -415,7 +414,7 @@ fn a_click_that_never_came_reads_as_a_bad_token() {
 }
 
 #[test]
-fn apples_no_replaces_the_sentence_that_it_had_not_answered() {
+fn a_negative_ad_services_response_updates_the_reason() {
     let command = ConfigureCommand {
         ad_services_token: Some("token".to_owned()),
         ..call(Platform::Ios, 60)
@@ -426,16 +425,16 @@ fn apples_no_replaces_the_sentence_that_it_had_not_answered() {
         CandidateClicks::default(),
     );
     let before = first.attribution.decision.reason.clone();
-    let late = answered(AdServices::NotAttributed, &after(first));
-    assert_ne!(late.attribution.decision.reason, before);
-    assert_eq!(late.attribution.revision, 1);
+    let update = respond(AdServices::NotAttributed, &after(first));
+    assert_ne!(update.attribution.decision.reason, before);
+    assert_eq!(update.attribution.revision, 1);
 }
 
 #[rstest]
-#[case::apple_did_not_know_it(AdServices::Invalid, true)]
-#[case::apple_was_not_reached(AdServices::Expired, true)]
-#[case::apple_said_no(AdServices::NotAttributed, false)]
-fn another_token_is_redeemed_where_the_first_was_no_use(
+#[case::invalid_token(AdServices::Invalid, true)]
+#[case::expired_token(AdServices::Expired, true)]
+#[case::not_attributed(AdServices::NotAttributed, false)]
+fn another_token_is_redeemed_after_an_unusable_one(
     #[case] answer: AdServices,
     #[case] again: bool,
 ) {
@@ -448,24 +447,24 @@ fn another_token_is_redeemed_where_the_first_was_no_use(
         &DeviceState::default(),
         CandidateClicks::default(),
     );
-    let mut known = after(first);
-    known.attribution = Some(answered(answer, &known).attribution);
+    let mut state = after(first);
+    state.attribution = Some(respond(answer, &state).attribution);
     assert_eq!(
-        configure(&command, &known, CandidateClicks::default()).redeems_token,
+        configure(&command, &state, CandidateClicks::default()).redeems_token,
         again
     );
 }
 
 #[test]
-fn a_link_that_opened_the_app_says_so() {
+fn an_app_link_that_opened_the_app_is_recorded() {
     let mut opened = candidate(1, 60).click;
     opened.id = click_id(1);
     let command = ConfigureCommand {
         app_link_click: Some(opened),
         ..call(Platform::Android, 60)
     };
-    let opening = configure(&command, &DeviceState::default(), named(1, 60));
-    let decision = opening.attribution.decision;
+    let outcome = configure(&command, &DeviceState::default(), found_click(1, 60));
+    let decision = outcome.attribution.decision;
     assert_eq!(
         decision.evidence.click_token.as_deref(),
         Some("opened_link")

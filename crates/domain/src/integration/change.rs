@@ -1,4 +1,4 @@
-//! Changing an integration.
+//! Changes of an integration.
 
 use super::{Credential, EventScope, Integration, MappingRow, SettingValue};
 use crate::app::AuditedChange;
@@ -9,11 +9,11 @@ use crate::vocabulary::revision::Precondition;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// The setting that says what at `network_b` stands for an event.
+/// The setting that maps events to conversion actions at Google Ads (`network_b`).
 const CONVERSION_ACTIONS: &str = "conversionActions";
 
-/// What is to be changed. Settings and credentials that are not mentioned stay; the mapping is replaced
-/// whole.
+/// A change of an integration. Settings and credentials that are not mentioned stay; the event
+/// mapping is replaced as a whole.
 #[derive(Debug, Clone, Default)]
 #[expect(
     missing_docs,
@@ -28,7 +28,7 @@ pub struct IntegrationChange {
 }
 
 impl Integration {
-    /// Refuses whoever builds on another state of it.
+    /// Rejects a change that is based on another version.
     pub fn admit(&self, precondition: &Precondition) -> Result<(), Refusal> {
         if precondition.admits(&self.tag()) {
             Ok(())
@@ -37,7 +37,7 @@ impl Integration {
         }
     }
 
-    /// Decides what the integration looks like after a change.
+    /// Applies a change and returns the new integration with its audit entries.
     pub fn changed(
         &self,
         change: IntegrationChange,
@@ -65,11 +65,12 @@ impl Integration {
             match change {
                 Change::Keep => continue,
                 Change::Reset => changes.compare(name, before, None),
-                Change::Set(_) => changes.compare(name, before, Some("set anew".to_owned())),
+                Change::Set(_) => changes.compare(name, before, Some("new value".to_owned())),
             }
             apply(&mut after.credentials, name, change);
         }
-        // The default map covers less than the same rows written out, so saving what is shown keeps it.
+        // Explicit rows cover more than the default mapping, so saving the displayed default keeps
+        // it.
         let is_shown =
             matches!(&change.event_mapping, Change::Set(rows) if *rows == self.mapping());
         if !is_shown {
@@ -79,10 +80,10 @@ impl Integration {
         let rows = |integration: &Self| display_rows(&integration.mapping());
         changes.compare("eventMapping", Some(rows(self)), Some(rows(&after)));
         let changes: Vec<FieldChange> = changes.into_vec();
-        let maps_anew = self.mapping() != after.mapping()
+        let mapping_changed = self.mapping() != after.mapping()
             || self.scope != after.scope
             || actions_before.as_ref() != after.settings.get(CONVERSION_ACTIONS);
-        if maps_anew {
+        if mapping_changed {
             after.mapped_at = Some(now);
         }
         if after.is_active() && !self.is_active() {
@@ -137,7 +138,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(5);
 
-    fn untouched() -> Integration {
+    fn new_integration() -> Integration {
         Integration::new(AppId::from_bytes([1; 16]), Network::A)
     }
 
@@ -158,7 +159,7 @@ mod tests {
             settings: BTreeMap::from([(name, Change::Set(SettingValue::Text(value.to_owned())))]),
             ..IntegrationChange::default()
         };
-        let one = untouched()
+        let one = new_integration()
             .changed(set("pixelId", "1"), &Precondition::None, NOW)
             .unwrap()
             .after;
@@ -171,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_credential_is_noted_and_never_shown() {
-        let changed = untouched()
+    fn a_new_credential_is_audited_and_never_shown() {
+        let changed = new_integration()
             .changed(set_token(), &Precondition::None, NOW)
             .unwrap();
         assert_eq!(changed.changes.len(), 1);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn null_brings_the_default_mapping_back() {
+    fn null_restores_the_default_mapping() {
         let mapping = vec![MappingRow {
             event: "boss_defeated".to_owned(),
             network_event: "Boss".to_owned(),
@@ -195,7 +196,7 @@ mod tests {
             event_mapping: Change::Set(mapping.clone()),
             ..IntegrationChange::default()
         };
-        let replaced = untouched()
+        let replaced = new_integration()
             .changed(replace, &Precondition::None, NOW)
             .unwrap()
             .after;
@@ -215,23 +216,27 @@ mod tests {
     }
 
     #[test]
-    fn saving_the_default_mapping_as_it_is_shown_changes_nothing() {
+    fn saving_the_displayed_default_mapping_changes_nothing() {
         let shown = IntegrationChange {
-            event_mapping: Change::Set(untouched().mapping()),
+            event_mapping: Change::Set(new_integration().mapping()),
             ..IntegrationChange::default()
         };
-        let saved = untouched()
+        let saved = new_integration()
             .changed(shown, &Precondition::None, NOW)
             .unwrap();
-        assert_eq!(saved.after, untouched());
+        assert_eq!(saved.after, new_integration());
     }
 
     #[test]
-    fn an_untouched_integration_is_version_zero() {
+    fn a_new_integration_has_version_zero() {
         let precondition = Precondition::AnyOf(vec!["0".to_owned()]);
-        assert!(untouched().changed(set_token(), &precondition, NOW).is_ok());
+        assert!(
+            new_integration()
+                .changed(set_token(), &precondition, NOW)
+                .is_ok()
+        );
         let old = Precondition::AnyOf(vec!["3".to_owned()]);
-        let refused = untouched().changed(set_token(), &old, NOW);
+        let refused = new_integration().changed(set_token(), &old, NOW);
         assert_eq!(refused.map(|_| ()), Err(Refusal::VersionConflict));
     }
 }

@@ -1,7 +1,7 @@
-//! Names of custom events at `network_d`.
+//! Names of custom events at OpenAI Ads (`network_d`).
 //!
-//! The network has a fixed set of event types. An event of any other name is sent with the type `custom` and a
-//! name of a restricted alphabet.
+//! The network has a fixed set of event types. Any other event is sent as type `custom` with a name
+//! of restricted characters.
 
 use super::MappingRow;
 use crate::vocabulary::fault::{FaultCode, Problem};
@@ -9,10 +9,10 @@ use crate::vocabulary::fault::{FaultCode, Problem};
 /// Maximum length of a custom event's name.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The type of custom events. As a `networkEvent` it sends the event under its recorded name.
+/// The type of custom events. As a `networkEvent` it keeps the event's recorded name.
 pub const CUSTOM: &str = "custom";
 
-/// The event types of the network, without `custom`.
+/// The network's event types, without `custom`.
 pub const STANDARD_TYPES: &[&str] = &[
     "page_viewed",
     "contents_viewed",
@@ -28,8 +28,8 @@ pub const STANDARD_TYPES: &[&str] = &[
     "trial_started",
 ];
 
-/// Normalises a name for the network: lower case, `_` for characters outside its alphabet, a letter or digit at
-/// both ends. Returns `None` when nothing is left or when the result is the name of a standard type.
+/// Normalises a name for the network: lower case, `_` for other characters, a letter or digit at
+/// both ends. Returns `None` if nothing is left or the result is a standard type.
 pub fn custom_name(wanted: &str) -> Option<String> {
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let written: String = wanted
@@ -50,8 +50,8 @@ pub fn custom_name(wanted: &str) -> Option<String> {
     (!name.is_empty() && !taken).then(|| name.to_owned())
 }
 
-/// Returns the name under which the network receives the events of a row. Refuses a name that normalisation would
-/// change: the operator would look for it at the network in vain, and two names could become one.
+/// Returns the name that the network receives for a row. Rejects a name that normalisation would
+/// change: the operator would not find it at the network, and two names could become one.
 pub(super) fn sent_name(row: &MappingRow) -> Result<&str, Problem> {
     let mapped = row.network_event.as_str();
     if STANDARD_TYPES.contains(&mapped) {
@@ -62,15 +62,16 @@ pub(super) fn sent_name(row: &MappingRow) -> Result<&str, Problem> {
         return Ok(wanted);
     }
     let rule = format!(
-        "lower-case letters, digits, _ and -, with a letter or digit at both ends, at most {NAME_CHARS_MAX} \
-         characters, and not a standard name in another spelling"
+        "lower-case letters, digits, _ and -, a letter or digit at both ends, at most \
+         {NAME_CHARS_MAX} characters, not a variant of a standard type"
     );
     let message = if mapped == CUSTOM {
         format!(
-            "`custom` sends the event's own name, which network_d does not take as it is. Write a name: {rule}."
+            "`custom` keeps the event's name, which OpenAI Ads (network_d) does not accept. Enter \
+             a name: {rule}."
         )
     } else {
-        format!("network_d takes a standard event type, or a custom name: {rule}.")
+        format!("OpenAI Ads (network_d) accepts a standard type or a custom name: {rule}.")
     };
     Err(Problem::new(FaultCode::InvalidFormat, message))
 }
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_at_most_64_characters_and_ends_well() {
+    fn a_name_is_cut_to_64_characters_and_trimmed() {
         let long = format!("{}_{}", "a".repeat(63), "b".repeat(9));
         assert_eq!(custom_name(&long), Some("a".repeat(63)));
     }
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_is_taken_and_one_more_is_refused() {
+    fn accepts_the_longest_name_and_rejects_a_longer_one() {
         let row = |chars: usize| MappingRow {
             event: "boss".to_owned(),
             network_event: "b".repeat(chars),

@@ -1,4 +1,4 @@
-//! Which event becomes what at a network.
+//! Mapping of events to network events.
 
 use super::Network;
 use super::custom_name::sent_name;
@@ -7,26 +7,26 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::text::check_length;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rows of a mapping, at most.
+/// Maximum number of rows.
 pub const EVENT_MAPPING_ROWS_MAX: usize = 200;
-/// Characters of a network's event name.
+/// Maximum length of a network's event name.
 pub const NETWORK_EVENT_CHARS_MAX: usize = 100;
 
-/// Never forwarded, from any source: these update revenue and are no new acquisition.
+/// Events that are never forwarded, because they update revenue and are not conversions.
 pub const REPORTING_ONLY: &[&str] = &["renewal", "refund", "refund_reversed"];
 
-/// One row: an event of the service and what the network calls it.
+/// One row: an event and its name at the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingRow {
-    /// The event's name in the service.
+    /// Event name in Tributary.
     pub event: String,
-    /// The event's name at the network.
+    /// Event name at the network.
     pub network_event: String,
-    /// A row that is off is as good as absent; it only remembers the name.
+    /// Whether the row applies. A disabled row only keeps the name.
     pub enabled: bool,
 }
 
-/// The forwarding map of the specification.
+/// Returns the default mapping of a network.
 pub fn default_mapping(network: Network) -> Vec<MappingRow> {
     let rows: &[(&str, &str)] = match network {
         Network::A | Network::C => &[
@@ -39,7 +39,7 @@ pub fn default_mapping(network: Network) -> Vec<MappingRow> {
             ("add_to_cart", "AddToCart"),
             ("view_content", "ViewContent"),
         ],
-        // This network knows conversion actions, not names: the names here are the keys of
+        // Google Ads has conversion actions instead of names. These are keys of
         // `settings.conversionActions`.
         Network::B => &[
             ("install", "install"),
@@ -51,7 +51,7 @@ pub fn default_mapping(network: Network) -> Vec<MappingRow> {
             ("add_to_cart", "add_to_cart"),
             ("view_content", "view_content"),
         ],
-        // The specification names trial_started alone; the other two are what every advertiser means.
+        // The specification lists only trial_started; the other two are the obvious equivalents.
         Network::D => &[
             ("purchase", "order_created"),
             ("sign_up", "registration_completed"),
@@ -67,21 +67,21 @@ pub fn default_mapping(network: Network) -> Vec<MappingRow> {
         .collect()
 }
 
-/// Checks a name that a network will see.
+/// Checks a network's event name.
 pub fn network_event_name(text: &str) -> Result<String, Problem> {
     check_length(text, 1, NETWORK_EVENT_CHARS_MAX)?;
     if text.chars().any(char::is_control) {
         return Err(Problem::new(
             FaultCode::InvalidCharacter,
-            "Must have no control characters.",
+            "Must not contain control characters.",
         ));
     }
     Ok(text.to_owned())
 }
 
-/// Normalises the rows of a mapping and checks them together. Standard names match without regard to case, as
-/// they do on incoming events. A row that can never apply is refused. `rows` keeps a gap for each row that was
-/// already at fault, so that the paths of the others are right.
+/// Normalises and checks the rows of a mapping. Standard names match in any case, as on incoming
+/// events. Rejects rows that can never apply. `rows` has a gap for each row that is already
+/// invalid, so that the paths of the others are right.
 pub fn check_mapping(network: Network, rows: &mut [Option<MappingRow>], faults: &mut Faults) {
     if rows.len() > EVENT_MAPPING_ROWS_MAX {
         let message = format!("Must have at most {EVENT_MAPPING_ROWS_MAX} rows.");
@@ -97,10 +97,10 @@ pub fn check_mapping(network: Network, rows: &mut [Option<MappingRow>], faults: 
         let path = |name: &str| format!("eventMapping[{index}].{name}");
         let is_reporting_only = |name: &&str| row.event.eq_ignore_ascii_case(name);
         if REPORTING_ONLY.iter().any(is_reporting_only) {
-            let message = "Renewals and refunds update revenue reporting and are never forwarded.";
+            let message = "Renewals and refunds are never forwarded. Remove this row.";
             faults.add(path("event"), Problem::new(FaultCode::NotAllowed, message));
         } else if !events.insert(row.event.as_str()) {
-            let message = "Each event may be mapped once. Standard names ignore case.";
+            let message = "Duplicate event. Standard names are compared without case.";
             faults.add(path("event"), Problem::new(FaultCode::Duplicate, message));
         }
         if network != Network::D {
@@ -111,7 +111,7 @@ pub fn check_mapping(network: Network, rows: &mut [Option<MappingRow>], faults: 
         };
         let mapped = row.network_event.as_str();
         if *sent_names.entry(sent).or_insert(mapped) != mapped {
-            let message = "Another row sends its events under the same name.";
+            let message = "Another row sends its events with this name. Choose another.";
             let problem = Problem::new(FaultCode::Duplicate, message);
             faults.add(path("networkEvent"), problem);
         }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// The forwarding map, row by row, as the specification prints it.
+    /// The default mapping, row by row as in the specification.
     #[rstest]
     #[case("install", "Lead", "install", "Lead")]
     #[case("purchase", "Purchase", "purchase", "Purchase")]
@@ -133,7 +133,12 @@ mod tests {
     #[case("subscribe", "Subscribe", "subscribe", "Subscribe")]
     #[case("add_to_cart", "AddToCart", "add_to_cart", "AddToCart")]
     #[case("view_content", "ViewContent", "view_content", "ViewContent")]
-    fn the_forwarding_map(#[case] event: &str, #[case] a: &str, #[case] b: &str, #[case] c: &str) {
+    fn the_default_mapping_of_the_specification(
+        #[case] event: &str,
+        #[case] a: &str,
+        #[case] b: &str,
+        #[case] c: &str,
+    ) {
         for (network, expected) in [(Network::A, a), (Network::B, b), (Network::C, c)] {
             let rows = default_mapping(network);
             assert_eq!(rows.len(), 8);
@@ -149,7 +154,7 @@ mod tests {
         assert_eq!(row.network_event, "trial_started");
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "rows of a mapping have gaps")]
+    #[expect(clippy::unnecessary_wraps, reason = "rows may have gaps")]
     fn named(event: &str, network_event: &str) -> Option<MappingRow> {
         Some(MappingRow {
             event: event.to_owned(),
@@ -165,7 +170,7 @@ mod tests {
     #[rstest]
     #[case::custom_names(vec![row("boss_defeated"), row("purchase")], None)]
     #[case::twice(vec![row("a"), None, row("a")], Some(("eventMapping[2].event", FaultCode::Duplicate)))]
-    #[case::twice_but_for_case(
+    #[case::twice_in_another_case(
         vec![row("purchase"), row("PURCHASE")],
         Some(("eventMapping[1].event", FaultCode::Duplicate))
     )]
@@ -185,11 +190,11 @@ mod tests {
     #[rstest]
     #[case::standard(vec![named("purchase", "order_created")], None)]
     #[case::one_name_for_two_events(vec![named("a", "boss"), named("b", "boss")], None)]
-    #[case::changed_on_the_way(
+    #[case::changed_by_normalisation(
         vec![named("a", "Boss Defeated")],
         Some(("eventMapping[0].networkEvent", FaultCode::InvalidFormat))
     )]
-    #[case::collides_with_an_event_that_keeps_its_name(
+    #[case::collides_with_a_custom_row(
         vec![named("a", "boss"), named("boss", "custom")],
         Some(("eventMapping[1].networkEvent", FaultCode::Duplicate))
     )]
@@ -209,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_mappings_are_without_fault() {
+    fn the_default_mappings_are_valid() {
         for network in Network::ALL {
             let rows = default_mapping(network).into_iter().map(Some).collect();
             assert_eq!(first_fault(network, rows), None);

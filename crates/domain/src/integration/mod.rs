@@ -22,16 +22,16 @@ use crate::vocabulary::revision::Revision;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// An ad network, by its label.
+/// An ad network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Network {
-    /// Social.
+    /// Meta, a social network.
     A,
-    /// Search and display.
+    /// Google Ads, search and display.
     B,
-    /// Short video.
+    /// TikTok, short video.
     C,
-    /// AI assistant.
+    /// OpenAI Ads, an AI assistant.
     D,
 }
 
@@ -45,7 +45,7 @@ crate::keywords! {
 }
 
 impl Network {
-    /// What sort of network it is.
+    /// Returns the kind of network.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::A => "social",
@@ -56,10 +56,10 @@ impl Network {
     }
 }
 
-/// Which events a network is offered.
+/// Which events are forwarded to a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventScope {
-    /// Those that are attributed to it.
+    /// Events attributed to it.
     Attributed,
     /// Every mapped event of the app.
     All,
@@ -72,67 +72,67 @@ crate::keywords! {
     }
 }
 
-/// A credential as it is kept: sealed, with what people may see of it.
+/// A stored credential: the encrypted value and a hint to display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     /// The encrypted value.
     pub sealed: SealedSecret,
-    /// Its last characters, where it is long enough to show them.
+    /// Its last characters, if it is long enough to show them.
     pub hint: Option<String>,
 }
 
-/// An app's connection to one network.
+/// An app's connection to a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integration {
-    /// Of which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// To which network.
+    /// The destination network.
     pub network: Network,
     /// Whether events are forwarded.
     pub enabled: bool,
-    /// Which events.
+    /// Which events are forwarded.
     pub scope: EventScope,
-    /// What was set; names that are not here have their defaults.
+    /// Settings. Missing names have their defaults.
     pub settings: BTreeMap<String, SettingValue>,
-    /// What was set.
+    /// Credentials.
     pub credentials: BTreeMap<String, Credential>,
-    /// Which event becomes what; `None`: the default map.
+    /// Event mapping; `None` for the default.
     pub event_mapping: Option<Vec<MappingRow>>,
-    /// When it was last switched on, complete as it was.
+    /// When it last became active: enabled and complete.
     pub enabled_at: Option<Timestamp>,
-    /// When what it maps last changed.
+    /// When its event mapping or scope last changed.
     pub mapped_at: Option<Timestamp>,
-    /// When it was last changed; never: not in the store.
+    /// Time of the last change; `None` if it is not stored.
     pub updated_at: Option<Timestamp>,
-    /// How often it was changed; 0: never.
+    /// Number of changes.
     pub revision: Revision,
 }
 
-/// What a network made of a test event.
+/// Result of sending a test event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestEventResult {
-    /// Whether it took it.
+    /// Whether the network accepted it.
     pub accepted: bool,
-    /// The status of its answer; nothing when none came.
+    /// HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u32,
-    /// The network's code, or ours.
+    /// The network's code, or one of Tributary's.
     pub code: Option<String>,
-    /// The network's words, cut and cleaned of secrets.
+    /// The network's message, truncated and without secrets.
     pub answer: Option<String>,
 }
 
-/// How an integration does.
+/// Status of an integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntegrationStatus {
-    /// Something that it cannot do without is missing.
+    /// A required setting or credential is missing.
     NotConfigured,
-    /// Complete and switched on.
+    /// Complete and enabled.
     Active,
-    /// Switched off, or stopped by the network's answer until somebody mends it.
+    /// Disabled, or paused after a response until an operator fixes it.
     Paused,
-    /// The network does not answer as it should; it is tried again and again.
+    /// The network keeps failing; requests are retried.
     Error,
 }
 
@@ -146,7 +146,7 @@ crate::keywords! {
 }
 
 impl Integration {
-    /// As it is before anybody touched it.
+    /// Returns an integration without settings.
     pub const fn new(app: AppId, network: Network) -> Self {
         Self {
             app,
@@ -163,31 +163,31 @@ impl Integration {
         }
     }
 
-    /// The tag that `If-Match` names.
+    /// Returns the entity tag for `If-Match`.
     pub fn tag(&self) -> String {
         self.revision.number().to_string()
     }
 
-    /// The mapping in force.
+    /// Returns the effective mapping.
     pub fn mapping(&self) -> Vec<MappingRow> {
         self.event_mapping
             .clone()
             .unwrap_or_else(|| default_mapping(self.network))
     }
 
-    /// The row in force for an event.
+    /// Returns the enabled mapping row of an event.
     pub fn enabled_row(&self, event: &str) -> Option<MappingRow> {
         let rows = self.mapping();
         rows.into_iter()
             .find(|row| row.event == event && row.enabled)
     }
 
-    /// A setting that is yes or no; no when nobody set it.
+    /// Returns a boolean setting; false if it is not set.
     pub fn flag(&self, name: &str) -> bool {
         self.settings.get(name) == Some(&SettingValue::Flag(true))
     }
 
-    /// A setting that is text.
+    /// Returns a text setting.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.settings.get(name) {
             Some(SettingValue::Text(text)) => Some(text),
@@ -195,24 +195,25 @@ impl Integration {
         }
     }
 
-    /// Whether it is switched on and has everything that it needs.
+    /// Returns whether it is enabled and complete.
     pub fn is_active(&self) -> bool {
         self.enabled && settings::missing(self).is_empty()
     }
 
-    /// Since when it sends what it sends now. What was accepted before is history, which is not replayed.
+    /// Returns since when the current configuration applies. Earlier events are not sent
+    /// afterwards.
     pub fn active_since(&self) -> Option<Timestamp> {
         self.enabled_at.max(self.mapped_at)
     }
 
-    /// How it does, and why.
+    /// Returns the status and its reason.
     pub fn status(&self, queue: &QueueState) -> (IntegrationStatus, Option<String>) {
         let missing = settings::missing(self);
         if !missing.is_empty() {
             let missing = missing.join(", ");
             let instead = match self.network {
                 Network::B => {
-                    " A serviceAccountKey stands for clientId, clientSecret and refreshToken."
+                    " A serviceAccountKey replaces clientId, clientSecret and refreshToken."
                 }
                 Network::A | Network::C | Network::D => "",
             };
@@ -220,24 +221,24 @@ impl Integration {
             return (IntegrationStatus::NotConfigured, Some(reason));
         }
         if !self.enabled {
-            let reason = "Switched off; set enabled to true to forward events.";
+            let reason = "Disabled. Set enabled to true to forward events.";
             return (IntegrationStatus::Paused, Some(reason.to_owned()));
         }
         if let Some(pause) = &queue.pause {
-            let words = pause.message.as_deref().unwrap_or("no words");
-            let who = match pause.code.as_str() {
-                NOT_USABLE => "It cannot be used as it is".to_owned(),
-                code => format!("The network refused to go on (code {code})"),
+            let message = pause.message.as_deref().unwrap_or("no message.");
+            let cause = match pause.code.as_str() {
+                NOT_USABLE => "The integration cannot be used as configured".to_owned(),
+                code => format!("The network rejected requests (code {code})"),
             };
             let reason = format!(
-                "{who}: {words} Deliveries are kept: mend the credential or setting, or ask for it \
-                 to be resumed."
+                "{cause}: {message} Deliveries are kept. Fix the credential or setting, or resume \
+                 the integration."
             );
             return (IntegrationStatus::Paused, Some(reason));
         }
         if queue.is_failing() {
             let reason = format!(
-                "The last {} requests failed. Deliveries are kept and tried again.",
+                "The last {} requests failed. Deliveries are kept and retried.",
                 queue.failures
             );
             return (IntegrationStatus::Error, Some(reason));

@@ -1,22 +1,22 @@
-//! What each network needs to know: plain settings, and credentials that are never read back.
+//! Settings and credentials of each network. Credentials are write-only.
 
 use super::{Integration, Network};
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::{check_length, reject_nul};
 use std::collections::BTreeMap;
 
-/// Characters of a plain setting.
+/// Maximum length of a text setting.
 const SETTING_CHARS_MAX: usize = 255;
-/// Characters of a credential; a service account's key file is the longest of them.
+/// Maximum length of a credential. A service account key file is the longest one.
 pub const CREDENTIAL_CHARS_MAX: usize = 8_192;
-/// Conversion actions of one account that can be named.
+/// Maximum number of conversion actions.
 pub const CONVERSION_ACTIONS_MAX: usize = 100;
-/// Characters a credential must have for its last four to be shown as a hint.
+/// Minimum length of a credential whose last four characters are shown as a hint.
 const HINT_FROM_CHARS: usize = 12;
-/// The oldest event that any setting may still send, in hours: the longest window of the four networks.
+/// Largest allowed maximum event age in hours: the longest window of the four networks.
 const EVENT_AGE_HOURS_MAX: i64 = 90 * 24;
 
-/// A value of a setting.
+/// Value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingValue {
     /// Text.
@@ -25,20 +25,20 @@ pub enum SettingValue {
     Flag(bool),
     /// A whole number.
     Number(i64),
-    /// Names and what they stand for.
+    /// Names and ids.
     Map(BTreeMap<String, String>),
 }
 
-/// Which values a setting takes.
+/// Values that a setting accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
-    /// Digits, as the networks number pixels and accounts.
+    /// Digits, such as a pixel id.
     Digits,
-    /// Digits of an account. People paste them with dashes, which are left out.
+    /// Account id in digits. Dashes are removed, because people paste them.
     AccountId,
     /// Letters, digits, `_` and `-`.
     Code,
-    /// `v` and two numbers.
+    /// A version such as `v26.0`.
     ApiVersion,
     /// Text without white space.
     Token,
@@ -46,27 +46,27 @@ pub enum SettingKind {
     Flag,
     /// One of these.
     Choice(&'static [&'static str]),
-    /// A whole number of this range.
+    /// A whole number in this range.
     Number(i64, i64),
-    /// Names to digits.
+    /// A map of names to digits.
     DigitsMap,
 }
 
-/// A setting that a network has.
+/// Definition of a setting.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingSpec {
     /// Its name in `settings`.
     pub name: &'static str,
-    /// Which values it takes.
+    /// Values that it accepts.
     pub kind: SettingKind,
-    /// What it is when nobody set it.
+    /// Default value.
     pub default: SettingDefault,
 }
 
-/// What a setting is when nobody set it.
+/// Default of a setting.
 #[derive(Debug, Clone, Copy)]
 pub enum SettingDefault {
-    /// Nothing.
+    /// No default.
     None,
     /// Yes or no.
     Flag(bool),
@@ -76,7 +76,7 @@ pub enum SettingDefault {
     EmptyMap,
 }
 
-/// A credential that a network has.
+/// Definition of a credential.
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialSpec {
     /// Its name in `credentials`.
@@ -164,7 +164,7 @@ const OF_C: &[SettingSpec] = &[
 ];
 const OF_D: &[SettingSpec] = &[setting("pixelId", SettingKind::Code, SettingDefault::None)];
 
-/// The settings of a network, its own first.
+/// Returns the settings of a network: its own, then the common ones.
 pub fn settings_of(network: Network) -> impl Iterator<Item = &'static SettingSpec> {
     let own = match network {
         Network::A => OF_A,
@@ -175,7 +175,7 @@ pub fn settings_of(network: Network) -> impl Iterator<Item = &'static SettingSpe
     own.iter().chain(COMMON.iter())
 }
 
-/// The credentials of a network.
+/// Returns the credentials of a network.
 pub const fn credentials_of(network: Network) -> &'static [CredentialSpec] {
     match network {
         Network::A => &[
@@ -202,10 +202,10 @@ pub const fn credentials_of(network: Network) -> &'static [CredentialSpec] {
     }
 }
 
-/// Marks test events, where the network would count them like any other.
+/// The setting that marks test events, which the network would otherwise count.
 const TEST_EVENT_CODE: &str = "testEventCode";
 
-/// What an integration cannot do without and does not have.
+/// Returns required settings and credentials that are missing.
 pub(super) fn missing(integration: &Integration) -> Vec<&'static str> {
     let has_setting = |name: &&&str| integration.settings.contains_key(**name);
     let has_credential = |name: &&&str| integration.credentials.contains_key(**name);
@@ -223,7 +223,7 @@ pub(super) fn missing(integration: &Integration) -> Vec<&'static str> {
     };
     let settings = settings.iter().filter(|name| !has_setting(name));
     let credentials = credentials.iter().filter(|name| !has_credential(name));
-    // Without a code what is meant as a test would count.
+    // Without a code the network would count test events.
     let needs_code = matches!(integration.network, Network::A | Network::C)
         && integration.flag("testMode")
         && integration.text(TEST_EVENT_CODE).is_none();
@@ -282,18 +282,18 @@ impl SettingKind {
         Ok(SettingValue::Map(map))
     }
 
-    /// What is expected, for people.
+    /// Returns a message that describes valid values.
     pub fn expectation(self) -> String {
         match self {
             Self::Digits => "Must be digits only.".to_owned(),
             Self::AccountId => "Must be digits, with or without dashes.".to_owned(),
             Self::Code => "Must be letters, digits, _ and - only.".to_owned(),
             Self::ApiVersion => "Must be a version such as v26.0.".to_owned(),
-            Self::Token => "Must be text without white space.".to_owned(),
+            Self::Token => "Must not contain white space.".to_owned(),
             Self::Flag => "Must be true or false.".to_owned(),
             Self::Choice(choices) => format!("Must be one of {}.", choices.join(", ")),
             Self::Number(min, max) => format!("Must be a whole number from {min} to {max}."),
-            Self::DigitsMap => "Must be an object of names and ids in digits.".to_owned(),
+            Self::DigitsMap => "Must be an object that maps names to numeric ids.".to_owned(),
         }
     }
 }
@@ -305,12 +305,12 @@ fn is_api_version(text: &str) -> bool {
     parts.is_some_and(|(major, minor)| digits(major) && digits(minor))
 }
 
-/// Checks a credential and says what people may see of it.
+/// Checks a credential and returns the hint to display.
 pub fn check_credential(text: &str) -> Result<Option<String>, Problem> {
     reject_nul(text)?;
     check_length(text, 1, CREDENTIAL_CHARS_MAX)?;
     let chars: Vec<char> = text.trim_end().chars().collect();
-    // A service account's key ends in a brace and a line break: no hint worth having.
+    // A service account key ends in `}`, which is not a useful hint.
     let showable = |tail: &[char]| tail.iter().all(char::is_ascii_alphanumeric);
     let tail = chars.len().checked_sub(4).map(|start| &chars[start..]);
     Ok(tail
@@ -344,7 +344,7 @@ mod tests {
     #[case(SettingKind::Token, "a\tb", false)]
     #[case(SettingKind::Choice(&["APP", "WEB"]), "WEB", true)]
     #[case(SettingKind::Choice(&["APP", "WEB"]), "web", false)]
-    fn texts_of_settings(#[case] kind: SettingKind, #[case] text: &str, #[case] accepted: bool) {
+    fn text_settings(#[case] kind: SettingKind, #[case] text: &str, #[case] accepted: bool) {
         assert_eq!(kind.text(text).is_ok(), accepted);
     }
 
@@ -381,9 +381,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing_of_a(with(Network::A, &[], &[]), IntegrationStatus::NotConfigured)]
+    #[case::a_without_settings(with(Network::A, &[], &[]), IntegrationStatus::NotConfigured)]
     #[case::a(with(Network::A, &["pixelId"], &["accessToken"]), IntegrationStatus::Paused)]
-    #[case::b_needs_a_way_in(with(Network::B, &["operatingAccountId"], &[]), IntegrationStatus::NotConfigured)]
+    #[case::b_needs_credentials(with(Network::B, &["operatingAccountId"], &[]), IntegrationStatus::NotConfigured)]
     #[case::b_by_refresh_token(
         with(Network::B, &["operatingAccountId", "clientId"], &["clientSecret", "refreshToken"]),
         IntegrationStatus::Paused
@@ -392,14 +392,14 @@ mod tests {
         with(Network::B, &["operatingAccountId"], &["serviceAccountKey"]),
         IntegrationStatus::Paused
     )]
-    #[case::tests_of_a_need_a_code(
+    #[case::test_mode_of_a_needs_a_code(
         with_test_mode(with(Network::A, &["pixelId"], &["accessToken"])),
         IntegrationStatus::NotConfigured
     )]
-    #[case::tests_of_d_need_none(with_test_mode(with(Network::D, &["pixelId"], &["apiKey"])), IntegrationStatus::Paused)]
+    #[case::test_mode_of_d_needs_no_code(with_test_mode(with(Network::D, &["pixelId"], &["apiKey"])), IntegrationStatus::Paused)]
     #[case::c(with(Network::C, &["pixelCode"], &["accessToken"]), IntegrationStatus::Paused)]
     #[case::d(with(Network::D, &["pixelId"], &["apiKey"]), IntegrationStatus::Paused)]
-    fn what_a_network_cannot_do_without(
+    fn required_settings_and_credentials(
         #[case] integration: Integration,
         #[case] status: IntegrationStatus,
     ) {

@@ -1,4 +1,4 @@
-//! Signing what operators are told, by the scheme of Standard Webhooks.
+//! Signs alerts by the Standard Webhooks scheme.
 
 use super::Keyring;
 use crate::vocabulary::id::AppId;
@@ -6,16 +6,16 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 impl Keyring {
-    /// The secret that an app's alerts are signed with. It is made of the instance's own, so there is nothing to store;
-    /// whoever receives alerts has to know it.
+    /// Returns the secret that an app's alerts are signed with. It is derived from the instance's
+    /// secret and not stored; receivers of alerts need it.
     pub fn alert_secret(&self, app: AppId) -> [u8; 32] {
         self.derive(&format!("alert-webhook/1/{app}"))
     }
 
-    /// The signature of an alert: over its id, the second it is sent in, and its body.
+    /// Signs an alert's id, sending time in seconds and body.
     pub fn sign_alert(&self, app: AppId, id: &str, seconds: i64, body: &[u8]) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.alert_secret(app))
-            .expect("HMAC takes keys of any length");
+            .expect("HMAC accepts keys of any length");
         mac.update(format!("{id}.{seconds}.").as_bytes());
         mac.update(body);
         mac.finalize().into_bytes().into()
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_app_has_a_secret_of_its_own_and_every_word_counts() {
+    fn secrets_differ_per_app_and_signatures_cover_every_part() {
         let keyring = Keyring::new([7; 32]);
         let (one, other) = (AppId::from_bytes([1; 16]), AppId::from_bytes([2; 16]));
         assert_ne!(keyring.alert_secret(one), keyring.alert_secret(other));

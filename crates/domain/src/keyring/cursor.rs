@@ -1,22 +1,25 @@
-//! Cursors of lists: the last id of a page, with a tag that binds it to its list.
+//! Pagination cursors: the last id of a page with a tag that binds it to its list.
 
 use super::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::page::ListScope;
 
-/// Bumped when the layout of a cursor changes, so that an old one is refused and not misread.
+/// Layout version, so that an old cursor is rejected instead of misread.
 const CURSOR_VERSION: u8 = 1;
-/// Bytes of the authentication tag that a cursor carries.
+/// Length of a cursor's authentication tag in bytes.
 const CURSOR_TAG_BYTES: usize = 16;
 
 impl Keyring {
     fn cursor_tag(&self, scope: &ListScope, last: &[u8; 16]) -> [u8; 32] {
-        let narrowed = Digest::of(scope.filters.as_bytes());
+        let filter_digest = Digest::of(scope.filters.as_bytes());
         let (list, organization) = (scope.list.as_bytes(), scope.organization.as_bytes());
-        self.tag("cursor/1", &[list, organization, narrowed.as_bytes(), last])
+        self.tag(
+            "cursor/1",
+            &[list, organization, filter_digest.as_bytes(), last],
+        )
     }
 
-    /// Returns the bytes of a cursor that continues behind `last`.
+    /// Returns a cursor that continues after `last`.
     pub fn seal_cursor(&self, scope: &ListScope, last: &[u8; 16]) -> Vec<u8> {
         let tag = self.cursor_tag(scope, last);
         let mut bytes = vec![CURSOR_VERSION];
@@ -25,7 +28,7 @@ impl Keyring {
         bytes
     }
 
-    /// Returns the id that a cursor continues behind. Rejects cursors of other lists and of other instances.
+    /// Returns the id that a cursor continues after. Rejects cursors of other lists and instances.
     pub fn open_cursor(&self, scope: &ListScope, bytes: &[u8]) -> Option<[u8; 16]> {
         let (version, rest) = bytes.split_first()?;
         let (last, tag) = rest.split_first_chunk::<16>()?;
@@ -51,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_opens_the_list_it_was_made_for_and_no_other() {
+    fn a_cursor_is_valid_for_its_own_list_only() {
         let keyring = Keyring::new([7; 32]);
         let cursor = keyring.seal_cursor(&scope(), &[9; 16]);
         assert_eq!(keyring.open_cursor(&scope(), &cursor), Some([9; 16]));
@@ -77,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_cursor_is_refused_whatever_was_changed() {
+    fn rejects_a_changed_cursor() {
         let keyring = Keyring::new([7; 32]);
         let cursor = keyring.seal_cursor(&scope(), &[9; 16]);
         for position in 0..cursor.len() {

@@ -1,5 +1,5 @@
-//! One secret, many keys: everything that is signed or encrypted uses a key of its own, derived from the
-//! instance's `secret_key` by purpose.
+//! Derives a separate key per purpose from the instance's `secret_key`, for everything that is
+//! signed or encrypted.
 
 mod alert;
 mod cursor;
@@ -12,7 +12,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// The instance's secret. It prints as stars and is never compared, stored or sent.
+/// The instance's secret. It is redacted in debug output and never compared, stored or sent.
 #[derive(Clone)]
 pub struct Keyring([u8; 32]);
 
@@ -23,26 +23,26 @@ impl std::fmt::Debug for Keyring {
 }
 
 impl Keyring {
-    /// From the bytes of `secret_key`.
+    /// Creates a keyring from the bytes of `secret_key`.
     pub const fn new(secret: [u8; 32]) -> Self {
         Self(secret)
     }
 
-    /// The key for one purpose. A purpose names its version (`cursor/1`), so that a change of layout is a
-    /// change of key.
+    /// Returns the key for a purpose. The purpose includes a version (`cursor/1`), so that a new
+    /// layout gets a new key.
     pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
         let mut key = [0; 32];
         Hkdf::<Sha256>::new(None, &self.0)
             .expand(purpose.as_bytes(), &mut key)
-            .expect("32 bytes are within what HKDF-SHA256 can give");
+            .expect("HKDF-SHA256 can output 32 bytes");
         key
     }
 
-    /// An authentication tag over these parts. Each part is preceded by its length, so that moving a byte
-    /// from one part to the next changes the tag.
+    /// Returns an authentication tag of these parts. Each part is prefixed with its length, so that
+    /// bytes cannot move between parts.
     pub(crate) fn tag(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.derive(purpose))
-            .expect("HMAC takes keys of any length");
+            .expect("HMAC accepts keys of any length");
         for part in parts {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
@@ -50,13 +50,13 @@ impl Keyring {
         mac.finalize().into_bytes().into()
     }
 
-    /// What the database keeps to recognise this secret by, without knowing it.
+    /// Returns a value that the database stores to detect a changed secret without revealing it.
     pub fn check_value(&self) -> [u8; 32] {
         self.tag("check/1", &[])
     }
 }
 
-/// Compares in constant time.
+/// Compares two byte strings in constant time.
 pub fn constant_time_eq(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_purpose_has_a_key_of_its_own() {
+    fn each_purpose_has_its_own_key() {
         let keyring = Keyring::new([1; 32]);
         assert_ne!(keyring.derive("cursor/1"), keyring.derive("click-id/1"));
         assert_ne!(
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_cannot_run_into_each_other() {
+    fn bytes_cannot_move_between_parts() {
         let keyring = Keyring::new([1; 32]);
         assert_ne!(
             keyring.tag("x", &[b"ab", b"c"]),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_does_not_print() {
+    fn the_secret_is_redacted_in_debug_output() {
         assert_eq!(format!("{:?}", Keyring::new([1; 32])), "Keyring(***)");
     }
 }

@@ -1,14 +1,14 @@
-//! The places that the secrets of an app are sealed for.
+//! Scopes that an app's secrets are encrypted for.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::{AppId, OrganizationId};
 use crate::vocabulary::text::check_length;
 use std::ops::RangeInclusive;
 
-/// What the secrets of an app itself are sealed for, beside organization, app and name.
+/// Owner name of secrets that belong to the app itself instead of an integration.
 pub const APP_SECRET_SCOPE: &str = "app";
 
-/// One place: whose app, what in it, which field. A secret that is moved to another one does not open.
+/// Scope of a secret: organization, app, owner and field. It cannot be decrypted in another scope.
 pub struct SecretScope<'a> {
     organization: String,
     app: String,
@@ -17,7 +17,7 @@ pub struct SecretScope<'a> {
 }
 
 impl<'a> SecretScope<'a> {
-    /// Of a field of what belongs to an app: of the app itself, or of its integration with a network.
+    /// Creates the scope of a field of an app or of one of its integrations.
     pub fn new(
         organization: OrganizationId,
         app: AppId,
@@ -32,13 +32,13 @@ impl<'a> SecretScope<'a> {
         }
     }
 
-    /// As sealing takes it.
+    /// Returns the parts that [`Keyring::seal`](super::Keyring::seal) expects.
     pub fn parts(&self) -> [&str; 4] {
         [&self.organization, &self.app, self.belongs_to, self.field]
     }
 }
 
-/// Whether a text can be a secret of an app.
+/// Checks the length and characters of an app's secret.
 pub fn check_secret(text: &str, chars: &RangeInclusive<usize>) -> Result<(), Problem> {
     check_length(text, *chars.start(), *chars.end())?;
     if text.chars().any(char::is_control) {

@@ -1,16 +1,16 @@
-//! The token that a form of a signed-in person carries, so that no other site can send it.
+//! CSRF tokens for forms of signed-in users.
 
 use super::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::{Digest, from_hex, hex};
 
 impl Keyring {
-    /// The token of a session's forms. It is made of the session's own secret, so there is nothing to store, and it is
-    /// worth nothing in another session.
+    /// Returns the form token of a session. It is derived from the session and not stored, and is
+    /// invalid in other sessions.
     pub fn form_token(&self, session: Digest) -> String {
         hex(&self.tag("form-token/1", &[session.as_bytes()]))
     }
 
-    /// Whether a form was made for this session.
+    /// Returns whether a form token belongs to this session.
     pub fn is_form_token(&self, session: Digest, token: &str) -> bool {
         let expected = self.tag("form-token/1", &[session.as_bytes()]);
         from_hex(token).is_some_and(|bytes| constant_time_eq(&bytes, &expected))
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_belongs_to_one_session() {
+    fn a_form_token_is_valid_in_its_session_only() {
         let keyring = Keyring::new([1; 32]);
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         let token = keyring.form_token(one);

@@ -1,4 +1,4 @@
-//! Whether an amount counts. It is kept in any case.
+//! Decides whether an amount counts as revenue. The amount is stored in any case.
 
 use crate::app::{App, BillingProvider, SdkRevenue};
 use crate::event::name;
@@ -7,29 +7,29 @@ use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
-/// 2,000 USD. Above it an amount is kept, but neither counted nor forwarded.
+/// 2,000 USD. A larger amount is stored, but neither counted nor forwarded.
 pub const COUNTABLE_USD_MAX: Amount = Amount::from_micros(2_000 * MICROS_PER_UNIT);
 
 /// Why an amount does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UncountedReason {
-    /// There is no rate for its currency, or no currency.
+    /// The currency is missing or has no rate.
     Unconvertible,
-    /// Less than nothing.
+    /// Negative amount.
     Negative,
     /// More than [`COUNTABLE_USD_MAX`].
     OverLimit,
     /// An amount of 0.
     Zero,
-    /// The price of a trial or checkout, which nobody has paid yet.
+    /// Price of a trial or checkout, not paid yet.
     Predicted,
-    /// An amount on an event that is no income, such as `add_to_cart`.
+    /// Amount on an event that is not income, such as `add_to_cart`.
     NotIncome,
-    /// The app takes no money from its SDK.
+    /// The app ignores revenue from its SDK.
     SdkIgnored,
     /// A billing provider reports the same payments.
     BillingSource,
-    /// The payment that it belongs to did not count.
+    /// The refunded payment did not count.
     PaymentNotCounted,
     /// A verified source reports the same payment.
     DuplicateOfVerified,
@@ -51,8 +51,7 @@ crate::keywords! {
 }
 
 impl UncountedReason {
-    /// Reads the reason stored with an amount on an event of this name. Older versions stored `zero` for predicted
-    /// amounts.
+    /// Parses a stored reason. Older versions stored `zero` for predicted amounts.
     pub fn parse_stored(text: &str, name: &str, amount: Amount) -> Option<Self> {
         let reason = Self::parse(text)?;
         let is_predicted = amount != Amount::ZERO && name::is_predicted(name);
@@ -64,7 +63,7 @@ impl UncountedReason {
     }
 }
 
-/// What an amount on an event is.
+/// Kind of amount on an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoneyKind {
     /// A payment.
@@ -75,28 +74,28 @@ pub enum MoneyKind {
     NotIncome,
 }
 
-/// The money on a recorded event.
+/// Revenue of a recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revenue {
     /// As sent.
     pub amount: Amount,
-    /// As sent; nothing when the sender named none.
+    /// As sent, if any.
     pub currency: Option<Currency>,
-    /// In USD, by the rate of the event's day.
+    /// In USD at the rate of the event's day.
     pub usd: Option<Amount>,
-    /// The day of that rate.
+    /// Day of the rate.
     pub rate_day: Option<Day>,
-    /// That rate, as it was used.
+    /// The rate used.
     pub rate: Option<String>,
-    /// Whose rate it is.
+    /// Source of the rate.
     pub rate_source: Option<String>,
-    /// Why it does not count; nothing when it does.
+    /// Why it does not count; `None` if it counts.
     pub uncounted: Option<UncountedReason>,
 }
 
 impl Revenue {
-    /// Decides again whether a stored amount counts, now that it is known to be of this kind. Reasons that do not
-    /// depend on the kind stay: those of the app's settings at the time, and those that other events gave it.
+    /// Decides again whether a stored amount counts, given its kind. Keeps reasons that do not
+    /// depend on the kind: the app's settings at the time, and effects of other events.
     #[must_use]
     pub fn reclassified(self, kind: MoneyKind) -> Self {
         let depends_on_kind = matches!(
@@ -116,7 +115,7 @@ impl Revenue {
         }
     }
 
-    /// Decides whether a stored amount counts, whatever was decided about it before.
+    /// Decides whether a stored amount counts, ignoring the earlier decision.
     #[must_use]
     pub fn reassessed(self, policy: MoneyPolicy, kind: MoneyKind) -> Self {
         let uncounted = match policy {
@@ -126,7 +125,7 @@ impl Revenue {
         Self { uncounted, ..self }
     }
 
-    /// What it adds to reports.
+    /// Returns the amount that reports count.
     pub fn counted_usd(&self) -> Amount {
         match (self.uncounted, self.usd) {
             (None, Some(usd)) => usd,
@@ -135,16 +134,16 @@ impl Revenue {
     }
 }
 
-/// What the app says about money from a source.
+/// Whether revenue from a source counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoneyPolicy {
     /// It counts.
     Count,
-    /// It does not, for this reason.
+    /// It does not count, for this reason.
     Ignore(UncountedReason),
 }
 
-/// What the app says about its SDK's money. `auto` listens to the SDK until a billing provider is set up,
+/// Returns whether the SDK's revenue counts. `auto` counts it until a billing provider is set up,
 /// which then reports the same payments.
 pub fn sdk_policy(app: &App) -> MoneyPolicy {
     let has_provider = BillingProvider::ALL
@@ -157,7 +156,7 @@ pub fn sdk_policy(app: &App) -> MoneyPolicy {
     }
 }
 
-/// Why an amount does not count, as far as the amount itself decides that.
+/// Returns why an amount does not count, judged by amount and kind alone.
 fn reason(amount: Amount, usd: Option<Amount>, kind: MoneyKind) -> Option<UncountedReason> {
     match (usd, kind) {
         (None, _) => Some(UncountedReason::Unconvertible),
@@ -172,7 +171,7 @@ fn reason(amount: Amount, usd: Option<Amount>, kind: MoneyKind) -> Option<Uncoun
     }
 }
 
-/// Decides whether an amount counts.
+/// Decides whether an amount counts and builds the revenue to store.
 pub fn assess_revenue(
     amount: Amount,
     currency: Option<Currency>,
@@ -229,7 +228,7 @@ mod tests {
     #[rstest]
     #[case::a_payment("9.99", Some("9.99"), COUNT, INCOME, None)]
     #[case::exactly_the_limit("2000", Some("2000"), COUNT, INCOME, None)]
-    #[case::a_cent_more(
+    #[case::a_cent_above_the_limit(
         "2000.01",
         Some("2000.01"),
         COUNT,
@@ -238,15 +237,9 @@ mod tests {
     )]
     #[case::the_limit_is_in_usd("200000", Some("1300"), COUNT, INCOME, None)]
     #[case::no_rate("9.99", None, COUNT, INCOME, Some(UncountedReason::Unconvertible))]
-    #[case::less_than_nothing("-1", Some("-1"), COUNT, INCOME, Some(UncountedReason::Negative))]
-    #[case::far_less_than_nothing(
-        "-5000",
-        Some("-5000"),
-        COUNT,
-        INCOME,
-        Some(UncountedReason::Negative)
-    )]
-    #[case::nothing("0", Some("0"), COUNT, INCOME, Some(UncountedReason::Zero))]
+    #[case::negative("-1", Some("-1"), COUNT, INCOME, Some(UncountedReason::Negative))]
+    #[case::very_negative("-5000", Some("-5000"), COUNT, INCOME, Some(UncountedReason::Negative))]
+    #[case::zero("0", Some("0"), COUNT, INCOME, Some(UncountedReason::Zero))]
     #[case::a_prediction(
         "9.99",
         Some("9.99"),
@@ -254,7 +247,7 @@ mod tests {
         PREDICTED,
         Some(UncountedReason::Predicted)
     )]
-    #[case::a_prediction_of_nothing("0", Some("0"), COUNT, PREDICTED, Some(UncountedReason::Zero))]
+    #[case::a_prediction_of_zero("0", Some("0"), COUNT, PREDICTED, Some(UncountedReason::Zero))]
     #[case::a_value(
         "500",
         Some("500"),
@@ -262,7 +255,7 @@ mod tests {
         NOT_INCOME,
         Some(UncountedReason::NotIncome)
     )]
-    #[case::a_value_of_nothing("0", Some("0"), COUNT, NOT_INCOME, Some(UncountedReason::Zero))]
+    #[case::a_value_of_zero("0", Some("0"), COUNT, NOT_INCOME, Some(UncountedReason::Zero))]
     #[case::a_large_value(
         "5000",
         Some("5000"),
@@ -270,21 +263,15 @@ mod tests {
         NOT_INCOME,
         Some(UncountedReason::NotIncome)
     )]
-    #[case::the_app_wants_none(
+    #[case::ignored_by_the_app(
         "9.99",
         Some("9.99"),
         IGNORE,
         INCOME,
         Some(UncountedReason::SdkIgnored)
     )]
-    #[case::the_app_wants_none_of_it(
-        "9.99",
-        None,
-        IGNORE,
-        INCOME,
-        Some(UncountedReason::SdkIgnored)
-    )]
-    fn amounts(
+    #[case::ignored_without_a_rate("9.99", None, IGNORE, INCOME, Some(UncountedReason::SdkIgnored))]
+    fn which_amounts_count(
         #[case] amount: &str,
         #[case] exchanged: Option<&str>,
         #[case] policy: MoneyPolicy,
@@ -300,21 +287,21 @@ mod tests {
             kind,
         );
         assert_eq!(revenue.uncounted, expected);
-        assert_eq!(revenue.amount, amount, "an amount is kept in any case");
+        assert_eq!(revenue.amount, amount, "the amount is always stored");
         let counted = exchanged.filter(|_| expected.is_none());
         let counted = counted.map_or(Amount::ZERO, |text| Amount::parse(text).unwrap());
         assert_eq!(revenue.counted_usd(), counted);
         assert_eq!(
             revenue.clone().reclassified(kind),
             revenue,
-            "judged alike from what is stored"
+            "a stored amount gets the same decision"
         );
     }
 
     #[rstest]
     #[case::counted_once(INCOME, NOT_INCOME, Some(UncountedReason::NotIncome))]
     #[case::listed_since(NOT_INCOME, INCOME, None)]
-    fn a_stored_amount_is_judged_again(
+    fn a_stored_amount_is_reclassified(
         #[case] before: MoneyKind,
         #[case] now: MoneyKind,
         #[case] expected: Option<UncountedReason>,
@@ -334,10 +321,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::of_an_older_version("zero", "start_trial", "9.99", UncountedReason::Predicted)]
-    #[case::nothing("zero", "start_trial", "0", UncountedReason::Zero)]
+    #[case::from_an_older_version("zero", "start_trial", "9.99", UncountedReason::Predicted)]
+    #[case::zero("zero", "start_trial", "0", UncountedReason::Zero)]
     #[case::less_than_a_millionth_in_dollars("zero", "purchase", "0.000001", UncountedReason::Zero)]
-    #[case::as_it_is("over_limit", "start_trial", "9.99", UncountedReason::OverLimit)]
+    #[case::unchanged("over_limit", "start_trial", "9.99", UncountedReason::OverLimit)]
     fn stored_reasons(
         #[case] text: &str,
         #[case] name: &str,
@@ -353,7 +340,7 @@ mod tests {
 
     #[rstest]
     #[case::auto_alone(SdkRevenue::Auto, false, MoneyPolicy::Count)]
-    #[case::auto_beside_a_provider(
+    #[case::auto_with_a_provider(
         SdkRevenue::Auto,
         true,
         MoneyPolicy::Ignore(UncountedReason::BillingSource)

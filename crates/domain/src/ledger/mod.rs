@@ -1,4 +1,4 @@
-//! Money: what an amount is worth, and whether it counts.
+//! Revenue: the value of an amount, and whether it counts.
 
 mod countable;
 mod receipt;

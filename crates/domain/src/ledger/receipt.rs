@@ -1,8 +1,8 @@
-//! Receipts: payments that renewals and refunds can point at, and what refunds make of them.
+//! Payments that renewals and refunds refer to.
 //!
-//! A refund is bound to its payment: all of them together never exceed it, whoever sends them at the same
-//! moment. It counts exactly when its payment did and at its payment's rate, so that a full refund nets to
-//! zero, to the last millionth.
+//! Refunds of a payment never exceed it in total, even if they are sent concurrently. A refund
+//! counts exactly if its payment did, and at its payment's rate, so that a full refund nets to
+//! zero.
 
 use super::{Revenue, UncountedReason};
 use crate::event::{Credit, Event};
@@ -10,12 +10,12 @@ use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 
-/// Which kind of payment.
+/// Kind of payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaymentKind {
-    /// The initial one.
+    /// The initial payment.
     Purchase,
-    /// A later one of the same subscription.
+    /// A later payment of the same subscription.
     Renewal,
 }
 
@@ -26,21 +26,21 @@ crate::keywords! {
     }
 }
 
-/// A payment, and how much of it was given back.
+/// A payment and its refunded amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// Which kind.
+    /// Kind of payment.
     pub kind: PaymentKind,
-    /// The money, as it was recorded.
+    /// Recorded revenue.
     pub revenue: Revenue,
-    /// What it is credited to. Whatever follows is credited alike.
+    /// Its credit. Renewals and refunds are credited alike.
     pub credit: Credit,
-    /// What was given back so far, not less than nothing.
+    /// Amount refunded so far; not negative.
     pub refunded: Amount,
 }
 
 impl Receipt {
-    /// The receipt of a recorded event of a website, less what was given back; nothing when it is no payment.
+    /// Returns the receipt of a web event; `None` if it is not a payment.
     pub fn of(event: Event, refunded: Amount) -> Option<Self> {
         Some(Self {
             kind: PaymentKind::parse(&event.name)?,
@@ -51,16 +51,16 @@ impl Receipt {
     }
 }
 
-/// What an event's parent is.
+/// Parent of a renewal or refund.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParentEvent {
     /// A payment.
     Payment(Box<Receipt>),
-    /// An event that is none.
+    /// An event that is not a payment.
     NotAPayment,
 }
 
-/// The payment that a renewal continues: the initial one, and no other.
+/// Returns the payment that a renewal continues, which must be the initial one.
 pub fn renewed_payment(parent: Option<ParentEvent>) -> Result<Receipt, Refusal> {
     match parent {
         None => Err(Refusal::OriginalTransactionUnavailable),
@@ -71,7 +71,7 @@ pub fn renewed_payment(parent: Option<ParentEvent>) -> Result<Receipt, Refusal> 
     }
 }
 
-/// A refund of so much against its payment: the refund's money, and the payment as it is afterwards.
+/// Applies a refund to its payment. Returns the refund's revenue and the updated payment.
 pub fn refund(
     parent: Option<ParentEvent>,
     amount: Amount,
@@ -91,14 +91,14 @@ pub fn refund(
     if after > paid {
         return Err(Refusal::RefundExceedsPayment);
     }
-    let given_back = receipt.revenue.usd.map(|usd| {
+    let refunded_usd = receipt.revenue.usd.map(|usd| {
         let part = |refunded| share(usd.micros(), refunded, paid);
         Amount::from_micros(part(before) - part(after))
     });
     let revenue = Revenue {
         amount,
         currency,
-        usd: given_back,
+        usd: refunded_usd,
         uncounted: receipt
             .revenue
             .uncounted
@@ -109,8 +109,8 @@ pub fn refund(
     Ok((revenue, receipt))
 }
 
-/// `total × part ÷ whole`, half to even. The parts of a whole add up, because each is taken as the difference
-/// of two sums.
+/// Returns `total × part ÷ whole`, rounded half to even. Callers subtract two such sums, so that
+/// the parts of a whole add up.
 fn share(total: i64, part: i64, whole: i64) -> i64 {
     if whole == 0 {
         return 0;
@@ -123,7 +123,7 @@ fn share(total: i64, part: i64, whole: i64) -> i64 {
         std::cmp::Ordering::Greater => true,
         std::cmp::Ordering::Equal => quotient.rem_euclid(2) == 1,
     };
-    // A share of an i64 that is not more than the whole is an i64.
+    // Since `part` is at most `whole`, the result fits an i64.
     i64::try_from(quotient + i128::from(up)).unwrap_or(total)
 }
 
@@ -173,9 +173,9 @@ mod tests {
 
     #[rstest]
     #[case::of_the_initial_purchase(Some(purchase()), None)]
-    #[case::of_nothing(None, Some(Refusal::OriginalTransactionUnavailable))]
+    #[case::without_parent(None, Some(Refusal::OriginalTransactionUnavailable))]
     #[case::of_a_renewal(Some(renewal()), Some(Refusal::OriginalTransactionInvalid))]
-    #[case::of_no_payment(
+    #[case::not_a_payment(
         Some(ParentEvent::NotAPayment),
         Some(Refusal::OriginalTransactionInvalid)
     )]
@@ -194,8 +194,8 @@ mod tests {
         Some(Refusal::RefundExceedsPayment)
     )]
     #[case::another_currency(Some(purchase()), "-1", "USD", Some(Refusal::CurrencyMismatch))]
-    #[case::of_nothing(None, "-1", "EUR", Some(Refusal::OriginalTransactionUnavailable))]
-    #[case::of_no_payment(
+    #[case::without_parent(None, "-1", "EUR", Some(Refusal::OriginalTransactionUnavailable))]
+    #[case::not_a_payment(
         Some(ParentEvent::NotAPayment),
         "-1",
         "EUR",
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_of_what_did_not_count_does_not_count() {
+    fn a_refund_of_an_uncounted_payment_does_not_count() {
         let mut receipt = paid("3000", "3261.6", PaymentKind::Purchase);
         receipt.revenue.uncounted = Some(UncountedReason::OverLimit);
         let parent = Some(ParentEvent::Payment(Box::new(receipt)));
@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn refunds_of_the_whole_net_to_zero_and_never_exceed(
+        fn full_refunds_net_to_zero_and_never_exceed_the_payment(
             paid_micros in 1..1_000_000_000_000_i64,
             usd_micros in 0..1_000_000_000_000_i64,
             parts in proptest::collection::vec(1..400_000_000_000_i64, 1..20),
@@ -237,7 +237,7 @@ mod tests {
             let mut receipt = paid("1", "1", PaymentKind::Purchase);
             receipt.revenue.amount = Amount::from_micros(paid_micros);
             receipt.revenue.usd = Some(Amount::from_micros(usd_micros));
-            let (mut sum, mut given_back) = (0, 0);
+            let (mut sum, mut refunded_usd) = (0, 0);
             let take = |receipt: &Receipt, part: i64| {
                 let parent = Some(ParentEvent::Payment(Box::new(receipt.clone())));
                 refund(parent, Amount::from_micros(-part), Currency::from_stored("EUR"))
@@ -246,7 +246,7 @@ mod tests {
                 match take(&receipt, part) {
                     Ok((revenue, after)) => {
                         sum += part;
-                        given_back += revenue.usd.unwrap().micros();
+                        refunded_usd += revenue.usd.unwrap().micros();
                         receipt = after;
                     }
                     Err(refusal) => {
@@ -255,13 +255,13 @@ mod tests {
                     }
                 }
                 prop_assert!(sum <= paid_micros);
-                prop_assert!(given_back <= 0 && -given_back <= usd_micros);
+                prop_assert!(refunded_usd <= 0 && -refunded_usd <= usd_micros);
             }
             if sum < paid_micros {
                 let (revenue, _) = take(&receipt, paid_micros - sum).unwrap();
-                given_back += revenue.usd.unwrap().micros();
+                refunded_usd += revenue.usd.unwrap().micros();
             }
-            prop_assert_eq!(given_back, -usd_micros);
+            prop_assert_eq!(refunded_usd, -usd_micros);
         }
     }
 }

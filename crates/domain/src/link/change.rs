@@ -1,4 +1,4 @@
-//! Changing a link.
+//! Changes of a link.
 
 use super::{Campaign, Link, LinkKind, Slug, fields};
 use crate::app::AuditedChange;
@@ -12,7 +12,7 @@ use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::web_url::{DeepLink, HttpsUrl};
 use std::collections::BTreeMap;
 
-/// What is to be changed. Name and slug have no default, so they can be set and not reset.
+/// A change of a link. Name and slug have no default, so they cannot be reset.
 #[derive(Debug, Clone, Default)]
 #[expect(
     missing_docs,
@@ -40,12 +40,12 @@ pub struct LinkChange {
 }
 
 impl Link {
-    /// The tag that `If-Match` names.
+    /// Returns the entity tag for `If-Match`.
     pub fn tag(&self) -> String {
         self.revision.number().to_string()
     }
 
-    /// Refuses a change that builds on another state of it.
+    /// Rejects a change that is based on another version.
     pub fn admit(&self, precondition: &Precondition) -> Result<(), Refusal> {
         if precondition.admits(&self.tag()) {
             Ok(())
@@ -54,7 +54,7 @@ impl Link {
         }
     }
 
-    /// What the audit log says of a new one.
+    /// Returns the audit entries of a new link.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         for (field, value) in audit_values(self) {
@@ -63,7 +63,7 @@ impl Link {
         changes.into_vec()
     }
 
-    /// Decides what the link looks like after a change.
+    /// Applies and validates a change. Returns the new link with its audit entries.
     pub fn changed(
         &self,
         change: LinkChange,
@@ -82,7 +82,7 @@ impl Link {
         Ok(AuditedChange { after, changes })
     }
 
-    /// Carries a change out.
+    /// Applies a change without validation.
     pub fn apply(&mut self, change: LinkChange) {
         if let Some(name) = change.name {
             self.name = name;
@@ -117,7 +117,7 @@ impl Link {
     }
 }
 
-/// The fields as the audit log names and shows them.
+/// Returns names and values of the fields for the audit log.
 fn audit_values(link: &Link) -> Vec<(&'static str, Option<String>)> {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
     let Campaign {
@@ -177,7 +177,7 @@ mod tests {
     const LATER: Timestamp = Timestamp::from_millis(2);
 
     #[test]
-    fn a_change_is_judged_together_with_what_is_stored() {
+    fn a_change_is_validated_with_the_stored_fields() {
         let change = LinkChange {
             kind: Change::Set(LinkKind::WebFunnel),
             ..LinkChange::default()
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn null_gives_back_the_default_parameters() {
+    fn null_restores_the_default_parameters() {
         let link = Link {
             pass_params: Vec::new(),
             ..any_link()
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_version_is_not_changed() {
+    fn rejects_a_change_of_an_old_version() {
         let old = Precondition::AnyOf(vec!["9".to_owned()]);
         let refused = any_link().changed(LinkChange::default(), &old, LATER);
         assert_eq!(refused.map(|_| ()), Err(Refusal::VersionConflict));

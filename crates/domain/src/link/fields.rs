@@ -1,29 +1,30 @@
-//! The fields of a link that have a form of their own.
+//! Link fields with their own format.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::{NAME_CHARS_MAX, check_length, reject_nul};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Characters of a slug.
+/// Length of a slug in characters.
 pub const SLUG_CHARS: RangeInclusive<usize> = 3..=64;
-/// Parameters that a link hands on, at most.
+/// Maximum number of query parameters that a link passes on.
 pub const PASS_PARAMS_MAX: usize = 50;
-/// Characters of one such name.
+/// Maximum length of such a parameter name.
 const PASS_PARAM_CHARS_MAX: usize = 64;
-/// Keys of `customData`, at most.
+/// Maximum number of keys in `customData`.
 pub const CUSTOM_DATA_KEYS_MAX: usize = 50;
-/// Bytes of `customData`, keys and values together, at most.
+/// Maximum size of `customData` in bytes, keys and values together.
 pub const CUSTOM_DATA_BYTES_MAX: usize = 4_096;
-/// Characters of the ids of campaigns, ad sets and ads.
+/// Maximum length of a campaign, ad set or ad id.
 pub const CAMPAIGN_ID_CHARS_MAX: usize = 500;
 
-/// What a link hands on unless told otherwise: the networks' click ids and the usual campaign tags.
+/// Query parameters that a link passes on by default: the networks' click ids and UTM tags.
 pub const PASS_PARAMS_DEFAULT: &[&str] = &[
     "fbclid", "gclid", "gbraid", "wbraid", "ttclid", "oppref", "utm_*",
 ];
 
-/// What the service itself adds to a destination. Handing these on would let the URL of an ad forge them.
+/// Parameters that the service adds to a destination. Passing them on would let an ad's URL forge
+/// them.
 const RESERVED_PARAMS: &[&str] = &["ar_link_id", "ar_click_id", "offer"];
 
 pub(super) fn default_pass_params() -> Vec<String> {
@@ -33,13 +34,13 @@ pub(super) fn default_pass_params() -> Vec<String> {
         .collect()
 }
 
-/// How a link reads in its URL: lower-case letters, digits and inner hyphens. No underscore, so that a
-/// slug is never mistaken for an id (`lnk_…`).
+/// The slug in a link's URL: lower-case letters, digits and inner hyphens. It has no underscore, so
+/// that it differs from ids (`lnk_…`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slug(String);
 
 impl Slug {
-    /// Reads a slug.
+    /// Parses a slug.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         reject_nul(text)?;
         let fits = SLUG_CHARS.contains(&text.len())
@@ -60,7 +61,7 @@ impl Slug {
         Err(Problem::new(FaultCode::InvalidFormat, message))
     }
 
-    /// A slug of random bytes, for links that name none: ten characters, fifty bits.
+    /// Generates a random slug of ten characters (50 bits).
     pub fn random(random: [u8; 10]) -> Self {
         const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         Self(
@@ -71,13 +72,13 @@ impl Slug {
         )
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The name of a query parameter that a link hands on; `utm_*` stands for every name that begins so.
+/// Parses the name of a query parameter to pass on; `utm_*` matches every name with this prefix.
 pub fn pass_param(text: &str) -> Result<String, Problem> {
     reject_nul(text)?;
     let name = text.strip_suffix('*').unwrap_or(text);
@@ -89,41 +90,41 @@ pub fn pass_param(text: &str) -> Result<String, Problem> {
     if !fits {
         let message = format!(
             "Must be the name of a query parameter, at most {PASS_PARAM_CHARS_MAX} characters, or \
-             the beginning of names followed by *."
+             a prefix followed by *."
         );
         return Err(Problem::new(FaultCode::InvalidFormat, message));
     }
-    // Names of parameters are compared without case, so they are refused without it.
-    let small = name.to_ascii_lowercase();
+    // Parameter names are compared without case, so reserved ones are rejected in any case.
+    let lower = name.to_ascii_lowercase();
     let covers = |reserved: &&str| {
         if text.ends_with('*') {
-            reserved.starts_with(&small)
+            reserved.starts_with(&lower)
         } else {
-            **reserved == small
+            **reserved == lower
         }
     };
     if RESERVED_PARAMS.iter().any(covers) {
         return Err(Problem::new(
             FaultCode::NotAllowed,
-            "Must not cover ar_link_id, ar_click_id or offer: the service sets these itself.",
+            "Must not match ar_link_id, ar_click_id or offer, which the service sets itself.",
         ));
     }
     Ok(text.to_owned())
 }
 
-/// The id of a campaign, ad set or ad, as its network gave it.
+/// Parses a network's id of a campaign, ad set or ad.
 pub fn campaign_id(text: &str) -> Result<String, Problem> {
     check_length(text, 1, CAMPAIGN_ID_CHARS_MAX)?;
     Ok(text.to_owned())
 }
 
-/// The name of a campaign, ad set or ad.
+/// Parses the name of a campaign, ad set or ad.
 pub fn campaign_name(text: &str) -> Result<String, Problem> {
     check_length(text, 1, NAME_CHARS_MAX)?;
     Ok(text.to_owned())
 }
 
-/// Checks what the installed app will be told.
+/// Checks the custom data that is passed to the installed app.
 pub fn custom_data(data: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Problem> {
     for (key, value) in &data {
         reject_nul(key)?;
@@ -138,7 +139,7 @@ pub fn custom_data(data: BTreeMap<String, String>) -> Result<BTreeMap<String, St
         .map(|(key, value)| key.len() + value.len())
         .sum();
     if bytes > CUSTOM_DATA_BYTES_MAX {
-        let message = format!("Must have at most {CUSTOM_DATA_BYTES_MAX} bytes in all.");
+        let message = format!("Must have at most {CUSTOM_DATA_BYTES_MAX} bytes in total.");
         return Err(Problem::new(FaultCode::TooLong, message));
     }
     Ok(data)
@@ -178,17 +179,17 @@ mod tests {
 
     #[rstest]
     #[case::name("gclid", None)]
-    #[case::beginning("utm_*", None)]
+    #[case::prefix("utm_*", None)]
     #[case::all("*", Some(FaultCode::InvalidFormat))]
     #[case::inner_star("u*m", Some(FaultCode::InvalidFormat))]
     #[case::ampersand("a&b", Some(FaultCode::InvalidFormat))]
-    #[case::ours("ar_click_id", Some(FaultCode::NotAllowed))]
-    #[case::covers_ours("ar_*", Some(FaultCode::NotAllowed))]
+    #[case::reserved("ar_click_id", Some(FaultCode::NotAllowed))]
+    #[case::covers_reserved("ar_*", Some(FaultCode::NotAllowed))]
     #[case::offer("offer", Some(FaultCode::NotAllowed))]
     #[case::offer_in_capitals("OFFER", Some(FaultCode::NotAllowed))]
-    #[case::covers_ours_in_capitals("AR_*", Some(FaultCode::NotAllowed))]
+    #[case::covers_reserved_in_capitals("AR_*", Some(FaultCode::NotAllowed))]
     #[case::longer_than_offer("offers", None)]
-    fn parameters_that_are_handed_on(#[case] text: &str, #[case] expected: Option<FaultCode>) {
+    fn parameters_to_pass_on(#[case] text: &str, #[case] expected: Option<FaultCode>) {
         assert_eq!(pass_param(text).err().map(|problem| problem.code), expected);
     }
 

@@ -1,4 +1,4 @@
-//! Tracking links: where a tap goes, and what it is credited to.
+//! Tracking links: where a click leads and which campaign it counts for.
 
 mod change;
 mod fields;
@@ -24,49 +24,49 @@ use std::collections::BTreeMap;
 pub struct Link {
     /// Its id.
     pub id: LinkId,
-    /// Of which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// What people call it.
+    /// Display name.
     pub name: Name,
-    /// How it reads in its URL; unique on the instance, also after the link is gone: ads that are still
-    /// out there must never lead to somebody else's app.
+    /// Slug in the URL. Unique on the instance and never reused after deletion, because running ads
+    /// must not lead to another app.
     pub slug: Slug,
-    /// Where it leads.
+    /// Where the link leads.
     pub kind: LinkKind,
-    /// The network its ad runs on, where that is known beforehand.
+    /// The network its ad runs on, if it is fixed.
     pub network: Option<Network>,
-    /// An inactive link answers as if it were not there.
+    /// Whether it works. An inactive link responds like an unknown one.
     pub active: bool,
-    /// Instead of the App Store page.
+    /// Replaces the App Store page.
     pub ios_url: Option<HttpsUrl>,
-    /// Instead of the Play page.
+    /// Replaces the Play Store page.
     pub android_url: Option<HttpsUrl>,
-    /// For everybody else.
+    /// Destination on other platforms.
     pub fallback_url: Option<HttpsUrl>,
-    /// Where a `web_funnel` link leads.
+    /// Destination of a `web_funnel` link.
     pub destination_url: Option<HttpsUrl>,
-    /// Which query parameters a `web_funnel` link hands on.
+    /// Query parameters that a `web_funnel` link passes on.
     pub pass_params: Vec<String>,
-    /// Where the installed app is sent.
+    /// Deep link that the installed app opens.
     pub deep_link: Option<DeepLink>,
-    /// What the installed app is told.
+    /// Custom data passed to the installed app.
     pub custom_data: BTreeMap<String, String>,
-    /// What a click is credited to when its URL does not say.
+    /// Campaign of a click whose URL names none.
     pub campaign: Campaign,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// How often it was changed.
+    /// Number of changes.
     pub revision: Revision,
 }
 
 /// Where a link leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkKind {
-    /// To the app in its store.
+    /// To the app's store page.
     AppInstall,
-    /// To a web page of the operator's.
+    /// To a web page.
     WebFunnel,
 }
 
@@ -77,7 +77,7 @@ crate::keywords! {
     }
 }
 
-/// What a click is credited to.
+/// Campaign, ad set and ad.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(
     missing_docs,
@@ -92,23 +92,23 @@ pub struct Campaign {
     pub ad_name: Option<String>,
 }
 
-/// What a new link is given by the service, beside what its maker asked for.
+/// Values that the service assigns to a new link.
 #[derive(Debug, Clone)]
 pub struct LinkCreation {
     /// Its id.
     pub id: LinkId,
-    /// Of which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// When.
+    /// Time of creation.
     pub at: Timestamp,
 }
 
 impl Link {
-    /// A new link: a name and a slug, and defaults for the rest.
-    pub fn new(birth: &LinkCreation, name: Name, slug: Slug) -> Self {
+    /// Creates a link with defaults for all but name and slug.
+    pub fn new(creation: &LinkCreation, name: Name, slug: Slug) -> Self {
         Self {
-            id: birth.id,
-            app: birth.app,
+            id: creation.id,
+            app: creation.app,
             name,
             slug,
             kind: LinkKind::AppInstall,
@@ -122,22 +122,22 @@ impl Link {
             deep_link: None,
             custom_data: BTreeMap::new(),
             campaign: Campaign::default(),
-            created_at: birth.at,
-            updated_at: birth.at,
+            created_at: creation.at,
+            updated_at: creation.at,
             revision: Revision::FIRST,
         }
     }
 
-    /// What must hold between fields.
+    /// Checks rules that span several fields.
     pub fn check(&self) -> Result<(), Faults> {
         let mut faults = Faults::new();
         if self.kind == LinkKind::WebFunnel && self.destination_url.is_none() {
-            let message = "A web_funnel link needs the https URL of the page it leads to.";
+            let message = "Required for web_funnel links: the https URL of the destination page.";
             faults.add("destinationUrl", Problem::new(FaultCode::Required, message));
         }
         if self.kind == LinkKind::AppInstall && self.destination_url.is_some() {
-            let message = "Only web_funnel links have a destination; use iosUrl, androidUrl or \
-                           fallbackUrl, or make the link's type web_funnel.";
+            let message = "Only allowed for web_funnel links. Use iosUrl, androidUrl or \
+                           fallbackUrl, or set the type to web_funnel.";
             faults.add(
                 "destinationUrl",
                 Problem::new(FaultCode::NotAllowed, message),
@@ -146,8 +146,8 @@ impl Link {
         faults.into_result()
     }
 
-    /// The URL to put into an ad. The two kinds have paths of their own, so that an installed app, which
-    /// claims `/c/*`, never captures the way to a web page.
+    /// Returns the URL for an ad. The two kinds have different paths, because an installed app
+    /// claims `/c/*` and must not capture links to web pages.
     pub fn url(&self, link_base: &str) -> String {
         let path = match self.kind {
             LinkKind::AppInstall => "c",
@@ -156,13 +156,13 @@ impl Link {
         format!("{link_base}/{path}/{}", self.slug.as_str())
     }
 
-    /// The page with store buttons, for networks that forbid bare redirects.
+    /// Returns the landing page with store buttons, for networks that forbid direct redirects.
     pub fn landing_url(&self, link_base: &str) -> Option<String> {
         (self.kind == LinkKind::AppInstall).then(|| format!("{link_base}/g/{}", self.slug.as_str()))
     }
 
-    /// The string to paste into the ad manager of the link's network, so that clicks say which campaign,
-    /// ad set and ad they came from. The networks append their click ids by themselves.
+    /// Returns the URL parameters to paste into the network's ad manager, so that clicks carry
+    /// campaign, ad set and ad. Networks append their click ids themselves.
     pub fn url_parameters(&self) -> Option<&'static str> {
         match self.network? {
             Network::A => Some(
@@ -178,7 +178,7 @@ impl Link {
                  &adgroup_name=__AID_NAME__&ad_id=__CID__&ad_name=__CID_NAME__\
                  &placement=__PLACEMENT__",
             ),
-            // Its macros are not documented; the click id, which it appends, is enough.
+            // OpenAI Ads documents no macros; the click id that it appends is enough.
             Network::D => None,
         }
     }
@@ -190,13 +190,13 @@ pub(crate) mod tests {
     use rstest::rstest;
 
     pub(crate) fn any_link() -> Link {
-        let birth = LinkCreation {
+        let creation = LinkCreation {
             id: LinkId::from_bytes([1; 16]),
             app: AppId::from_bytes([2; 16]),
             at: Timestamp::from_millis(1),
         };
         Link::new(
-            &birth,
+            &creation,
             Name::parse("Spring").unwrap(),
             Slug::parse("spring").unwrap(),
         )
@@ -227,7 +227,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_two_kinds_have_paths_of_their_own() {
+    fn each_kind_has_its_own_path() {
         let install = any_link();
         assert_eq!(
             install.url("https://t.example"),

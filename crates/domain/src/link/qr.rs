@@ -1,22 +1,22 @@
-//! A QR code as the outline of an SVG.
+//! QR codes as SVG paths.
 
 use qrcodegen::QrCodeEcc;
 use std::fmt::Write as _;
 
-/// Light squares around a code, without which cameras do not find it. The standard asks for four.
+/// Width of the quiet zone in modules, as required by the standard.
 const QUIET_SQUARES: i32 = 4;
 
-/// A code, to be drawn.
+/// A QR code to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QrCode {
-    /// Squares of one side, the quiet ones included.
+    /// Side length in modules, including the quiet zone.
     pub side: i32,
-    /// The dark squares, as the data of an SVG path: digits, spaces and a few letters.
+    /// The dark modules as SVG path data: digits, spaces and a few letters.
     pub outline: String,
 }
 
 impl QrCode {
-    /// The code of a text; nothing when no code is large enough.
+    /// Encodes a text; `None` if it is too long for a QR code.
     pub fn of(text: &str) -> Option<Self> {
         let code = qrcodegen::QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
         let mut outline = String::new();
@@ -32,7 +32,7 @@ impl QrCode {
                     // Writing to a String cannot fail.
                     let _infallible = write!(outline, "M{left} {top}h{width}v1h-{width}z");
                 }
-                // Past the dark squares, and the light one that ended them.
+                // Skips the dark run and the light module that ended it.
                 x += width + 1;
             }
         }
@@ -47,7 +47,7 @@ impl QrCode {
 mod tests {
     use super::*;
 
-    /// The dark squares, drawn from the outline.
+    /// Returns the dark modules drawn by the path.
     fn drawn(code: &QrCode) -> Vec<(i32, i32)> {
         let mut squares = Vec::new();
         for run in code.outline.split_terminator('z') {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_is_the_code() {
+    fn the_outline_matches_the_code() {
         let text = "https://t.example.com/g/spring-social?gclid=abc";
         let code = QrCode::of(text).unwrap();
         let expected = qrcodegen::QrCode::encode_text(text, QrCodeEcc::Medium).unwrap();
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_holds_nothing_but_a_path() {
+    fn the_outline_is_plain_path_data() {
         let code = QrCode::of("https://t.example.com/?a=<script>\"'").unwrap();
         let allowed = |c: char| c.is_ascii_digit() || " Mhvz-".contains(c);
         assert!(code.outline.chars().all(allowed));
     }
 
     #[test]
-    fn a_text_beyond_every_code_has_none() {
+    fn a_text_that_is_too_long_has_no_code() {
         assert_eq!(QrCode::of(&"a".repeat(3_000)), None);
     }
 }

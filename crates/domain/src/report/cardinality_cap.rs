@@ -1,9 +1,9 @@
-//! Bounds on what comes from outside. Campaign ids and names of events can be anything, and a table with a row
-//! for each of them would grow with the traffic and not with the time. So a day of an app has so many of them,
-//! and whatever comes later that day counts under [`OTHER`](super::OTHER).
+//! Cardinality limits for values from outside. Campaign ids and event names can be anything, so a
+//! table with one row per value would grow with traffic. Each app therefore keeps a limited number
+//! of distinct values per day; later ones count under [`OTHER`](super::OTHER).
 //!
-//! What becomes of a value is decided once, when it is first seen, and never again: a figure can then be taken
-//! out of the very row that it was added to, and roll-ups that are made anew come out the same.
+//! Whether a value is kept is decided once, when it is first seen. A figure can then be subtracted
+//! from the row that it was added to, and rebuilt roll-ups come out the same.
 
 use super::rollup::BucketKey;
 use crate::access::Environment;
@@ -13,14 +13,14 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::AppId;
 use std::collections::BTreeMap;
 
-/// Campaigns of an app that a day tells apart.
+/// Distinct campaigns kept per app and day.
 pub const CAMPAIGNS_PER_DAY_MAX: usize = 200;
-/// Ads (each with its campaign and ad set) of an app that a day tells apart.
+/// Distinct ads, with their campaign and ad set, kept per app and day.
 pub const ADS_PER_DAY_MAX: usize = 1_000;
-/// Names of events of an app that a day tells apart, beside the standard ones.
+/// Distinct custom event names kept per app and day. Standard names are not limited.
 pub const NAMES_PER_DAY_MAX: usize = 300;
 
-/// What is bounded.
+/// Kind of value whose cardinality is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueKind {
     /// A campaign.
@@ -40,7 +40,7 @@ crate::keywords! {
 }
 
 impl ValueKind {
-    /// How many of a day are told apart.
+    /// Returns how many distinct values are kept per app and day.
     pub const fn daily_limit(self) -> usize {
         match self {
             Self::Campaign => CAMPAIGNS_PER_DAY_MAX,
@@ -50,7 +50,7 @@ impl ValueKind {
     }
 }
 
-/// The values of one kind of a day of an app, which are bounded together.
+/// Scope of a limit: one kind of value, per app, environment and day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct Quota {
@@ -60,30 +60,30 @@ pub struct Quota {
     pub kind: ValueKind,
 }
 
-/// A value from outside, on a day.
+/// A value from outside, as seen on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CappedValue {
-    /// What bounds it.
+    /// The limit that it counts against.
     pub quota: Quota,
-    /// What stands for it: values are long.
+    /// Digest of the value, because values may be long.
     pub digest: Digest,
 }
 
 impl CappedValue {
-    /// A campaign; nothing is none.
+    /// Returns the value of a campaign; `None` for an empty id.
     pub fn campaign(at: &BucketKey, campaign: &str) -> Option<Self> {
         let named = !campaign.is_empty();
         named.then(|| Self::new(at, ValueKind::Campaign, campaign))
     }
 
-    /// An ad with its ad set and campaign; nothing where there is neither ad nor ad set.
+    /// Returns the value of an ad with its ad set and campaign; `None` if ad and ad set are empty.
     pub fn ad(at: &BucketKey, campaign: &str, adset: &str, ad: &str) -> Option<Self> {
         let named = !adset.is_empty() || !ad.is_empty();
-        // No text that is recorded holds the character between them.
+        // Recorded text never contains NUL, so the separator is unambiguous.
         named.then(|| Self::new(at, ValueKind::Ad, &format!("{campaign}\0{adset}\0{ad}")))
     }
 
-    /// The name of an event; standard ones are not bounded.
+    /// Returns the value of a custom event name; `None` for standard names, which are not limited.
     pub fn name(at: &BucketKey, name: &str) -> Option<Self> {
         let custom = !STANDARD_NAMES.contains(&name);
         custom.then(|| Self::new(at, ValueKind::Name, name))
@@ -102,17 +102,17 @@ impl CappedValue {
     }
 }
 
-/// What became of values: true for those that count under `(other)`.
+/// Decisions by value: `true` if the value counts under `(other)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapDecisions(pub BTreeMap<CappedValue, bool>);
 
 impl CapDecisions {
-    /// Whether a value counts under `(other)`.
+    /// Returns whether a value counts under `(other)`.
     pub fn is_other(&self, value: &CappedValue) -> bool {
         self.0.get(value).copied().unwrap_or(false)
     }
 
-    /// Decides on values that nobody has seen before, by how many of their day are told apart already.
+    /// Decides on new values. `taken` is the number of values already kept per limit.
     pub fn decide(new: &[CappedValue], taken: &BTreeMap<Quota, usize>) -> Self {
         let mut taken = taken.clone();
         let decided = new.iter().map(|value| {
@@ -136,24 +136,24 @@ mod tests {
     }
 
     #[test]
-    fn a_day_tells_so_many_apart_and_the_rest_is_other() {
+    fn values_beyond_the_daily_limit_count_as_other() {
         let names: Vec<CappedValue> = (0..=NAMES_PER_DAY_MAX)
             .filter_map(|number| CappedValue::name(&at(), &format!("name {number}")))
             .collect();
-        let fates = CapDecisions::decide(&names, &BTreeMap::new());
-        let others = fates.0.values().filter(|other| **other).count();
+        let decisions = CapDecisions::decide(&names, &BTreeMap::new());
+        let others = decisions.0.values().filter(|other| **other).count();
         assert_eq!((names.len(), others), (NAMES_PER_DAY_MAX + 1, 1));
-        assert!(fates.is_other(names.last().unwrap()));
+        assert!(decisions.is_other(names.last().unwrap()));
         let taken = BTreeMap::from([(names[0].quota, NAMES_PER_DAY_MAX - 1)]);
-        let fates = CapDecisions::decide(&names[..2], &taken);
+        let decisions = CapDecisions::decide(&names[..2], &taken);
         assert_eq!(
             [false, true],
-            [0, 1].map(|place| fates.is_other(&names[place]))
+            [0, 1].map(|index| decisions.is_other(&names[index]))
         );
     }
 
     #[test]
-    fn what_is_known_beforehand_is_not_bounded() {
+    fn standard_and_empty_values_are_not_limited() {
         assert_eq!(CappedValue::name(&at(), "purchase"), None);
         assert_eq!(CappedValue::campaign(&at(), ""), None);
         assert_eq!(CappedValue::ad(&at(), "campaign", "", ""), None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_read_again() {
+    fn every_kind_parses_from_its_keyword() {
         for kind in ValueKind::ALL {
             assert_eq!(ValueKind::parse(kind.as_str()), Some(kind));
         }

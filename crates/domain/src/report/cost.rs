@@ -1,4 +1,4 @@
-//! What ads cost: told by people, by day, network and campaign.
+//! Ad costs, entered per day, network and campaign.
 
 use crate::attribution::CreditedNetwork;
 use crate::exchange::{ConvertedAmount, ImportedRates, exchange};
@@ -10,39 +10,38 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;
 use std::collections::BTreeMap;
 
-/// Costs of one request. A month of a hundred campaigns a day has fewer.
+/// Maximum number of costs per request, enough for a month of a hundred campaigns.
 pub const COSTS_MAX: usize = 5_000;
 
-/// What the ads of a campaign cost on a day. The day is the ad network's own; nothing is known about its hours.
+/// Ad cost of a campaign on one day. The day is the ad network's own; the hours are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// On which day.
+    /// Day.
     pub day: Day,
-    /// Whom it was paid to.
+    /// Network that was paid.
     pub network: CreditedNetwork,
-    /// The campaign's id; empty for what belongs to no campaign.
+    /// Campaign id; empty for costs without a campaign.
     pub campaign: String,
-    /// As it was told.
+    /// Amount as entered.
     pub amount: Amount,
-    /// Of which currency.
+    /// Currency of the amount.
     pub currency: Currency,
 }
 
-/// What stands for the day, network and campaign of a cost. It begins with the day, so that costs are listed in
-/// its order.
+/// Key of a cost: its day, then a digest of network and campaign. Costs are listed in key order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CostKey([u8; 16]);
 
 impl CostKey {
-    /// As stored.
+    /// Returns the stored form.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// Where the costs of a day begin.
+    /// Returns the lowest key of a day.
     pub const fn first_of(day: Day) -> Self {
         let mut bytes = [0; 16];
-        // Days before 1970 are negative; with the highest bit turned they sort like numbers.
+        // Flipping the sign bit makes days before 1970 sort before later ones.
         let [a, b, c, d] = (day.as_days() ^ i32::MIN).to_be_bytes();
         (bytes[0], bytes[1], bytes[2], bytes[3]) = (a, b, c, d);
         Self(bytes)
@@ -50,7 +49,7 @@ impl CostKey {
 }
 
 impl Cost {
-    /// What stands for its day, network and campaign.
+    /// Returns the key of the cost.
     pub fn key(&self) -> CostKey {
         let mut key = CostKey::first_of(self.day);
         let text = format!("{}\0{}", self.network.as_str(), self.campaign);
@@ -60,7 +59,7 @@ impl Cost {
     }
 }
 
-/// Reads the network that ads were paid at. Nobody pays for organic installs.
+/// Parses the network that was paid. Rejects `organic`, which has no cost.
 pub fn parse_paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
     let found = CreditedNetwork::parse(text).filter(|one| *one != CreditedNetwork::Organic);
     found.ok_or_else(|| {
@@ -70,7 +69,7 @@ pub fn parse_paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
     })
 }
 
-/// Reads an amount that was paid.
+/// Parses a cost. Rejects negative amounts.
 pub fn parse_paid_amount(text: &str) -> Result<Amount, Problem> {
     let amount = Amount::parse_text(text)?;
     if amount < Amount::ZERO {
@@ -79,19 +78,19 @@ pub fn parse_paid_amount(text: &str) -> Result<Amount, Problem> {
     Ok(amount)
 }
 
-/// A cost that is stored, with its dollars by the rate of its day.
+/// A stored cost with its amount in US dollars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCost {
-    /// What was told.
+    /// The cost as entered.
     pub cost: Cost,
-    /// In dollars.
+    /// Amount in US dollars.
     pub usd: Amount,
-    /// The day of the rate.
+    /// Day of the exchange rate.
     pub rate_day: Day,
 }
 
 impl StoredCost {
-    /// A cost with what its day's rate made of it.
+    /// Combines a cost with its converted amount.
     pub fn of(cost: Cost, exchanged: &ConvertedAmount) -> Self {
         Self {
             cost,
@@ -101,30 +100,31 @@ impl StoredCost {
     }
 }
 
-/// What storing costs changes.
+/// Changes to the stored costs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CostChange {
-    /// Costs that are removed.
+    /// Costs to remove.
     pub removed: Vec<CostKey>,
-    /// Costs that are stored.
+    /// Costs to insert or replace.
     pub stored: Vec<StoredCost>,
 }
 
 impl CostChange {
-    /// Exchanges costs, and refuses all when one has no rate. A cost of zero removes. Of several for one day, network and
-    /// campaign the last one counts.
+    /// Converts costs to US dollars. Refuses all of them if one currency has no rate. A cost of
+    /// zero removes the stored one. If a day, network and campaign occurs more than once, the last
+    /// entry wins.
     pub fn of(costs: &[Cost], rates: &ImportedRates) -> Result<Self, Refusal> {
         let (mut last, mut without_rate) = (BTreeMap::new(), Vec::new());
-        for (place, cost) in costs.iter().enumerate() {
+        for (index, cost) in costs.iter().enumerate() {
             match exchange(cost.amount, cost.currency, cost.day, rates) {
                 Some(exchanged) => {
                     last.insert(cost.key(), StoredCost::of(cost.clone(), &exchanged));
                 }
-                None => without_rate.push(place),
+                None => without_rate.push(index),
             }
         }
         if !without_rate.is_empty() {
-            return Err(unexchangeable(&without_rate));
+            return Err(missing_rates(&without_rate));
         }
         let mut change = Self::default();
         for (key, stored) in last {
@@ -138,27 +138,27 @@ impl CostChange {
     }
 }
 
-/// What is said of costs whose currencies have no rate, by their places among those that were sent.
-fn unexchangeable(places: &[usize]) -> Refusal {
+/// Returns the refusal for costs without an exchange rate, given their indexes in the request.
+fn missing_rates(indexes: &[usize]) -> Refusal {
     let mut faults = Faults::new();
-    let message = "There is no exchange rate for this currency; send the amount in USD.";
-    for place in places {
+    let message = "No exchange rate for this currency. Send the amount in USD.";
+    for index in indexes {
         let problem = Problem::new(FaultCode::UnknownValue, message);
-        faults.add(format!("costs[{place}].currency"), problem);
+        faults.add(format!("costs[{index}].currency"), problem);
     }
     Refusal::Invalid(faults)
 }
 
-/// Which costs are asked for.
+/// Filter for listing costs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CostFilter {
-    /// Not before this day.
+    /// First day.
     pub from: Option<Day>,
-    /// Not after this day.
+    /// Last day.
     pub to: Option<Day>,
-    /// Of this network.
+    /// Network.
     pub network: Option<CreditedNetwork>,
-    /// Of this campaign.
+    /// Campaign id.
     pub campaign: Option<String>,
 }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort_by_day_and_tell_campaigns_apart() {
+    fn keys_sort_by_day_and_differ_by_campaign() {
         let keys = [-1, 0, 1, 20_000].map(|day| cost(day, "a").key());
         assert!(keys.is_sorted());
         assert_ne!(cost(0, "a").key(), cost(0, "b").key());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_cost_of_a_campaign_counts_and_zero_removes() {
+    fn the_last_cost_of_a_campaign_wins_and_zero_removes_it() {
         let of = |campaign: &str, micros| Cost {
             amount: Amount::from_micros(micros),
             ..cost(20_000, campaign)
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_pays_for_nothing_or_gets_money_back() {
+    fn rejects_organic_costs_and_negative_amounts() {
         assert!(parse_paid_network("network_a").is_ok() && parse_paid_network("apple_ads").is_ok());
         assert!(parse_paid_network("organic").is_err() && parse_paid_network("").is_err());
         assert!(parse_paid_amount("0").is_ok() && parse_paid_amount("-0.01").is_err());

@@ -1,10 +1,10 @@
-//! What reports count.
+//! Figures that reports count.
 
 use crate::event::Event;
 
-/// What is counted. Money is in millionths of a dollar.
+/// Counted figures. Money is in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "each is the figure it is named after")]
+#[expect(missing_docs, reason = "each field is named after its figure")]
 pub struct Figures {
     pub clicks: i64,
     pub installs: i64,
@@ -23,10 +23,10 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// How many there are.
+    /// Number of figures.
     pub const COUNT: usize = 14;
 
-    /// The columns, in the order of [`Self::values`].
+    /// Column names, in the order of [`Self::values`].
     pub const COLUMNS: [&'static str; Self::COUNT] = [
         "clicks",
         "installs",
@@ -44,7 +44,7 @@ impl Figures {
         "refunded_micros",
     ];
 
-    /// One number a column.
+    /// Returns one number per column.
     pub const fn values(&self) -> [i64; Self::COUNT] {
         [
             self.clicks,
@@ -64,7 +64,7 @@ impl Figures {
         ]
     }
 
-    /// Reads what [`Self::values`] gave.
+    /// Builds figures from the numbers of [`Self::values`].
     pub const fn from_values(values: [i64; Self::COUNT]) -> Self {
         Self {
             clicks: values[0],
@@ -84,9 +84,9 @@ impl Figures {
         }
     }
 
-    /// What one event adds. An `install` that a client sent is in the log like any event; the one install of
-    /// a device is the service's own.
-    /// A duplicate adds nothing: the verified event counts.
+    /// Returns the figures of one event. Only the install that the service records counts as an
+    /// install; an `install` sent by a client is an ordinary event. A duplicate adds nothing,
+    /// because the verified event counts.
     pub fn of_event(event: &Event) -> Self {
         if event.duplicate_of.is_some() {
             return Self::default();
@@ -119,12 +119,12 @@ impl Figures {
         }
     }
 
-    /// What came in and was not given back.
+    /// Returns revenue minus refunds.
     pub const fn net_micros(&self) -> i64 {
         self.revenue_micros.saturating_sub(self.refunded_micros)
     }
 
-    /// Adds others, or takes them out again where `sign` is negative.
+    /// Adds `other` times `sign`; a negative sign subtracts.
     pub fn add(&mut self, other: &Self, sign: i64) {
         let mut sum = self.values();
         for (total, value) in sum.iter_mut().zip(other.values()) {
@@ -133,7 +133,7 @@ impl Figures {
         *self = Self::from_values(sum);
     }
 
-    /// True when nothing would change.
+    /// Returns whether all figures are zero.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -1,29 +1,29 @@
-//! Stretches of time that roll-ups count by, and how a period is made of them.
+//! Time grains of roll-ups, and splitting a period into them.
 //!
-//! A quarter of an hour is what every time zone's days are made of. To add up a month of them takes 2,880 rows
-//! for each key, so the same figures are kept by the hour and by the day of UTC too: a period is read as the
-//! fewest stretches that make it up.
+//! The days of every time zone consist of whole quarter hours. Reading a month of quarter hours
+//! takes 2,880 rows per key, so the same figures are also kept per UTC hour and UTC day. A period
+//! is read as the fewest buckets that cover it.
 
 use crate::vocabulary::time::Timestamp;
 
 const MILLIS_PER_MINUTE: i64 = 60 * 1_000;
 
-/// How long a stretch is. All are of UTC, and each is made of whole shorter ones.
+/// Length of a bucket, aligned to UTC. Each grain is a multiple of the shorter ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Grain {
     /// Fifteen minutes.
     Quarter,
     /// An hour.
     Hour,
-    /// A day of UTC.
+    /// A UTC day.
     Day,
 }
 
 impl Grain {
-    /// From the shortest to the longest.
+    /// All grains, shortest first.
     pub const ALL: [Self; 3] = [Self::Quarter, Self::Hour, Self::Day];
 
-    /// As stored.
+    /// Returns the length in minutes, which is the stored form.
     pub const fn minutes(self) -> i64 {
         match self {
             Self::Quarter => 15,
@@ -32,77 +32,78 @@ impl Grain {
         }
     }
 
-    /// Reads what [`Self::minutes`] wrote.
+    /// Reads a stored grain.
     pub fn parse(minutes: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.minutes() == minutes)
     }
 
-    /// Where the stretch begins that a moment falls into.
+    /// Returns the start of the bucket that contains `moment`.
     pub const fn bucket_start(self, moment: Timestamp) -> Timestamp {
         let millis = self.minutes() * MILLIS_PER_MINUTE;
         Timestamp::from_millis(moment.as_millis().div_euclid(millis).saturating_mul(millis))
     }
 
-    /// Where the first stretch begins that does not begin before a moment.
-    fn begin_from(self, moment: Timestamp) -> Timestamp {
-        let begun = self.bucket_start(moment);
-        if begun == moment {
-            return begun;
+    /// Returns the start of the first bucket that starts at or after `moment`.
+    fn next_bucket_start(self, moment: Timestamp) -> Timestamp {
+        let start = self.bucket_start(moment);
+        if start == moment {
+            return start;
         }
         let millis = self.minutes() * MILLIS_PER_MINUTE;
-        Timestamp::from_millis(begun.as_millis().saturating_add(millis))
+        Timestamp::from_millis(start.as_millis().saturating_add(millis))
     }
 }
 
-/// Fifteen minutes of UTC, by their begin.
+/// A bucket, identified by its start. It is a quarter hour unless widened by [`Self::within`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bucket(Timestamp);
 
 impl Bucket {
-    /// The one that a moment falls into.
+    /// Returns the quarter hour that contains `moment`.
     pub const fn of(moment: Timestamp) -> Self {
         Self(Grain::Quarter.bucket_start(moment))
     }
 
-    /// The longer stretch that it is a part of.
+    /// Returns the longer bucket that contains this one.
     #[must_use]
     pub const fn within(self, grain: Grain) -> Self {
         Self(grain.bucket_start(self.0))
     }
 
-    /// When it begins, as stored.
+    /// Returns the start, which is the stored form.
     pub const fn begins_at(self) -> Timestamp {
         self.0
     }
 }
 
-/// From a moment until before another.
+/// Half-open period: start inclusive, end exclusive.
 pub type Period = (Timestamp, Timestamp);
 
-/// Stretches of one grain, one after the other, that make up a part of a period.
+/// A run of consecutive buckets of one grain that covers part of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrainSpan {
-    /// Which of the periods that were asked for.
+    /// Index of the period.
     pub period: usize,
-    /// How long each is.
+    /// Grain of the buckets.
     pub grain: Grain,
-    /// Where the first begins.
+    /// Start of the first bucket.
     pub from: Timestamp,
-    /// Before which the last begins.
+    /// End of the last bucket, exclusive.
     pub until: Timestamp,
 }
 
-/// The fewest stretches that make up these periods. A moment within a quarter of an hour stands for its begin.
+/// Splits periods into the fewest buckets that cover them. Bounds are rounded down to the quarter
+/// hour.
 pub fn split_by_grain(periods: &[Period]) -> Vec<GrainSpan> {
-    let mut found = Vec::new();
+    let mut spans = Vec::new();
     for (number, (from, until)) in periods.iter().enumerate() {
         let (from, until) = (
             Grain::Quarter.bucket_start(*from),
             Grain::Quarter.bucket_start(*until),
         );
-        split(number, Grain::Day, from, until, &mut found);
+        split(number, Grain::Day, from, until, &mut spans);
     }
-    found
+    spans
 }
 
 fn split(
@@ -110,33 +111,33 @@ fn split(
     grain: Grain,
     from: Timestamp,
     until: Timestamp,
-    found: &mut Vec<GrainSpan>,
+    spans: &mut Vec<GrainSpan>,
 ) {
     if from >= until {
         return;
     }
-    let (first, last) = (grain.begin_from(from), grain.bucket_start(until));
+    let (first, last) = (grain.next_bucket_start(from), grain.bucket_start(until));
     let finer = match grain {
         Grain::Day => Grain::Hour,
         Grain::Hour | Grain::Quarter => Grain::Quarter,
     };
     if first >= last {
         if grain != Grain::Quarter {
-            split(period, finer, from, until, found);
+            split(period, finer, from, until, spans);
         }
         return;
     }
     if grain != Grain::Quarter {
-        split(period, finer, from, first, found);
+        split(period, finer, from, first, spans);
     }
-    found.push(GrainSpan {
+    spans.push(GrainSpan {
         period,
         grain,
         from: first,
         until: last,
     });
     if grain != Grain::Quarter {
-        split(period, finer, last, until, found);
+        split(period, finer, last, until, spans);
     }
 }
 
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(bucket(-1), -900_000);
     }
 
-    fn told(from: i64, until: i64) -> Vec<(Grain, i64, i64)> {
+    fn spans(from: i64, until: i64) -> Vec<(Grain, i64, i64)> {
         let period = (Timestamp::from_millis(from), Timestamp::from_millis(until));
         let all = split_by_grain(&[period]).into_iter();
         all.map(|piece| {
@@ -174,41 +175,41 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_the_fewest_stretches() {
-        assert_eq!(told(0, 30 * DAY), [(Grain::Day, 0, 30 * DAY)]);
-        // Two days of Berlin, in winter.
+    fn a_period_is_split_into_the_fewest_buckets() {
+        assert_eq!(spans(0, 30 * DAY), [(Grain::Day, 0, 30 * DAY)]);
+        // Two winter days in Berlin.
         assert_eq!(
-            told(DAY - HOUR, 3 * DAY - HOUR),
+            spans(DAY - HOUR, 3 * DAY - HOUR),
             [
                 (Grain::Hour, DAY - HOUR, DAY),
                 (Grain::Day, DAY, 2 * DAY),
                 (Grain::Hour, 2 * DAY, 3 * DAY - HOUR)
             ]
         );
-        // A day of India: five hours and a half ahead.
+        // A day in India, five and a half hours ahead of UTC.
         let begin = DAY - 5 * HOUR - HOUR / 2;
         assert_eq!(
-            told(begin, begin + DAY),
+            spans(begin, begin + DAY),
             [
                 (Grain::Quarter, begin, begin + HOUR / 2),
                 (Grain::Hour, begin + HOUR / 2, begin + DAY - HOUR / 2),
                 (Grain::Quarter, begin + DAY - HOUR / 2, begin + DAY)
             ]
         );
-        assert_eq!(told(5, 5), []);
-        assert_eq!(told(DAY, 0), []);
-        assert!(!told(i64::MIN, i64::MAX).is_empty());
+        assert_eq!(spans(5, 5), []);
+        assert_eq!(spans(DAY, 0), []);
+        assert!(!spans(i64::MIN, i64::MAX).is_empty());
     }
 
     proptest! {
         #[test]
-        fn the_stretches_make_up_the_period_and_nothing_else(
+        fn buckets_cover_exactly_the_period(
             from in -5_000_i64..5_000, length in 0_i64..5_000
         ) {
             let quarter = 15 * MILLIS_PER_MINUTE;
             let (begin, end) = (from * quarter, (from + length) * quarter);
             let mut next = begin;
-            for (grain, from, until) in told(begin, end) {
+            for (grain, from, until) in spans(begin, end) {
                 let millis = grain.minutes() * MILLIS_PER_MINUTE;
                 prop_assert_eq!(from, next);
                 prop_assert!(from < until && from % millis == 0 && until % millis == 0);

@@ -1,4 +1,4 @@
-//! Reports: what is counted when something is recorded, and what can be asked of it.
+//! Reports: the figures counted when clicks and events are recorded, and the queries over them.
 
 pub mod cardinality_cap;
 pub mod cohort;

@@ -1,36 +1,36 @@
-//! What can be asked of figures, and which roll-up answers it.
+//! Queries over figures, and the roll-up that answers each.
 
 use super::{Figures, Period};
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 
-/// Dimensions that one question groups by, and filters that it has, at most each. The rows of more are too many
-/// to be read, and their figures too small to mean anything.
+/// Maximum number of dimensions, and of filters, per query. More would give too many rows with
+/// figures too small to mean anything.
 pub const DIMENSIONS_MAX: usize = 3;
 
-/// What stands for everything beyond the limit of distinct values of a day.
+/// Label for values beyond the daily limit of distinct values.
 pub const OTHER: &str = "(other)";
 
-/// By what figures can be told apart, beside time.
+/// Dimension to group figures by, besides time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimension {
-    /// Who is credited.
+    /// Credited network.
     Network,
-    /// Which link.
+    /// Link.
     Link,
-    /// The campaign's id.
+    /// Campaign id.
     Campaign,
-    /// The ad set's id.
+    /// Ad set id.
     Adset,
-    /// The ad's id.
+    /// Ad id.
     Ad,
-    /// Two letters.
+    /// Country, two letters.
     Country,
-    /// What it ran on.
+    /// Platform.
     Platform,
-    /// The event's name.
+    /// Event name.
     Event,
-    /// Where the event came from.
+    /// Event source.
     Source,
 }
 
@@ -48,10 +48,10 @@ crate::keywords! {
     }
 }
 
-/// Stretches of the calendar that figures can be told apart by.
+/// Calendar unit to group figures by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TimeUnit {
-    /// An hour of the zone's clocks.
+    /// An hour of local time.
     Hour,
     /// A day.
     Day,
@@ -70,23 +70,23 @@ crate::keywords! {
     }
 }
 
-/// What figures are grouped by.
+/// Grouping of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupBy {
-    /// By which stretch of time, if by any.
+    /// Calendar unit, if any.
     pub time: Option<TimeUnit>,
-    /// By what else, in the order that was asked for.
+    /// Dimensions, in the requested order.
     pub dimensions: Vec<Dimension>,
 }
 
 impl GroupBy {
-    /// Reads names with commas between.
+    /// Parses a comma-separated list of names.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let mut group = Self::default();
         for word in text.split(',').map(str::trim) {
             if let Some(unit) = TimeUnit::parse(word) {
                 if group.time.is_some_and(|other| other != unit) {
-                    let message = "Must name one of hour, day, week and month, not several.";
+                    let message = "Must contain at most one of hour, day, week, month.";
                     return Err(Problem::new(FaultCode::OutOfRange, message));
                 }
                 group.time = Some(unit);
@@ -99,7 +99,7 @@ impl GroupBy {
             }
         }
         if group.dimensions.len() + usize::from(group.time.is_some()) > DIMENSIONS_MAX {
-            let message = format!("Must name at most {DIMENSIONS_MAX} dimensions.");
+            let message = format!("Must contain at most {DIMENSIONS_MAX} dimensions.");
             return Err(Problem::new(FaultCode::OutOfRange, message));
         }
         Ok(group)
@@ -110,26 +110,26 @@ fn unknown_dimension() -> String {
     let units = TimeUnit::ALL.iter().map(|unit| unit.as_str());
     let dimensions = Dimension::ALL.iter().map(|dimension| dimension.as_str());
     let names: Vec<&str> = units.chain(dimensions).collect();
-    format!("Must be one of {}, with commas between.", names.join(", "))
+    format!("Must be a comma-separated list of: {}.", names.join(", "))
 }
 
-/// A table of figures.
+/// A roll-up table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rollup {
-    /// By credited network alone: what is asked for most, and has the fewest rows.
+    /// By credited network only: queried most, with the fewest rows.
     Networks,
-    /// By network, link and campaign: an app has many times as many ads.
+    /// By network, link and campaign; much smaller than the table by ad.
     Campaigns,
     /// By network, link, campaign, ad set and ad.
     Credits,
-    /// By the event's name and source. Clicks are no events, so they are not in it.
+    /// By event name and source. Contains no clicks.
     Names,
     /// By country and platform.
     Places,
 }
 
 impl Rollup {
-    /// All of them.
+    /// All roll-ups. A query reads the first one that has all its dimensions.
     pub const ALL: [Self; 5] = [
         Self::Networks,
         Self::Campaigns,
@@ -138,7 +138,7 @@ impl Rollup {
         Self::Places,
     ];
 
-    /// What it tells apart.
+    /// Returns the dimensions of the table.
     pub const fn dimensions(self) -> &'static [Dimension] {
         match self {
             Self::Networks => &[Dimension::Network],
@@ -155,7 +155,8 @@ impl Rollup {
         }
     }
 
-    /// The smallest table that tells all of these apart; none where they stand in different ones.
+    /// Returns the smallest table that has all these dimensions; `None` if no single table has
+    /// them.
     pub fn for_dimensions(dimensions: &[Dimension]) -> Option<Self> {
         Self::ALL.into_iter().find(|table| {
             let known = table.dimensions();
@@ -165,30 +166,30 @@ impl Rollup {
 }
 
 impl Refusal {
-    /// What is said of dimensions that no roll-up tells apart together.
+    /// Returns the refusal for dimensions that no roll-up combines.
     pub fn no_rollup() -> Self {
         let mut faults = Faults::new();
-        let message = "These dimensions are not counted together; ask for fewer of them.";
+        let message = "These dimensions cannot be combined. Request fewer dimensions.";
         faults.add("groupBy", Problem::new(FaultCode::OutOfRange, message));
         Self::Invalid(faults)
     }
 }
 
-/// What is asked of the figures of an app.
+/// A query over the figures of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportQuery {
-    /// Periods that are told apart.
+    /// Periods to report separately.
     pub periods: Vec<Period>,
-    /// What else is told apart.
+    /// Dimensions to group by.
     pub group_by: Vec<Dimension>,
-    /// Only what has these values; an empty one is nothing.
+    /// Filters by dimension; an empty value matches rows without one.
     pub filters: Vec<(Dimension, String)>,
-    /// Rows, at most.
+    /// Maximum number of rows.
     pub rows_max: u32,
 }
 
 impl ReportQuery {
-    /// Every dimension that it names.
+    /// Returns every dimension used for grouping or filtering.
     pub fn dimensions(&self) -> Vec<Dimension> {
         let filtered = self.filters.iter().map(|(dimension, _)| *dimension);
         self.group_by.iter().copied().chain(filtered).collect()
@@ -198,9 +199,9 @@ impl ReportQuery {
 /// One row of figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatsRow {
-    /// Which of the periods.
+    /// Index of the period.
     pub period: usize,
-    /// A value for each dimension that was asked for, in their order; empty where there is none.
+    /// One value per dimension of `group_by`, in order; empty if there is none.
     pub values: Vec<String>,
     /// The figures.
     pub figures: Figures,
@@ -212,10 +213,14 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::the_time_alone("day", Some(TimeUnit::Day), &[])]
-    #[case::in_the_order_asked_for("network, day,event", Some(TimeUnit::Day), &[Dimension::Network, Dimension::Event])]
-    #[case::twice_is_once("ad,ad", None, &[Dimension::Ad])]
-    fn groups(#[case] text: &str, #[case] time: Option<TimeUnit>, #[case] by: &[Dimension]) {
+    #[case::time_only("day", Some(TimeUnit::Day), &[])]
+    #[case::keeps_the_requested_order("network, day,event", Some(TimeUnit::Day), &[Dimension::Network, Dimension::Event])]
+    #[case::removes_duplicates("ad,ad", None, &[Dimension::Ad])]
+    fn parses_group_by(
+        #[case] text: &str,
+        #[case] time: Option<TimeUnit>,
+        #[case] by: &[Dimension],
+    ) {
         let group = GroupBy::parse(text).unwrap();
         assert_eq!((group.time, group.dimensions.as_slice()), (time, by));
     }
@@ -224,9 +229,9 @@ mod tests {
     #[case::unknown("days")]
     #[case::nothing("")]
     #[case::empty_word("day,")]
-    #[case::two_stretches("day,week")]
+    #[case::two_units("day,week")]
     #[case::too_many("day,network,link,campaign")]
-    fn refused(#[case] text: &str) {
+    fn rejects_an_invalid_group_by(#[case] text: &str) {
         assert!(GroupBy::parse(text).is_err());
     }
 
@@ -239,13 +244,16 @@ mod tests {
     #[case::credit(&[Dimension::Ad, Dimension::Network], Some(Rollup::Credits))]
     #[case::name(&[Dimension::Event], Some(Rollup::Names))]
     #[case::place(&[Dimension::Platform, Dimension::Country], Some(Rollup::Places))]
-    #[case::of_two_tables(&[Dimension::Network, Dimension::Country], None)]
-    fn the_table_that_answers(#[case] asked: &[Dimension], #[case] expected: Option<Rollup>) {
-        assert_eq!(Rollup::for_dimensions(asked), expected);
+    #[case::in_two_tables(&[Dimension::Network, Dimension::Country], None)]
+    fn picks_the_smallest_table(
+        #[case] dimensions: &[Dimension],
+        #[case] expected: Option<Rollup>,
+    ) {
+        assert_eq!(Rollup::for_dimensions(dimensions), expected);
     }
 
     #[test]
-    fn every_word_is_read_again() {
+    fn every_keyword_round_trips() {
         for one in Dimension::ALL {
             assert_eq!(Dimension::parse(one.as_str()), Some(*one));
         }

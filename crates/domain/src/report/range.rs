@@ -1,4 +1,4 @@
-//! The days that a report is about.
+//! The range of days of a report.
 
 use super::{Period, TimeUnit};
 use crate::vocabulary::calendar;
@@ -7,33 +7,33 @@ use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::timezone::Timezone;
 
-/// Days of a report when none are asked for, today included.
+/// Default length of a report in days, including today.
 pub const REPORT_DAYS_DEFAULT: i32 = 30;
-/// Days of one report at most: a year, and the month before it to compare with.
+/// Maximum length of a report in days: a year, plus a month to compare with.
 pub const REPORT_DAYS_MAX: i32 = 400;
 
-/// The day so many days before another.
+/// Returns the day that is `days` before `day`.
 pub fn days_before(day: Day, days: i32) -> Day {
     Day::from_days(day.as_days().saturating_sub(days))
 }
 
-/// Days, both inclusive, of a zone.
+/// A range of days in a time zone, both ends inclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DayRange {
-    /// The first.
+    /// First day.
     pub from: Day,
-    /// The last.
+    /// Last day.
     pub to: Day,
-    /// Whose clocks say when a day begins.
+    /// Time zone that defines when a day starts.
     pub zone: Timezone,
 }
 
-/// A part of a range.
+/// Part of a range, with its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// What it is called.
+    /// Label.
     pub label: String,
-    /// Its moments.
+    /// The part as a period.
     pub period: Period,
     /// Its first day.
     pub from: Day,
@@ -42,8 +42,9 @@ pub struct Span {
 }
 
 impl DayRange {
-    /// The days that were asked for. Without a last day the range ends today, or on its first day if that is later;
-    /// without a first day it has [`REPORT_DAYS_DEFAULT`] days. Rejects a first day more than [`REPORT_DAYS_MAX`] days back.
+    /// Resolves the requested days. Without a last day the range ends today, or on its first day if
+    /// that is later; without a first day it has [`REPORT_DAYS_DEFAULT`] days. Rejects ranges of
+    /// more than [`REPORT_DAYS_MAX`] days.
     pub fn resolve(
         from: Option<Day>,
         to: Option<Day>,
@@ -56,13 +57,13 @@ impl DayRange {
         });
         let from = from.unwrap_or_else(|| days_before(to, REPORT_DAYS_DEFAULT - 1));
         if to.days_since(from) >= i64::from(REPORT_DAYS_MAX) {
-            let message = format!("Must be at most {REPORT_DAYS_MAX} days before the last one.");
+            let message = format!("The range may have at most {REPORT_DAYS_MAX} days.");
             return Err(Problem::new(FaultCode::OutOfRange, message));
         }
         Ok(Self { from, to, zone })
     }
 
-    /// As many days right before these.
+    /// Returns the range of the same length right before this one.
     #[must_use]
     pub fn preceding(&self) -> Self {
         let to = days_before(self.from, 1);
@@ -74,15 +75,15 @@ impl DayRange {
         }
     }
 
-    /// All of it.
+    /// Returns the whole range as a period.
     pub fn period(&self) -> Period {
         let days = calendar::each_day(self.from, self.to, &self.zone);
         let begin = days.first().map_or(Timestamp::from_millis(0), |day| day.0);
         (begin, days.last().map_or(begin, |day| day.1))
     }
 
-    /// The parts that it is made of, one after the other; all of it where none are asked for. A week or month
-    /// at its ends is cut there.
+    /// Splits the range by calendar unit, in order; without a unit, returns it whole. Weeks and
+    /// months are cut at the ends of the range.
     pub fn split(&self, unit: Option<TimeUnit>) -> Vec<Span> {
         let Some(unit) = unit else {
             return vec![Span {
@@ -114,7 +115,7 @@ impl DayRange {
         found
     }
 
-    /// The hours of a day: 23 to 25 of them, each called by its begin.
+    /// Returns the 23 to 25 hours of a day, each labelled by its start.
     fn hours(&self, day: Day, (begin, end): Period) -> Vec<Span> {
         let mut hours = Vec::new();
         let mut from = begin;
@@ -132,11 +133,11 @@ impl DayRange {
     }
 }
 
-/// A day by its date, a week by its Monday, a month by its year and number.
+/// Returns the label: the date of a day, the Monday of a week, `YYYY-MM` of a month.
 fn label(day: Day, unit: TimeUnit) -> String {
     match unit {
         TimeUnit::Hour | TimeUnit::Day => day.to_string(),
-        // The first day there is was a Thursday.
+        // 1970-01-01 was a Thursday.
         TimeUnit::Week => days_before(day, (day.as_days() + 3).rem_euclid(7)).to_string(),
         TimeUnit::Month => day.to_string().chars().take(7).collect(),
     }
@@ -157,16 +158,16 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_763_173_020_007);
 
-    /// The range from `from` to `to`, as asked for at 2025-11-15 in UTC.
+    /// Resolves `from` and `to` on 2025-11-15 in UTC.
     #[rstest]
     #[case::neither(None, None, Some(("2025-10-17", "2025-11-15")))]
     #[case::both(Some("2025-01-01"), Some("2025-01-31"), Some(("2025-01-01", "2025-01-31")))]
     #[case::until_today(Some("2025-11-14"), None, Some(("2025-11-14", "2025-11-15")))]
     #[case::from_tomorrow(Some("2025-11-16"), None, Some(("2025-11-16", "2025-11-16")))]
-    #[case::the_days_before(None, Some("2025-01-30"), Some(("2025-01-01", "2025-01-30")))]
+    #[case::default_first_day(None, Some("2025-01-30"), Some(("2025-01-01", "2025-01-30")))]
     #[case::the_longest(Some("2024-01-01"), Some("2025-02-03"), Some(("2024-01-01", "2025-02-03")))]
     #[case::a_day_too_long(Some("2024-01-01"), Some("2025-02-04"), None)]
-    fn asked(
+    fn resolves_the_requested_days(
         #[case] from: Option<&str>,
         #[case] to: Option<&str>,
         #[case] expected: Option<(&str, &str)>,
@@ -193,7 +194,7 @@ mod tests {
     #[case::days("2026-02-27", "2026-03-01", TimeUnit::Day, &["2026-02-27", "2026-02-28", "2026-03-01"])]
     #[case::weeks("2026-03-01", "2026-03-09", TimeUnit::Week, &["2026-02-23", "2026-03-02", "2026-03-09"])]
     #[case::months("2025-12-31", "2026-02-01", TimeUnit::Month, &["2025-12", "2026-01", "2026-02"])]
-    fn stretches(
+    fn splits_into_labelled_units(
         #[case] from: &str,
         #[case] to: &str,
         #[case] unit: TimeUnit,
@@ -207,7 +208,7 @@ mod tests {
     #[case::autumn("2026-10-25", "Europe/Berlin", 25)]
     #[case::half_an_hour("2026-04-05", "Australia/Lord_Howe", 25)]
     #[case::any("2026-06-01", "Asia/Kathmandu", 24)]
-    fn a_day_has_the_hours_of_its_clocks(
+    fn a_day_has_the_hours_of_its_local_clocks(
         #[case] day: &str,
         #[case] zone: &str,
         #[case] hours: usize,
@@ -217,13 +218,13 @@ mod tests {
         assert_eq!(all.len(), hours);
         let (begin, end) = range.period();
         assert_eq!((all[0].period.0, all[hours - 1].period.1), (begin, end));
-        let mut names = labels(&range, TimeUnit::Hour);
-        names.dedup();
-        assert_eq!(names.len(), hours, "every hour has a name of its own");
+        let mut unique_labels = labels(&range, TimeUnit::Hour);
+        unique_labels.dedup();
+        assert_eq!(unique_labels.len(), hours, "hour labels are unique");
     }
 
     #[test]
-    fn the_period_before_has_as_many_days() {
+    fn the_preceding_range_has_the_same_length() {
         let before = range("2026-03-01", "2026-03-31", "UTC").preceding();
         assert_eq!(before, range("2026-01-29", "2026-02-28", "UTC"));
     }

@@ -1,19 +1,19 @@
-//! Figures beside what ads cost, and what one is for each of the other.
+//! Figures with their ad cost, and the ratios between them.
 
 use super::Figures;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
-/// Figures, and what ads cost, where that can be told.
+/// Figures with their ad cost, where the cost is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportFigures {
-    /// What was counted.
+    /// The figures.
     pub figures: Figures,
-    /// What ads cost, in millionths of a dollar.
+    /// Ad cost in millionths of a US dollar; `None` if unknown.
     pub cost: Option<i64>,
 }
 
 impl ReportFigures {
-    /// Adds others. What cannot be told of a part cannot be told of all.
+    /// Adds `other`. The cost of the sum is unknown if either cost is.
     pub fn add(&mut self, other: &Self) {
         self.figures.add(&other.figures, 1);
         self.cost = match (self.cost, other.cost) {
@@ -22,7 +22,7 @@ impl ReportFigures {
         };
     }
 
-    /// Nothing, with a cost of nothing.
+    /// Returns zero figures with a known cost of zero.
     pub fn zero() -> Self {
         Self {
             figures: Figures::default(),
@@ -30,7 +30,7 @@ impl ReportFigures {
         }
     }
 
-    /// Installs for each click.
+    /// Returns installs per click.
     pub fn conversion_rate(&self) -> Option<Amount> {
         let Figures {
             installs, clicks, ..
@@ -38,35 +38,35 @@ impl ReportFigures {
         ratio(installs.saturating_mul(MICROS_PER_UNIT), clicks)
     }
 
-    /// Net revenue for each install.
+    /// Returns net revenue per install.
     pub fn arpu(&self) -> Option<Amount> {
         ratio(self.figures.net_micros(), self.figures.installs)
     }
 
-    /// Cost of each install.
+    /// Returns the cost per install.
     pub fn cpi(&self) -> Option<Amount> {
         let cost = self.cost.filter(|cost| *cost > 0)?;
         ratio(cost, self.figures.installs)
     }
 
-    /// Net revenue for each dollar of cost.
+    /// Returns net revenue per dollar of cost.
     pub fn roas(&self) -> Option<Amount> {
         share(self.figures.net_micros(), self.cost?)
     }
 }
 
-/// One amount for each unit of another.
+/// Returns `part` per unit of `whole`.
 pub fn share(part: i64, whole: i64) -> Option<Amount> {
     let scaled = i128::from(part) * i128::from(MICROS_PER_UNIT);
     quotient(scaled, i128::from(whole))
 }
 
-/// Millionths divided by a number, rounded to the nearest; nothing where there is nothing to divide by.
+/// Divides millionths by a number and rounds to the nearest; `None` if `by` is not positive.
 pub fn ratio(micros: i64, by: i64) -> Option<Amount> {
     quotient(i128::from(micros), i128::from(by))
 }
 
-/// As [`ratio`], for numbers that an `i64` does not hold.
+/// As [`ratio`], for numbers that do not fit an `i64`.
 pub fn quotient(micros: i128, by: i128) -> Option<Amount> {
     if by <= 0 {
         return None;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_rounded_once_and_never_divide_by_nothing() {
+    fn ratios_round_once_and_never_divide_by_zero() {
         let written = |micros, by| ratio(micros, by).map(|amount| amount.to_string());
         assert_eq!(written(1_000_000, 3).as_deref(), Some("0.333333"));
         assert_eq!(written(2_000_000, 3).as_deref(), Some("0.666667"));

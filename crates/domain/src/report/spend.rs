@@ -1,5 +1,5 @@
-//! What ads cost, in a report. Costs are told by day, network and campaign; whatever else figures are told apart by,
-//! nobody knows the cost of.
+//! Ad costs in a report. Costs are known per day, network and campaign; for any other dimension
+//! they are unknown.
 
 use super::range::Span;
 use super::{Dimension, ReportFigures, ReportQuery, StatsRow, TimeUnit};
@@ -7,16 +7,16 @@ use crate::access::Environment;
 use crate::vocabulary::day::Day;
 use std::collections::BTreeMap;
 
-/// What ads cost, by what costs are told by.
+/// Ad cost of one day, network and campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostSum {
-    /// On which day.
+    /// Day.
     pub day: Day,
-    /// Whom it was paid to.
+    /// Network that was paid.
     pub network: String,
-    /// The campaign's id; empty where it belongs to none.
+    /// Campaign id; empty if there is none.
     pub campaign: String,
-    /// In millionths of a dollar.
+    /// Cost in millionths of a US dollar.
     pub usd_micros: i64,
 }
 
@@ -31,34 +31,34 @@ impl FromIterator<CostSum> for Spend {
 }
 
 impl Spend {
-    /// Whether the rows of a question have a cost each.
+    /// Returns whether costs are known for the rows of a query.
     pub fn is_available_for(
         environment: Environment,
         unit: Option<TimeUnit>,
-        question: &ReportQuery,
+        query: &ReportQuery,
     ) -> bool {
-        let told = [Dimension::Network, Dimension::Campaign];
-        let named = question.dimensions();
+        let known = [Dimension::Network, Dimension::Campaign];
+        let named = query.dimensions();
         environment == Environment::Live
             && unit != Some(TimeUnit::Hour)
-            && named.iter().all(|dimension| told.contains(dimension))
+            && named.iter().all(|dimension| known.contains(dimension))
     }
 
-    /// All of them together.
+    /// Returns the total in millionths of a US dollar.
     pub fn total(&self) -> i64 {
         self.0.iter().map(|cost| cost.usd_micros).sum()
     }
 
-    /// Those that fit a question: in which span, under which values, how much.
-    pub fn rows(&self, spans: &[Span], question: &ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
+    /// Returns the costs that match a query: span index, values and amount.
+    pub fn rows(&self, spans: &[Span], query: &ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
         let fits = |cost: &&CostSum| {
-            let filters = question.filters.iter();
+            let filters = query.filters.iter();
             filters
                 .clone()
                 .all(|(dimension, wanted)| value(cost, *dimension) == wanted)
         };
         let row = |cost: &CostSum| {
-            let values = question
+            let values = query
                 .group_by
                 .iter()
                 .map(|one| value(cost, *one).to_owned());
@@ -69,29 +69,29 @@ impl Spend {
     }
 }
 
-/// Which span, and the values of a row.
+/// Key of a report row: span index and dimension values.
 pub type ReportRowKey = (usize, Vec<String>);
 
-/// The figures and costs of each row. Money that was spent is a row of its own where nothing came of it; a span
-/// that is told apart by nothing else is a row even where nothing was.
+/// Joins figures and costs into rows. A cost without figures gets its own row. Without dimensions
+/// every span gets a row, even an empty one.
 pub fn report_rows(
     found: Vec<StatsRow>,
-    question: &ReportQuery,
+    query: &ReportQuery,
     spans: &[Span],
     spend: Option<&Spend>,
 ) -> BTreeMap<ReportRowKey, ReportFigures> {
     let nothing = spend.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
     let mut rows: BTreeMap<ReportRowKey, ReportFigures> = BTreeMap::new();
-    if question.group_by.is_empty() {
+    if query.group_by.is_empty() {
         rows.extend((0..spans.len()).map(|span| ((span, Vec::new()), nothing)));
     }
     for row in found {
-        let place = rows.entry((row.period, row.values)).or_insert(nothing);
-        place.figures.add(&row.figures, 1);
+        let row_sum = rows.entry((row.period, row.values)).or_insert(nothing);
+        row_sum.figures.add(&row.figures, 1);
     }
-    for (span, values, cost) in spend.iter().flat_map(|spend| spend.rows(spans, question)) {
-        let place = rows.entry((span, values)).or_insert(nothing);
-        place.cost = place.cost.map(|sum| sum.saturating_add(cost));
+    for (span, values, cost) in spend.iter().flat_map(|spend| spend.rows(spans, query)) {
+        let row_sum = rows.entry((span, values)).or_insert(nothing);
+        row_sum.cost = row_sum.cost.map(|sum| sum.saturating_add(cost));
     }
     rows
 }
@@ -125,7 +125,7 @@ mod tests {
         range.split(Some(TimeUnit::Day))
     }
 
-    fn question(by: &[Dimension]) -> ReportQuery {
+    fn query(by: &[Dimension]) -> ReportQuery {
         ReportQuery {
             periods: Vec::new(),
             group_by: by.to_vec(),
@@ -162,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn money_that_brought_nothing_is_a_row_and_other_days_are_none() {
+    fn a_cost_without_figures_is_a_row_and_other_days_are_dropped() {
         let found = vec![installs(0, "network_a", 3)];
-        let by_network = question(&[Dimension::Network]);
+        let by_network = query(&[Dimension::Network]);
         let rows = report_rows(found, &by_network, &days(), Some(&spend()));
         let read: Vec<(usize, &str, i64, Option<i64>)> = rows
             .iter()
@@ -175,24 +175,24 @@ mod tests {
     }
 
     #[test]
-    fn days_without_anything_are_rows_and_without_spend_nobody_knows_a_cost() {
-        let rows = report_rows(Vec::new(), &question(&[]), &days(), None);
+    fn empty_days_are_rows_and_without_spend_the_cost_is_unknown() {
+        let rows = report_rows(Vec::new(), &query(&[]), &days(), None);
         assert_eq!(rows.len(), 2);
         assert!(rows.values().all(|row| row.cost.is_none()));
     }
 
     #[test]
-    fn costs_are_told_by_day_network_and_campaign_alone() {
-        let told = |environment, unit, by: &[Dimension]| {
-            Spend::is_available_for(environment, unit, &question(by))
+    fn costs_are_known_by_day_network_and_campaign_only() {
+        let available = |environment, unit, by: &[Dimension]| {
+            Spend::is_available_for(environment, unit, &query(by))
         };
-        assert!(told(
+        assert!(available(
             Environment::Live,
             Some(TimeUnit::Day),
             &[Dimension::Campaign]
         ));
-        assert!(!told(Environment::Test, Some(TimeUnit::Day), &[]));
-        assert!(!told(Environment::Live, Some(TimeUnit::Hour), &[]));
-        assert!(!told(Environment::Live, None, &[Dimension::Link]));
+        assert!(!available(Environment::Test, Some(TimeUnit::Day), &[]));
+        assert!(!available(Environment::Live, Some(TimeUnit::Hour), &[]));
+        assert!(!available(Environment::Live, None, &[Dimension::Link]));
     }
 }

@@ -1,9 +1,9 @@
-//! Fields of CSV files that people open in a spreadsheet.
+//! CSV fields that are safe to open in a spreadsheet.
 
 use std::borrow::Cow;
 
-/// A field as it is written. One that a spreadsheet would run as a formula gets a quote before it; numbers are left
-/// alone.
+/// Escapes a field. Text that a spreadsheet would run as a formula gets a leading quote; numbers
+/// stay as they are.
 pub fn spreadsheet_field(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number(text) {
         Cow::Owned(format!("'{text}"))
@@ -32,7 +32,7 @@ mod tests {
     #[case::negative("-9.99", "-9.99")]
     #[case::minus_alone("-", "'-")]
     #[case::minus_formula("-1+cmd", "'-1+cmd")]
-    fn fields(#[case] text: &str, #[case] written: &str) {
+    fn formulas_are_escaped(#[case] text: &str, #[case] written: &str) {
         assert_eq!(spreadsheet_field(text), written);
     }
 }

@@ -1,4 +1,4 @@
-//! Figures counted from the log itself, for questions that no roll-up answers.
+//! Figures counted from the event log, for queries that no roll-up answers.
 
 use super::{Dimension, Figures, Period, ReportQuery, StatsRow};
 use crate::click::Click;
@@ -6,22 +6,22 @@ use crate::event::Event;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Clicks and events of one question, at most. More would keep somebody waiting for seconds; whoever asks is told
-/// to ask for fewer days.
+/// Maximum number of clicks and events per query. More would take seconds; the caller is asked to
+/// request fewer days.
 pub const TALLY_ROWS_MAX: i64 = 500_000;
 
-/// What was counted so far.
+/// Figures counted so far.
 #[derive(Debug)]
 pub struct EventLogTally<'a> {
-    question: &'a ReportQuery,
+    query: &'a ReportQuery,
     rows: BTreeMap<(usize, Vec<String>), Figures>,
 }
 
 impl<'a> EventLogTally<'a> {
-    /// Nothing yet.
-    pub const fn new(question: &'a ReportQuery) -> Self {
+    /// Starts an empty tally.
+    pub const fn new(query: &'a ReportQuery) -> Self {
         Self {
-            question,
+            query,
             rows: BTreeMap::new(),
         }
     }
@@ -30,44 +30,44 @@ impl<'a> EventLogTally<'a> {
     pub fn add_event(&mut self, event: &Event) {
         let figures = Figures::of_event(event);
         self.add(event.occurred_at, &figures, |dimension| {
-            of_event(event, dimension)
+            event_value(event, dimension)
         });
     }
 
-    /// Counts a click, unless it was no person's.
+    /// Counts a click, unless it came from a bot.
     pub fn add_click(&mut self, click: &Click) {
         let figures = Figures {
             clicks: 1,
             ..Figures::default()
         };
-        // As in the roll-ups: a click is no event, so none has a name or a source.
-        let of_events = [Dimension::Event, Dimension::Source];
-        let asked = self.question.dimensions();
-        let counts = !of_events.iter().any(|one| asked.contains(one));
+        // As in the roll-ups, clicks have no event name or source.
+        let event_dimensions = [Dimension::Event, Dimension::Source];
+        let dimensions = self.query.dimensions();
+        let counts = !event_dimensions.iter().any(|one| dimensions.contains(one));
         if counts && click.bot.is_none() {
             self.add(click.clicked_at, &figures, |dimension| {
-                of_click(click, dimension)
+                click_value(click, dimension)
             });
         }
     }
 
     fn add(&mut self, at: Timestamp, figures: &Figures, value: impl Fn(Dimension) -> String) {
-        let Some(period) = period_of(&self.question.periods, at) else {
+        let Some(period) = period_of(&self.query.periods, at) else {
             return;
         };
-        let filters = &self.question.filters;
+        let filters = &self.query.filters;
         if filters
             .iter()
             .any(|(dimension, wanted)| value(*dimension) != *wanted)
         {
             return;
         }
-        let values = self.question.group_by.iter().copied().map(value).collect();
+        let values = self.query.group_by.iter().copied().map(value).collect();
         let row = self.rows.entry((period, values)).or_default();
         row.add(figures, 1);
     }
 
-    /// The rows, by period and values.
+    /// Returns the rows, sorted by period and values.
     pub fn into_rows(self) -> Vec<StatsRow> {
         let rows = self.rows.into_iter();
         rows.map(|((period, values), figures)| StatsRow {
@@ -79,14 +79,14 @@ impl<'a> EventLogTally<'a> {
     }
 }
 
-/// Periods come one after the other.
+/// Returns the index of the period that contains `at`. Periods are in ascending order.
 fn period_of(periods: &[Period], at: Timestamp) -> Option<usize> {
     let after = periods.partition_point(|(from, _)| *from <= at);
     let number = after.checked_sub(1)?;
     (at < periods.get(number)?.1).then_some(number)
 }
 
-fn of_event(event: &Event, dimension: Dimension) -> String {
+fn event_value(event: &Event, dimension: Dimension) -> String {
     let credit = event.credit.as_ref();
     let campaign = |pick: fn(&crate::link::Campaign) -> &Option<String>| {
         credit.and_then(|credit| pick(&credit.campaign).clone())
@@ -107,7 +107,7 @@ fn of_event(event: &Event, dimension: Dimension) -> String {
     value.unwrap_or_default()
 }
 
-fn of_click(click: &Click, dimension: Dimension) -> String {
+fn click_value(click: &Click, dimension: Dimension) -> String {
     let campaign = click.campaign();
     let network = click
         .network

@@ -1,8 +1,8 @@
-//! What is stored for an app, and what becomes of it when someone changes it.
+//! The stored configuration of an app, and changes to it.
 //!
-//! Two counters, for two readers. The version counts meanings: postbacks are decoded by it, and old
-//! ones are kept. The revision counts everything that was stored, so that two people who rename a
-//! value at the same time do not overwrite each other unseen.
+//! There are two counters. The version counts meanings: postbacks are decoded by it, and old
+//! versions are kept. The revision counts every stored change, so that two people who rename a
+//! value at the same time do not overwrite each other unnoticed.
 
 use crate::skan::document::Document;
 use crate::skan::meaning::DocumentMeaning;
@@ -10,24 +10,24 @@ use crate::vocabulary::change::Change;
 use crate::vocabulary::revision::Precondition;
 use crate::vocabulary::time::Timestamp;
 
-/// `If-Match: *`: whatever is there, as long as something is.
+/// `If-Match: *` matches any existing configuration.
 const ANY_TAG: &str = "*";
 
 /// The conversion-value configuration of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    /// What a PUT replaces.
+    /// The part that a PUT replaces.
     pub document: Document,
-    /// How many meanings there have been; 0 before the first PUT.
+    /// Number of meanings so far; 0 before the first PUT.
     pub version: i64,
-    /// How often anything was stored; 0 when nothing was.
+    /// Number of stored changes; 0 if nothing was stored.
     pub revision: i64,
-    /// When something was last stored.
+    /// Time of the last stored change.
     pub updated_at: Option<Timestamp>,
 }
 
 impl Configuration {
-    /// What holds before anyone configured anything.
+    /// Returns the configuration of an app that was never configured.
     pub const fn never_configured() -> Self {
         Self {
             document: Document::disabled(),
@@ -37,8 +37,8 @@ impl Configuration {
         }
     }
 
-    /// The entity tag, without its quotes. `acceptTestSignals` is kept on the app, where it can change
-    /// without a revision here, so the tag carries it.
+    /// Returns the entity tag without quotes. `acceptTestSignals` is stored with the app and can
+    /// change without a revision here, so the tag includes it.
     pub fn tag(&self) -> String {
         let signals = if self.document.accept_test_signals {
             "t"
@@ -48,16 +48,16 @@ impl Configuration {
         format!("{}.{}{signals}", self.version, self.revision)
     }
 
-    /// Whether a change under this precondition may go ahead.
+    /// Returns whether the configuration satisfies a precondition, so that a change may proceed.
     ///
-    /// Beside the tag, the bare version (`7`) is accepted, because that is the number a client sees
-    /// in the document. It does not notice a renaming in between; the tag does.
+    /// Besides the tag, the bare version (`7`) is accepted, because clients see that number in the
+    /// document. It does not detect a renaming in between; the tag does.
     pub fn satisfies(&self, precondition: &Precondition) -> bool {
         let exists = self.version > 0 || self.revision > 0;
         let (tag, version) = (self.tag(), self.version.to_string());
         match precondition {
             Precondition::None => true,
-            // Not `Precondition::admits`, for which something is always there.
+            // Not `Precondition::admits`, which assumes that the object exists.
             Precondition::AnyOf(candidates) => candidates.iter().any(|candidate| {
                 *candidate == tag || *candidate == version || (exists && candidate == ANY_TAG)
             }),
@@ -65,28 +65,28 @@ impl Configuration {
     }
 }
 
-/// What a change comes to.
+/// Effect of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplaceOutcome {
-    /// The same document again: nothing is stored.
+    /// The same document; nothing is stored.
     Unchanged,
-    /// Other words or switches, the same meaning: stored under the present version.
+    /// Different names or switches, same meaning; stored under the current version.
     SameMeaning,
-    /// Some number may mean something else from now on: stored as a new version.
+    /// Some value may mean something else from now on; stored as a new version.
     NewVersion,
 }
 
-/// A configuration after a change.
+/// A configuration after a change, with the effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigurationUpdate {
-    /// As it is to be stored, or as it was when nothing changed.
+    /// The configuration to store, or the current one if nothing changed.
     pub configuration: Configuration,
-    /// What to do about it.
+    /// Effect of the change.
     pub outcome: ReplaceOutcome,
 }
 
-/// Puts a document in the place of the present one. The first one makes version 1 whatever it says,
-/// so that version 0 always means "never".
+/// Replaces the document. The first one always makes version 1, so that version 0 always means
+/// "never configured".
 pub fn replace(current: &Configuration, document: Document, now: Timestamp) -> ConfigurationUpdate {
     let outcome = if current.version == 0 {
         ReplaceOutcome::NewVersion
@@ -97,11 +97,11 @@ pub fn replace(current: &Configuration, document: Document, now: Timestamp) -> C
     } else {
         ReplaceOutcome::NewVersion
     };
-    stored(current, document, outcome, now)
+    apply_outcome(current, document, outcome, now)
 }
 
-/// Changes the switches, which are no part of the meaning. Before the first PUT they can be set
-/// too; that makes no version, since there is nothing yet for a number to mean.
+/// Changes the switches, which are not part of the meaning. They can be set before the first PUT;
+/// that makes no version, because no value has a meaning yet.
 pub fn patch(
     current: &Configuration,
     enabled: Change<bool>,
@@ -116,10 +116,10 @@ pub fn patch(
     } else {
         ReplaceOutcome::SameMeaning
     };
-    stored(current, document, outcome, now)
+    apply_outcome(current, document, outcome, now)
 }
 
-fn stored(
+fn apply_outcome(
     current: &Configuration,
     document: Document,
     outcome: ReplaceOutcome,
@@ -164,18 +164,18 @@ mod tests {
         }
     }
 
-    fn numbers(replaced: &ConfigurationUpdate) -> (ReplaceOutcome, i64, i64, Option<Timestamp>) {
+    fn numbers(updated: &ConfigurationUpdate) -> (ReplaceOutcome, i64, i64, Option<Timestamp>) {
         let Configuration {
             version,
             revision,
             updated_at,
             ..
-        } = replaced.configuration;
-        (replaced.outcome, version, revision, updated_at)
+        } = updated.configuration;
+        (updated.outcome, version, revision, updated_at)
     }
 
     #[test]
-    fn an_app_nobody_configured_has_a_disabled_document_of_version_0() {
+    fn an_unconfigured_app_has_a_disabled_document_of_version_0() {
         let configuration = Configuration::never_configured();
         assert_eq!(configuration.document, Document::disabled());
         assert_eq!(configuration.tag(), "0.0");
@@ -206,12 +206,12 @@ mod tests {
         let current = configured(7, 9);
         let mut document = current.document.clone();
         change(&mut document);
-        let replaced = replace(&current, document.clone(), NOW);
+        let updated = replace(&current, document.clone(), NOW);
         assert_eq!(
-            numbers(&replaced),
+            numbers(&updated),
             (outcome, version, revision, Some(updated_at))
         );
-        assert_eq!(replaced.configuration.document, document);
+        assert_eq!(updated.configuration.document, document);
     }
 
     #[rstest]
@@ -225,9 +225,9 @@ mod tests {
         #[case] document: Document,
         #[case] revision: i64,
     ) {
-        let replaced = replace(&current, document, NOW);
+        let updated = replace(&current, document, NOW);
         assert_eq!(
-            numbers(&replaced),
+            numbers(&updated),
             (ReplaceOutcome::NewVersion, 1, revision, Some(NOW))
         );
     }
@@ -247,8 +247,8 @@ mod tests {
         #[case] outcome: ReplaceOutcome,
     ) {
         let current = configured(7, 9);
-        let replaced = patch(&current, enabled, accept_test_signals, NOW);
-        let document = &replaced.configuration.document;
+        let updated = patch(&current, enabled, accept_test_signals, NOW);
+        let document = &updated.configuration.document;
         assert_eq!((document.enabled, document.accept_test_signals), expected);
         assert_eq!(document.windows, current.document.windows);
         let (revision, updated_at) = if outcome == ReplaceOutcome::Unchanged {
@@ -256,15 +256,15 @@ mod tests {
         } else {
             (10, NOW)
         };
-        assert_eq!(numbers(&replaced), (outcome, 7, revision, Some(updated_at)));
+        assert_eq!(numbers(&updated), (outcome, 7, revision, Some(updated_at)));
     }
 
     #[test]
     fn a_patch_before_the_first_put_makes_no_version() {
         let never = Configuration::never_configured();
-        let replaced = patch(&never, Change::Set(true), Change::Keep, NOW);
+        let updated = patch(&never, Change::Set(true), Change::Keep, NOW);
         assert_eq!(
-            numbers(&replaced),
+            numbers(&updated),
             (ReplaceOutcome::SameMeaning, 0, 1, Some(NOW))
         );
     }

@@ -1,19 +1,19 @@
-//! Which postbacks count, and as what.
+//! Which postbacks count, and in which figure.
 //!
-//! These figures stand beside those of the devices and are never added to them: the same install is
-//! usually in both.
+//! Postback figures are never added to device figures, because the same install is usually in both.
 
 use crate::skan::postback::{ConversionType, Postback, Signature};
 
-/// Whether a postback may count at all. Kept with it; the switch of the app is asked when reporting,
-/// so that turning it judges what is stored anew.
+/// Trust level of a postback, stored with it. The app's `acceptTestSignals` is applied when
+/// reporting, so that changing it also affects stored postbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
     /// `trusted`: Apple signed it.
     Trusted,
-    /// `test`: a test, or signed with a development key. Anyone with a phone can make one.
+    /// `test`: marked as a test, or signed with a development key. Anyone with a phone can make
+    /// one.
     Test,
-    /// `untrusted`: nobody knows who made it.
+    /// `untrusted`: the sender is not verified.
     Untrusted,
 }
 
@@ -26,7 +26,7 @@ crate::keywords! {
 }
 
 impl Trust {
-    /// How far a postback is to be trusted.
+    /// Returns the trust level of a postback.
     pub fn of(postback: &Postback, signature: Signature) -> Self {
         match signature {
             Signature::Valid if !postback.is_test() => Self::Trusted,
@@ -35,7 +35,7 @@ impl Trust {
         }
     }
 
-    /// Whether it may count, by the app's `acceptTestSignals`.
+    /// Returns whether the postback may count, given the app's `acceptTestSignals`.
     pub const fn may_count(self, accept_test_signals: bool) -> bool {
         match self {
             Self::Trusted => true,
@@ -45,26 +45,26 @@ impl Trust {
     }
 }
 
-/// Which of the postbacks with one key counts, given in the order they were received: the first that
-/// may. One that may not never takes the place of one that arrives later.
+/// Returns the index of the postback that counts among those with one key, in order of receipt: the
+/// first that may. One that may not count never displaces a later one.
 pub fn first_countable(received: &[Trust], accept_test_signals: bool) -> Option<usize> {
     received
         .iter()
         .position(|trust| trust.may_count(accept_test_signals))
 }
 
-/// The figure that a postback which counts is counted in.
+/// Figure that a countable postback is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Figure {
-    /// An install that this network is credited with.
+    /// An install credited to this network.
     Install,
-    /// Someone who had the app before.
+    /// An install by a person who had the app before.
     Redownload,
-    /// Someone who has the app and came back.
+    /// A return to the app through an ad.
     ReEngagement,
-    /// A later value of an install that was counted already.
+    /// A later value of an install that was already counted.
     Later,
-    /// Another network won. Kept, and never an install.
+    /// Another network won. Stored, but never an install.
     Loss,
 }
 
@@ -79,7 +79,7 @@ crate::keywords! {
 }
 
 impl Figure {
-    /// The figure of a postback.
+    /// Returns the figure of a postback.
     pub const fn of(postback: &Postback) -> Self {
         Self::from_parts(
             postback.did_win,
@@ -88,7 +88,7 @@ impl Figure {
         )
     }
 
-    /// The figure, from what decides it.
+    /// Returns the figure from the fields that decide it.
     pub const fn from_parts(did_win: bool, sequence_index: u8, conversion: ConversionType) -> Self {
         match (did_win, sequence_index, conversion) {
             (false, _, _) => Self::Loss,
@@ -144,7 +144,7 @@ mod tests {
     #[case::invalid_test(Signature::Invalid, Some(0), Trust::Untrusted, false, false)]
     #[case::unverifiable(Signature::Unverifiable, None, Trust::Untrusted, false, false)]
     #[case::unverifiable_test(Signature::Unverifiable, Some(0), Trust::Untrusted, false, false)]
-    fn what_may_count(
+    fn trust_decides_what_may_count(
         #[case] signature: Signature,
         #[case] source: Option<i64>,
         #[case] trust: Trust,
@@ -166,7 +166,7 @@ mod tests {
     #[case::a_test(&[Trust::Test], None, Some(0))]
     #[case::a_test_first(&[Trust::Test, Trust::Trusted], Some(1), Some(0))]
     #[case::a_test_later(&[Trust::Untrusted, Trust::Trusted, Trust::Test], Some(1), Some(1))]
-    fn the_first_that_may_count_does(
+    fn the_first_countable_postback_counts(
         #[case] received: &[Trust],
         #[case] without_test_signals: Option<usize>,
         #[case] with_test_signals: Option<usize>,
@@ -187,7 +187,7 @@ mod tests {
     #[case::lost_redownload(false, 0, AGAIN, Figure::Loss)]
     #[case::lost_re_engagement(false, 0, BACK, Figure::Loss)]
     #[case::lost_later(false, 2, DOWNLOAD, Figure::Loss)]
-    fn what_it_counts_as(
+    fn figures_by_result_window_and_type(
         #[case] did_win: bool,
         #[case] sequence_index: u8,
         #[case] conversion_type: ConversionType,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_its_own() {
+    fn keywords_are_unique_and_round_trip() {
         for trust in Trust::ALL {
             assert_eq!(Trust::parse(trust.as_str()), Some(trust));
         }

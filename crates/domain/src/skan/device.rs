@@ -1,6 +1,8 @@
-//! What one device is given to decide by: the document, the rates of the day, and what only the server knows of it.
+//! The document for one device: the configuration, exchange rates, and events of the device that
+//! only the server knows.
 //!
-//! The key that it is asked for with ships inside the app. So there are no names in it, and nothing of anybody else.
+//! The key for this endpoint ships inside the app. So the document contains no names and no data of
+//! other devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,59 +17,59 @@ use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// The events of a device with the same name, from the same source and in the same window.
+/// Sum of a device's events with the same name, source and window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventSum {
-    /// Where they came from.
+    /// Event source.
     pub source: EventSource,
-    /// Their name.
+    /// Event name.
     pub name: String,
-    /// In which window they fell.
+    /// Postback window.
     pub window: u8,
-    /// How many.
+    /// Number of events.
     pub count: i64,
-    /// What counts of their money, in US dollars.
+    /// Counted revenue in US dollars.
     pub usd: Amount,
 }
 
-/// What a device is given.
+/// The document for a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceDocument {
-    /// The configuration, with its enabled windows only.
+    /// The configuration with its enabled windows only.
     pub configuration: Configuration,
-    /// Units of the document's currency per unit of the other.
+    /// Rates: units of the document's currency per unit of the other currency.
     pub rates: Vec<(Currency, RateValue)>,
     /// Events of the device that only the server knows.
     pub server: Vec<ServerEvents>,
 }
 
-/// What must be looked up before a document can be given away.
+/// Data to look up before a device document can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequiredData {
-    /// Rates: where an amount decides anything.
+    /// Whether exchange rates are needed: a condition has an amount.
     pub needs_rates: bool,
-    /// Events of a device: where there is a window in which anything is decided.
+    /// Whether the device's events are needed: a window is enabled.
     pub needs_events: bool,
 }
 
 impl RequiredData {
-    /// What a document asks for.
+    /// Returns the data that a document needs.
     pub fn of(document: &Document) -> Self {
-        let events = document.enabled && windows(document).next().is_some();
+        let events = document.enabled && enabled_windows(document).next().is_some();
         let amounts = |one: &Condition| one.min_revenue.is_some() || one.max_revenue.is_some();
         Self {
-            needs_rates: events && conditions(document).any(amounts),
+            needs_rates: events && enabled_conditions(document).any(amounts),
             needs_events: events,
         }
     }
 }
 
-/// When the windows of a device end that was first seen at a moment.
+/// Returns the end of each window for a device first seen at `first_seen_at`.
 pub fn window_ends(first_seen_at: Timestamp) -> [Timestamp; 3] {
     WINDOW_ENDS.map(|end: Duration| first_seen_at.plus(end))
 }
 
-/// Puts together what a device is given.
+/// Builds the document for a device.
 pub fn build_device_document(
     mut configuration: Configuration,
     day: Day,
@@ -79,13 +81,13 @@ pub fn build_device_document(
         .windows
         .retain(|window| window.enabled);
     let document = &configuration.document;
-    let wanted = RequiredData::of(document);
-    let rates = if wanted.needs_rates {
+    let required = RequiredData::of(document);
+    let rates = if required.needs_rates {
         cross_rates(document.currency, day, imported)
     } else {
         Vec::new()
     };
-    let server = if wanted.needs_events {
+    let server = if required.needs_events {
         server_events(document, &rates, sums)
     } else {
         Vec::new()
@@ -97,14 +99,15 @@ pub fn build_device_document(
     }
 }
 
-/// What the device cannot know: of the events that decide anything those that it did not send itself. Of a name that it
-/// sends, what others say is the same once more: an app that tracks its purchases has a billing provider, too.
+/// Returns the relevant events that the device did not send itself. If the device sends a name, the
+/// same name from other sources is skipped as a duplicate: an app that tracks purchases has a
+/// billing provider, too.
 fn server_events(
     document: &Document,
     rates: &[(Currency, RateValue)],
     sums: &[EventSum],
 ) -> Vec<ServerEvents> {
-    let asked = asked_events(document);
+    let relevant = relevant_events(document);
     let sent: BTreeSet<(&str, u8)> = sums
         .iter()
         .filter(|sum| sum.source == EventSource::Sdk)
@@ -113,7 +116,7 @@ fn server_events(
     let mut found: BTreeMap<(&str, u8), (i64, i64)> = BTreeMap::new();
     for sum in sums {
         let key = (sum.name.as_str(), sum.window);
-        if sum.source == EventSource::Sdk || sent.contains(&key) || !asked.contains(key.0) {
+        if sum.source == EventSource::Sdk || sent.contains(&key) || !relevant.contains(key.0) {
             continue;
         }
         let revenue = convert(sum.usd, Currency::USD, document.currency, rates);
@@ -130,22 +133,22 @@ fn server_events(
     found.into_iter().map(event).collect()
 }
 
-fn windows(document: &Document) -> impl Iterator<Item = &Window> {
+fn enabled_windows(document: &Document) -> impl Iterator<Item = &Window> {
     document.windows.iter().filter(|window| window.enabled)
 }
 
-fn conditions(document: &Document) -> impl Iterator<Item = &Condition> {
-    let values = windows(document).flat_map(|window: &Window| &window.values);
+fn enabled_conditions(document: &Document) -> impl Iterator<Item = &Condition> {
+    let values = enabled_windows(document).flat_map(|window: &Window| &window.values);
     values.flat_map(|value: &ConversionValue| &value.conditions)
 }
 
-/// The events that decide anything, but for the install, which the device counts by itself.
-fn asked_events(document: &Document) -> BTreeSet<&str> {
-    let locks = windows(document).filter_map(|window| match &window.lock_on {
+/// Returns the events in conditions and locks, except the install, which the device counts itself.
+fn relevant_events(document: &Document) -> BTreeSet<&str> {
+    let locks = enabled_windows(document).filter_map(|window| match &window.lock_on {
         Some(LockOn::Event(event)) => Some(event.as_str()),
         _ => None,
     });
-    let counted = conditions(document).map(|condition| condition.event.as_str());
+    let counted = enabled_conditions(document).map(|condition| condition.event.as_str());
     counted
         .chain(locks)
         .filter(|event| *event != INSTALL_EVENT)
@@ -178,7 +181,7 @@ mod tests {
         }
     }
 
-    fn given(document: Document, sums: &[EventSum]) -> DeviceDocument {
+    fn device_document(document: Document, sums: &[EventSum]) -> DeviceDocument {
         let imported = ImportedRates::default();
         build_device_document(configuration(document), DAY, &imported, sums)
     }
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_decides_and_what_the_device_did_not_send() {
+    fn returns_relevant_events_that_the_device_did_not_send() {
         use EventSource::{Billing, Sdk, Web};
         let sums = [
             sum(Billing, "purchase", 0, 2, 30),
@@ -211,33 +214,39 @@ mod tests {
             count: 3,
             revenue: Amount::from_micros(40_000_000),
         }];
-        assert_eq!(given(paid(), &sums).server, expected);
+        assert_eq!(device_document(paid(), &sums).server, expected);
     }
 
     #[test]
-    fn rates_are_for_documents_that_ask_for_amounts() {
-        let euro = |given: &DeviceDocument| {
-            let mut codes = given.rates.iter().map(|(currency, _)| currency.as_str());
+    fn rates_are_included_only_if_a_condition_has_an_amount() {
+        let euro = |device_document: &DeviceDocument| {
+            let mut codes = device_document
+                .rates
+                .iter()
+                .map(|(currency, _)| currency.as_str());
             codes.any(|code| code == "EUR")
         };
-        assert!(euro(&given(paid(), &[])), "the snapshot has it");
+        assert!(
+            euro(&device_document(paid(), &[])),
+            "the built-in rates include EUR"
+        );
         let counts = document(&[window(
             0,
             &[value("Paid", Some(40), &[on("purchase").at_least(1)])],
         )]);
-        assert_eq!(given(counts, &[]).rates, []);
+        assert_eq!(device_document(counts, &[]).rates, []);
     }
 
     #[test]
-    fn a_disabled_document_or_window_gives_nothing_away() {
+    fn a_disabled_document_or_window_returns_no_data() {
         let sums = [sum(EventSource::Billing, "purchase", 0, 2, 30)];
         let mut off = paid();
         off.enabled = false;
-        let off = given(off, &sums);
+        let off = device_document(off, &sums);
         assert_eq!((off.rates, off.server), (vec![], vec![]));
         let mut closed = paid();
         closed.windows[0].enabled = false;
-        let closed = given(closed, &sums);
+        let closed = device_document(closed, &sums);
         assert_eq!(closed.configuration.document.windows, []);
         assert_eq!((closed.rates, closed.server), (vec![], vec![]));
     }

@@ -1,45 +1,46 @@
-//! The document itself, as it is once nothing is wrong with it.
+//! The validated document.
 
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::money::Amount;
 
-/// Apple's postback windows; a document has at most one entry for each.
+/// Number of Apple's postback windows; a document has at most one entry for each.
 pub const WINDOWS_MAX: usize = 3;
-/// The last of the windows, which count from 0.
+/// Highest window index; windows count from 0.
 pub const WINDOW_INDEX_MAX: u8 = 2;
 /// The only window whose postback carries a fine value.
 pub const FINE_VALUE_WINDOW: u8 = 0;
-/// Values in one window. More than the 64 fine values, because "or" is written as two values.
+/// Maximum number of values per window. More than the 64 fine values, because "or" is written as
+/// two values.
 pub const VALUES_PER_WINDOW_MAX: usize = 128;
-/// The largest fine value: Apple gives it six bits.
+/// Largest fine value; Apple reserves six bits.
 pub const FINE_VALUE_MAX: u8 = 63;
-/// Characters in the name of a value.
+/// Maximum length of a value's name in characters.
 pub const VALUE_NAME_CHARS_MAX: usize = 50;
-/// A value without conditions would always hold, which nobody writes on purpose.
+/// Minimum number of conditions per value. A value without conditions would always hold.
 pub const CONDITIONS_PER_VALUE_MIN: usize = 1;
-/// Conditions of one value.
+/// Maximum number of conditions per value.
 pub const CONDITIONS_PER_VALUE_MAX: usize = 3;
-/// Characters in the name of an event in a condition.
+/// Maximum length of an event name in a condition, in characters.
 pub const EVENT_CHARS_MAX: usize = 100;
-/// The event that the SDK counts by itself: once, at first launch, in window 0.
+/// Event that the SDK counts itself: once, at first launch, in window 0.
 pub const INSTALL_EVENT: &str = "install";
 
 /// The part of a configuration that a PUT replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Whether devices follow it.
+    /// Whether devices use it.
     pub enabled: bool,
-    /// The currency of every threshold.
+    /// Currency of all thresholds.
     pub currency: Currency,
     /// Whether postbacks signed with Apple's development key are counted.
     pub accept_test_signals: bool,
-    /// By index, each at most once. A missing window is a disabled one.
+    /// Windows by index, each at most once. A missing window is disabled.
     pub windows: Vec<Window>,
 }
 
 impl Document {
-    /// What holds for an app that nobody configured.
+    /// Returns the document of an app that was never configured.
     pub const fn disabled() -> Self {
         Self {
             enabled: false,
@@ -50,23 +51,23 @@ impl Document {
     }
 }
 
-/// What is handed to Apple in one of the postback windows.
+/// Values reported to Apple in one postback window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Which window: 0, 1 or 2.
+    /// Window index: 0, 1 or 2.
     pub index: u8,
-    /// A disabled window sets nothing, and takes nothing over from another.
+    /// Whether the window is used. A disabled window sets nothing and inherits nothing.
     pub enabled: bool,
-    /// What ends the window early, beside a value with `lock`.
+    /// Condition that ends the window early, besides a value with `lock`.
     pub lock_on: Option<LockOn>,
-    /// In order of priority: the first whose conditions all hold wins.
+    /// Values in order of priority: the first whose conditions all hold wins.
     pub values: Vec<ConversionValue>,
 }
 
-/// What ends a window before its time.
+/// Condition that ends a window early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockOn {
-    /// Reaching this fine value; in window 0 only.
+    /// Reaching this fine value; window 0 only.
     FineValue(u8),
     /// Reaching this coarse value.
     CoarseValue(CoarseValue),
@@ -74,29 +75,29 @@ pub enum LockOn {
     Event(String),
 }
 
-/// One number, and what a device must have done for it.
+/// A conversion value and its conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversionValue {
-    /// What people call it; unique in its window.
+    /// Name for people; unique in its window.
     pub name: String,
-    /// 0–63: always there in window 0, never in the others. Two values may share it.
+    /// 0–63 in window 0, absent in the others. Two values may share it.
     pub fine_value: Option<u8>,
-    /// What Apple reports instead where too few people installed.
+    /// Value that Apple reports instead if too few people installed.
     pub coarse_value: CoarseValue,
     /// Whether reaching the value ends the window.
     pub lock: bool,
-    /// All must hold.
+    /// Conditions, which must all hold.
     pub conditions: Vec<Condition>,
 }
 
-/// Apple's three steps. The order is theirs: low is least.
+/// Apple's three coarse values, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CoarseValue {
-    /// The least.
+    /// Lowest.
     Low,
-    /// Between.
+    /// Middle.
     Medium,
-    /// The most.
+    /// Highest.
     High,
 }
 
@@ -109,7 +110,7 @@ crate::keywords! {
 }
 
 impl CoarseValue {
-    /// Reads Apple's word, exactly.
+    /// Parses Apple's keyword; case matters.
     pub fn read(text: &str) -> Result<Self, Problem> {
         Self::parse(text).ok_or_else(|| {
             Problem::new(FaultCode::UnknownValue, "Must be one of low, medium, high.")
@@ -117,19 +118,18 @@ impl CoarseValue {
     }
 }
 
-/// What the count and the revenue of one event must be. The bounds that are there must all hold.
+/// Bounds on the count and revenue of one event. All given bounds must hold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
-    /// The name of the event, standard or not.
+    /// Event name, standard or custom.
     pub event: String,
-    /// At least so many.
+    /// Minimum count, inclusive.
     pub min_count: Option<i64>,
-    /// At most so many.
+    /// Maximum count, inclusive.
     pub max_count: Option<i64>,
-    /// The sum over the event is this or more.
+    /// Minimum revenue, inclusive.
     pub min_revenue: Option<Amount>,
-    /// The sum over the event is less than this, so that neighbouring ranges share a bound and no
-    /// sum.
+    /// Maximum revenue, exclusive, so that neighbouring ranges can share a bound.
     pub max_revenue: Option<Amount>,
 }
 
@@ -145,7 +145,7 @@ mod tests {
     #[case::other_case("High", Err(FaultCode::UnknownValue))]
     #[case::none_is_not_a_coarse_value("none", Err(FaultCode::UnknownValue))]
     #[case::empty("", Err(FaultCode::UnknownValue))]
-    fn coarse_values(#[case] text: &str, #[case] expected: Result<CoarseValue, FaultCode>) {
+    fn parses_coarse_values(#[case] text: &str, #[case] expected: Result<CoarseValue, FaultCode>) {
         assert_eq!(
             CoarseValue::read(text).map_err(|problem| problem.code),
             expected
@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_value_survives_its_word() {
+    fn coarse_values_round_trip() {
         for value in CoarseValue::ALL {
             assert_eq!(CoarseValue::parse(value.as_str()), Some(value));
         }
     }
 
     #[test]
-    fn each_window_has_its_index() {
+    fn the_number_of_windows_matches_the_highest_index() {
         assert_eq!(usize::from(WINDOW_INDEX_MAX) + 1, WINDOWS_MAX);
     }
 }

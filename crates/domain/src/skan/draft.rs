@@ -1,4 +1,4 @@
-//! The document as the edge read it: of the right types, and otherwise as it came.
+//! The document as read from the request: types are checked, rules are not.
 
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::field_input::FieldInput;
@@ -30,7 +30,7 @@ pub struct DraftWindow {
     pub values: FieldInput<Vec<FieldInput<DraftValue>>>,
 }
 
-/// A lock not yet validated; exactly one of its fields belongs there.
+/// A lock not yet validated; exactly one of its fields must be set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLockOn {
     /// `fineValue`.

@@ -1,12 +1,12 @@
-//! Where in the document something stands: `windows[0].values[2].fineValue`.
+//! Paths of fields in the document, such as `windows[0].values[2].fineValue`.
 
 use std::fmt;
 
-/// A path, written out only when there is something to say about it. A document has thousands of
-/// fields, and usually nothing is wrong with any of them.
+/// A path that is formatted only when needed. A document has thousands of fields, and usually none
+/// of them has a fault.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FieldPath<'a> {
-    /// The document.
+    /// The document itself.
     Root,
     /// A field of an object.
     Field(&'a FieldPath<'a>, &'static str),
@@ -15,12 +15,12 @@ pub(super) enum FieldPath<'a> {
 }
 
 impl FieldPath<'_> {
-    /// A field of what stands here.
+    /// Returns the path of a field of this object.
     pub(super) const fn field(&self, name: &'static str) -> FieldPath<'_> {
         FieldPath::Field(self, name)
     }
 
-    /// An item of what stands here.
+    /// Returns the path of an item of this list.
     pub(super) const fn item(&self, position: usize) -> FieldPath<'_> {
         FieldPath::Item(self, position)
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_reads_as_its_path() {
+    fn paths_are_formatted_with_dots_and_indexes() {
         let windows = FieldPath::Root.field("windows");
         let window = windows.item(0);
         let values = window.field("values");

@@ -1,13 +1,14 @@
-//! What the audit log says of a change.
+//! Changes of a configuration, for the audit log.
 
 use crate::audit::{Changes, FieldChange};
 use crate::skan::configuration::Configuration;
 use crate::skan::document::{ConversionValue, Document, Window};
 
-/// Characters of a document that the log shows; the versions themselves are kept whole.
+/// Maximum length of a document in the log, in characters; the versions themselves are stored in
+/// full.
 const SHOWN_CHARS_MAX: usize = 2_000;
 
-/// What differs between two configurations.
+/// Returns the differences between two configurations.
 pub fn differences(before: &Configuration, after: &Configuration) -> Vec<FieldChange> {
     let (old, new) = (&before.document, &after.document);
     let mut changes = Changes::new();
@@ -18,12 +19,12 @@ pub fn differences(before: &Configuration, after: &Configuration) -> Vec<FieldCh
         old.accept_test_signals,
         new.accept_test_signals,
     );
-    changes.compare_values("windows", shown(old), shown(new));
+    changes.compare_values("windows", summarize(old), summarize(new));
     changes.compare_values("version", before.version, after.version);
     changes.into_vec()
 }
 
-fn shown(document: &Document) -> String {
+fn summarize(document: &Document) -> String {
     let value = |value: &ConversionValue| {
         let fine = value
             .fine_value
@@ -46,7 +47,7 @@ mod tests {
     use crate::skan::samples::{document, on, value, window};
 
     #[test]
-    fn the_log_names_what_differs_and_nothing_else() {
+    fn the_log_contains_only_the_differences() {
         let before = Configuration::never_configured();
         let values = [value("Install", Some(0), &[on("install").at_least(1)])];
         let after = Configuration {

@@ -1,18 +1,17 @@
-//! What the numbers of a document mean, so that a change of meaning can be told from a change of
-//! words.
+//! The meaning of a document's values, to distinguish a change of meaning from a change of names.
 //!
-//! A postback carries a number and nothing else. Whatever decides which number a device sets is
-//! meaning; names are not, nor is whether devices follow the document at all, nor which postbacks
-//! are counted. A disabled window sets nothing and so means nothing, whatever stands in it: it is
-//! the same as a missing one, and preparing it is no change. The order of values is their priority
-//! and counts; the order of conditions, which must all hold, does not.
+//! A postback carries only a value. Everything that decides which value a device sets is part of
+//! the meaning. Names are not, nor whether devices use the document, nor which postbacks count. A
+//! disabled window sets nothing and has no meaning, so it equals a missing one and preparing it is
+//! not a change. The order of values is their priority and matters; the order of conditions, which
+//! must all hold, does not.
 
 use std::collections::BTreeSet;
 
 use crate::skan::document::{CoarseValue, Condition, ConversionValue, Document, LockOn, Window};
 use crate::vocabulary::currency::Currency;
 
-/// Equal for two documents whose numbers mean the same.
+/// Equal for two documents whose values mean the same.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DocumentMeaning<'a> {
     currency: Currency,
@@ -35,7 +34,7 @@ struct ValueMeaning<'a> {
 }
 
 impl<'a> DocumentMeaning<'a> {
-    /// The meaning of a document.
+    /// Returns the meaning of a document.
     pub(super) fn of(document: &'a Document) -> Self {
         let enabled = document.windows.iter().filter(|window| window.enabled);
         Self {
@@ -56,7 +55,7 @@ impl<'a> WindowMeaning<'a> {
 }
 
 impl<'a> ValueMeaning<'a> {
-    // Field by field, so that a new field does not compile before someone decided what it means.
+    // Destructured, so that a new field does not compile until its meaning is decided.
     fn of(
         ConversionValue {
             name: _,
@@ -109,7 +108,7 @@ mod tests {
     #[case::enabled(changed(|d| d.enabled = false))]
     #[case::accept_test_signals(changed(|d| d.accept_test_signals = true))]
     #[case::the_order_of_conditions(changed(|d| d.windows[0].values[0].conditions.reverse()))]
-    #[case::a_condition_said_twice(changed(|d| {
+    #[case::a_duplicate_condition(changed(|d| {
         d.windows[0].values[1].conditions.push(on("install").at_least(1));
     }))]
     #[case::a_disabled_window_changed(changed(|d| d.windows[1].values[0].lock = true))]
@@ -117,7 +116,7 @@ mod tests {
     #[case::a_disabled_window_added(changed(|d| {
         d.windows.push(Window { enabled: false, ..window(2, &[]) });
     }))]
-    fn the_same_meaning(#[case] document: Document) {
+    fn these_changes_keep_the_meaning(#[case] document: Document) {
         assert_eq!(DocumentMeaning::of(&document), DocumentMeaning::of(&base()));
     }
 
@@ -134,7 +133,7 @@ mod tests {
     #[case::a_window_enabled(changed(|d| d.windows[1].enabled = true))]
     #[case::a_window_disabled(changed(|d| d.windows[0].enabled = false))]
     #[case::an_empty_window_enabled(changed(|d| d.windows.push(window(2, &[]))))]
-    fn another_meaning(#[case] document: Document) {
+    fn these_changes_change_the_meaning(#[case] document: Document) {
         assert_ne!(DocumentMeaning::of(&document), DocumentMeaning::of(&base()));
     }
 }

@@ -1,12 +1,12 @@
-//! The conversion-value configuration of an app: which number its devices hand to Apple, and when.
+//! Conversion-value configuration of an app: which value its devices report to Apple, and when.
 //!
-//! A document is read by the edge into a [`Draft`], checked as a whole by [`validate()`], and put
-//! in the place of the present one by [`replace`], which decides whether the numbers now mean
-//! something else. [`warnings`] names what is allowed and yet hardly meant.
+//! A request body is read into a [`Draft`] and checked as a whole by [`validate()`]. [`replace`]
+//! then makes it the current document and decides whether values change their meaning. [`warnings`]
+//! lists what is valid but probably not intended.
 //!
-//! A postback is read by [`postback`], counted by [`counting`], and its number given a meaning by
-//! [`decode`]. [`device`] is what a device is given, [`evaluate`] what it does with it, [`try_out`] plays one, and
-//! [`presets`] write documents.
+//! [`postback`] parses postbacks, [`counting`] decides which of them count, and [`decode`] gives
+//! their values a meaning. [`device`] builds the document for a device, [`evaluate`] computes what
+//! the device does with it, [`try_out`] simulates a device, and [`presets`] generate documents.
 
 mod document;
 mod draft;

@@ -1,4 +1,4 @@
-//! Drafts and documents that the tests of this module start from.
+//! Drafts and documents for the tests of this module.
 
 use crate::skan::document::{CoarseValue, Condition, ConversionValue, Document, Window};
 use crate::skan::draft::{DraftCondition, DraftValue};
@@ -6,7 +6,7 @@ use crate::vocabulary::fault::{FaultCode, Faults};
 use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::money::Amount;
 
-/// Where and what.
+/// Returns the path and code of each fault.
 pub(super) fn codes(faults: &Faults) -> Vec<(String, FaultCode)> {
     faults
         .iter()
@@ -14,7 +14,7 @@ pub(super) fn codes(faults: &Faults) -> Vec<(String, FaultCode)> {
         .collect()
 }
 
-/// A condition without fault.
+/// Returns a valid condition.
 pub(super) fn draft_condition() -> DraftCondition {
     DraftCondition {
         event: FieldInput::Value("purchase".to_owned()),
@@ -23,7 +23,7 @@ pub(super) fn draft_condition() -> DraftCondition {
     }
 }
 
-/// A value without fault, in window 0.
+/// Returns a valid value for window 0.
 pub(super) fn draft_value() -> DraftValue {
     DraftValue {
         name: FieldInput::Value("Paid".to_owned()),
@@ -34,7 +34,7 @@ pub(super) fn draft_value() -> DraftValue {
     }
 }
 
-/// A condition without bounds, to be given some.
+/// Returns a condition without bounds.
 pub(super) fn on(event: &str) -> Condition {
     Condition {
         event: event.to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn on(event: &str) -> Condition {
 }
 
 impl Condition {
-    /// With `minCount`.
+    /// Sets `minCount`.
     pub(super) fn at_least(self, count: i64) -> Self {
         Self {
             min_count: Some(count),
@@ -54,7 +54,7 @@ impl Condition {
         }
     }
 
-    /// With `maxCount`.
+    /// Sets `maxCount`.
     pub(super) fn at_most(self, count: i64) -> Self {
         Self {
             max_count: Some(count),
@@ -62,7 +62,7 @@ impl Condition {
         }
     }
 
-    /// With `minRevenue`, in millionths.
+    /// Sets `minRevenue`, in millionths.
     pub(super) fn from(self, micros: i64) -> Self {
         Self {
             min_revenue: Some(Amount::from_micros(micros)),
@@ -70,7 +70,7 @@ impl Condition {
         }
     }
 
-    /// With `maxRevenue`, in millionths.
+    /// Sets `maxRevenue`, in millionths.
     pub(super) fn below(self, micros: i64) -> Self {
         Self {
             max_revenue: Some(Amount::from_micros(micros)),
@@ -79,7 +79,7 @@ impl Condition {
     }
 }
 
-/// A value of window 0 (with a fine value) or another.
+/// Returns a value for window 0 (with a fine value) or another window.
 pub(super) fn value(
     name: &str,
     fine_value: Option<u8>,
@@ -94,7 +94,7 @@ pub(super) fn value(
     }
 }
 
-/// An enabled window.
+/// Returns an enabled window.
 pub(super) fn window(index: u8, values: &[ConversionValue]) -> Window {
     Window {
         index,
@@ -104,7 +104,7 @@ pub(super) fn window(index: u8, values: &[ConversionValue]) -> Window {
     }
 }
 
-/// An enabled document.
+/// Returns an enabled document.
 pub(super) fn document(windows: &[Window]) -> Document {
     Document {
         enabled: true,

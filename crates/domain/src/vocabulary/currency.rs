@@ -1,9 +1,9 @@
-//! ISO 4217: the current codes and the decimals of each.
+//! ISO 4217: current currency codes and their decimals.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 
-/// Current codes with a minor unit, and how many decimals it has. Codes without a minor unit (gold,
-/// bond market units, testing) name no money that people pay with and are left out.
+/// Current codes with a minor unit, and its decimals. Codes without a minor unit (gold, bond market
+/// units, testing) are left out, because people do not pay with them.
 const DECIMALS: &[(&str, u8)] = &[
     ("AED", 2),
     ("AFN", 2),
@@ -177,17 +177,17 @@ const DECIMALS: &[(&str, u8)] = &[
 pub struct Currency([u8; 3]);
 
 impl Currency {
-    /// The currency that reports are in.
+    /// US dollars, the currency of reports.
     pub const USD: Self = Self(*b"USD");
 
-    /// Every currency of the current list.
+    /// Returns every current currency.
     pub fn all() -> impl Iterator<Item = Self> {
         DECIMALS
             .iter()
             .filter_map(|(code, _)| Self::from_stored(code))
     }
 
-    /// Reads a code of the current list, in any case.
+    /// Parses a current code, in any case.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let code = text.to_ascii_uppercase();
         DECIMALS
@@ -202,8 +202,8 @@ impl Currency {
             })
     }
 
-    /// Reads a code that was accepted once. The list may have lost it since; what is stored must stay
-    /// readable all the same, so three capital letters are all that counts.
+    /// Reads a stored code. It may no longer be current but must stay readable, so any three
+    /// capital letters are accepted.
     pub fn from_stored(text: &str) -> Option<Self> {
         let code: [u8; 3] = text.as_bytes().try_into().ok()?;
         code.iter()
@@ -211,12 +211,13 @@ impl Currency {
             .then_some(Self(code))
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// How many decimals the minor unit has: 2 for USD, 0 for JPY, and 2 where the list has no such code.
+    /// Returns the decimals of the minor unit: 2 for USD, 0 for JPY, and 2 for codes that are not
+    /// current.
     pub fn decimals(self) -> u8 {
         DECIMALS
             .binary_search_by_key(&self.as_str(), |(code, _)| code)
@@ -235,13 +236,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_sorted_and_each_code_stands_once() {
+    fn the_list_is_sorted_without_duplicates() {
         assert!(DECIMALS.is_sorted_by(|one, other| one.0 < other.0));
         assert!(DECIMALS.iter().all(|(code, _)| code.len() == 3));
     }
 
     #[test]
-    fn codes_and_their_decimals() {
+    fn parses_codes_and_knows_their_decimals() {
         assert_eq!(Currency::parse("USD"), Ok(Currency::USD));
         assert_eq!(Currency::parse("JPY").unwrap().decimals(), 0);
         assert_eq!(Currency::parse("KWD").unwrap().decimals(), 3);
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_code_needs_no_list() {
+    fn a_stored_code_need_not_be_current() {
         let former = Currency::from_stored("BGN").unwrap();
         assert_eq!((former.as_str(), former.decimals()), ("BGN", 2));
         assert_eq!(Currency::from_stored("JPY"), Currency::parse("JPY").ok());

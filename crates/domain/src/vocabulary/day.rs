@@ -3,13 +3,13 @@
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::time::Timestamp;
 
-/// Milliseconds of a day. UTC days have no other length here: timestamps know no leap seconds.
+/// Milliseconds per day. Every UTC day has this length, because timestamps ignore leap seconds.
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
 /// Days from 0000-03-01, where the arithmetic starts, to 1970-01-01.
 const DAYS_BEFORE_1970: i64 = 719_468;
-/// Days of 400 years, after which the calendar repeats.
+/// Days in 400 years, after which the calendar repeats.
 const DAYS_PER_ERA: i64 = 146_097;
-/// Years that are written with four digits.
+/// Years that have four digits.
 const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
 
 /// A day in UTC.
@@ -17,29 +17,29 @@ const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
 pub struct Day(i32);
 
 impl Day {
-    /// From days since 1970-01-01.
+    /// Creates a day from the days since 1970-01-01.
     pub const fn from_days(days: i32) -> Self {
         Self(days)
     }
 
-    /// Days since 1970-01-01.
+    /// Returns the days since 1970-01-01.
     pub const fn as_days(self) -> i32 {
         self.0
     }
 
-    /// The day of a moment.
+    /// Returns the day that contains `moment`.
     pub fn of(moment: Timestamp) -> Self {
         let days = moment.as_millis().div_euclid(MILLIS_PER_DAY);
         let end = if days < 0 { i32::MIN } else { i32::MAX };
         Self(i32::try_from(days).unwrap_or(end))
     }
 
-    /// The day of a date, where the calendar has it.
+    /// Returns the day of a date; `None` if the calendar does not have it.
     pub fn from_date(year: i64, month: i64, day: i64) -> Option<Self> {
         if !YEARS.contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return None;
         }
-        // The year is counted from March, so that the leap day is its last.
+        // The year starts in March here, so that the leap day is its last.
         let (march_year, march_month) = if month > 2 {
             (year, month - 3)
         } else {
@@ -50,11 +50,11 @@ impl Day {
         let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
         let days = era * DAYS_PER_ERA + day_of_era - DAYS_BEFORE_1970;
         let found = Self(i32::try_from(days).ok()?);
-        // The 30th of February would have become the first of March.
+        // The 30th of February would have become the 1st of March.
         (found.date() == (year, month, day)).then_some(found)
     }
 
-    /// Reads `2024-03-18`, and nothing that merely resembles it.
+    /// Parses `2024-03-18`, and no other format.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let number = |range: std::ops::Range<usize>| {
             let digits = text.get(range)?;
@@ -72,23 +72,23 @@ impl Day {
         })
     }
 
-    /// The day after this one.
+    /// Returns the next day.
     #[must_use]
     pub const fn following(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// Its first moment.
+    /// Returns the start of the day.
     pub fn begins_at(self) -> Timestamp {
         Timestamp::from_millis(i64::from(self.0) * MILLIS_PER_DAY)
     }
 
-    /// How many days after `earlier` this is; negative when it is before it.
+    /// Returns the days since `earlier`; negative if this day is before it.
     pub fn days_since(self, earlier: Self) -> i64 {
         i64::from(self.0) - i64::from(earlier.0)
     }
 
-    /// Year, month and day.
+    /// Returns year, month and day.
     fn date(self) -> (i64, i64, i64) {
         let days = i64::from(self.0) + DAYS_BEFORE_1970;
         let (era, day_of_era) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
@@ -107,7 +107,7 @@ impl Day {
 }
 
 impl std::fmt::Display for Day {
-    /// `2024-03-18`.
+    /// Formats the day as `2024-03-18`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (year, month, day) = self.date();
         write!(formatter, "{year:04}-{month:02}-{day:02}")
@@ -128,7 +128,7 @@ mod tests {
     #[case::a_leap_century("2000-02-29", 11_016)]
     #[case::the_earliest("0001-01-01", -719_162)]
     #[case::the_last("9999-12-31", 2_932_896)]
-    fn days_and_their_dates(#[case] text: &str, #[case] days: i32) {
+    fn days_round_trip_through_dates(#[case] text: &str, #[case] days: i32) {
         assert_eq!(Day::parse(text), Ok(Day(days)));
         assert_eq!(Day(days).to_string(), text);
     }
@@ -148,7 +148,7 @@ mod tests {
     #[case::slashes("2024/03/18")]
     #[case::time_too("2024-03-18T00:00")]
     #[case::other_digits("２024-03-1")]
-    fn what_is_no_date(#[case] text: &str) {
+    fn rejects_invalid_dates(#[case] text: &str) {
         assert!(Day::parse(text).is_err());
     }
 
@@ -157,12 +157,12 @@ mod tests {
     #[case::last_moment(1_710_806_399_999, "2024-03-18")]
     #[case::next_day(1_710_806_400_000, "2024-03-19")]
     #[case::before_1970(-1, "1969-12-31")]
-    fn the_day_of_a_moment(#[case] millis: i64, #[case] text: &str) {
+    fn a_time_belongs_to_its_utc_day(#[case] millis: i64, #[case] text: &str) {
         assert_eq!(Day::of(Timestamp::from_millis(millis)).to_string(), text);
     }
 
     #[test]
-    fn the_ends_of_time_have_a_day() {
+    fn extreme_times_have_a_day() {
         let of = |millis| Day::of(Timestamp::from_millis(millis));
         assert_eq!(of(i64::MAX), Day(i32::MAX));
         assert_eq!(of(i64::MIN), Day(i32::MIN));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_at_its_first_moment() {
+    fn a_day_starts_at_midnight() {
         let begin = Day(20_000).begins_at().as_millis();
         let of = |millis| Day::of(Timestamp::from_millis(millis));
         assert_eq!((of(begin - 1), of(begin)), (Day(19_999), Day(20_000)));
@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_day_survives_its_text(days in -719_162..=2_932_896_i32) {
+        fn days_round_trip_through_text(days in -719_162..=2_932_896_i32) {
             prop_assert_eq!(Day::parse(&Day(days).to_string()), Ok(Day(days)));
         }
     }

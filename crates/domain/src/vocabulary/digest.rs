@@ -8,30 +8,30 @@ use std::fmt::Write as _;
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Returns the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
-    /// As stored.
+    /// Reads the stored form.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// As stored.
+    /// Returns the stored form.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
 impl std::fmt::Debug for Digest {
-    /// Digests of secrets do not belong in logs, so only the type is shown.
+    /// Prints only the type, because digests of secrets do not belong in logs.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Digest(…)")
     }
 }
 
-/// Lower-case hex.
+/// Formats bytes as lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -42,7 +42,7 @@ pub fn hex(bytes: &[u8]) -> String {
         })
 }
 
-/// Reads hex of either case; nothing else.
+/// Parses hex of either case; `None` for anything else.
 pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_survives_a_round_trip_and_refuses_the_rest() {
+    fn hex_round_trips_and_rejects_other_text() {
         assert_eq!(from_hex(&hex(&[0, 15, 255])), Some(vec![0, 15, 255]));
         assert_eq!(from_hex("0F"), Some(vec![15]));
         assert_eq!(from_hex("f"), None);

@@ -1,43 +1,43 @@
-//! What is wrong with a field, and a collector, because a sender wants to hear of every fault at once.
+//! Faults of fields, and a collector, so that a sender learns of every fault at once.
 
 use std::fmt::Write as _;
 
-/// What is wrong, for programs. Never renamed once published.
+/// Machine-readable code of a fault. Never renamed once published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultCode {
-    /// The field must be there.
+    /// A required field is missing.
     Required,
-    /// A string where a number belongs, and the like.
+    /// Wrong JSON type, such as a string for a number.
     WrongType,
-    /// No such field.
+    /// The field is unknown.
     UnknownField,
-    /// The field stands in the object twice.
+    /// The field occurs twice in the object.
     DuplicateField,
     /// More characters, items or bytes than the limit.
     TooLong,
-    /// Fewer characters or items than needed.
+    /// Fewer characters or items than the minimum.
     TooShort,
     /// A number outside its range.
     OutOfRange,
-    /// Not of the form that the field has.
+    /// Not in the format of the field.
     InvalidFormat,
-    /// None of the values that the field can have.
+    /// Not one of the values that the field can have.
     UnknownValue,
-    /// A NUL or another character that this text cannot hold.
+    /// NUL or another character that is not allowed in this text.
     InvalidCharacter,
-    /// The same value stands in the list twice.
+    /// The same value occurs twice in the list.
     Duplicate,
-    /// The field has no place here.
+    /// The field is not allowed here.
     NotAllowed,
-    /// Another value than in the stored object of the same id.
+    /// The value differs from the stored object with the same id.
     Different,
-    /// An amount that must be more than nothing.
+    /// The amount must be greater than zero.
     MustBePositive,
-    /// An amount that must be less than nothing.
+    /// The amount must be less than zero.
     MustBeNegative,
-    /// An amount that must not be less than nothing.
+    /// The amount must not be less than zero.
     MustNotBeNegative,
-    /// An amount that must be nothing.
+    /// The amount must be zero.
     MustBeZero,
 }
 
@@ -63,19 +63,19 @@ crate::keywords! {
     }
 }
 
-/// A fault of a value, not yet knowing in which field it stands.
+/// A fault of a value whose field is not known yet.
 ///
-/// The message says what is expected. It never repeats the refused value, which may be a secret.
+/// The message says what is expected. It never repeats the rejected value, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// For programs.
+    /// Machine-readable code.
     pub code: FaultCode,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
 impl Problem {
-    /// A problem with its sentence.
+    /// Creates a problem.
     pub fn new(code: FaultCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -87,29 +87,28 @@ impl Problem {
 /// A fault of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The path of the field: `windows[0].values[2].fineValue`.
+    /// Path of the field, such as `windows[0].values[2].fineValue`.
     pub field: String,
-    /// For programs.
+    /// Machine-readable code.
     pub code: FaultCode,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
-/// As many faults as an answer lists. A body of a million wrong fields is not answered with a million
-/// sentences.
+/// Maximum number of faults in a response, because a body may have a million wrong fields.
 pub const FAULTS_MAX: usize = 100;
 
-/// Faults, collected.
+/// Collected faults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// No faults yet.
+    /// Creates an empty collection.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Notes a fault; past [`FAULTS_MAX`] it is dropped.
+    /// Adds a fault; drops it beyond [`FAULTS_MAX`].
     pub fn add(&mut self, field: impl Into<String>, problem: Problem) {
         if !self.is_full() {
             self.0.push(Fault {
@@ -120,27 +119,27 @@ impl Faults {
         }
     }
 
-    /// Keeps a value, or notes why there is none.
+    /// Returns a value, or adds its fault and returns `None`.
     pub fn check<T>(&mut self, field: &str, parsed: Result<T, Problem>) -> Option<T> {
         parsed.map_err(|problem| self.add(field, problem)).ok()
     }
 
-    /// True when nothing was found.
+    /// Returns whether there are no faults.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True when no further fault would be kept.
+    /// Returns whether further faults would be dropped.
     pub fn is_full(&self) -> bool {
         self.0.len() >= FAULTS_MAX
     }
 
-    /// The faults in the order they were found.
+    /// Returns the faults in the order they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
         self.0.iter()
     }
 
-    /// `Ok` when nothing was found.
+    /// Returns `Ok` if there are no faults.
     pub fn into_result(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }

@@ -1,66 +1,66 @@
 //! Typed, prefixed, opaque ids over UUID version 7.
 //!
-//! As text an id is its prefix and 26 characters of lower-case Crockford base32, which is URL-safe,
-//! sorts like the number it stands for, and has no letters that people mistake for others. One id has
-//! exactly one spelling: whatever is not the canonical text is refused, so that a comparison of texts
-//! is a comparison of ids.
+//! As text, an id is its prefix and 26 characters of lower-case Crockford base32. This is URL-safe,
+//! sorts like the number, and has no letters that are easily confused. Each id has exactly one
+//! spelling: any other text is rejected, so ids can be compared as text.
 
 use crate::vocabulary::time::Timestamp;
 
 /// Lower-case Crockford base32: no `i`, `l`, `o`, `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Bits that one character carries.
+/// Bits per character.
 const BITS_PER_CHAR: usize = 5;
 
-/// Characters of this many bytes. Sixteen make 26, the first of which carries three bits only.
+/// Returns the number of characters for `bytes` bytes. Sixteen bytes take 26, of which the first
+/// carries only three bits.
 const fn encoded_chars(bytes: usize) -> usize {
     (bytes * 8).div_ceil(BITS_PER_CHAR)
 }
 
-/// Bits of the first character that carry nothing, and are zero.
+/// Returns the number of unused bits in the first character, which are zero.
 const fn padding(bytes: usize) -> usize {
     encoded_chars(bytes) * BITS_PER_CHAR - bytes * 8
 }
 
-/// Why a text is not an id of the kind that was asked for.
+/// The text is not an id of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an id of this kind")]
 pub struct NotAnId;
 
-/// The canonical text of these bytes, read as one number.
+/// Encodes bytes, as one number, to their canonical text.
 pub(crate) fn encode<const N: usize>(prefix: &str, bytes: &[u8; N]) -> String {
     let mut text = String::with_capacity(prefix.len() + encoded_chars(N));
     text.push_str(prefix);
-    let (mut held, mut bits) = (0_u16, padding(N));
+    let (mut buffer, mut bits) = (0_u16, padding(N));
     for byte in bytes {
-        held = (held << 8) | u16::from(*byte);
+        buffer = (buffer << 8) | u16::from(*byte);
         bits += 8;
         while bits >= BITS_PER_CHAR {
             bits -= BITS_PER_CHAR;
-            text.push(char::from(ALPHABET[usize::from((held >> bits) & 31)]));
+            text.push(char::from(ALPHABET[usize::from((buffer >> bits) & 31)]));
         }
     }
     text
 }
 
-/// Reads what [`encode`] wrote, and no other spelling of it.
+/// Decodes the text of [`encode`], and no other spelling.
 pub(crate) fn decode<const N: usize>(prefix: &str, text: &str) -> Result<[u8; N], NotAnId> {
     let digits = text.strip_prefix(prefix).ok_or(NotAnId)?.as_bytes();
     let (first, rest) = digits.split_first().ok_or(NotAnId)?;
-    let (mut held, mut bits) = (value(*first)?, BITS_PER_CHAR - padding(N));
-    // What the first character must not carry would be more than the bytes can hold.
-    if digits.len() != encoded_chars(N) || held >> bits != 0 {
+    let (mut buffer, mut bits) = (value(*first)?, BITS_PER_CHAR - padding(N));
+    // Other bits in the first character would exceed the length of the id.
+    if digits.len() != encoded_chars(N) || buffer >> bits != 0 {
         return Err(NotAnId);
     }
     let mut bytes = [0; N];
-    let mut places = bytes.iter_mut();
+    let mut slots = bytes.iter_mut();
     for digit in rest {
-        held = (held << BITS_PER_CHAR) | value(*digit)?;
+        buffer = (buffer << BITS_PER_CHAR) | value(*digit)?;
         bits += BITS_PER_CHAR;
         if bits >= 8 {
             bits -= 8;
-            *places.next().ok_or(NotAnId)? = (held >> bits).to_be_bytes()[1];
+            *slots.next().ok_or(NotAnId)? = (buffer >> bits).to_be_bytes()[1];
         }
     }
     Ok(bytes)
@@ -79,50 +79,50 @@ macro_rules! typed_ids {
         pub struct $name([u8; 16]);
 
         impl $name {
-            /// What the text of such an id begins with.
+            /// Prefix of the text.
             pub const PREFIX: &'static str = $prefix;
 
-            /// A new id: the time it was made at and ten random bytes, both from outside.
+            /// Creates an id from a time and ten random bytes.
             pub fn new(at: Timestamp, random: [u8; 10]) -> Self {
                 let millis = u64::try_from(at.as_millis()).unwrap_or(0);
                 let uuid = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
                 Self(uuid.into_bytes())
             }
 
-            /// Where ids of a moment begin: every id made then or later sorts behind it, every earlier one
-            /// before it.
+            /// Returns the lower bound of ids created at a time: ids created then or later sort
+            /// after it, earlier ones before it.
             pub fn first_at(at: Timestamp) -> Self {
                 let mut bytes = [0; 16];
                 let millis = u64::try_from(at.as_millis()).unwrap_or(0);
-                // The time is the first six bytes.
+                // The time takes the first six bytes.
                 bytes[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
                 Self(bytes)
             }
 
-            /// The id that sorts right behind it.
+            /// Returns the id that sorts right after this one.
             #[must_use]
             pub const fn following(self) -> Self {
                 Self(u128::from_be_bytes(self.0).saturating_add(1).to_be_bytes())
             }
 
-            /// The moment that it was made of.
+            /// Returns the time that the id was created with.
             pub fn at(&self) -> Timestamp {
                 let mut millis = [0; 8];
                 millis[2..].copy_from_slice(&self.0[..6]);
                 Timestamp::from_millis(i64::from_be_bytes(millis))
             }
 
-            /// The id as it is stored.
+            /// Reads the stored form.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(bytes)
             }
 
-            /// The id as it is stored.
+            /// Returns the stored form.
             pub const fn as_bytes(&self) -> &[u8; 16] {
                 &self.0
             }
 
-            /// Reads the canonical text of an id.
+            /// Parses the canonical text of an id.
             pub fn parse(text: &str) -> Result<Self, NotAnId> {
                 decode(Self::PREFIX, text).map(Self)
             }
@@ -143,7 +143,7 @@ macro_rules! typed_ids {
 }
 
 typed_ids! {
-    /// An organization: the tenant everything else belongs to.
+    /// An organization, the tenant that owns everything else.
     OrganizationId = "org_";
     /// A person who signs in.
     UserId = "usr_";
@@ -153,19 +153,19 @@ typed_ids! {
     AppId = "app_";
     /// A tracking link.
     LinkId = "lnk_";
-    /// A click on a tracking link. Outside it travels with its tag, see `click::token`.
+    /// A click on a tracking link. Sent to the outside with a signature, see `click::token`.
     ClickId = "clk_";
     /// The decision which click an install belongs to.
     AttributionId = "att_";
-    /// A recorded event. Its time is the event's own, so that ids sort as the log is read.
+    /// A recorded event. Its time is the event's own, so that ids sort like the event log.
     EventId = "evt_";
-    /// An event's way to one network.
+    /// The delivery of one event to one network.
     DeliveryId = "dlv_";
-    /// A postback of Apple's. Its time is that of its arrival.
+    /// A postback from Apple. Its time is the time received.
     PostbackId = "pbk_";
-    /// Something that an operator is told.
+    /// An alert for an operator.
     AlertId = "alt_";
-    /// One line of the audit log.
+    /// An entry of the audit log.
     AuditId = "aud_";
 }
 
@@ -177,13 +177,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_of_any_length_survive_their_text(bytes: [u8; 31], others: [u8; 5]) {
+        fn bytes_of_any_length_round_trip_through_text(bytes: [u8; 31], others: [u8; 5]) {
             prop_assert_eq!(decode("x_", &encode("x_", &bytes)), Ok(bytes));
             prop_assert_eq!(decode("x_", &encode("x_", &others)), Ok(others));
         }
 
         #[test]
-        fn an_id_survives_its_text(bytes: [u8; 16]) {
+        fn ids_round_trip_through_text(bytes: [u8; 16]) {
             let id = AppId::from_bytes(bytes);
             prop_assert_eq!(AppId::parse(&id.to_string()), Ok(id));
         }
@@ -195,7 +195,7 @@ mod tests {
         }
 
         #[test]
-        fn only_the_canonical_text_is_read(text in "app_[0-9A-Za-z]{26}") {
+        fn only_the_canonical_text_is_accepted(text in "app_[0-9A-Za-z]{26}") {
             if let Ok(id) = AppId::parse(&text) {
                 prop_assert_eq!(id.to_string(), text);
             }
@@ -212,7 +212,7 @@ mod tests {
     #[case::upper_case("app_0000000000000000000000000A")]
     #[case::letter_left_out("app_0000000000000000000000000l")]
     #[case::not_ascii("app_000000000000000000000000é")]
-    fn anything_else_is_no_app_id(#[case] text: &str) {
+    fn rejects_anything_else(#[case] text: &str) {
         assert_eq!(AppId::parse(text), Err(NotAnId));
     }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_a_moment_begin_where_it_does() {
+    fn ids_sort_after_the_lower_bound_of_their_time() {
         let (early, late) = (EARLY.unwrap(), LATE.unwrap());
         assert!(AppId::new(early, [0; 10]) >= AppId::first_at(early));
         assert!(AppId::new(early, [255; 10]) < AppId::first_at(late));

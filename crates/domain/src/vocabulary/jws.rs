@@ -1,35 +1,35 @@
-//! A compact JWS, taken apart. Postbacks and the App Store's notifications are signed with one.
+//! Splitting a compact JWS. Postbacks and App Store notifications are signed this way.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The three parts, decoded, and what was signed.
+/// The three decoded parts and the signed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jws {
-    /// JSON: which key, which algorithm.
+    /// JSON with key id and algorithm.
     pub header: Vec<u8>,
-    /// JSON: what is signed.
+    /// JSON with the signed data.
     pub payload: Vec<u8>,
-    /// r and s, 32 bytes each where it is one.
+    /// Signature; if valid, r and s of 32 bytes each.
     pub signature: Vec<u8>,
-    /// `header.payload`, exactly as it came.
+    /// `header.payload`, exactly as received.
     pub signing_input: Vec<u8>,
 }
 
 impl Jws {
-    /// Takes the text apart. Nothing is verified yet.
+    /// Splits and decodes the text. Does not verify the signature.
     pub fn split(text: &str) -> Result<Self, Problem> {
-        let refused = || {
-            let message = "Must be three parts of base64url without padding, with dots between.";
+        let invalid = || {
+            let message = "Must be three parts of base64url without padding, separated by dots.";
             Problem::new(FaultCode::InvalidFormat, message)
         };
-        let (signing_input, signature) = text.rsplit_once('.').ok_or_else(refused)?;
-        let (header, payload) = signing_input.split_once('.').ok_or_else(refused)?;
-        // A further dot is no letter of base64url, so a fourth part is refused here too.
+        let (signing_input, signature) = text.rsplit_once('.').ok_or_else(invalid)?;
+        let (header, payload) = signing_input.split_once('.').ok_or_else(invalid)?;
+        // A dot is not a base64url character, so a fourth part is rejected here, too.
         let decoded = |part: &str| match URL_SAFE_NO_PAD.decode(part) {
             Ok(bytes) if !bytes.is_empty() => Ok(bytes),
-            _ => Err(refused()),
+            _ => Err(invalid()),
         };
         Ok(Self {
             header: decoded(header)?,
@@ -46,7 +46,7 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn the_parts_are_decoded_and_the_signed_text_is_kept() {
+    fn decodes_the_parts_and_keeps_the_signed_text() {
         let jws = Jws::split("e30.W10.AP-_").unwrap();
         assert_eq!(jws.header, b"{}");
         assert_eq!(jws.payload, b"[]");
@@ -68,7 +68,7 @@ mod tests {
     #[case::trailing_bits("e30.e30.AB")]
     #[case::a_space("e30.e30.e30 ")]
     #[case::a_line_break("e30.e30.e3\n0")]
-    fn what_is_no_jws(#[case] text: &str) {
+    fn rejects_other_text(#[case] text: &str) {
         let problem = Jws::split(text).unwrap_err();
         assert_eq!(problem.code, FaultCode::InvalidFormat);
     }

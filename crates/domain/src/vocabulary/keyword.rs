@@ -1,22 +1,22 @@
-//! Enums that are stored, sent and answered as keywords.
+//! Enums that are stored and sent as keywords.
 
-/// Gives an enum its keywords: `ALL`, `as_str` and `parse`. The table names every variant once, in the order of `ALL`; a
-/// variant that is missing does not compile. `Name[n]` makes `ALL` an array instead of a slice. Words after a `|` are
-/// read as well, and never written.
+/// Implements `ALL`, `as_str` and `parse` for an enum with keywords. The table lists every variant
+/// once, in the order of `ALL`; a missing variant does not compile. `Name[n]` makes `ALL` an array
+/// instead of a slice. Keywords after a `|` are accepted but never written.
 #[macro_export]
 macro_rules! keywords {
     ($name:ident $([$count:literal])? { $($variant:ident => $text:literal $(| $alias:literal)*),+ $(,)? }) => {
         impl $name {
             $crate::keywords!(@all $([$count])? $($variant)+);
 
-            /// Returns its keyword, as stored, sent and answered.
+            /// Returns the keyword, as stored and sent.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
                 }
             }
 
-            /// Reads a keyword.
+            /// Parses a keyword.
             pub fn parse(text: &str) -> Option<Self> {
                 match text {
                     $($text $(| $alias)* => Some(Self::$variant),)+
@@ -26,11 +26,11 @@ macro_rules! keywords {
         }
     };
     (@all [$count:literal] $($variant:ident)+) => {
-        /// All of them.
+        /// All variants.
         pub const ALL: [Self; $count] = [$(Self::$variant),+];
     };
     (@all $($variant:ident)+) => {
-        /// All of them.
+        /// All variants.
         pub const ALL: &'static [Self] = &[$(Self::$variant),+];
     };
 }
@@ -47,7 +47,7 @@ mod tests {
     keywords! { Size[2] { Small => "small", VeryLarge => "very_large" | "very-large" } }
 
     #[test]
-    fn keywords_are_read_as_they_are_written() {
+    fn keywords_round_trip() {
         assert_eq!(Size::ALL.map(Size::as_str), ["small", "very_large"]);
         for size in Size::ALL {
             assert_eq!(Size::parse(size.as_str()), Some(size));

@@ -1,4 +1,4 @@
-//! The words every rule is written in: ids, time, money, text, and the faults a field can have.
+//! Basic types that every rule uses: ids, time, money, text, and the faults of fields.
 
 pub mod calendar;
 pub mod change;

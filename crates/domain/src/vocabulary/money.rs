@@ -1,35 +1,35 @@
-//! Amounts, as whole millionths of the major unit. No float ever holds money.
+//! Amounts as whole millionths of the major unit. Money is never a float.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::number::parse_rounded;
 
-/// Millionths in one major unit.
+/// Millionths per major unit.
 pub const MICROS_PER_UNIT: i64 = 1_000_000;
-/// Decimals an amount may have.
+/// Maximum number of decimals of an amount.
 pub const AMOUNT_DECIMALS_MAX: usize = 6;
-/// Digits an amount may have before the point.
+/// Maximum number of digits before the decimal point.
 pub const AMOUNT_INTEGER_DIGITS_MAX: usize = 12;
 
-/// An amount in the major unit of a currency that is named beside it.
+/// An amount in the major unit of a currency, which is stored separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Amount(i64);
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// From millionths.
+    /// Creates an amount from millionths.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// In millionths.
+    /// Returns the amount in millionths.
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// Reads a decimal as JSON writes numbers (`49.9`, `-3`, `1e2`), exactly: whatever would have to be
-    /// rounded is refused.
+    /// Parses a JSON number (`49.9`, `-3`, `1e2`) exactly. Rejects numbers that would have to be
+    /// rounded.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let invalid = || {
             Problem::new(
@@ -61,8 +61,8 @@ impl Amount {
 }
 
 impl Amount {
-    /// Reads a JSON number. Programs that compute with floats send `0.30000000000000004` and mean 0.3, so more decimals
-    /// than [`AMOUNT_DECIMALS_MAX`] are rounded, half to even.
+    /// Parses a JSON number. Programs that compute with floats send `0.30000000000000004` for 0.3,
+    /// so decimals beyond [`AMOUNT_DECIMALS_MAX`] are rounded, half to even.
     pub fn parse_number(digits: &str) -> Result<Self, Problem> {
         Self::parse(digits).or_else(|problem| {
             let micros = parse_rounded(digits, AMOUNT_DECIMALS_MAX).ok_or(problem)?;
@@ -71,8 +71,9 @@ impl Amount {
         })
     }
 
-    /// Reads a decimal that was written as text, from any endpoint, table or form: digits, a point, digits. Accepts
-    /// leading zeros, no exponent and no sign but a minus, and rounds nothing: a string is exact.
+    /// Parses a decimal written as text, from any endpoint, table or form: digits, a point, digits.
+    /// Accepts leading zeros and a minus sign, but no exponent. Never rounds, because a string is
+    /// exact.
     pub fn parse_text(text: &str) -> Result<Self, Problem> {
         let problem = |code| {
             let message = format!(
@@ -106,8 +107,8 @@ impl Amount {
     }
 }
 
-/// The exponent of `1e2`. More than four digits cannot give an amount that fits, unless the amount is
-/// zero, and nobody writes zero like that.
+/// Parses the exponent of `1e2`. More than four digits would only fit if the amount is zero, which
+/// is not worth supporting.
 fn parse_exponent(text: &str) -> Option<i32> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -116,7 +117,7 @@ fn parse_exponent(text: &str) -> Option<i32> {
     text.parse().ok()
 }
 
-/// `whole.fraction × 10^exponent` in millionths.
+/// Returns `whole.fraction × 10^exponent` in millionths.
 fn scaled(whole: &str, fraction: &str, exponent: i32) -> Result<i64, Problem> {
     let digits = format!("{whole}{fraction}");
     let significant = digits.trim_end_matches('0');
@@ -126,7 +127,7 @@ fn scaled(whole: &str, fraction: &str, exponent: i32) -> Result<i64, Problem> {
         return Ok(0);
     }
     let limit = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
-    // The power of ten of the last significant digit.
+    // Power of ten of the last significant digit.
     let power = i64::from(exponent) - limit(fraction.len()) + limit(zeros);
     if power < -limit(AMOUNT_DECIMALS_MAX) {
         let message = format!("Must have at most {AMOUNT_DECIMALS_MAX} decimals.");
@@ -141,11 +142,11 @@ fn scaled(whole: &str, fraction: &str, exponent: i32) -> Result<i64, Problem> {
     let number = significant.parse::<i64>().ok();
     number
         .and_then(|number| number.checked_mul(10_i64.checked_pow(shift)?))
-        .ok_or_else(|| Problem::new(FaultCode::OutOfRange, "The amount is too large."))
+        .ok_or_else(|| Problem::new(FaultCode::OutOfRange, "Must be a smaller amount."))
 }
 
 impl std::fmt::Display for Amount {
-    /// The shortest exact decimal: `49.99`, `-3`, `0.000001`.
+    /// Formats the shortest exact decimal: `49.99`, `-3`, `0.000001`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let micros = self.0.unsigned_abs();
@@ -195,7 +196,7 @@ mod tests {
     #[case::space(" 1", Err(FaultCode::InvalidFormat))]
     #[case::not_a_number("NaN", Err(FaultCode::InvalidFormat))]
     #[case::other_digits("٣", Err(FaultCode::InvalidFormat))]
-    fn amounts(#[case] text: &str, #[case] expected: Result<i64, FaultCode>) {
+    fn parses_exact_amounts(#[case] text: &str, #[case] expected: Result<i64, FaultCode>) {
         assert_eq!(
             Amount::parse(text).map(Amount::micros).map_err(|p| p.code),
             expected
@@ -224,7 +225,7 @@ mod tests {
     #[case::thirteen_digits_and_noise("1000000000000.0000001", None)]
     #[case::huge("1e300", None)]
     #[case::absurdly_huge("1e99999999999999999999", None)]
-    fn numbers(#[case] digits: &str, #[case] expected: Option<&str>) {
+    fn rounds_json_numbers(#[case] digits: &str, #[case] expected: Option<&str>) {
         let found = Amount::parse_number(digits).ok().map(|it| it.to_string());
         assert_eq!(found.as_deref(), expected);
     }
@@ -253,7 +254,7 @@ mod tests {
     #[case::sign_alone("-", Err(FaultCode::InvalidFormat))]
     #[case::other_digits("٣", Err(FaultCode::InvalidFormat))]
     #[case::two_points("1.2.3", Err(FaultCode::InvalidFormat))]
-    fn texts(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+    fn parses_amounts_in_text(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
         let found = Amount::parse_text(text).map(|it| it.to_string());
         assert_eq!(
             found.map_err(|problem| problem.code),
@@ -268,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn an_amount_survives_its_text(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
+        fn amounts_round_trip_through_text(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
             let amount = Amount::from_micros(micros);
             let text = amount.to_string();
             prop_assert_eq!(Amount::parse(&text), Ok(amount));

@@ -1,16 +1,16 @@
-//! Numbers as JSON writes them, read digit by digit, without a float in between.
+//! JSON numbers, parsed digit by digit without a float.
 
 use crate::vocabulary::money::{AMOUNT_DECIMALS_MAX, AMOUNT_INTEGER_DIGITS_MAX};
 
-/// Digits of what fits 64 bits for certain.
+/// Number of digits that always fit 64 bits.
 const DIGITS_MAX: usize = AMOUNT_INTEGER_DIGITS_MAX + AMOUNT_DECIMALS_MAX;
-/// Digits of the largest number of 64 bits.
+/// Number of digits of the largest 64-bit integer.
 const WHOLE_DIGITS_MAX: usize = 19;
 
-/// A JSON number in units of its `decimals`-th decimal, rounded half to even. Nothing when it has more than
+/// Parses a JSON number in units of its `decimals`-th decimal, rounded half to even; `None` beyond
 /// `DIGITS_MAX` digits.
 pub fn parse_rounded(digits: &str, decimals: usize) -> Option<i64> {
-    let number = Number::of(digits)?;
+    let number = Number::parse(digits)?;
     let significant = number.significant.as_str();
     if significant.is_empty() {
         return Some(0);
@@ -23,7 +23,7 @@ pub fn parse_rounded(digits: &str, decimals: usize) -> Option<i64> {
         }
         format!("{significant}{}", "0".repeat(zeros)).parse().ok()?
     } else {
-        cut(significant, usize::try_from(power.unsigned_abs()).ok()?)?
+        round_off(significant, usize::try_from(power.unsigned_abs()).ok()?)?
     };
     Some(if number.is_negative {
         -magnitude
@@ -32,11 +32,10 @@ pub fn parse_rounded(digits: &str, decimals: usize) -> Option<i64> {
     })
 }
 
-/// A JSON number that is whole, however it is written: languages without integers send `1.0` and
-/// `1.794727e12`. One that does not fit 64 bits is the last that does: nobody means it exactly. Nothing when
-/// it has a fraction.
+/// Parses a whole JSON number in any notation: languages without integers send `1.0` and
+/// `1.794727e12`. Saturates at 64 bits; `None` if it has a fraction.
 pub fn parse_whole(digits: &str) -> Option<i64> {
-    let number = Number::of(digits)?;
+    let number = Number::parse(digits)?;
     let significant = number.significant.as_str();
     let (sign, end) = if number.is_negative {
         ("-", i64::MIN)
@@ -59,16 +58,16 @@ pub fn parse_whole(digits: &str) -> Option<i64> {
     Some(text.parse().unwrap_or(end))
 }
 
-/// A JSON number, cut into its parts: the significant digits times ten to the power.
+/// A parsed JSON number: the significant digits times ten to the power.
 struct Number {
     is_negative: bool,
-    /// Without zeros in front. Nothing for zero.
+    /// Digits without leading zeros; empty for zero.
     significant: String,
     power: i64,
 }
 
 impl Number {
-    fn of(digits: &str) -> Option<Self> {
+    fn parse(digits: &str) -> Option<Self> {
         let unsigned = digits.strip_prefix('-');
         let rest = unsigned.unwrap_or(digits);
         let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
@@ -82,7 +81,7 @@ impl Number {
     }
 }
 
-/// An exponent; one that no number needs is as good as the largest.
+/// Parses an exponent and saturates.
 fn exponent_of(text: &str) -> i64 {
     let end = if text.starts_with('-') {
         i64::MIN
@@ -92,8 +91,8 @@ fn exponent_of(text: &str) -> i64 {
     text.parse().unwrap_or(end)
 }
 
-/// The digits without the last few, rounded half to even.
-fn cut(significant: &str, last: usize) -> Option<i64> {
+/// Drops the last digits, rounded half to even.
+fn round_off(significant: &str, last: usize) -> Option<i64> {
     let Some(kept) = significant.len().checked_sub(last) else {
         return Some(0);
     };
@@ -107,12 +106,12 @@ fn cut(significant: &str, last: usize) -> Option<i64> {
         kept.parse().ok()?
     };
     let half = format!("5{}", "0".repeat(dropped.len() - 1));
-    let is_up = match dropped.cmp(half.as_str()) {
+    let rounds_up = match dropped.cmp(half.as_str()) {
         std::cmp::Ordering::Less => false,
         std::cmp::Ordering::Equal => number % 2 == 1,
         std::cmp::Ordering::Greater => true,
     };
-    Some(number + i64::from(is_up))
+    Some(number + i64::from(rounds_up))
 }
 
 #[cfg(test)]
@@ -128,7 +127,11 @@ mod tests {
     #[case::hundredths_of_a_whole("3", 2, Some(300))]
     #[case::negative("-1", 0, Some(-1))]
     #[case::too_many("1e30", 0, None)]
-    fn roundings(#[case] digits: &str, #[case] decimals: usize, #[case] expected: Option<i64>) {
+    fn rounds_half_to_even(
+        #[case] digits: &str,
+        #[case] decimals: usize,
+        #[case] expected: Option<i64>,
+    ) {
         assert_eq!(parse_rounded(digits, decimals), expected);
     }
 
@@ -152,19 +155,19 @@ mod tests {
     #[case::small("0.5", None)]
     #[case::tiny("1e-300", None)]
     #[case::absurdly_tiny("1e-99999999999999999999", None)]
-    fn wholes(#[case] digits: &str, #[case] expected: Option<i64>) {
+    fn parses_whole_numbers_in_any_notation(#[case] digits: &str, #[case] expected: Option<i64>) {
         assert_eq!(parse_whole(digits), expected);
     }
 
     proptest! {
         #[test]
-        fn a_whole_number_is_read_as_it_is(number: i64) {
+        fn integers_are_parsed_exactly(number: i64) {
             prop_assert_eq!(parse_whole(&number.to_string()), Some(number));
             prop_assert_eq!(parse_whole(&format!("{number}.0")), Some(number));
         }
 
         #[test]
-        fn what_fits_is_not_changed(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
+        fn amounts_that_fit_are_not_rounded(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
             let digits = crate::vocabulary::money::Amount::from_micros(micros).to_string();
             prop_assert_eq!(parse_rounded(&digits, AMOUNT_DECIMALS_MAX), Some(micros));
         }

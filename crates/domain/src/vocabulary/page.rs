@@ -1,28 +1,28 @@
-//! Pages of a list: how many items, and where the next page begins.
+//! Pagination of lists.
 //!
-//! Lists are newest first and keyset-based: a page begins behind the last id of the page before it, so
-//! items that arrive meanwhile neither move nor repeat anything.
+//! Lists are newest first and use keyset pagination: a page starts after the last id of the
+//! previous page, so new items neither move nor repeat others.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::OrganizationId;
 
-/// Items of a page when nothing is asked for.
+/// Default number of items per page.
 pub const PAGE_ITEMS_DEFAULT: u16 = 50;
-/// Items of a page at most.
+/// Maximum number of items per page.
 pub const PAGE_ITEMS_MAX: u16 = 500;
 const _: () = assert!(PAGE_ITEMS_DEFAULT <= PAGE_ITEMS_MAX);
 
-/// How many items a page holds: 1–500.
+/// Number of items per page: 1–500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit(u16);
 
 impl Limit {
-    /// When nothing is asked for.
+    /// Default limit.
     pub const DEFAULT: Self = Self(PAGE_ITEMS_DEFAULT);
-    /// As many as there can be.
+    /// Maximum limit.
     pub const MAX: Self = Self(PAGE_ITEMS_MAX);
 
-    /// Reads a limit.
+    /// Parses a limit.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let number = text
             .parse::<u16>()
@@ -37,23 +37,23 @@ impl Limit {
             })
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub const fn items(self) -> usize {
         self.0 as usize
     }
 
-    /// The number of rows to ask the database for: one more tells whether there is a next page.
+    /// Returns the number of rows to query: one more shows whether there is a next page.
     pub const fn rows(self) -> i64 {
         self.0 as i64 + 1
     }
 }
 
-/// What is asked of a list.
+/// A request for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
-    /// How many items.
+    /// Number of items.
     pub limit: Limit,
-    /// The last id of the page before, if there was one.
+    /// Last id of the previous page, if any.
     pub before: Option<[u8; 16]>,
 }
 
@@ -62,12 +62,12 @@ pub struct PageRequest {
 pub struct Page<T> {
     /// The items, newest first.
     pub items: Vec<T>,
-    /// True when older items exist.
+    /// Whether older items exist.
     pub has_more: bool,
 }
 
 impl<T> Page<T> {
-    /// Makes a page of the rows that [`Limit::rows`] asked for.
+    /// Builds a page from the rows queried with [`Limit::rows`].
     pub fn from_rows(mut rows: Vec<T>, limit: Limit) -> Self {
         let has_more = rows.len() > limit.items();
         rows.truncate(limit.items());
@@ -78,14 +78,15 @@ impl<T> Page<T> {
     }
 }
 
-/// Which list a cursor belongs to. A cursor of one list, organization, app or filter opens no other.
+/// The list that a cursor belongs to. A cursor is not valid for another list, organization, app or
+/// filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListScope {
-    /// The list, by name.
+    /// Name of the list.
     pub list: &'static str,
-    /// Whose list.
+    /// Organization that owns it.
     pub organization: OrganizationId,
-    /// Whatever else narrows it: the app, filters.
+    /// App and filters of the list.
     pub filters: String,
 }
 
@@ -104,12 +105,12 @@ mod tests {
     #[case("", None)]
     #[case("5.0", None)]
     #[case("99999999999999999999", None)]
-    fn limits(#[case] text: &str, #[case] expected: Option<usize>) {
+    fn parses_limits(#[case] text: &str, #[case] expected: Option<usize>) {
         assert_eq!(Limit::parse(text).ok().map(Limit::items), expected);
     }
 
     #[test]
-    fn one_row_too_many_tells_that_there_is_more() {
+    fn an_extra_row_means_that_there_is_more() {
         let limit = Limit::parse("2").unwrap();
         assert_eq!(
             Page::from_rows(vec![1, 2], limit),

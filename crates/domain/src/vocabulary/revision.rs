@@ -1,43 +1,42 @@
-//! How often a stored object was changed, and what `If-Match` demands of it.
+//! Revisions of stored objects, and the preconditions of `If-Match`.
 
-/// Counts the changes of one object, from 1.
+/// Number of changes to an object, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(i64);
 
 impl Revision {
-    /// Just created.
+    /// Revision of a new object.
     pub const FIRST: Self = Self(1);
 
-    /// As stored.
+    /// Reads the stored form.
     pub const fn from_number(number: i64) -> Self {
         Self(number)
     }
 
-    /// As stored.
+    /// Returns the stored form.
     pub const fn number(self) -> i64 {
         self.0
     }
 
-    /// After one more change.
+    /// Returns the next revision.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 }
 
-/// What the sender of a change believes to be changing.
+/// Precondition of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Precondition {
-    /// No `If-Match`: change whatever is there.
+    /// No `If-Match`: any state may be changed.
     #[default]
     None,
-    /// `If-Match` named these tags (without their quotes); one of them has to be the present
-    /// one. `*` stands for whatever is there.
+    /// Tags of `If-Match` without quotes; one of them must be the current one. `*` matches any.
     AnyOf(Vec<String>),
 }
 
 impl Precondition {
-    /// Whether an object with this tag may be changed.
+    /// Returns whether an object with this tag may be changed.
     pub fn admits(&self, tag: &str) -> bool {
         match self {
             Self::None => true,

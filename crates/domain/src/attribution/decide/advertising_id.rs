@@ -1,4 +1,4 @@
-//! Step 5: a click with the device's advertising id. The last touch has the install.
+//! Step 5: click with the device's advertising id. The last touch wins.
 
 use super::Case;
 use super::evaluation::{EvaluationLog, InstallCredit, considered, latest_first};
@@ -8,74 +8,75 @@ use crate::attribution::{
     AttributionCandidates, Candidate, ConsideredCandidate, MatchMethod, MatchType, Rejection,
 };
 
-/// How sure an advertising id is: people reset it and hand devices on.
+/// Confidence of an advertising id, in percent. Users reset ids and pass devices on.
 const CONFIDENCE: u8 = 95;
 
-/// The last click with the device's advertising id that may have the install. One that its times contradict
-/// comes after all that they do not.
+/// Credits the latest acceptable click with the device's advertising id. Clicks that timestamps
+/// contradict rank behind all others.
 pub(super) fn step(
     case: &Case<'_>,
     facts: &AttributionCandidates,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let mut candidates = latest_first(&facts.same_advertising_id);
-    candidates.retain(|one| !course.has_considered(&one.click));
-    let judged: Vec<_> = candidates
+    candidates.retain(|one| !log.has_considered(&one.click));
+    let evaluated: Vec<_> = candidates
         .into_iter()
         .map(|one| EvaluatedCandidate::new(case, one))
         .collect();
-    let acceptable = || judged.iter().filter(|one| one.rejected.is_none());
-    let clean = acceptable().filter(|one| one.against.is_none());
+    let acceptable = || evaluated.iter().filter(|one| one.rejection.is_none());
+    let clean = acceptable().filter(|one| one.contradiction.is_none());
     let winner = clean.clone().next().or_else(|| acceptable().next());
-    for one in &judged {
-        let rejected = match winner {
+    for one in &evaluated {
+        let rejection = match winner {
             Some(winner) if winner.candidate.click.id == one.candidate.click.id => None,
-            Some(_) if one.against.is_some() => one.rejected.or(Some(Rejection::Implausible)),
-            _ => one.rejected.or(Some(Rejection::OlderThanWinner)),
+            Some(_) if one.contradiction.is_some() => {
+                one.rejection.or(Some(Rejection::Implausible))
+            }
+            _ => one.rejection.or(Some(Rejection::OlderThanWinner)),
         };
-        let shown = considered(
+        let entry = considered(
             &one.candidate.click,
             MatchMethod::AdvertisingId,
             one.age_seconds(),
         );
-        course.consider(ConsideredCandidate {
-            rejection: rejected,
-            ..shown
-        });
+        log.consider(ConsideredCandidate { rejection, ..entry });
     }
     let Some(winner) = winner else {
-        let latest = judged.first().and_then(|one| one.rejected);
-        let miss =
-            latest.map(|why| reason::advertising_id_rejected(why, case.rules.click_window_hours));
-        course.near_miss = miss.or(course.near_miss.take());
+        let latest = evaluated.first().and_then(|one| one.rejection);
+        let miss = latest.map(|rejection| {
+            reason::advertising_id_rejected(rejection, case.rules.click_window_hours)
+        });
+        log.near_miss = miss.or(log.near_miss.take());
         return None;
     };
     let mut credit = InstallCredit::of_click(winner.candidate, MatchType::ClickId, CONFIDENCE);
-    credit.reason = reason::advertising_id(clean.count(), winner.age_seconds(), winner.against);
-    credit.flags = case.flags(facts, &winner.candidate.click, winner.against);
+    credit.reason =
+        reason::advertising_id(clean.count(), winner.age_seconds(), winner.contradiction);
+    credit.flags = case.flags(facts, &winner.candidate.click, winner.contradiction);
     Some(credit)
 }
 
 struct EvaluatedCandidate<'a> {
     candidate: &'a Candidate,
     age_millis: i64,
-    against: Option<Contradiction>,
-    rejected: Option<Rejection>,
+    contradiction: Option<Contradiction>,
+    rejection: Option<Rejection>,
 }
 
 impl<'a> EvaluatedCandidate<'a> {
     fn new(case: &Case<'_>, candidate: &'a Candidate) -> Self {
         let clicked_at = candidate.click.clicked_at;
-        let against = fraud::click_contradiction(case.evidence, clicked_at);
+        let contradiction = fraud::click_contradiction(case.evidence, clicked_at);
         let age_millis = time::age_millis(clicked_at, time::install_at(case.evidence));
         let outside = !time::is_within(age_millis, case.rules.click_window_hours);
-        let rejected = fraud::rejection_of(case.rules.fraud, candidate, against)
+        let rejection = fraud::rejection_of(case.rules.fraud, candidate, contradiction)
             .or_else(|| outside.then_some(Rejection::OutsideWindow));
         Self {
             candidate,
             age_millis,
-            against,
-            rejected,
+            contradiction,
+            rejection,
         }
     }
 

@@ -1,6 +1,7 @@
-//! Steps 3 and 6: what Apple says.
+//! Steps 3 and 6: Apple's `AdServices` record.
 //!
-//! Apple has judged its own windows, a month for a tap and a day for a view; they are not judged again.
+//! Apple applies its own windows, a month for a tap and a day for a view, so they are not checked
+//! again.
 
 use super::Case;
 use super::evaluation::{EvaluationLog, InstallCredit, RejectedClaim, without_click};
@@ -12,40 +13,40 @@ use crate::attribution::{
 };
 use crate::link::Campaign;
 
-/// How sure Apple's record of a tap is.
+/// Confidence of a tap, in percent.
 const TAP_CONFIDENCE: u8 = 100;
-/// How sure Apple's record of a view is: the person saw more than this ad.
+/// Confidence of a view, in percent. The user saw other ads too.
 const VIEW_CONFIDENCE: u8 = 90;
 
-/// The tap that Apple has a record of.
+/// Credits the tap that Apple recorded.
 pub(super) fn tap(
     case: &Case<'_>,
     _: &AttributionCandidates,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let AdServices::Tap(record) = &case.evidence.ad_services else {
         return None;
     };
-    credit(case, record, MatchMethod::AdServicesTap, course)
+    credit(case, record, MatchMethod::AdServicesTap, log)
 }
 
-/// The view that Apple has a record of.
+/// Credits the view that Apple recorded.
 pub(super) fn view(
     case: &Case<'_>,
     _: &AttributionCandidates,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let AdServices::View(record) = &case.evidence.ad_services else {
         return None;
     };
-    credit(case, record, MatchMethod::AdServicesView, course)
+    credit(case, record, MatchMethod::AdServicesView, log)
 }
 
 fn credit(
     case: &Case<'_>,
     record: &AdServicesRecord,
     method: MatchMethod,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let evidence = case.evidence;
     if evidence.ad_services.is_test_data_in(evidence.environment) {
@@ -53,7 +54,7 @@ fn credit(
     }
     let too_late = record.at.is_some_and(|at| at > evidence.first_open_at);
     let age = |at| time::in_seconds(time::age_millis(at, evidence.first_open_at));
-    course.consider(ConsideredCandidate {
+    log.consider(ConsideredCandidate {
         network: Some(CreditedNetwork::AppleAds),
         clicked_at: record.at,
         age_seconds: record.at.map(age),
@@ -61,7 +62,7 @@ fn credit(
     });
     if too_late {
         let reason = reason::APPLE_TOO_LATE.to_owned();
-        course.reject_claim(RejectedClaim {
+        log.reject_claim(RejectedClaim {
             state: MatchState::Implausible,
             reason,
         });

@@ -1,4 +1,4 @@
-//! Steps 1 and 2: the click that the device names.
+//! Steps 1 and 2: click ids that the device delivered.
 
 use super::Case;
 use super::evaluation::{EvaluationLog, InstallCredit, RejectedClaim, considered, without_click};
@@ -9,40 +9,42 @@ use crate::attribution::{
     MatchMethod, MatchState, MatchType, Rejection,
 };
 
-/// How sure a genuine click id is.
+/// Confidence of a valid click id, in percent.
 const CONFIDENCE: u8 = 100;
-/// What a refusal is about.
-const SUBJECT: &str = "The click that this install names";
+/// Subject of the sentence that explains a rejection.
+const SUBJECT: &str = "The click that the device named";
 
-/// The first of the clicks that the device names which may have the install. The first refusal is what the
-/// install's state says, should none have it.
+/// Credits the first delivered click that is acceptable. If none is, the first rejection determines
+/// the install's state.
 pub(super) fn step(
     case: &Case<'_>,
     facts: &AttributionCandidates,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
-    let mut named: Vec<&DeliveredClick> = facts.delivered.iter().collect();
-    named.sort_by_key(|one| one.source);
-    named
+    let mut delivered: Vec<&DeliveredClick> = facts.delivered.iter().collect();
+    delivered.sort_by_key(|one| one.source);
+    delivered
         .into_iter()
-        .find_map(|one| judge(case, facts, one, course))
+        .find_map(|one| evaluate(case, facts, one, log))
 }
 
-fn judge(
+fn evaluate(
     case: &Case<'_>,
     facts: &AttributionCandidates,
     one: &DeliveredClick,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let (state, rejection, click, reason) = match &one.lookup {
-        ClickLookup::Found(candidate) => return found(case, facts, candidate, one.source, course),
+        ClickLookup::Found(candidate) => {
+            return evaluate_stored(case, facts, candidate, one.source, log);
+        }
         ClickLookup::BadToken => (
             MatchState::BadToken,
             Rejection::BadToken,
             None,
             reason::BAD_TOKEN.to_owned(),
         ),
-        // Another app's click is nobody's business here, not even its id.
+        // Does not reveal another app's click, not even its id.
         ClickLookup::Foreign(_) => (
             MatchState::ForeignClick,
             Rejection::ForeignClick,
@@ -56,65 +58,69 @@ fn judge(
             reason::pending_click(),
         ),
     };
-    course.consider(ConsideredCandidate {
+    log.consider(ConsideredCandidate {
         click,
         ..without_click(method(one.source), Some(rejection))
     });
-    course.reject_claim(RejectedClaim { state, reason });
+    log.reject_claim(RejectedClaim { state, reason });
     None
 }
 
-fn method(by: ClickIdSource) -> MatchMethod {
-    match by {
+fn method(source: ClickIdSource) -> MatchMethod {
+    match source {
         ClickIdSource::Referrer => MatchMethod::Referrer,
         ClickIdSource::Client | ClickIdSource::AppLink => MatchMethod::ClickId,
     }
 }
 
-fn found(
+fn evaluate_stored(
     case: &Case<'_>,
     facts: &AttributionCandidates,
     candidate: &Candidate,
-    by: ClickIdSource,
-    course: &mut EvaluationLog,
+    source: ClickIdSource,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let (evidence, rules) = (case.evidence, case.rules);
     let click = &candidate.click;
-    let by_store = by == ClickIdSource::Referrer;
-    let (install_at, against, match_type) = if by_store {
+    let by_store = source == ClickIdSource::Referrer;
+    let (install_at, contradiction, match_type) = if by_store {
         let install_at = time::install_at_for_referrer(evidence, click.clicked_at);
-        let against = fraud::referrer_contradiction(evidence, click.clicked_at);
-        (install_at, against, MatchType::Referrer)
+        let contradiction = fraud::referrer_contradiction(evidence, click.clicked_at);
+        (install_at, contradiction, MatchType::Referrer)
     } else {
-        let against = fraud::click_contradiction(evidence, click.clicked_at);
-        (time::install_at(evidence), against, MatchType::ClickId)
+        let contradiction = fraud::click_contradiction(evidence, click.clicked_at);
+        (
+            time::install_at(evidence),
+            contradiction,
+            MatchType::ClickId,
+        )
     };
     let age_millis = time::age_millis(click.clicked_at, install_at);
     let age_seconds = time::in_seconds(age_millis);
     let outside = !time::is_within(age_millis, rules.click_window_hours);
-    let rejected = fraud::rejection_of(rules.fraud, candidate, against)
+    let rejection = fraud::rejection_of(rules.fraud, candidate, contradiction)
         .or_else(|| outside.then_some(Rejection::OutsideWindow));
-    course.consider(ConsideredCandidate {
-        rejection: rejected,
-        ..considered(click, method(by), age_seconds)
+    log.consider(ConsideredCandidate {
+        rejection,
+        ..considered(click, method(source), age_seconds)
     });
-    if let Some(rejection) = rejected {
+    if let Some(rejection) = rejection {
         let state = match rejection {
             Rejection::Implausible => MatchState::Implausible,
             Rejection::OutsideWindow => MatchState::OutsideWindow,
             Rejection::DuplicateClick => MatchState::DuplicateClick,
-            // A crawler's click is as good as none.
+            // A bot's click counts as no click.
             _ => MatchState::Organic,
         };
-        let reason = reason::rejected(SUBJECT, rejection, against, rules.click_window_hours);
-        course.reject_claim(RejectedClaim { state, reason });
+        let reason = reason::rejected(SUBJECT, rejection, contradiction, rules.click_window_hours);
+        log.reject_claim(RejectedClaim { state, reason });
         return None;
     }
     let mut credit = InstallCredit::of_click(candidate, match_type, CONFIDENCE);
-    credit.reason = reason::delivered(by, age_seconds, against);
-    credit.flags = case.flags(facts, click, against);
-    if by == ClickIdSource::AppLink {
-        // The tap opened the app: no time lies between them.
+    credit.reason = reason::delivered(source, age_seconds, contradiction);
+    credit.flags = case.flags(facts, click, contradiction);
+    if source == ClickIdSource::AppLink {
+        // The tap itself opened the app, so a short time is expected.
         credit.flags.remove(&Flag::ShortCtit);
     }
     if by_store && time::is_unverified(&evidence.times) {

@@ -1,4 +1,4 @@
-//! What was looked at on the way to a decision.
+//! Log of what a decision considered.
 
 use crate::attribution::{
     Candidate, ConsideredCandidate, CreditedNetwork, DECISION_CANDIDATES_MAX, Flag, MatchMethod,
@@ -9,26 +9,26 @@ use crate::link::Campaign;
 use crate::vocabulary::id::{ClickId, LinkId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything that was looked at, in order.
+/// Candidates considered so far, in order.
 #[derive(Debug, Default)]
 pub(super) struct EvaluationLog {
     considered: Vec<ConsideredCandidate>,
-    /// What the device itself claimed and was refused. The first claim counts.
+    /// First claim of the device that was rejected.
     rejected_claim: Option<RejectedClaim>,
-    /// What came nearest among the clicks that the store found, as the end of a sentence.
+    /// Why the closest click that the store found did not match, as the end of a sentence.
     pub(super) near_miss: Option<String>,
 }
 
-/// A claim of the device that was refused.
+/// A rejected claim of the device.
 #[derive(Debug)]
 pub(super) struct RejectedClaim {
-    /// What that makes of the install, if nothing else matches.
+    /// State of the install if nothing else matches.
     pub(super) state: MatchState,
-    /// Why, in one sentence.
+    /// Explanation in one sentence.
     pub(super) reason: String,
 }
 
-/// What an install is credited with.
+/// Credit for an install.
 #[derive(Debug)]
 pub(super) struct InstallCredit {
     pub(super) state: MatchState,
@@ -48,33 +48,33 @@ pub(super) struct InstallCredit {
 }
 
 impl EvaluationLog {
-    /// Looks at one more.
+    /// Adds a candidate.
     pub(super) fn consider(&mut self, one: ConsideredCandidate) {
         self.considered.push(one);
     }
 
-    /// Whether a click was looked at already. A surer method has had its say about it then, and what it
-    /// refused no weaker one may take.
+    /// Returns whether a click was already considered. A less reliable method must not accept what
+    /// a more reliable one rejected.
     pub(super) fn has_considered(&self, click: &Click) -> bool {
         self.considered
             .iter()
             .any(|one| one.click == Some(click.id))
     }
 
-    /// Refuses a claim of the device. An earlier claim's refusal stands.
-    pub(super) fn reject_claim(&mut self, refusal: RejectedClaim) {
-        self.rejected_claim.get_or_insert(refusal);
+    /// Records a rejected claim of the device. The first one is kept.
+    pub(super) fn reject_claim(&mut self, claim: RejectedClaim) {
+        self.rejected_claim.get_or_insert(claim);
     }
 
-    /// The refusal that says what the install's state is.
+    /// Takes the rejected claim that determines the install's state.
     pub(super) fn take_rejected_claim(&mut self) -> Option<RejectedClaim> {
         self.rejected_claim.take()
     }
 
-    /// What is kept of it: the winner first, and of the others as many as there is room for.
+    /// Returns the candidates to store: the winner first, then others up to the limit.
     pub(super) fn into_candidates(self) -> Vec<ConsideredCandidate> {
-        let won = |one: &ConsideredCandidate| one.rejection.is_none();
-        let (mut kept, others): (Vec<_>, Vec<_>) = self.considered.into_iter().partition(won);
+        let is_winner = |one: &ConsideredCandidate| one.rejection.is_none();
+        let (mut kept, others): (Vec<_>, Vec<_>) = self.considered.into_iter().partition(is_winner);
         kept.extend(others);
         kept.truncate(DECISION_CANDIDATES_MAX);
         kept
@@ -82,7 +82,7 @@ impl EvaluationLog {
 }
 
 impl InstallCredit {
-    /// Credits a click of ours.
+    /// Creates the credit for a click of ours.
     pub(super) fn of_click(candidate: &Candidate, match_type: MatchType, confidence: u8) -> Self {
         let click = &candidate.click;
         Self {
@@ -102,7 +102,7 @@ impl InstallCredit {
         }
     }
 
-    /// Credits something that is no click of ours.
+    /// Creates a credit without a click of ours.
     pub(super) fn without_click(
         state: MatchState,
         match_type: MatchType,
@@ -128,7 +128,7 @@ impl InstallCredit {
     }
 }
 
-/// A click of ours as it was looked at.
+/// Creates the entry of a click that was considered.
 pub(super) fn considered(
     click: &Click,
     method: MatchMethod,
@@ -147,10 +147,10 @@ pub(super) fn considered(
     }
 }
 
-/// Something of which no click is stored.
+/// Creates the entry of a candidate without a stored click.
 pub(super) const fn without_click(
     method: MatchMethod,
-    rejected: Option<Rejection>,
+    rejection: Option<Rejection>,
 ) -> ConsideredCandidate {
     ConsideredCandidate {
         click: None,
@@ -161,11 +161,12 @@ pub(super) const fn without_click(
         method,
         score: None,
         signals: None,
-        rejection: rejected,
+        rejection,
     }
 }
 
-/// Candidates in the order of last touch, each once. The order in which they were found is nothing.
+/// Sorts candidates by last touch, each once, so that the order in which they were found does not
+/// matter.
 pub(super) fn latest_first(found: &[Candidate]) -> Vec<&Candidate> {
     let mut candidates: Vec<_> = found.iter().collect();
     candidates.sort_by_key(|one| std::cmp::Reverse((one.click.clicked_at, one.click.id)));

@@ -1,7 +1,7 @@
-//! What contradicts a click, and what is odd about an install.
+//! Fraud checks: contradictions and flags.
 //!
-//! A contradiction costs the install its click, unless the app chose to mark it only. What is odd is marked
-//! and changes nothing: each of these happens to honest people too.
+//! A contradicted click is rejected, unless the app's policy only flags it. Flags change nothing by
+//! themselves, because each of them also occurs with honest users.
 
 use super::time::{self, whole_seconds};
 use crate::app::FraudPolicy;
@@ -12,23 +12,24 @@ use crate::vocabulary::id::LinkId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// How far ahead of ours Google's clock may be.
+/// Tolerated lead of Google's clock over ours.
 const STORE_CLOCK_AHEAD_SECONDS: i64 = 2 * 60;
-/// How long before our click the tap in the store may be. It comes after it; this is for clocks that differ.
+/// How long before our click the store tap may appear. It always follows the click; this tolerates
+/// clock differences.
 pub(super) const STORE_TAP_EARLY_SECONDS: i64 = 2 * 60;
-/// How long after our click the tap in the store may be, while it still belongs to the same visit.
+/// How long after our click the store tap may come and still belong to the same visit.
 pub(super) const STORE_TAP_LATE_SECONDS: i64 = 30 * 60;
-/// Nobody downloads, installs and opens an app sooner after a click.
+/// Minimum plausible time from click to first open (CTIT): download, installation and start.
 const CTIT_MIN: Duration = Duration::from_secs(10);
-/// Installs from one address on one link within an hour, up to which it may be a household or an office:
-/// as many as clicks make an address a shared one.
+/// Maximum number of installs from one address on one link within an hour. A household or an office
+/// may reach it. It equals the number of clicks from which an address counts as shared.
 pub const INSTALL_BURST_MAX: u32 = 20;
 
-/// What the model of an Apple device begins with. A simulator names its processor instead.
+/// Model prefixes of Apple devices. A simulator reports its processor instead.
 const APPLE_MODELS: &[&str] = &[
     "iphone", "ipad", "ipod", "mac", "appletv", "watch", "reality",
 ];
-/// What the model of an Android device never begins with: Apple's devices, and emulators.
+/// Model prefixes that no Android device has: Apple devices and emulators.
 const NOT_ANDROID_MODELS: &[&str] = &[
     "iphone",
     "ipad",
@@ -39,26 +40,26 @@ const NOT_ANDROID_MODELS: &[&str] = &[
     "android sdk built for",
 ];
 
-/// How times contradict a click.
+/// Contradiction between timestamps and a click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contradiction {
-    /// No suspicion but a certainty: it led to nothing. It is refused whatever the app's policy.
+    /// The click came after the first open. This is certain, so it is rejected under every policy.
     AfterFirstOpen,
-    /// The tap in the store led to nothing either, even if its clock is ahead of ours.
+    /// The store tap came after the first open, even allowing for clock differences.
     StoreTapAfterFirstOpen,
-    /// An app is installed before it is opened. Somebody made these times up.
+    /// The installation began after the first open, so the timestamps are forged.
     InstallBeginAfterFirstOpen,
-    /// Somebody saw the installation begin and made a click for it.
+    /// The click came after the installation had begun: click injection.
     AfterInstallBegin,
-    /// The store's own times contradict each other.
+    /// The store tap came after the installation had begun, by the store's own clock.
     StoreTapAfterInstallBegin,
-    /// The person was in the store before the click.
+    /// The store tap came before the click.
     StoreTapBeforeClick,
-    /// The click did not lead to this visit of the store.
+    /// The store tap came too long after the click to belong to the same visit.
     StoreTapLongAfterClick,
 }
 
-/// What contradicts a tap in the store.
+/// Returns what contradicts a store tap.
 pub(super) fn store_tap_contradiction(evidence: &Evidence) -> Option<Contradiction> {
     let tap = evidence.times.click_at_server?;
     if is_after_first_open(evidence, tap) {
@@ -68,13 +69,13 @@ pub(super) fn store_tap_contradiction(evidence: &Evidence) -> Option<Contradicti
     (tap > begin).then_some(Contradiction::StoreTapAfterInstallBegin)
 }
 
-/// Whether a time of the store's is later than the first open, by more than clocks differ.
+/// Returns whether a store timestamp is after the first open by more than clocks may differ.
 fn is_after_first_open(evidence: &Evidence, by_store: Timestamp) -> bool {
     let open = whole_seconds(evidence.first_open_at);
     whole_seconds(by_store) > open.saturating_add(STORE_CLOCK_AHEAD_SECONDS)
 }
 
-/// What contradicts a click of ours, whoever delivered its id.
+/// Returns what contradicts a click, however its id was delivered.
 pub(super) fn click_contradiction(
     evidence: &Evidence,
     clicked_at: Timestamp,
@@ -90,7 +91,7 @@ pub(super) fn click_contradiction(
     late.then_some(Contradiction::AfterInstallBegin)
 }
 
-/// What contradicts a click of ours whose id the store delivered.
+/// Returns what contradicts a click whose id the store delivered.
 pub(super) fn referrer_contradiction(
     evidence: &Evidence,
     clicked_at: Timestamp,
@@ -108,7 +109,7 @@ pub(super) fn referrer_contradiction(
         .or_else(tap_after_click)
 }
 
-/// Whether the app lets that cost the install its click.
+/// Returns whether a contradiction rejects the click under the app's policy.
 pub(super) fn rejects(policy: FraudPolicy, contradiction: Contradiction) -> bool {
     let is_certain = matches!(
         contradiction,
@@ -117,7 +118,7 @@ pub(super) fn rejects(policy: FraudPolicy, contradiction: Contradiction) -> bool
     is_certain || policy == FraudPolicy::Refuse
 }
 
-/// Why a click of ours may not have the install, its age apart. Never a bot's, never for a second time.
+/// Returns why a click is rejected, apart from its age: bot, contradiction or already credited.
 pub(super) fn rejection_of(
     policy: FraudPolicy,
     candidate: &Candidate,
@@ -132,20 +133,20 @@ pub(super) fn rejection_of(
     candidate.is_taken.then_some(Rejection::DuplicateClick)
 }
 
-/// Whether the first open came impossibly soon after the click.
+/// Returns whether the first open came impossibly soon after the click.
 pub(super) fn is_short_ctit(evidence: &Evidence, clicked_at: Timestamp) -> bool {
     let millis = time::age_millis(clicked_at, evidence.first_open_at);
     u64::try_from(millis).is_ok_and(|millis| Duration::from_millis(millis) < CTIT_MIN)
 }
 
-/// Whether this is one install too many from its address on its link.
+/// Returns whether this install exceeds the limit for its address and link.
 pub(super) fn is_burst(installs_from_address: &[(LinkId, u32)], link: LinkId) -> bool {
     let others = installs_from_address.iter().filter(|(one, _)| *one == link);
-    // With this one it would be more than the most.
+    // Including this install, the limit is exceeded.
     others.map(|(_, count)| *count).fold(0, u32::saturating_add) >= INSTALL_BURST_MAX
 }
 
-/// Whether there is no such device: another platform's model, or a version that is a name.
+/// Flags a device that cannot exist: a model of another platform, or a version without digits.
 pub(super) fn impossible_device(platform: Platform, device: &DeviceFingerprint) -> Option<Flag> {
     let model = device
         .model

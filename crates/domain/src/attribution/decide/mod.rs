@@ -1,11 +1,11 @@
-//! The decision: which click an install belongs to.
+//! The decision which click gets the credit for an install.
 //!
-//! Evidence is asked in the order of how sure it is, and the first that yields an acceptable click has the
-//! install. What is refused on the way is written down. A claim of the device itself that was refused also
-//! gives the install its state; clicks that the store merely found leave it organic.
+//! Evidence is evaluated in the order of its reliability, and the first acceptable candidate wins.
+//! Rejected candidates are recorded. A rejected claim of the device itself also sets the install's
+//! state; rejected clicks that only the store found leave it organic.
 //!
-//! Everything is judged as of the first open, also when evidence comes later, and nothing depends on the
-//! order in which clicks were found.
+//! Everything is judged as of the first open, even if evidence arrives later. The order in which
+//! clicks were found does not matter.
 
 mod advertising_id;
 mod apple;
@@ -37,10 +37,10 @@ use evaluation::{EvaluationLog, InstallCredit};
 use fraud::Contradiction;
 use std::collections::BTreeSet;
 
-/// One kind of evidence: what it credits the install with, if anything.
+/// Evaluation of one kind of evidence. Returns the credit, if any.
 type Step = fn(&Case<'_>, &AttributionCandidates, &mut EvaluationLog) -> Option<InstallCredit>;
 
-/// The kinds of evidence, surest first.
+/// Evaluation steps, most reliable first.
 const STEPS: [Step; 6] = [
     delivered::step,
     apple::tap,
@@ -50,25 +50,23 @@ const STEPS: [Step; 6] = [
     probabilistic::step,
 ];
 
-/// What is decided about, and by which rules.
+/// Evidence and rules of one decision.
 struct Case<'a> {
     evidence: &'a Evidence,
     rules: &'a AttributionRules,
 }
 
-/// Decides which click an install belongs to.
+/// Decides which click gets the credit for an install.
 pub fn decide(
     evidence: &Evidence,
     facts: &AttributionCandidates,
     rules: &AttributionRules,
 ) -> Decision {
     let case = Case { evidence, rules };
-    let mut course = EvaluationLog::default();
-    let credit = STEPS
-        .iter()
-        .find_map(|step| step(&case, facts, &mut course));
+    let mut log = EvaluationLog::default();
+    let credit = STEPS.iter().find_map(|step| step(&case, facts, &mut log));
     let credited = credit.is_some();
-    let credit = credit.unwrap_or_else(|| case.uncredited(&mut course));
+    let credit = credit.unwrap_or_else(|| case.uncredited(&mut log));
     let mut flags = credit.flags;
     flags.extend(fraud::impossible_device(
         evidence.platform,
@@ -89,7 +87,7 @@ pub fn decide(
         query_params: credit.query_params,
         reason: credit.reason,
         flags,
-        candidates: course.into_candidates(),
+        candidates: log.into_candidates(),
         evidence: case.evidence_summary(facts),
         times: evidence.times,
         settings: SettingsSummary {
@@ -101,7 +99,7 @@ pub fn decide(
 }
 
 impl Case<'_> {
-    /// Whether the app matches this platform by likeness.
+    /// Returns whether probabilistic matching is enabled for this platform.
     const fn probabilistic_enabled(&self) -> bool {
         match self.evidence.platform {
             Platform::Ios => self.rules.probabilistic_ios,
@@ -110,15 +108,15 @@ impl Case<'_> {
         }
     }
 
-    /// What is odd about an install by this click.
+    /// Returns the fraud flags of an install that is credited to this click.
     fn flags(
         &self,
         facts: &AttributionCandidates,
         click: &Click,
-        against: Option<Contradiction>,
+        contradiction: Option<Contradiction>,
     ) -> BTreeSet<Flag> {
-        let odd = [
-            (Flag::Implausible, against.is_some()),
+        let flags = [
+            (Flag::Implausible, contradiction.is_some()),
             (
                 Flag::ShortCtit,
                 fraud::is_short_ctit(self.evidence, click.clicked_at),
@@ -128,18 +126,19 @@ impl Case<'_> {
                 fraud::is_burst(&facts.installs_from_address, click.link),
             ),
         ];
-        odd.into_iter()
+        flags
+            .into_iter()
             .filter_map(|(flag, is)| is.then_some(flag))
             .collect()
     }
 
-    /// An install that nobody is credited with.
-    fn uncredited(&self, course: &mut EvaluationLog) -> InstallCredit {
-        let refused = course
+    /// Returns the outcome of an install without credit.
+    fn uncredited(&self, log: &mut EvaluationLog) -> InstallCredit {
+        let rejected = log
             .take_rejected_claim()
-            .map(|refusal| (refusal.state, refusal.reason));
-        let (state, reason) = refused.unwrap_or_else(|| {
-            let reason = reason::no_match(self.evidence, course.near_miss.as_deref());
+            .map(|claim| (claim.state, claim.reason));
+        let (state, reason) = rejected.unwrap_or_else(|| {
+            let reason = reason::no_match(self.evidence, log.near_miss.as_deref());
             (self.uncredited_state(), reason)
         });
         let (match_type, network) = (MatchType::Organic, CreditedNetwork::Organic);
@@ -149,8 +148,8 @@ impl Case<'_> {
         }
     }
 
-    /// An SDK that cannot read the referrer goes on without, so on Android none is as good as an unreadable
-    /// one.
+    /// Returns the state of an install without credit. On Android a missing referrer counts as
+    /// unreadable, because an SDK omits a referrer that it cannot read.
     fn uncredited_state(&self) -> MatchState {
         let on_android = self.evidence.platform == Platform::Android;
         match &self.evidence.referrer {
@@ -169,7 +168,7 @@ impl Case<'_> {
         } else {
             apple.as_str()
         };
-        // The best of what was shown: one that is right is not made wrong by another.
+        // The best lookup counts: a wrong id does not invalidate a valid one.
         let token = facts
             .delivered
             .iter()

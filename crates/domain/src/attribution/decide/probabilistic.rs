@@ -1,16 +1,16 @@
-//! Step 7: a click that is like the first open.
+//! Step 7: probabilistic match.
 //!
-//! Only a click that could have led to the install is a candidate: a person's, on the same platform, before
-//! the install, within the window, without an install yet, and not refused by a surer method. Such a click
-//! counts as company on the address even when its version or model excludes it, since somebody else's taps
-//! from there are just what makes a guess unsure. Any other click counts for nothing: it takes no
-//! confidence, and does not make an address a shared one.
+//! Only a click that could have led to the install is a candidate: a person's click on the same
+//! platform, before the install, within the window, not credited yet, and not rejected by a more
+//! reliable method. Such a click lowers the confidence even if its version or model excludes it,
+//! because other people's clicks from the address make a match less certain. Any other click
+//! neither lowers the confidence nor makes the address count as shared.
 //!
-//! A guess that the times contradict is wrong, whatever the app's policy says, so such a click never wins
-//! here. The window ends at the first open, because the address is that of the first open.
+//! A click that timestamps contradict never wins here, whatever the app's fraud policy. The window
+//! ends at the first open, because the address is that of the first open.
 //!
-//! Nothing is guessed while a genuine click id waits for its click: that click is the one, and a guess would
-//! use up somebody else's.
+//! There is no probabilistic match while a valid click id waits for its click: that click is the
+//! right one, and a guess would use up a click of another install.
 
 use super::Case;
 use super::evaluation::{EvaluationLog, InstallCredit, considered, latest_first};
@@ -25,14 +25,14 @@ use crate::attribution::{
 };
 use crate::click::address::AddressClass;
 
-/// The click that is like the device, if exactly one is.
+/// Credits the click that matches the device, if exactly one does.
 pub(super) fn step(
     case: &Case<'_>,
     facts: &AttributionCandidates,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let evidence = case.evidence;
-    // An address that many share, or that means nothing outside its own network, is not compared.
+    // Relay and private addresses are not compared.
     let comparable = evidence.fingerprint.address_class == Some(AddressClass::Other);
     let waiting = facts
         .delivered
@@ -42,21 +42,21 @@ pub(super) fn step(
         return None;
     }
     let mut found = latest_first(&facts.same_address);
-    // A click on another platform is nobody's clue.
+    // A click on another platform cannot match.
     found.retain(|one| {
-        !course.has_considered(&one.click) && one.click.platform() == case.evidence.platform
+        !log.has_considered(&one.click) && one.click.platform() == case.evidence.platform
     });
-    let (mut eligible, mut latest_refused) = (Vec::new(), None);
+    let (mut eligible, mut latest_rejection) = (Vec::new(), None);
     for candidate in found {
         match ineligible(case, candidate) {
             Some(rejection) => {
-                course.consider(shown(case, candidate, rejection));
-                latest_refused = latest_refused.or(Some(rejection));
+                log.consider(rejected_entry(case, candidate, rejection));
+                latest_rejection = latest_rejection.or(Some(rejection));
             }
             None => eligible.push(candidate),
         }
     }
-    let whole = if !case.probabilistic_enabled() {
+    let blanket_rejection = if !case.probabilistic_enabled() {
         Some((
             Rejection::MethodDisabled,
             reason::probabilistic_disabled(eligible.len(), evidence.platform),
@@ -69,29 +69,31 @@ pub(super) fn step(
     } else {
         None
     };
-    match whole {
+    match blanket_rejection {
         _ if eligible.is_empty() => {
-            let miss =
-                latest_refused.map(|why| reason::same_address_rejected(why, window_hours(case)));
-            course.near_miss = course.near_miss.take().or(miss);
+            let miss = latest_rejection
+                .map(|rejection| reason::same_address_rejected(rejection, window_hours(case)));
+            log.near_miss = log.near_miss.take().or(miss);
             None
         }
-        None => best(case, facts, &eligible, course),
+        None => best(case, facts, &eligible, log),
         Some((rejection, miss)) => {
-            let all = eligible.iter().map(|one| shown(case, one, rejection));
-            all.for_each(|one| course.consider(one));
-            course.near_miss = Some(miss);
+            let all = eligible
+                .iter()
+                .map(|one| rejected_entry(case, one, rejection));
+            all.for_each(|one| log.consider(one));
+            log.near_miss = Some(miss);
             None
         }
     }
 }
 
-/// The most like, if it is like enough and nothing else is nearly as like.
+/// Credits the best-scoring candidate, if it reaches the minimum score and no other comes close.
 fn best(
     case: &Case<'_>,
     facts: &AttributionCandidates,
     eligible: &[&Candidate],
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let device = &case.evidence.fingerprint;
     let compared: Vec<_> = eligible
@@ -100,69 +102,73 @@ fn best(
         .collect();
     let best = compared
         .iter()
-        .filter_map(|(_, likeness)| likeness.score)
+        .filter_map(|(_, similarity)| similarity.score)
         .max()
         .unwrap_or(0);
-    let rivals = |likeness: &MatchScore| {
-        likeness
+    let is_close = |similarity: &MatchScore| {
+        similarity
             .score
             .is_some_and(|score| score.saturating_add(MARGIN_MIN) > best)
     };
-    let near = compared
+    let close_count = compared
         .iter()
-        .filter(|(_, likeness)| rivals(likeness))
+        .filter(|(_, similarity)| is_close(similarity))
         .count();
-    let enough = best >= SCORE_MIN;
+    let is_enough = best >= SCORE_MIN;
     let mut winner = None;
-    for (candidate, likeness) in &compared {
-        let rejected = match (enough && rivals(likeness), near) {
+    for (candidate, similarity) in &compared {
+        let rejection = match (is_enough && is_close(similarity), close_count) {
             (true, 1) => None,
             (true, _) => Some(Rejection::Ambiguous),
             (false, _) => Some(Rejection::ScoreTooLow),
         };
-        course.consider(ConsideredCandidate {
-            score: Some(likeness.score.unwrap_or(0)),
-            signals: Some(likeness.signals),
-            rejection: rejected,
-            ..shown(case, candidate, Rejection::ScoreTooLow)
+        log.consider(ConsideredCandidate {
+            score: Some(similarity.score.unwrap_or(0)),
+            signals: Some(similarity.signals),
+            rejection,
+            ..rejected_entry(case, candidate, Rejection::ScoreTooLow)
         });
-        if rejected.is_none() {
-            winner = Some((*candidate, likeness));
+        if rejection.is_none() {
+            winner = Some((*candidate, similarity));
         }
     }
-    let Some((candidate, likeness)) = winner else {
+    let Some((candidate, similarity)) = winner else {
         let comparable = compared
             .iter()
-            .any(|(_, likeness)| likeness.score.is_some());
-        let miss = match (enough, comparable) {
-            (true, _) => reason::ambiguous(near),
+            .any(|(_, similarity)| similarity.score.is_some());
+        let miss = match (is_enough, comparable) {
+            (true, _) => reason::ambiguous(close_count),
             (false, true) => reason::score_too_low(eligible.len()),
             (false, false) => reason::another_device(eligible.len()),
         };
-        course.near_miss = Some(miss);
+        log.near_miss = Some(miss);
         return None;
     };
     let confidence = probabilistic::confidence(age_millis(case, candidate), eligible.len() - 1);
     let mut credit = InstallCredit::of_click(candidate, MatchType::Probabilistic, confidence);
-    credit.reason = reason::probabilistic(eligible.len(), window_hours(case), likeness.signals);
+    credit.reason = reason::probabilistic(eligible.len(), window_hours(case), similarity.signals);
     credit.flags = case.flags(facts, &candidate.click, None);
     Some(credit)
 }
 
-/// Why a click is no candidate at all.
+/// Returns why a click is not a candidate.
 fn ineligible(case: &Case<'_>, candidate: &Candidate) -> Option<Rejection> {
-    let against = fraud::click_contradiction(case.evidence, candidate.click.clicked_at);
+    let contradiction = fraud::click_contradiction(case.evidence, candidate.click.clicked_at);
     let outside = !time::is_within(age_millis(case, candidate), window_hours(case));
-    fraud::rejection_of(FraudPolicy::Refuse, candidate, against)
+    fraud::rejection_of(FraudPolicy::Refuse, candidate, contradiction)
         .or_else(|| outside.then_some(Rejection::OutsideWindow))
 }
 
-fn shown(case: &Case<'_>, candidate: &Candidate, rejection: Rejection) -> ConsideredCandidate {
+fn rejected_entry(
+    case: &Case<'_>,
+    candidate: &Candidate,
+    rejection: Rejection,
+) -> ConsideredCandidate {
     let age_seconds = time::in_seconds(age_millis(case, candidate));
-    let shown = considered(&candidate.click, MatchMethod::Probabilistic, age_seconds);
+    let entry = considered(&candidate.click, MatchMethod::Probabilistic, age_seconds);
     ConsideredCandidate {
         rejection: Some(rejection),
-        ..shown
+        ..entry
     }
 }
 

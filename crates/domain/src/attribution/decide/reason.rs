@@ -1,7 +1,7 @@
-//! Why, in one plain sentence.
+//! Explanation of a decision in one plain sentence.
 //!
-//! For a person who pays for ads, not for one who wrote this. No sentence names an address, a device or a
-//! click: explanations are shown, copied and mailed.
+//! Written for people who buy ads. No sentence contains an address, a device or a click id, because
+//! explanations are shown, copied and mailed.
 
 use super::fraud::{Contradiction, STORE_TAP_EARLY_SECONDS, STORE_TAP_LATE_SECONDS};
 use crate::attribution::ad_services::AdServices;
@@ -15,139 +15,139 @@ use crate::device::Platform;
 const MINUTE_SECONDS: i64 = 60;
 const HOUR_SECONDS: i64 = 60 * MINUTE_SECONDS;
 const DAY_HOURS: i64 = 24;
-/// Hours from which a time is told in days.
+/// Number of hours from which durations are shown in days.
 const DAYS_FROM_HOURS: i64 = 48;
 
-pub(super) const BAD_TOKEN: &str = "The click id that this install delivered is not genuine.";
+pub(super) const BAD_TOKEN: &str = "The click id sent with this install is invalid.";
 pub(super) const FOREIGN_CLICK: &str =
-    "The click id that this install delivered belongs to another app.";
+    "The click id sent with this install belongs to another app.";
 pub(super) const TAP: &str = "Apple reports that a tap on an Apple Ads ad led to this install.";
 pub(super) const VIEW: &str =
-    "Apple reports that an Apple Ads ad was seen before this install, and no tap is known.";
+    "Apple reports a view of an Apple Ads ad before this install, and no tap.";
 pub(super) const APPLE_TOO_LATE: &str =
-    "The ad that Apple names cannot have led to this install: it was shown after the first open.";
+    "The ad named by Apple cannot have led to this install: it was shown after the first open.";
 
-/// The device names a click that is not stored yet.
+/// Explains that the delivered click is not stored yet.
 pub(super) fn pending_click() -> String {
     let hours = PENDING_CLICK_TIMEOUT.as_secs() / HOUR_SECONDS.unsigned_abs();
     format!(
-        "The click that this install names is not stored yet; it is looked for during {hours} hours."
+        "The click that the device named is not stored yet; Tributary waits up to {hours} hours for it."
     )
 }
 
-/// The device named a click that was never stored.
+/// Explains that the delivered click was never stored.
 pub(crate) fn click_never_stored() -> String {
-    "The click that this install names was never stored, so its id counts as not genuine."
-        .to_owned()
+    "The click that the device named was never stored, so its id counts as invalid.".to_owned()
 }
 
-/// The device named a click, and it won.
+/// Explains the credit for a delivered click id.
 pub(super) fn delivered(
-    by: ClickIdSource,
+    source: ClickIdSource,
     age_seconds: i64,
-    against: Option<Contradiction>,
+    contradiction: Option<Contradiction>,
 ) -> String {
-    let who = match by {
+    let who = match source {
         ClickIdSource::Referrer => "The Play Store",
         ClickIdSource::Client => "The app",
         ClickIdSource::AppLink => {
             return "A tap on this link opened the app for the first time.".to_owned();
         }
     };
-    match against {
+    match contradiction {
         None => format!(
-            "{who} handed over the id of a click, made {} before the install.",
+            "{who} passed on the id of a click made {} before the install.",
             ago(age_seconds)
         ),
-        Some(against) => {
-            let why = contradiction(against);
-            format!("{who} handed over the id of a click; it counts but is marked, because {why}.")
+        Some(contradiction) => {
+            let why = contradiction_text(contradiction);
+            format!("{who} passed on the id of a click; it counts but is flagged, because {why}.")
         }
     }
 }
 
-/// The device named a click, or an ad, and it was refused.
+/// Explains the rejection of a delivered click, or of an ad that the referrer names.
 pub(super) fn rejected(
     subject: &str,
     rejection: Rejection,
-    against: Option<Contradiction>,
+    contradiction: Option<Contradiction>,
     window_hours: i64,
 ) -> String {
-    match (rejection, against) {
+    match (rejection, contradiction) {
         (Rejection::Bot, _) => {
-            format!("{subject} was made by a crawler or a preview, not by a person.")
+            format!("{subject} was made by a bot or a link preview, not by a person.")
         }
-        (Rejection::DuplicateClick, _) => format!("{subject} has led to another install already."),
-        (Rejection::Implausible, Some(against)) => {
+        (Rejection::DuplicateClick, _) => {
+            format!("{subject} is already credited with another install.")
+        }
+        (Rejection::Implausible, Some(contradiction)) => {
             format!(
                 "{subject} cannot have led to this install: {}.",
-                contradiction(against)
+                contradiction_text(contradiction)
             )
         }
         _ => format!(
-            "{subject} is older than the {} for which a click counts.",
+            "{subject} is older than the click window of {}.",
             window(window_hours)
         ),
     }
 }
 
-/// A third-party referrer won.
-pub(super) fn third_party(referrer: &Referrer, against: Option<Contradiction>) -> String {
+/// Explains the credit for a third-party referrer.
+pub(super) fn third_party(referrer: &Referrer, contradiction: Option<Contradiction>) -> String {
     let what = match referrer {
         Referrer::Google(_) => {
-            "The Play Store names an ad of network_b that did not lead through a link of this app"
+            "The Play Store names a Google Ads (network_b) ad that did not use a link of this app"
         }
         Referrer::Meta { campaign: None, .. } => {
-            "The Play Store names an ad of network_a that did not lead through a link of this app; its campaign could not be read"
+            "The Play Store names a Meta (network_a) ad that did not use a link of this app; its \
+             campaign could not be decrypted"
         }
         Referrer::Meta { .. } => {
-            "The Play Store names an ad of network_a that did not lead through a link of this app"
+            "The Play Store names a Meta (network_a) ad that did not use a link of this app"
         }
-        _ => "The Play Store names a campaign that did not lead through a link of this app",
+        _ => "The Play Store names a campaign that did not use a link of this app",
     };
-    against.map_or_else(
+    contradiction.map_or_else(
         || format!("{what}."),
-        |against| {
+        |contradiction| {
             format!(
-                "{what}; it counts but is marked, because {}.",
-                contradiction(against)
+                "{what}; it counts but is flagged, because {}.",
+                contradiction_text(contradiction)
             )
         },
     )
 }
 
-/// A click with the device's advertising id won.
+/// Explains the credit for a click with the device's advertising id.
 pub(super) fn advertising_id(
     acceptable: usize,
     age_seconds: i64,
-    against: Option<Contradiction>,
+    contradiction: Option<Contradiction>,
 ) -> String {
     let which = if acceptable > 1 {
         format!("The latest of {acceptable} clicks with this device's advertising id was made")
     } else {
         "A click with this device's advertising id was made".to_owned()
     };
-    match against {
+    match contradiction {
         None => format!("{which} {} before the install.", ago(age_seconds)),
-        Some(against) => {
+        Some(contradiction) => {
             format!(
-                "{which}; it counts but is marked, because {}.",
-                contradiction(against)
+                "{which}; it counts but is flagged, because {}.",
+                contradiction_text(contradiction)
             )
         }
     }
 }
 
-/// The clicks with the device's advertising id were all refused; the latest for this.
+/// Explains why the latest click with the device's advertising id was rejected.
 pub(super) fn advertising_id_rejected(rejection: Rejection, window_hours: i64) -> String {
     match rejection {
-        Rejection::Bot => "the click with its advertising id was no person's".to_owned(),
+        Rejection::Bot => "the click with its advertising id was made by a bot".to_owned(),
         Rejection::DuplicateClick => {
-            "the click with its advertising id has led to another install".to_owned()
+            "the click with its advertising id is already credited with another install".to_owned()
         }
-        Rejection::Implausible => {
-            "the click with its advertising id came too late to lead to it".to_owned()
-        }
+        Rejection::Implausible => "the click with its advertising id came too late".to_owned(),
         _ => format!(
             "the click with its advertising id is older than {}",
             window(window_hours)
@@ -155,7 +155,7 @@ pub(super) fn advertising_id_rejected(rejection: Rejection, window_hours: i64) -
     }
 }
 
-/// A click won by likeness.
+/// Explains the credit for a probabilistic match.
 pub(super) fn probabilistic(candidates: usize, window_hours: i64, signals: Signals) -> String {
     let named = [
         (signals.os_version, "OS version"),
@@ -164,19 +164,19 @@ pub(super) fn probabilistic(candidates: usize, window_hours: i64, signals: Signa
         (signals.language, "language"),
         (signals.screen, "screen"),
     ];
-    let agreeing: Vec<_> = named
+    let matching: Vec<_> = named
         .into_iter()
         .filter_map(|(points, name)| points.filter(|points| *points > 0).map(|_| name))
         .collect();
     let which = match candidates {
         0 | 1 => "Only click from this address".to_owned(),
-        many => format!("Best fitting of {many} clicks from this address"),
+        many => format!("Best match of {many} clicks from this address"),
     };
     let within = hours(window_hours);
-    format!("{which} within {within}; {} agree.", listed(&agreeing))
+    format!("{which} within {within}; {} match.", listed(&matching))
 }
 
-/// Likeness is switched off.
+/// Explains that probabilistic matching is off.
 pub(super) fn probabilistic_disabled(clicks: usize, platform: Platform) -> String {
     let system = match platform {
         Platform::Ios => "iOS",
@@ -184,26 +184,27 @@ pub(super) fn probabilistic_disabled(clicks: usize, platform: Platform) -> Strin
         Platform::Web => "the web",
     };
     let came = counted(clicks, "click");
-    format!("{came} came from its address, but matching by likeness is switched off for {system}")
+    format!("{came} came from its address, but probabilistic matching is off for {system}")
 }
 
-/// Too many clicks came from the address.
+/// Explains that too many clicks share the address.
 pub(super) fn shared_address(window_hours: i64) -> String {
     let within = hours(window_hours);
     format!(
-        "more than {ADDRESS_CANDIDATES_MAX} clicks came from its address within {within}, so many people share it"
+        "more than {ADDRESS_CANDIDATES_MAX} clicks came from its address within {within}, so the \
+         address is shared"
     )
 }
 
-/// Several clicks are as like.
+/// Explains that several clicks match equally well.
 pub(super) fn ambiguous(clicks: usize) -> String {
     format!(
-        "{} from its address fit it equally well",
+        "{} from its address match equally well",
         counted(clicks, "click")
     )
 }
 
-/// Every click is known to be another device's.
+/// Explains that every click came from another device.
 pub(super) fn another_device(clicks: usize) -> String {
     match clicks {
         1 => "the click from its address was made on another model or OS version".to_owned(),
@@ -213,16 +214,14 @@ pub(super) fn another_device(clicks: usize) -> String {
     }
 }
 
-/// The clicks from the address could not have led to the install; the latest for this.
+/// Explains why the latest click from the address was rejected.
 pub(super) fn same_address_rejected(rejection: Rejection, window_hours: i64) -> String {
     match rejection {
-        Rejection::Bot => "the click from its address was no person's".to_owned(),
+        Rejection::Bot => "the click from its address was made by a bot".to_owned(),
         Rejection::DuplicateClick => {
-            "the click from its address has led to another install".to_owned()
+            "the click from its address is already credited with another install".to_owned()
         }
-        Rejection::Implausible => {
-            "the click from its address came too late to lead to it".to_owned()
-        }
+        Rejection::Implausible => "the click from its address came too late".to_owned(),
         _ => format!(
             "the click from its address is older than {}",
             hours(window_hours)
@@ -230,46 +229,46 @@ pub(super) fn same_address_rejected(rejection: Rejection, window_hours: i64) -> 
     }
 }
 
-/// No click is like enough.
+/// Explains that no click matches well enough.
 pub(super) fn score_too_low(clicks: usize) -> String {
     match clicks {
-        1 => "the click from its address does not fit it well enough".to_owned(),
-        _ => format!("none of the {clicks} clicks from its address fits it well enough"),
+        1 => "the click from its address does not match well enough".to_owned(),
+        _ => format!("none of the {clicks} clicks from its address matches well enough"),
     }
 }
 
-/// Nothing matched, and nothing was refused.
+/// Explains that nothing matched and no claim was rejected.
 pub(super) fn no_match(evidence: &Evidence, near_miss: Option<&str>) -> String {
     if let Some(miss) = near_miss {
         return format!("No click could be matched to this install: {miss}.");
     }
     let apple = match &evidence.ad_services {
         one if one.is_test_data_in(evidence.environment) => {
-            Some("Apple answered with test data, which does not count for a live install")
+            Some("Apple returned test data, which does not count for a live install")
         }
-        AdServices::Pending => Some("Apple has not answered yet"),
+        AdServices::Pending => Some("Apple has not responded yet"),
         AdServices::NotAttributed => Some("Apple has no record of an ad"),
-        AdServices::Invalid => Some("Apple did not recognise the token of this device"),
-        AdServices::Expired => Some("Apple could not be asked in time"),
+        AdServices::Invalid => Some("Apple rejected the token of this device"),
+        AdServices::Expired => Some("Apple did not respond before the token expired"),
         _ => None,
     };
     let store = match &evidence.referrer {
         Some(Referrer::Organic) => Some("the Play Store reported an organic install"),
-        Some(Referrer::Other(_)) => Some("the referrer of the Play Store names no ad"),
-        Some(Referrer::Unavailable) => Some("the referrer of the Play Store could not be read"),
+        Some(Referrer::Other(_)) => Some("the Play Store referrer names no ad"),
+        Some(Referrer::Unavailable) => Some("the Play Store referrer could not be read"),
         None if evidence.platform == Platform::Android => {
-            Some("the device sent no referrer of the Play Store")
+            Some("the device sent no Play Store referrer")
         }
         _ => None,
     };
     let why = apple
         .or(store)
-        .unwrap_or("the device showed no sign of one");
+        .unwrap_or("the device sent no evidence of one");
     format!("No click was found for this install: {why}.")
 }
 
-fn contradiction(against: Contradiction) -> String {
-    match against {
+fn contradiction_text(contradiction: Contradiction) -> String {
+    match contradiction {
         Contradiction::AfterFirstOpen => "it came after the app was first opened".to_owned(),
         Contradiction::StoreTapAfterFirstOpen => {
             "the tap in the Play Store came after the app was first opened".to_owned()
@@ -292,7 +291,7 @@ fn contradiction(against: Contradiction) -> String {
     }
 }
 
-/// A length of time, in its largest unit that says something.
+/// Formats a duration in its largest useful unit.
 fn ago(seconds: i64) -> String {
     let (count, unit) = match seconds {
         ..MINUTE_SECONDS => (seconds.max(0), "second"),
@@ -303,7 +302,7 @@ fn ago(seconds: i64) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), unit)
 }
 
-/// A window, which is exact.
+/// Formats a window exactly.
 fn window(window_hours: i64) -> String {
     if window_hours >= DAYS_FROM_HOURS && window_hours % DAY_HOURS == 0 {
         return counted(

@@ -1,7 +1,9 @@
-//! Step 4: a third-party referrer. It names an ad or a campaign that led to the store without one of our links.
+//! Step 4: third-party referrer. It names an ad or a campaign that led to the store without one of
+//! our links.
 //!
-//! We recorded no click to compare with, so only the store's timestamps count. Without them the device's timestamps
-//! are used, and without any timestamp the referrer is believed; the decision notes both cases.
+//! There is no recorded click to compare with, so only the store's timestamps count. Without them
+//! the device's timestamps are used, and without any timestamp the referrer is accepted. The
+//! decision is flagged in both cases.
 
 use super::Case;
 use super::evaluation::{EvaluationLog, InstallCredit, RejectedClaim, without_click};
@@ -18,31 +20,32 @@ use crate::link::Campaign;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// How sure the store's word is.
+/// Confidence of a store referrer, in percent.
 const CONFIDENCE: u8 = 100;
-/// What a refusal is about.
-const SUBJECT: &str = "The ad that the Play Store names";
+/// Subject of the sentence that explains a rejection.
+const SUBJECT: &str = "The ad named by the Play Store";
 
-/// Whom the referrer names, if it may have the install.
+/// Credits the ad that the referrer names, if it is acceptable.
 pub(super) fn step(
     case: &Case<'_>,
     _: &AttributionCandidates,
-    course: &mut EvaluationLog,
+    log: &mut EvaluationLog,
 ) -> Option<InstallCredit> {
     let (evidence, rules) = (case.evidence, case.rules);
     let referrer = evidence.referrer.as_ref()?;
-    let credit = named_by(referrer)?;
+    let credit = implied_credit(referrer)?;
     let (tap, install_at) = tap_and_install(evidence);
     let age_millis = tap.map(|tap| time::age_millis(tap, install_at));
-    let against = fraud::store_tap_contradiction(evidence);
-    let refused = against.is_some_and(|against| fraud::rejects(rules.fraud, against));
+    let contradiction = fraud::store_tap_contradiction(evidence);
+    let refused =
+        contradiction.is_some_and(|contradiction| fraud::rejects(rules.fraud, contradiction));
     let outside = age_millis.is_some_and(|age| !time::is_within(age, rules.click_window_hours));
     let rejected = match (refused, outside) {
         (true, _) => Some((Rejection::Implausible, MatchState::Implausible)),
         (false, true) => Some((Rejection::OutsideWindow, MatchState::OutsideWindow)),
         (false, false) => None,
     };
-    course.consider(ConsideredCandidate {
+    log.consider(ConsideredCandidate {
         network: Some(credit.network),
         clicked_at: tap,
         age_seconds: age_millis.map(time::in_seconds),
@@ -52,12 +55,14 @@ pub(super) fn step(
         )
     });
     if let Some((rejection, state)) = rejected {
-        let reason = reason::rejected(SUBJECT, rejection, against, rules.click_window_hours);
-        course.reject_claim(RejectedClaim { state, reason });
+        let reason = reason::rejected(SUBJECT, rejection, contradiction, rules.click_window_hours);
+        log.reject_claim(RejectedClaim { state, reason });
         return None;
     }
-    let mut flags: std::collections::BTreeSet<_> =
-        against.map(|_| Flag::Implausible).into_iter().collect();
+    let mut flags: std::collections::BTreeSet<_> = contradiction
+        .map(|_| Flag::Implausible)
+        .into_iter()
+        .collect();
     if evidence.times.click_at_server.is_none() {
         flags.insert(Flag::UnverifiedTime);
     }
@@ -65,13 +70,13 @@ pub(super) fn step(
         flags.insert(Flag::ShortCtit);
     }
     Some(InstallCredit {
-        reason: reason::third_party(referrer, against),
+        reason: reason::third_party(referrer, contradiction),
         flags,
         ..credit
     })
 }
 
-/// The tap in the store and the install, by one clock as far as possible.
+/// Returns the times of the store tap and of the install, by one clock if possible.
 fn tap_and_install(evidence: &Evidence) -> (Option<Timestamp>, Timestamp) {
     let ReferrerTimes {
         click_at,
@@ -85,8 +90,8 @@ fn tap_and_install(evidence: &Evidence) -> (Option<Timestamp>, Timestamp) {
     (click_at, install_begin_at.unwrap_or(evidence.first_open_at))
 }
 
-/// What a referrer names; nothing when it names nobody, or us.
-fn named_by(referrer: &Referrer) -> Option<InstallCredit> {
+/// Returns the credit that a referrer implies; `None` if it names no ad, or a click of ours.
+fn implied_credit(referrer: &Referrer) -> Option<InstallCredit> {
     let third_party = |network| {
         InstallCredit::without_click(
             MatchState::ThirdParty,
@@ -114,7 +119,7 @@ fn named_by(referrer: &Referrer) -> Option<InstallCredit> {
     }
 }
 
-/// With what the campaign tags say. All of them are kept.
+/// Adds the campaign tags to a credit. All of them become query parameters.
 fn tagged(utm: &Utm, credit: InstallCredit) -> InstallCredit {
     let tags = [
         ("utm_source", &utm.source),
@@ -123,7 +128,7 @@ fn tagged(utm: &Utm, credit: InstallCredit) -> InstallCredit {
         ("utm_content", &utm.content),
         ("utm_term", &utm.term),
     ];
-    let kept = |(name, value): (&str, &Option<String>)| Some((name.to_owned(), value.clone()?));
+    let to_pair = |(name, value): (&str, &Option<String>)| Some((name.to_owned(), value.clone()?));
     InstallCredit {
         campaign: Campaign {
             name: utm.campaign.clone(),
@@ -132,7 +137,7 @@ fn tagged(utm: &Utm, credit: InstallCredit) -> InstallCredit {
         keyword: utm.term.clone(),
         query_params: tags
             .into_iter()
-            .filter_map(kept)
+            .filter_map(to_pair)
             .collect::<BTreeMap<_, _>>(),
         ..credit
     }

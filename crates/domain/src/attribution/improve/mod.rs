@@ -1,68 +1,68 @@
-//! When a later decision replaces the one that stands.
+//! When a later decision replaces the current one.
 //!
-//! Decided once per device, and made better, never worse: a referrer that the first call lacked, Apple's
-//! answer, a click that is stored late. What is certain is never replaced, so that nobody who comes later
-//! can take an install from somebody who has it.
+//! A decision is made once per device and can only improve: by a referrer that the first call
+//! lacked, by Apple's response, or by a click that is stored late. A certain decision is never
+//! replaced, so that no later claim can take over a credited install.
 
 use super::decision::{Decision, MatchState, MatchType};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// How long a click that is not stored yet is waited for. Storing is delayed by minutes, not by days.
+/// How long to wait for a click that is not stored yet. Storing may lag by minutes, not by days.
 pub const PENDING_CLICK_TIMEOUT: Duration = Duration::from_hours(24);
 
 const HOUR: Duration = Duration::from_hours(1);
-/// How sure a tap is.
+/// Confidence of a tap, in percent.
 const CERTAIN: u8 = 100;
 
-/// The decision that stands.
+/// Summary of the current decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttributionSummary {
-    /// What became of the install.
+    /// Attribution state.
     pub state: MatchState,
-    /// By what it was matched.
+    /// Kind of evidence that matched.
     pub match_type: MatchType,
-    /// How sure it is, in hundredths.
+    /// Confidence in percent.
     pub confidence: Option<u8>,
-    /// When it was made.
+    /// Time of the decision.
     pub decided_at: Timestamp,
-    /// When the device was first seen.
+    /// Time of the first open.
     pub first_open_at: Timestamp,
 }
 
-/// Whether a later decision replaces the one that stands.
+/// Returns whether a later decision replaces the current one.
 pub fn improves(
-    standing: &AttributionSummary,
-    fresh: &Decision,
+    current: &AttributionSummary,
+    later: &Decision,
     click_window_hours: i64,
     now: Timestamp,
 ) -> bool {
-    let pending = standing.state == MatchState::PendingClick;
-    let waited_for = pending && now <= standing.decided_at.plus(PENDING_CLICK_TIMEOUT);
-    if !waited_for && now > standing.first_open_at.plus(window(click_window_hours)) {
+    let pending = current.state == MatchState::PendingClick;
+    let is_awaited = pending && now <= current.decided_at.plus(PENDING_CLICK_TIMEOUT);
+    if !is_awaited && now > current.first_open_at.plus(window(click_window_hours)) {
         return false;
     }
-    match (is_credited(standing.state), is_credited(fresh.state)) {
+    match (is_credited(current.state), is_credited(later.state)) {
         (false, true) => true,
-        (true, true) => match standing.match_type {
-            MatchType::Probabilistic => fresh.match_type != MatchType::Probabilistic,
-            // An ad that was only seen gives way to a tap, whichever became known first.
+        (true, true) => match current.match_type {
+            MatchType::Probabilistic => later.match_type != MatchType::Probabilistic,
+            // A tap replaces a view, whichever is reported first.
             MatchType::AdServices => {
-                standing.confidence < Some(CERTAIN) && fresh.confidence == Some(CERTAIN)
+                current.confidence < Some(CERTAIN) && later.confidence == Some(CERTAIN)
             }
             _ => false,
         },
-        // The click has appeared, and what it is worth is known: nobody needs to wait for it any more.
-        (false, false) => pending && is_verdict_on_a_stored_click(fresh.state),
+        // The pending click is stored now and was rejected, so the wait is over.
+        (false, false) => pending && is_stored_click_rejection(later.state),
         (true, false) => false,
     }
 }
 
-/// What a state has become by now: a click that nobody stored within a day was never made.
+/// Returns the state at `now`. A pending click that was not stored in time counts as a bad token.
 pub fn effective_state(state: MatchState, decided_at: Timestamp, now: Timestamp) -> MatchState {
-    let given_up = now > decided_at.plus(PENDING_CLICK_TIMEOUT);
+    let is_timed_out = now > decided_at.plus(PENDING_CLICK_TIMEOUT);
     match state {
-        MatchState::PendingClick if given_up => MatchState::BadToken,
+        MatchState::PendingClick if is_timed_out => MatchState::BadToken,
         _ => state,
     }
 }
@@ -75,7 +75,7 @@ const fn is_credited(state: MatchState) -> bool {
     matches!(state, MatchState::Attributed | MatchState::ThirdParty)
 }
 
-const fn is_verdict_on_a_stored_click(state: MatchState) -> bool {
+const fn is_stored_click_rejection(state: MatchState) -> bool {
     matches!(
         state,
         MatchState::Implausible | MatchState::OutsideWindow | MatchState::DuplicateClick

@@ -12,13 +12,13 @@ const HOURS: i64 = 60 * 60 * 1_000;
 const WINDOW_HOURS: i64 = 168;
 const WINDOW: i64 = WINDOW_HOURS * HOURS;
 
-/// A decision by its state and by what it was matched.
+/// State and kind of evidence of a decision.
 type Outcome = (MatchState, MatchType);
 
-const BY_NAME: Outcome = (MatchState::Attributed, MatchType::ClickId);
+const BY_CLICK_ID: Outcome = (MatchState::Attributed, MatchType::ClickId);
 const BY_STORE: Outcome = (MatchState::Attributed, MatchType::Referrer);
 const BY_APPLE: Outcome = (MatchState::Attributed, MatchType::AdServices);
-const BY_LIKENESS: Outcome = (MatchState::Attributed, MatchType::Probabilistic);
+const PROBABILISTIC: Outcome = (MatchState::Attributed, MatchType::Probabilistic);
 const THIRD_PARTY: Outcome = (MatchState::ThirdParty, MatchType::Referrer);
 const ORGANIC: Outcome = (MatchState::Organic, MatchType::Organic);
 const UNAVAILABLE: Outcome = (MatchState::Unavailable, MatchType::Organic);
@@ -29,7 +29,7 @@ const IMPLAUSIBLE: Outcome = (MatchState::Implausible, MatchType::Organic);
 const OUTSIDE: Outcome = (MatchState::OutsideWindow, MatchType::Organic);
 const DUPLICATE: Outcome = (MatchState::DuplicateClick, MatchType::Organic);
 
-fn fresh((state, match_type): Outcome) -> Decision {
+fn decision((state, match_type): Outcome) -> Decision {
     Decision {
         state,
         match_type,
@@ -56,53 +56,53 @@ fn fresh((state, match_type): Outcome) -> Decision {
     }
 }
 
-/// Whether a decision at the first open gives way to one so much later.
-fn gives_way(standing: Outcome, later: Outcome, after_millis: i64, window_hours: i64) -> bool {
+/// Returns whether a decision at the first open is replaced by a later one.
+fn is_replaced(current: Outcome, later: Outcome, after_millis: i64, window_hours: i64) -> bool {
     let at = Timestamp::from_millis;
-    let standing = AttributionSummary {
-        state: standing.0,
-        match_type: standing.1,
+    let current = AttributionSummary {
+        state: current.0,
+        match_type: current.1,
         confidence: Some(100),
         decided_at: at(0),
         first_open_at: at(0),
     };
-    improves(&standing, &fresh(later), window_hours, at(after_millis))
+    improves(&current, &decision(later), window_hours, at(after_millis))
 }
 
 #[rstest]
 #[case::organic_then_apple(ORGANIC, BY_APPLE)]
-#[case::organic_then_a_click_id(ORGANIC, BY_NAME)]
-#[case::organic_then_somebody_elses_referrer(ORGANIC, THIRD_PARTY)]
-#[case::organic_then_likeness(ORGANIC, BY_LIKENESS)]
+#[case::organic_then_a_click_id(ORGANIC, BY_CLICK_ID)]
+#[case::organic_then_a_third_party_referrer(ORGANIC, THIRD_PARTY)]
+#[case::organic_then_probabilistic(ORGANIC, PROBABILISTIC)]
 #[case::unavailable_then_a_referrer(UNAVAILABLE, BY_STORE)]
-#[case::unavailable_then_somebody_elses_referrer(UNAVAILABLE, THIRD_PARTY)]
+#[case::unavailable_then_a_third_party_referrer(UNAVAILABLE, THIRD_PARTY)]
 #[case::pending_then_its_click(PENDING, BY_STORE)]
 #[case::pending_then_apple(PENDING, BY_APPLE)]
-#[case::bad_token_then_a_genuine_one(BAD_TOKEN, BY_NAME)]
-#[case::foreign_then_one_of_ours(FOREIGN, BY_NAME)]
+#[case::bad_token_then_a_valid_one(BAD_TOKEN, BY_CLICK_ID)]
+#[case::foreign_then_one_of_ours(FOREIGN, BY_CLICK_ID)]
 #[case::implausible_then_apple(IMPLAUSIBLE, BY_APPLE)]
 #[case::too_old_then_apple(OUTSIDE, BY_APPLE)]
 #[case::duplicate_then_apple(DUPLICATE, BY_APPLE)]
-#[case::likeness_then_a_click_id(BY_LIKENESS, BY_NAME)]
-#[case::likeness_then_apple(BY_LIKENESS, BY_APPLE)]
-#[case::likeness_then_somebody_elses_referrer(BY_LIKENESS, THIRD_PARTY)]
-#[case::pending_then_a_verdict_on_its_click(PENDING, DUPLICATE)]
+#[case::probabilistic_then_a_click_id(PROBABILISTIC, BY_CLICK_ID)]
+#[case::probabilistic_then_apple(PROBABILISTIC, BY_APPLE)]
+#[case::probabilistic_then_a_third_party_referrer(PROBABILISTIC, THIRD_PARTY)]
+#[case::pending_then_a_rejection_of_its_click(PENDING, DUPLICATE)]
 #[case::pending_then_its_click_is_implausible(PENDING, IMPLAUSIBLE)]
 #[case::pending_then_its_click_is_too_old(PENDING, OUTSIDE)]
-fn what_is_better_replaces(#[case] standing: Outcome, #[case] later: Outcome) {
-    assert!(gives_way(standing, later, HOURS, WINDOW_HOURS));
+fn a_better_decision_replaces_the_current_one(#[case] current: Outcome, #[case] later: Outcome) {
+    assert!(is_replaced(current, later, HOURS, WINDOW_HOURS));
 }
 
 #[rstest]
-#[case::certain_then_anything(BY_NAME, BY_STORE)]
+#[case::certain_then_anything(BY_CLICK_ID, BY_STORE)]
 #[case::certain_then_apple(BY_STORE, BY_APPLE)]
-#[case::apple_then_a_click_id(BY_APPLE, BY_NAME)]
-#[case::somebody_elses_referrer_then_a_click_id(THIRD_PARTY, BY_NAME)]
-#[case::certain_then_likeness(BY_NAME, BY_LIKENESS)]
-#[case::certain_then_nothing(BY_NAME, ORGANIC)]
-#[case::likeness_then_likeness(BY_LIKENESS, BY_LIKENESS)]
-#[case::likeness_then_nothing(BY_LIKENESS, ORGANIC)]
-#[case::likeness_then_a_forged_id(BY_LIKENESS, BAD_TOKEN)]
+#[case::apple_then_a_click_id(BY_APPLE, BY_CLICK_ID)]
+#[case::a_third_party_referrer_then_a_click_id(THIRD_PARTY, BY_CLICK_ID)]
+#[case::certain_then_probabilistic(BY_CLICK_ID, PROBABILISTIC)]
+#[case::certain_then_nothing(BY_CLICK_ID, ORGANIC)]
+#[case::probabilistic_then_probabilistic(PROBABILISTIC, PROBABILISTIC)]
+#[case::probabilistic_then_nothing(PROBABILISTIC, ORGANIC)]
+#[case::probabilistic_then_a_forged_id(PROBABILISTIC, BAD_TOKEN)]
 #[case::organic_then_organic(ORGANIC, ORGANIC)]
 #[case::organic_then_a_forged_id(ORGANIC, BAD_TOKEN)]
 #[case::organic_then_unavailable(ORGANIC, UNAVAILABLE)]
@@ -110,28 +110,28 @@ fn what_is_better_replaces(#[case] standing: Outcome, #[case] later: Outcome) {
 #[case::pending_then_pending(PENDING, PENDING)]
 #[case::pending_then_a_forged_id(PENDING, BAD_TOKEN)]
 #[case::pending_then_another_apps_click(PENDING, FOREIGN)]
-#[case::organic_then_a_verdict_on_a_click(ORGANIC, DUPLICATE)]
-fn what_is_no_better_does_not(#[case] standing: Outcome, #[case] later: Outcome) {
-    assert!(!gives_way(standing, later, HOURS, WINDOW_HOURS));
+#[case::organic_then_a_rejection_of_a_click(ORGANIC, DUPLICATE)]
+fn any_other_decision_does_not(#[case] current: Outcome, #[case] later: Outcome) {
+    assert!(!is_replaced(current, later, HOURS, WINDOW_HOURS));
 }
 
 #[rstest]
 #[case::at_the_end_of_the_window(ORGANIC, BY_APPLE, WINDOW, WINDOW_HOURS, true)]
 #[case::after_the_window(ORGANIC, BY_APPLE, WINDOW + 1, WINDOW_HOURS, false)]
-#[case::likeness_after_the_window(BY_LIKENESS, BY_NAME, WINDOW + 1, WINDOW_HOURS, false)]
+#[case::probabilistic_after_the_window(PROBABILISTIC, BY_CLICK_ID, WINDOW + 1, WINDOW_HOURS, false)]
 #[case::the_window_is_the_apps(ORGANIC, BY_APPLE, HOURS + 1, 1, false)]
-#[case::a_pending_click_is_waited_for_a_day(PENDING, BY_STORE, 24 * HOURS, 1, true)]
+#[case::waits_a_day_for_a_pending_click(PENDING, BY_STORE, 24 * HOURS, 1, true)]
 #[case::and_not_longer(PENDING, BY_STORE, 24 * HOURS + 1, 1, false)]
 #[case::unless_the_window_is_longer(PENDING, BY_STORE, 24 * HOURS + 1, WINDOW_HOURS, true)]
-fn only_in_time(
-    #[case] standing: Outcome,
+fn replaces_only_in_time(
+    #[case] current: Outcome,
     #[case] later: Outcome,
     #[case] after_millis: i64,
     #[case] window_hours: i64,
     #[case] expected: bool,
 ) {
     assert_eq!(
-        gives_way(standing, later, after_millis, window_hours),
+        is_replaced(current, later, after_millis, window_hours),
         expected
     );
 }
@@ -140,7 +140,7 @@ fn only_in_time(
 #[case::pending(MatchState::PendingClick, 24 * HOURS, MatchState::PendingClick)]
 #[case::pending_for_more_than_a_day(MatchState::PendingClick, 24 * HOURS + 1, MatchState::BadToken)]
 #[case::any_other_stays(MatchState::Organic, 99 * HOURS, MatchState::Organic)]
-fn a_click_that_never_came_was_never_made(
+fn a_pending_click_becomes_a_bad_token_after_a_day(
     #[case] state: MatchState,
     #[case] after_millis: i64,
     #[case] expected: MatchState,
@@ -150,11 +150,16 @@ fn a_click_that_never_came_was_never_made(
 }
 
 #[test]
-fn nothing_certain_is_ever_replaced() {
-    for standing in [BY_NAME, BY_STORE, BY_APPLE, THIRD_PARTY] {
+fn a_certain_decision_is_never_replaced() {
+    for current in [BY_CLICK_ID, BY_STORE, BY_APPLE, THIRD_PARTY] {
         for state in MatchState::ALL {
             for match_type in MatchType::ALL {
-                assert!(!gives_way(standing, (*state, *match_type), 0, WINDOW_HOURS));
+                assert!(!is_replaced(
+                    current,
+                    (*state, *match_type),
+                    0,
+                    WINDOW_HOURS
+                ));
             }
         }
     }
@@ -164,8 +169,8 @@ fn nothing_certain_is_ever_replaced() {
 #[case::a_tap_replaces_a_view(90, Some(100), true)]
 #[case::a_view_does_not_replace_a_view(90, Some(90), false)]
 #[case::nothing_replaces_a_tap(100, Some(100), false)]
-fn taps_come_before_views(#[case] before: u8, #[case] later: Option<u8>, #[case] expected: bool) {
-    let standing = AttributionSummary {
+fn taps_replace_views(#[case] before: u8, #[case] later: Option<u8>, #[case] expected: bool) {
+    let current = AttributionSummary {
         state: MatchState::Attributed,
         match_type: MatchType::AdServices,
         confidence: Some(before),
@@ -174,10 +179,10 @@ fn taps_come_before_views(#[case] before: u8, #[case] later: Option<u8>, #[case]
     };
     let tap = Decision {
         confidence: later,
-        ..fresh((MatchState::Attributed, MatchType::ClickId))
+        ..decision((MatchState::Attributed, MatchType::ClickId))
     };
     assert_eq!(
-        improves(&standing, &tap, WINDOW_HOURS, Timestamp::from_millis(1)),
+        improves(&current, &tap, WINDOW_HOURS, Timestamp::from_millis(1)),
         expected
     );
 }

@@ -1,8 +1,8 @@
-//! Meta's encrypted referrer: which ad of theirs led to the store.
+//! Meta's encrypted referrer: which Meta ad led to the store.
 //!
-//! It is recognised by its shape, since the source it names varies. The shape is JSON, of which two hex
-//! strings are all that is wanted: a small scanner finds them, so that the rules need no JSON reader. What
-//! opens is JSON again; the caller reads it into [`MetaCampaign`].
+//! It is recognised by its shape, because the source that it names varies. The shape is JSON of
+//! which only two hex strings matter. A small scanner finds them, so that this crate needs no JSON
+//! parser. The decrypted content is JSON too; the caller parses it into [`MetaCampaign`].
 
 use crate::click::encoding::cleaned;
 use crate::link::{CAMPAIGN_ID_CHARS_MAX, Campaign};
@@ -11,20 +11,20 @@ use crate::vocabulary::text::NAME_CHARS_MAX;
 use aes_gcm::aead::{Aead, KeyInit};
 use aes_gcm::{Aes256Gcm, Nonce};
 
-/// Bytes of a nonce of AES-GCM.
+/// Length of an AES-GCM nonce in bytes.
 const NONCE_BYTES: usize = 12;
-/// Bytes of a key of AES-256.
+/// Length of an AES-256 key in bytes.
 const KEY_BYTES: usize = 32;
 
-/// An encrypted referrer, in hex as it came: ciphertext with its tag, and the nonce. Whatever has this shape
-/// is Meta's, also when it is damaged and can never be opened.
+/// An encrypted referrer in hex: ciphertext with its tag, and nonce. Anything of this shape counts
+/// as Meta's, even if it is damaged and cannot be decrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaEnvelope {
     data: String,
     nonce: String,
 }
 
-/// What the envelope holds, by Meta's names, which are those of its older vocabulary.
+/// Decrypted campaign data, under Meta's older field names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "Meta's own names")]
 pub struct MetaCampaign {
@@ -38,8 +38,8 @@ pub struct MetaCampaign {
 }
 
 impl MetaEnvelope {
-    /// Decrypts it with the key from the app's settings at Meta, 64 hex digits. Nothing when that is no key,
-    /// or not this app's.
+    /// Decrypts the envelope with the app's key from Meta, 64 hex digits. Returns `None` if the key
+    /// is malformed or belongs to another app.
     pub fn open(&self, key_hex: &str) -> Option<Vec<u8>> {
         let key: [u8; KEY_BYTES] = from_hex(key_hex.trim())?.try_into().ok()?;
         let nonce: [u8; NONCE_BYTES] = from_hex(&self.nonce)?.try_into().ok()?;
@@ -51,8 +51,8 @@ impl MetaEnvelope {
 }
 
 impl MetaCampaign {
-    /// In today's words: the campaign group is the campaign, the campaign is the ad set, the ad group is the
-    /// ad.
+    /// Translates to current terms: a campaign group is a campaign, a campaign is an ad set, and an
+    /// ad group is an ad.
     pub fn campaign(&self) -> Campaign {
         let id = |text: &Option<String>| cleaned(text.as_deref()?, CAMPAIGN_ID_CHARS_MAX);
         let name = |text: &Option<String>| cleaned(text.as_deref()?, NAME_CHARS_MAX);
@@ -70,7 +70,7 @@ impl MetaCampaign {
 /// Finds `{… "source": {"data": "…", "nonce": "…"} …}`.
 pub(super) fn envelope(text: &str) -> Option<MetaEnvelope> {
     let object = text.trim().strip_prefix('{')?;
-    // Hex holds no brace, so the next one closes the source.
+    // Hex contains no brace, so the next one closes `source`.
     let (source, _) = member(object, "source", '{')?.split_once('}')?;
     let (data, _) = member(source, "data", '"')?.split_once('"')?;
     let (nonce, _) = member(source, "nonce", '"')?.split_once('"')?;
@@ -80,7 +80,7 @@ pub(super) fn envelope(text: &str) -> Option<MetaEnvelope> {
     })
 }
 
-/// What follows `"name": ` and the opening character of its value.
+/// Returns what follows `"name":` and the opening character of its value.
 fn member<'a>(object: &'a str, name: &str, opening: char) -> Option<&'a str> {
     let key = format!("\"{name}\"");
     object.match_indices(&key).find_map(|(at, _)| {

@@ -1,7 +1,7 @@
-//! What the Play Store handed to the app: who led the person to the store, in that one's own words.
+//! The Play Store's install referrer: what led the user to the store.
 //!
-//! The store says what stood in the URL it was opened with. It is decoded defensively, since links of links
-//! encode it again, and told apart by what it holds, not by who claims to have written it.
+//! The store returns what its URL contained. Chained links may encode it several times, so it is
+//! decoded defensively. Its kind is recognised by its content, not by the source that it names.
 
 mod meta;
 mod text;
@@ -16,53 +16,55 @@ use crate::link::CAMPAIGN_ID_CHARS_MAX;
 use crate::vocabulary::text::NAME_CHARS_MAX;
 use text::{cleaned, decodings, parameter};
 
-/// Bytes of a referrer that are read. The longest known, an encrypted one encoded twice, has about 3,000.
+/// Maximum number of bytes of a referrer that are read. The longest known, an encrypted one encoded
+/// twice, has about 3,000.
 pub const REFERRER_BYTES_MAX: usize = 8 * 1024;
 
-/// The parameter that carries our click id.
+/// Parameter with our click id.
 const OUR_PARAMETER: &str = "ar_click_id";
-/// The parameters that carry network b's click id, in the order in which one is taken.
+/// Parameters with a Google Ads click id, in order of preference.
 const GOOGLE_PARAMETERS: [&str; 3] = ["gclid", "gbraid", "wbraid"];
-/// The source that the store names when nobody led the person to it.
+/// `utm_source` of an organic install.
 const ORGANIC_SOURCE: &str = "google-play";
-/// The medium that goes with it.
+/// `utm_medium` of an organic install.
 const ORGANIC_MEDIUM: &str = "organic";
 
-/// A referrer, told apart.
+/// A classified referrer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Referrer {
-    /// A click of ours, by the text of its id. Whether that is genuine is not known here.
+    /// A click of ours, by the text of its id, which is not verified yet.
     Ours(String),
-    /// Nobody led the person to the store.
+    /// An organic install.
     Organic,
-    /// An ad of network b that did not pass through a link of ours.
+    /// A Google Ads ad that did not use one of our links.
     Google(Box<GoogleAd>),
-    /// An ad of network a that did not pass through a link of ours.
+    /// A Meta ad that did not use one of our links.
     Meta {
-        /// The encrypted part.
+        /// Encrypted part.
         envelope: MetaEnvelope,
-        /// What it holds, once it was opened with the app's key.
+        /// Decrypted campaign, if the app's key opened it.
         campaign: Option<Box<MetaCampaign>>,
     },
-    /// Somebody else's link, by its campaign tags. Without any it names nobody.
+    /// A third-party link, by its campaign tags. Without tags it names no ad.
     Other(Box<Utm>),
-    /// There is none to be read: no Play Store, another store, no answer in time.
+    /// Not readable: no Play Store, another store, or a timeout.
     Unavailable,
 }
 
-/// An ad of network b.
+/// A Google Ads ad.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoogleAd {
-    /// Which of the three click ids it is.
+    /// Parameter that contained the click id.
     pub parameter: &'static str,
-    /// The click id.
+    /// Click id of the ad.
     pub click_id: String,
-    /// The campaign tags beside it.
+    /// Campaign tags of the referrer.
     pub utm: Utm,
 }
 
 impl Referrer {
-    /// Tells a referrer apart. Nothing: the SDK could not read it, which is not the same as an empty one.
+    /// Classifies a referrer. `None` means that the SDK could not read it, which differs from an
+    /// empty one.
     pub fn parse(text: Option<&str>) -> Self {
         let Some(text) = text else {
             return Self::Unavailable;
@@ -71,19 +73,20 @@ impl Referrer {
         if text.trim().is_empty() {
             return Self::Organic;
         }
-        // What is surer comes first, however deeply it is encoded.
-        let readings = decodings(text);
-        let first =
-            |recognise: fn(&str) -> Option<Self>| readings.iter().find_map(|one| recognise(one));
-        let nobody = || Self::Other(Box::default());
+        // The most reliable kind wins, however deeply it is encoded.
+        let decodings_of_text = decodings(text);
+        let first = |classify: fn(&str) -> Option<Self>| {
+            decodings_of_text.iter().find_map(|one| classify(one))
+        };
+        let untagged = || Self::Other(Box::default());
         first(ours)
             .or_else(|| first(meta))
             .or_else(|| first(google))
             .or_else(|| first(tagged))
-            .unwrap_or_else(nobody)
+            .unwrap_or_else(untagged)
     }
 
-    /// As the explanation of a decision says it.
+    /// Returns the name used in explanations.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Ours(_) => "ours",
@@ -96,32 +99,32 @@ impl Referrer {
     }
 }
 
-fn ours(reading: &str) -> Option<Referrer> {
-    parameter(reading, OUR_PARAMETER).map(|id| Referrer::Ours(id.trim().to_owned()))
+fn ours(text: &str) -> Option<Referrer> {
+    parameter(text, OUR_PARAMETER).map(|id| Referrer::Ours(id.trim().to_owned()))
 }
 
-fn meta(reading: &str) -> Option<Referrer> {
-    let envelope = meta::envelope(parameter(reading, "utm_content")?)?;
+fn meta(text: &str) -> Option<Referrer> {
+    let envelope = meta::envelope(parameter(text, "utm_content")?)?;
     Some(Referrer::Meta {
         envelope,
         campaign: None,
     })
 }
 
-fn google(reading: &str) -> Option<Referrer> {
+fn google(text: &str) -> Option<Referrer> {
     let (name, click_id) = GOOGLE_PARAMETERS.into_iter().find_map(|name| {
-        let value = parameter(reading, name)?;
+        let value = parameter(text, name)?;
         cleaned(value, CAMPAIGN_ID_CHARS_MAX).map(|value| (name, value))
     })?;
     Some(Referrer::Google(Box::new(GoogleAd {
         parameter: name,
         click_id,
-        utm: utm(reading),
+        utm: utm(text),
     })))
 }
 
-fn tagged(reading: &str) -> Option<Referrer> {
-    let utm = utm(reading);
+fn tagged(text: &str) -> Option<Referrer> {
+    let utm = utm(text);
     if utm == Utm::default() {
         return None;
     }
@@ -139,9 +142,9 @@ fn tagged(reading: &str) -> Option<Referrer> {
     })
 }
 
-/// The campaign tags. A plus is a blank in them, and in nothing else.
-fn utm(reading: &str) -> Utm {
-    let tag = |name| cleaned(&parameter(reading, name)?.replace('+', " "), NAME_CHARS_MAX);
+/// Reads the campaign tags. Only in them does a plus stand for a space.
+fn utm(text: &str) -> Utm {
+    let tag = |name| cleaned(&parameter(text, name)?.replace('+', " "), NAME_CHARS_MAX);
     Utm {
         source: tag("utm_source"),
         medium: tag("utm_medium"),

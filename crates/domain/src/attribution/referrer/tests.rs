@@ -1,4 +1,4 @@
-//! Referrers of every kind, as they come and as they come when somebody encoded them again.
+//! Referrers of every kind, plain and encoded again.
 
 use super::*;
 use crate::vocabulary::digest::hex;
@@ -8,7 +8,7 @@ use rstest::rstest;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const NONCE: &str = "a0a1a2a3a4a5a6a7a8a9aaab";
-/// Sealed by another implementation than ours.
+/// Encrypted by an independent implementation.
 const DATA: &str = "9d3a1d491aa2669d5847b6f12b58a3bf1ddc3879f5d91d0bee6153f620c21123e85475cc8d5f9518c021be14f63b08f98157225e9467";
 const PLAIN: &[u8] = br#"{"ad_id":"1","campaign_group_id":"23"}"#;
 
@@ -44,8 +44,8 @@ fn opened(referrer: &str, key: &str) -> Option<Vec<u8>> {
 #[case::ours_encoded_again("ar_click_id%3Dabc%26utm_source%3Dx", "ours")]
 #[case::ours_encoded_twice("ar_click_id%253Dabc", "ours")]
 #[case::ours_in_capitals("AR_CLICK_ID=abc", "ours")]
-#[case::ours_though_empty("ar_click_id=", "ours")]
-#[case::not_ours_by_half_a_name("my_ar_click_id=abc", "other")]
+#[case::ours_even_if_empty("ar_click_id=", "ours")]
+#[case::a_longer_name_is_not_ours("my_ar_click_id=abc", "other")]
 #[case::empty("", "organic")]
 #[case::blank("  ", "organic")]
 #[case::organic("utm_source=google-play&utm_medium=organic", "organic")]
@@ -56,17 +56,17 @@ fn opened(referrer: &str, key: &str) -> Option<Vec<u8>> {
 #[case::gbraid("gbraid=0AAA", "google")]
 #[case::wbraid("wbraid=0AAA", "google")]
 #[case::gclid_encoded_again("gclid%3DCj0KCQ", "google")]
-#[case::a_macro_that_nobody_replaced("gclid={gclid}&utm_source=x", "other")]
+#[case::an_unexpanded_macro("gclid={gclid}&utm_source=x", "other")]
 #[case::other_tags("utm_source=newsletter", "other")]
 #[case::no_tags("foo=bar", "other")]
 #[case::no_parameters("hello", "other")]
-#[case::tags_that_say_nothing("utm_source=(not%20set)&utm_medium=(not%20set)", "other")]
-fn every_kind_is_told_apart(#[case] referrer: &str, #[case] expected: &str) {
+#[case::tags_with_placeholders("utm_source=(not%20set)&utm_medium=(not%20set)", "other")]
+fn classifies_every_kind(#[case] referrer: &str, #[case] expected: &str) {
     assert_eq!(Referrer::parse(Some(referrer)).as_str(), expected);
 }
 
 #[test]
-fn none_is_not_an_empty_one() {
+fn a_missing_referrer_is_not_an_empty_one() {
     assert_eq!(Referrer::parse(None), Referrer::Unavailable);
     assert_eq!(Referrer::Unavailable.as_str(), "unavailable");
 }
@@ -76,16 +76,16 @@ fn none_is_not_an_empty_one() {
 #[case::first_of_two("ar_click_id=clk_a-B.9_~&ar_click_id=x")]
 #[case::encoded_again("ar_click_id%3Dclk_a-B.9_~%26a%3Db")]
 #[case::encoded_twice("ar_click_id%253Dclk_a-B.9_~%2526a%253Db")]
-fn our_click_id_survives_as_it_is(#[case] referrer: &str) {
+fn keeps_our_click_id_verbatim(#[case] referrer: &str) {
     let expected = Referrer::Ours("clk_a-B.9_~".to_owned());
     assert_eq!(Referrer::parse(Some(referrer)), expected);
 }
 
 #[rstest]
-#[case::a_plus_is_no_blank_in_an_id("gclid=a+b", "gclid", "a+b")]
+#[case::a_plus_stays_in_an_id("gclid=a+b", "gclid", "a+b")]
 #[case::gclid_first("wbraid=w&gclid=g", "gclid", "g")]
 #[case::still_encoded("gbraid=a%2Db", "gbraid", "a-b")]
-fn a_click_id_of_network_b(#[case] referrer: &str, #[case] name: &str, #[case] value: &str) {
+fn reads_google_ads_click_ids(#[case] referrer: &str, #[case] name: &str, #[case] value: &str) {
     match Referrer::parse(Some(referrer)) {
         Referrer::Google(ad) => assert_eq!((ad.parameter, ad.click_id.as_str()), (name, value)),
         other => panic!("{other:?}"),
@@ -93,7 +93,7 @@ fn a_click_id_of_network_b(#[case] referrer: &str, #[case] name: &str, #[case] v
 }
 
 #[test]
-fn tags_are_cleaned() {
+fn cleans_tags() {
     let long = "x".repeat(NAME_CHARS_MAX + 1);
     let referrer =
         format!("utm_source=a+b&utm_medium=%20&utm_campaign=spring%20sale&utm_term={long}");
@@ -111,7 +111,7 @@ fn tags_are_cleaned() {
 }
 
 #[test]
-fn what_is_too_long_is_cut_between_characters() {
+fn cuts_long_referrers_between_characters() {
     let long = format!("ar_click_id={}", "ä".repeat(REFERRER_BYTES_MAX));
     match Referrer::parse(Some(&long)) {
         Referrer::Ours(id) => assert!(id.len() < REFERRER_BYTES_MAX && !id.is_empty()),
@@ -120,7 +120,7 @@ fn what_is_too_long_is_cut_between_characters() {
 }
 
 #[test]
-fn an_envelope_opens_however_often_it_was_encoded() {
+fn decrypts_an_envelope_however_often_it_was_encoded() {
     let json = envelope(DATA, NONCE);
     for content in [json.clone(), encoded(&json), encoded(&encoded(&json))] {
         let referrer = format!("utm_source=apps.facebook.com&utm_content={content}");
@@ -158,13 +158,13 @@ fn from_hex<const N: usize>(text: &str) -> [u8; N] {
 #[case::a_digit_too_many("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f0")]
 #[case::not_hex("g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")]
 #[case::another_apps_key("ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")]
-fn a_wrong_key_opens_nothing(#[case] key: &str) {
+fn a_wrong_key_decrypts_nothing(#[case] key: &str) {
     let referrer = format!("utm_content={}", envelope(DATA, NONCE));
     assert_eq!(opened(&referrer, key), None);
 }
 
 #[test]
-fn blanks_around_a_key_are_no_part_of_it() {
+fn ignores_white_space_around_a_key() {
     let referrer = format!("utm_content={}", envelope(DATA, NONCE));
     assert!(opened(&referrer, &format!(" {}\n", KEY.to_ascii_uppercase())).is_some());
 }
@@ -175,10 +175,7 @@ fn blanks_around_a_key_are_no_part_of_it() {
 #[case::no_data("", NONCE)]
 #[case::short_nonce(DATA, "a0a1")]
 #[case::no_hex("zz", NONCE)]
-fn a_damaged_envelope_is_known_by_its_shape_and_does_not_open(
-    #[case] data: &str,
-    #[case] nonce: &str,
-) {
+fn recognises_a_damaged_envelope_but_cannot_decrypt_it(#[case] data: &str, #[case] nonce: &str) {
     let referrer = format!("utm_content={}", envelope(data, nonce));
     assert_eq!(opened(&referrer, KEY), None);
 }
@@ -197,12 +194,12 @@ fn a_damaged_envelope_is_known_by_its_shape_and_does_not_open(
 #[case::not_text(r#"{"source":{"data":1,"nonce":2}}"#, false)]
 #[case::cut_off(r#"{"source":{"data":"00","nonce":"0"#, false)]
 #[case::words("banner", false)]
-fn the_shape_is_found_without_a_reader_of_json(#[case] content: &str, #[case] expected: bool) {
+fn finds_the_shape_without_a_json_parser(#[case] content: &str, #[case] expected: bool) {
     assert_eq!(meta::envelope(content).is_some(), expected);
 }
 
 #[test]
-fn the_older_vocabulary_is_translated() {
+fn translates_older_field_names() {
     let text = |value: &str| Some(value.to_owned());
     let opened = MetaCampaign {
         campaign_group_id: text("1"),

@@ -1,46 +1,45 @@
-//! Reading what passed through several hands, each of which may have encoded it once more.
+//! Decoding of text that may be encoded several times.
 
 use crate::click::encoding::{self, Plus};
 
-/// Times a referrer is decoded: the links of some networks encode it twice.
+/// Maximum number of decodings. Links of some networks encode the referrer twice.
 const DECODINGS_MAX: usize = 2;
 
-/// How the usual tools say that a field has no value.
+/// Placeholders that analytics tools write for an empty field.
 const EMPTY_VALUES: &[&str] = &["(not set)", "(none)", "(direct)"];
 
-/// The text as it is, then decoded once more, and once more, as long as that changes anything.
+/// Returns the text, then each further decoding of it, as long as decoding changes it.
 pub(super) fn decodings(text: &str) -> Vec<String> {
-    let mut readings = vec![text.to_owned()];
+    let mut texts = vec![text.to_owned()];
     for _ in 0..DECODINGS_MAX {
-        match readings
+        match texts
             .last()
             .map(|last| (encoding::decode(last, Plus::Itself), last))
         {
-            Some((decoded, last)) if decoded != *last => readings.push(decoded),
+            Some((decoded, last)) if decoded != *last => texts.push(decoded),
             _ => break,
         }
     }
-    readings
+    texts
 }
 
-/// The first value of a parameter; names are compared without case.
-pub(super) fn parameter<'a>(reading: &'a str, name: &str) -> Option<&'a str> {
-    let pairs = reading.split('&').filter_map(|pair| pair.split_once('='));
+/// Returns the first value of a parameter. Names are compared without case.
+pub(super) fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs
         .into_iter()
         .find(|(key, _)| key.trim().eq_ignore_ascii_case(name))
         .map(|(_, value)| value)
 }
 
-/// A value without what is no part of it. Nothing when that leaves nothing, or a macro that nobody replaced.
+/// Cleans a value. Returns `None` if nothing is left or if it is an unexpanded macro.
 pub(super) fn cleaned(value: &str, chars_max: usize) -> Option<String> {
     let value = encoding::decode(value, Plus::Itself);
-    let macro_left =
-        value.contains(['{', '}']) || (value.starts_with("__") && value.ends_with("__"));
-    let empty = EMPTY_VALUES
+    let is_macro = value.contains(['{', '}']) || (value.starts_with("__") && value.ends_with("__"));
+    let is_placeholder = EMPTY_VALUES
         .iter()
         .any(|word| value.trim().eq_ignore_ascii_case(word));
-    if macro_left || empty {
+    if is_macro || is_placeholder {
         None
     } else {
         encoding::cleaned(&value, chars_max)
@@ -57,9 +56,9 @@ mod tests {
     #[case::once("a%3Db", &["a%3Db", "a=b"])]
     #[case::twice("a%253Db", &["a%253Db", "a%3Db", "a=b"])]
     #[case::not_more_than_twice("a%25253Db", &["a%25253Db", "a%253Db", "a%3Db"])]
-    #[case::what_is_no_escape_stays("50%&%zz%4", &["50%&%zz%4"])]
+    #[case::invalid_escapes_stay("50%&%zz%4", &["50%&%zz%4"])]
     #[case::not_unicode("%ff", &["%ff", "\u{fffd}"])]
-    fn a_text_is_read_as_it_is_and_decoded(#[case] text: &str, #[case] expected: &[&str]) {
+    fn returns_the_text_and_its_decodings(#[case] text: &str, #[case] expected: &[&str]) {
         assert_eq!(decodings(text), expected);
     }
 
@@ -72,7 +71,7 @@ mod tests {
     #[case::macro_in_underscores("__CAMPAIGN_ID__", None)]
     #[case::control_characters("a%00b\u{7}", Some("ab"))]
     #[case::cut("0123456789abc", Some("0123456789"))]
-    fn a_value_is_cleaned(#[case] value: &str, #[case] expected: Option<&str>) {
+    fn cleans_values(#[case] value: &str, #[case] expected: Option<&str>) {
         assert_eq!(cleaned(value, 10).as_deref(), expected);
     }
 }

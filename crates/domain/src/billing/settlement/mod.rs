@@ -1,7 +1,7 @@
-//! Settling subscribers: what everything that is known of them comes to.
+//! Settlement: computes the effects of everything known about connected subscribers.
 //!
-//! A pure function of the set of notifications, joins and transfers. The order of arrival is not an input, so late,
-//! repeated and reordered notifications cannot change the outcome.
+//! A pure function of notifications, joins and transfers. The order of arrival is not an input, so
+//! late, repeated and reordered notifications cannot change the result.
 
 use super::chain::{ChainEntry, EarlierPayment, by_time, first_reports, settle as settle_chain};
 use super::hold::{self, Trial};
@@ -17,25 +17,26 @@ use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything that is known of connected subscribers of one app and environment. More than that does no harm.
+/// All known data of connected subscribers, within one app and environment. Unrelated data does no
+/// harm.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConnectedSubscriptions {
-    /// Their notifications, as they are stored.
+    /// Stored notifications.
     pub notifications: Vec<Notification>,
-    /// The devices of people.
+    /// Devices of users.
     pub people: Vec<PersonLink>,
-    /// The devices of advertising ids.
+    /// Devices of advertising ids.
     pub advertising: Vec<AdvertisingLink>,
-    /// Trials on hold.
+    /// Held trials.
     pub trials: BTreeMap<Chain, Trial>,
 }
 
-/// A notification that comes to something else than what is stored.
+/// A notification whose effect differs from what is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotificationChange {
-    /// As it is stored; nothing when it has to be added.
+    /// Stored form; `None` if it must be added.
     pub before: Option<Notification>,
-    /// As it has to be; nothing when it has to be removed.
+    /// New form; `None` if it must be removed.
     pub now: Option<Notification>,
 }
 
@@ -44,12 +45,12 @@ impl NotificationChange {
         self.before.iter().chain(&self.now)
     }
 
-    /// The subscription that it is of.
+    /// Returns its subscription.
     pub fn chain(&self) -> Option<Chain> {
         self.versions().next().map(Chain::of)
     }
 
-    /// The devices whose first payment may change with it.
+    /// Returns the devices whose first payment may change.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceKey> {
         let payments = self.versions();
         let payments =
@@ -57,7 +58,7 @@ impl NotificationChange {
         payments.filter_map(|one| one.settled.device.as_ref())
     }
 
-    /// The transactions whose verified events may change with it.
+    /// Returns the transactions whose verified events may change.
     pub fn verified_transactions(&self) -> BTreeSet<(AppId, Environment, &str)> {
         let named = self.versions().filter_map(|one| {
             let transaction = one.verified_transaction()?;
@@ -66,7 +67,7 @@ impl NotificationChange {
         named.collect()
     }
 
-    /// How many events, and how many of those with a device, there are more than before.
+    /// Returns the change in the number of events, and of events with a device.
     pub fn event_count_change(&self) -> (i64, i64) {
         let step = |is: fn(&SettledNotification) -> bool| {
             let is = |one: &Notification| is(&one.settled);
@@ -80,17 +81,18 @@ impl NotificationChange {
     }
 }
 
-/// What has to be written.
+/// Changes to write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BillingSettlement {
-    /// Notifications, those first that lose their event: another one may take it over.
+    /// Changed notifications. Those that lose their event come first, because another one may take
+    /// it over.
     pub changed: Vec<NotificationChange>,
     /// Trials whose state changed.
     pub trials: Vec<(Chain, Trial)>,
 }
 
 impl BillingSettlement {
-    /// Keeps only the rows of these subscriptions; no filter keeps all.
+    /// Keeps only the rows of these subscriptions; `None` keeps all.
     #[must_use]
     pub fn restricted_to(mut self, written: Option<&BTreeSet<Chain>>) -> Self {
         let Some(written) = written else { return self };
@@ -101,7 +103,7 @@ impl BillingSettlement {
         self
     }
 
-    /// What a notification comes to now.
+    /// Returns the current effect of a notification.
     pub fn settled_for<'a>(&'a self, one: &'a Notification) -> &'a SettledNotification {
         let now = self
             .changed
@@ -111,7 +113,7 @@ impl BillingSettlement {
         now.next().map_or(&one.settled, |now| &now.settled)
     }
 
-    /// The devices that events are on, and those that they leave.
+    /// Returns the devices that gain, keep or lose events.
     pub fn devices(&self) -> BTreeSet<&DeviceKey> {
         let all = self.changed.iter().flat_map(NotificationChange::versions);
         all.filter_map(|one| one.settled.device.as_ref()).collect()
@@ -119,22 +121,23 @@ impl BillingSettlement {
 }
 
 impl ConnectedSubscriptions {
-    /// The subscriptions whose trials have to be known.
+    /// Returns the subscriptions whose trials are needed.
     pub fn trial_chains(&self) -> BTreeSet<Chain> {
         let all = self.notifications.iter();
         let starts = all.filter(|one| one.content.meaning == NotificationMeaning::TrialStart);
         starts.map(Chain::of).collect()
     }
 
-    /// Settles the set at a moment. Notifications on a device whose own facts changed are given back even where they
-    /// come to the same, since their events may not.
+    /// Settles the set as of `now`. Notifications on `device`, whose own properties changed, are
+    /// returned even if they stay the same, because their events copy these properties.
     pub fn settle(&self, now: Timestamp, device: Option<&DeviceKey>) -> BillingSettlement {
         let (mut after, trials) = self.outcome(now);
         let mut changed: Vec<NotificationChange> = self
             .notifications
             .iter()
             .map(|before| {
-                // One whose event gets another time, and so another id, is removed and added.
+                // A notification whose event gets another time, and so another id, is removed and
+                // added.
                 let is_same = after
                     .get(&id(before))
                     .is_some_and(|now| now.event == before.event);
@@ -153,12 +156,12 @@ impl ConnectedSubscriptions {
             before: None,
             now: Some(now),
         }));
-        let keeps = |one: &NotificationChange| {
+        let keeps_event = |one: &NotificationChange| {
             one.now
                 .as_ref()
                 .is_some_and(|now| now.settled.name.is_some())
         };
-        changed.sort_by_key(keeps);
+        changed.sort_by_key(keeps_event);
         BillingSettlement { changed, trials }
     }
 
@@ -169,41 +172,45 @@ impl ConnectedSubscriptions {
             .filter(|one| !hold::is_qualified(one))
             .collect();
         sorted.sort_by_key(|one| by_time(one));
-        let memory = TransferGraph::of(&sorted);
-        let joins: Vec<Option<Join>> = sorted.iter().map(|one| self.join(one, &memory)).collect();
+        let transfers = TransferGraph::of(&sorted);
+        let joins: Vec<Option<Join>> = sorted
+            .iter()
+            .map(|one| self.join(one, &transfers))
+            .collect();
         let mut chains: BTreeMap<Chain, Vec<usize>> = BTreeMap::new();
-        for (place, one) in sorted.iter().enumerate() {
-            chains.entry(Chain::of(one)).or_default().push(place);
+        for (position, one) in sorted.iter().enumerate() {
+            chains.entry(Chain::of(one)).or_default().push(position);
         }
-        let mut stands = vec![false; sorted.len()];
+        let mut is_first_report = vec![false; sorted.len()];
         let mut devices_of = vec![None; sorted.len()];
-        for places in chains.values() {
-            let chain: Vec<&Notification> = places.iter().map(|place| sorted[*place]).collect();
-            let own: Vec<Option<&Join>> = places.iter().map(|it| joins[*it].as_ref()).collect();
+        for positions in chains.values() {
+            let chain: Vec<&Notification> =
+                positions.iter().map(|position| sorted[*position]).collect();
+            let own: Vec<Option<&Join>> = positions.iter().map(|it| joins[*it].as_ref()).collect();
             let found = first_reports(&chain).into_iter().zip(devices(&own));
-            for (place, (is_standing, device)) in places.iter().zip(found) {
-                stands[*place] = is_standing;
-                devices_of[*place] = device;
+            for (position, (is_first, device)) in positions.iter().zip(found) {
+                is_first_report[*position] = is_first;
+                devices_of[*position] = device;
             }
         }
-        let mut before = earlier_payments(&sorted, &stands, &devices_of, &memory);
+        let mut before = earlier_payments(&sorted, &is_first_report, &devices_of, &transfers);
         let mut outcome = Outcome::new();
         let mut trials = Vec::new();
-        for (chain, places) in &chains {
-            let placed: Vec<ChainEntry<'_>> = places
+        for (chain, positions) in &chains {
+            let entries: Vec<ChainEntry<'_>> = positions
                 .iter()
-                .map(|place| ChainEntry {
-                    one: sorted[*place],
-                    is_first_report: stands[*place],
-                    device: devices_of[*place].clone(),
-                    earlier_payment: before[*place].take(),
+                .map(|position| ChainEntry {
+                    one: sorted[*position],
+                    is_first_report: is_first_report[*position],
+                    device: devices_of[*position].clone(),
+                    earlier_payment: before[*position].take(),
                 })
                 .collect();
             let mut settled = Vec::new();
-            for (place, standing) in places.iter().zip(settle_chain(&placed)) {
-                let mut one = sorted[*place].clone();
-                one.join.clone_from(&joins[*place]);
-                one.settled = self.with_user(&one, standing);
+            for (position, effect) in positions.iter().zip(settle_chain(&entries)) {
+                let mut one = sorted[*position].clone();
+                one.join.clone_from(&joins[*position]);
+                one.settled = self.with_user(&one, effect);
                 settled.push(one);
             }
             if let Some(trial) = self.trials.get(chain) {
@@ -218,14 +225,14 @@ impl ConnectedSubscriptions {
         (outcome, trials)
     }
 
-    /// The device that a notification has by itself. Evidence that came long after it counts no more.
-    fn join(&self, one: &Notification, memory: &TransferGraph) -> Option<Join> {
+    /// Finds the device of a single notification. Ignores evidence from long after it.
+    fn join(&self, one: &Notification, transfers: &TransferGraph) -> Option<Join> {
         if one.content.meaning == NotificationMeaning::Receipt {
             return None;
         }
         let until = one.received_at.plus(JOIN_WINDOW);
         let who = &one.content.subscriber;
-        let people = memory.with_transferred(&who.people);
+        let people = transfers.with_transferred(&who.people);
         let people = self.people.iter().filter(|link| people.contains(&link.id));
         let people = people.map(|link| (link.since, link.device.clone()));
         let ids = self.advertising.iter();
@@ -238,11 +245,11 @@ impl ConnectedSubscriptions {
         )
     }
 
-    fn with_user(&self, one: &Notification, standing: SettledNotification) -> SettledNotification {
-        if standing.name.is_none() || !one.content.subscriber.people.is_empty() {
-            return standing;
+    fn with_user(&self, one: &Notification, effect: SettledNotification) -> SettledNotification {
+        if effect.name.is_none() || !one.content.subscriber.people.is_empty() {
+            return effect;
         }
-        let device = standing.device.as_ref();
+        let device = effect.device.as_ref();
         let links = self.people.iter();
         let users: Vec<(Timestamp, UserKey)> = links
             .filter(|link| Some(&link.device) == device)
@@ -250,35 +257,35 @@ impl ConnectedSubscriptions {
             .collect();
         SettledNotification {
             user: pick(&users, one.happened_at).map(|(_, user)| user.clone()),
-            ..standing
+            ..effect
         }
     }
 }
 
-/// Notifications by their provider's ids.
+/// Notifications by provider and external id.
 type Outcome = BTreeMap<(BillingProvider, String), Notification>;
 
 fn id(one: &Notification) -> (BillingProvider, String) {
     (one.provider, one.content.external_id.clone())
 }
 
-/// Whose links and payments people have beside their own: those of people who were transferred to them.
+/// Previous owners of each user, from transfers. A user inherits their links and payments.
 struct TransferGraph<'a>(BTreeMap<&'a UserKey, BTreeSet<&'a UserKey>>);
 
 impl<'a> TransferGraph<'a> {
     fn of(notifications: &[&'a Notification]) -> Self {
-        let mut givers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        let mut previous_owners: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for one in notifications {
             if let NotificationMeaning::Transfer { from, to } = &one.content.meaning {
                 for to in to {
-                    givers.entry(to).or_default().extend(from);
+                    previous_owners.entry(to).or_default().extend(from);
                 }
             }
         }
-        Self(givers)
+        Self(previous_owners)
     }
 
-    /// Some people, and everyone whose memory they have. What was given on is given on.
+    /// Returns the users and all their direct and indirect previous owners.
     fn with_transferred<'b>(&self, people: &'b [UserKey]) -> BTreeSet<&'b UserKey>
     where
         'a: 'b,
@@ -286,9 +293,9 @@ impl<'a> TransferGraph<'a> {
         let mut all: BTreeSet<&UserKey> = people.iter().collect();
         let mut todo: Vec<&UserKey> = people.iter().collect();
         while let Some(person) = todo.pop() {
-            for giver in self.0.get(person).into_iter().flatten() {
-                if all.len() < PERSON_IDS_MAX && all.insert(giver) {
-                    todo.push(giver);
+            for owner in self.0.get(person).into_iter().flatten() {
+                if all.len() < PERSON_IDS_MAX && all.insert(owner) {
+                    todo.push(owner);
                 }
             }
         }
@@ -296,35 +303,35 @@ impl<'a> TransferGraph<'a> {
     }
 }
 
-/// Finds the latest earlier payment of the same person for each payment of a period: of the same subscription, of any
-/// id of the person, or of the same device. Notifications are in the order of their time.
+/// Finds for each subscription payment the latest earlier payment of the same user: of the same
+/// subscription, of any id of the user, or of the same device. Notifications are sorted by time.
 fn earlier_payments(
     sorted: &[&Notification],
-    stands: &[bool],
+    is_first_report: &[bool],
     devices: &[Option<DeviceKey>],
-    memory: &TransferGraph<'_>,
+    transfers: &TransferGraph<'_>,
 ) -> Vec<Option<EarlierPayment>> {
     let mut latest: BTreeMap<String, usize> = BTreeMap::new();
     let mut before = vec![None; sorted.len()];
-    for (place, one) in sorted.iter().enumerate() {
-        if !stands[place] || !one.is_period() {
+    for (position, one) in sorted.iter().enumerate() {
+        if !is_first_report[position] || !one.is_period() {
             continue;
         }
         let people = &one.content.subscriber.people;
         let own = std::iter::once(chain_key(one.provider, &one.chain()))
-            .chain(devices[place].as_ref().map(device_key));
+            .chain(devices[position].as_ref().map(device_key));
         let own: Vec<String> = own.collect();
-        let remembered = memory.with_transferred(people);
-        let keys = remembered.into_iter().map(person_key);
+        let owners = transfers.with_transferred(people);
+        let keys = owners.into_iter().map(person_key);
         let found = keys
             .chain(own.iter().cloned())
             .filter_map(|key| latest.get(&key));
-        before[place] = found.max().map(|paid| EarlierPayment {
+        before[position] = found.max().map(|paid| EarlierPayment {
             product: sorted[*paid].content.product.clone(),
         });
         if one.is_paid_period() {
             let keys = people.iter().map(person_key).chain(own);
-            latest.extend(keys.map(|key| (key, place)));
+            latest.extend(keys.map(|key| (key, position)));
         }
     }
     before

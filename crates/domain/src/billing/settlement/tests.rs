@@ -9,7 +9,7 @@ use crate::vocabulary::money::Amount;
 use proptest::prelude::*;
 use rstest::rstest;
 
-/// Settles notifications, and returns what each comes to in the order in which they are given.
+/// Settles notifications and returns their effects in the same order.
 fn settle(all: &[Notification]) -> Vec<SettledNotification> {
     let connected = ConnectedSubscriptions {
         notifications: all.to_vec(),
@@ -41,7 +41,7 @@ fn payment(second: i64, claim: PaymentClaim, transaction: &str, usd: &str) -> No
 #[case::continuation(PaymentClaim::Continuation, None, RENEWAL, None)]
 #[case::a_period_without_a_trial(PaymentClaim::AfterTrial, None, RENEWAL, None)]
 #[case::a_return(PaymentClaim::Return, None, RENEWAL, Some("resubscribe"))]
-fn payments(
+fn names_payments(
     #[case] claim: PaymentClaim,
     #[case] before: Option<&str>,
     #[case] name: &str,
@@ -59,19 +59,19 @@ fn payments(
     assert_eq!(settled[0].cause.as_deref(), cause);
 }
 
-/// One of a subscription of its own.
-fn of(chain: &str, mut one: Notification) -> Notification {
+/// Moves a notification to the subscription `chain`.
+fn in_chain(chain: &str, mut one: Notification) -> Notification {
     one.content.external_id = format!("{chain}:{}", one.content.external_id);
     one.content.original_transaction = Some(chain.to_owned());
     one
 }
 
-fn by(people: &[&str], mut one: Notification) -> Notification {
+fn of_people(people: &[&str], mut one: Notification) -> Notification {
     one.content.subscriber.people = people.iter().map(|name| person(name)).collect();
     one
 }
 
-fn on(name: &str, mut one: Notification) -> Notification {
+fn on_device(name: &str, mut one: Notification) -> Notification {
     one.content.subscriber.device = Some(device(name));
     one
 }
@@ -81,17 +81,20 @@ fn on(name: &str, mut one: Notification) -> Notification {
 #[case::one_of_their_ids(&["p"], None, &["q", "p"], None, RENEWAL)]
 #[case::the_same_device(&[], Some("d"), &["q"], Some("d"), RENEWAL)]
 #[case::nothing_in_common(&["p"], Some("d"), &["q"], Some("e"), PURCHASE)]
-fn an_earlier_payment_of_another_subscription(
+fn finds_earlier_payments_of_other_subscriptions(
     #[case] people: &[&str],
     #[case] named: Option<&str>,
     #[case] later_people: &[&str],
     #[case] later_named: Option<&str>,
     #[case] expected: &str,
 ) {
-    let mut first = by(people, of("s1", payment(1, PaymentClaim::Start, "t1", "5")));
-    let mut second = by(
+    let mut first = of_people(
+        people,
+        in_chain("s1", payment(1, PaymentClaim::Start, "t1", "5")),
+    );
+    let mut second = of_people(
         later_people,
-        of("s2", payment(2, PaymentClaim::Start, "t2", "5")),
+        in_chain("s2", payment(2, PaymentClaim::Start, "t2", "5")),
     );
     first.content.subscriber.device = named.map(device);
     second.content.subscriber.device = later_named.map(device);
@@ -100,7 +103,7 @@ fn an_earlier_payment_of_another_subscription(
 }
 
 #[test]
-fn a_period_after_a_trial_is_a_conversion_whichever_came_first() {
+fn a_period_after_a_trial_is_a_conversion_in_any_order() {
     let trial = notification(1, NotificationMeaning::TrialStart);
     let period = payment(2, PaymentClaim::AfterTrial, "t2", "4.99");
     let settled = settle(&[period.clone(), trial.clone()]);
@@ -108,8 +111,8 @@ fn a_period_after_a_trial_is_a_conversion_whichever_came_first() {
     assert_eq!(settle(&[trial, period])[1], settled[0]);
 }
 
-fn usd(standing: &SettledNotification) -> (String, Option<UncountedReason>) {
-    let revenue = standing.revenue.as_ref().unwrap();
+fn usd(settled: &SettledNotification) -> (String, Option<UncountedReason>) {
+    let revenue = settled.revenue.as_ref().unwrap();
     (revenue.usd.unwrap().to_string(), revenue.uncounted)
 }
 
@@ -137,7 +140,7 @@ fn refunds_find_their_payment(#[case] transaction: &str, #[case] expected: &str)
             refund.clone(),
         ]
     };
-    // More than was paid is kept, and counts no more than was paid.
+    // An excess refund is stored, but counts only up to the payment.
     assert_eq!(
         usd(&settle(&chain(&refund))[3]),
         (expected.to_owned(), None)
@@ -157,12 +160,12 @@ fn refunds_find_their_payment(#[case] transaction: &str, #[case] expected: &str)
     assert_eq!(
         usd(&settle(&chain(&refund))[3]).1,
         uncounted,
-        "nothing was paid by then"
+        "there is no earlier payment"
     );
 }
 
 #[test]
-fn refunds_of_a_payment_never_exceed_it_and_can_be_taken_back_once() {
+fn refunds_never_exceed_their_payment_and_are_reversed_once() {
     let chain = [
         payment(1, PaymentClaim::Start, "t1", "10"),
         money(2, NotificationMeaning::Refund, "t1", "-10"),
@@ -172,7 +175,7 @@ fn refunds_of_a_payment_never_exceed_it_and_can_be_taken_back_once() {
     ];
     let settled = settle(&chain);
     assert_eq!(usd(&settled[1]), ("-10".to_owned(), None));
-    assert_eq!(settled[2].name, None, "one refund under two ids is one");
+    assert_eq!(settled[2].name, None, "a refund under two ids counts once");
     assert_eq!(usd(&settled[3]), ("10".to_owned(), None));
     assert_eq!(
         usd(&settled[4]),
@@ -181,7 +184,7 @@ fn refunds_of_a_payment_never_exceed_it_and_can_be_taken_back_once() {
 }
 
 #[test]
-fn a_refund_of_what_did_not_count_does_not() {
+fn a_refund_of_an_uncounted_payment_does_not_count() {
     let chain = [
         payment(1, PaymentClaim::Start, "t1", "2000.01"),
         money(2, NotificationMeaning::Refund, "t1", "-2000.01"),
@@ -209,16 +212,13 @@ fn one_transaction_under_two_ids_is_one_payment() {
     let mut again = payment(1, PaymentClaim::Continuation, "t1", "4.99");
     "z-another".clone_into(&mut again.content.external_id);
     let settled = settle(&[again, first]);
-    assert_eq!(
-        settled[0].name, None,
-        "the earlier one by its own time stands"
-    );
+    assert_eq!(settled[0].name, None, "the earliest report counts");
     assert_eq!(settled[0].revenue, None);
     assert_eq!(settled[1].name.as_deref(), Some(PURCHASE));
 }
 
 #[test]
-fn a_receipt_makes_no_event() {
+fn a_receipt_causes_no_event() {
     let settled = settle(&[notification(1, NotificationMeaning::Receipt)]);
     assert_eq!(settled[0].name, None);
     assert_ne!(QUALIFIED_TRIAL, START_TRIAL);
@@ -231,33 +231,36 @@ fn a_first_payment_of_a_subscription_that_began_with_a_trial_is_a_conversion() {
     assert_eq!(settle(&[paid, trial])[0].name.as_deref(), Some(SUBSCRIBE));
 }
 
-/// The example of the tests from outside: a subscription that was joined to the first one's device by an advertising id,
-/// until a later notification names another device.
+/// Example from the acceptance tests: a subscription is joined to the first one's device by an
+/// advertising id, until a later notification names another device.
 #[test]
 fn a_subscription_that_moves_to_another_device_takes_its_first_payment_along() {
-    let advertised = AdvertisingId::stored("ad".to_owned());
-    let mut second = of("tx2", payment(2, PaymentClaim::Start, "tx2", "5"));
-    second.content.subscriber.advertising = vec![advertised.clone()];
+    let advertising_id = AdvertisingId::stored("ad".to_owned());
+    let mut second = in_chain("tx2", payment(2, PaymentClaim::Start, "tx2", "5"));
+    second.content.subscriber.advertising = vec![advertising_id.clone()];
     let connected = ConnectedSubscriptions {
         notifications: vec![
-            on("A", of("tx1", payment(1, PaymentClaim::Start, "tx1", "5"))),
+            on_device(
+                "A",
+                in_chain("tx1", payment(1, PaymentClaim::Start, "tx1", "5")),
+            ),
             second.clone(),
-            on(
+            on_device(
                 "B",
-                of("tx2", payment(3, PaymentClaim::Continuation, "tx3", "5")),
+                in_chain("tx2", payment(3, PaymentClaim::Continuation, "tx3", "5")),
             ),
         ],
         advertising: vec![DeviceLink {
-            id: advertised,
+            id: advertising_id,
             device: device("A"),
             since: at(0),
         }],
         ..ConnectedSubscriptions::default()
     };
     let (after, _) = connected.outcome(at(9));
-    let standing = &after[&id(&second)].settled;
-    assert_eq!(standing.name.as_deref(), Some(PURCHASE));
-    assert_eq!(standing.device, Some(device("B")));
+    let settled = &after[&id(&second)].settled;
+    assert_eq!(settled.name.as_deref(), Some(PURCHASE));
+    assert_eq!(settled.device, Some(device("B")));
     let mut without = connected;
     without.notifications.pop();
     let (after, _) = without.outcome(at(9));
@@ -265,22 +268,28 @@ fn a_subscription_that_moves_to_another_device_takes_its_first_payment_along() {
 }
 
 #[test]
-fn what_was_transferred_is_remembered_whenever_the_transfer_is_known() {
-    let first = by(&["p"], of("s1", payment(1, PaymentClaim::Start, "t1", "5")));
-    let second = by(&["r"], of("s2", payment(5, PaymentClaim::Start, "t2", "5")));
+fn transferred_payments_count_whenever_the_transfer_arrives() {
+    let first = of_people(
+        &["p"],
+        in_chain("s1", payment(1, PaymentClaim::Start, "t1", "5")),
+    );
+    let second = of_people(
+        &["r"],
+        in_chain("s2", payment(5, PaymentClaim::Start, "t2", "5")),
+    );
     let transfer = |from: &str, to: &str, second| {
         let meaning = NotificationMeaning::Transfer {
             from: vec![person(from)],
             to: vec![person(to)],
         };
-        of("alone", notification(second, meaning))
+        in_chain("alone", notification(second, meaning))
     };
     let all = [second, transfer("q", "r", 7), first, transfer("p", "q", 9)];
     assert_eq!(settle(&all)[0].name.as_deref(), Some(RENEWAL));
     assert_eq!(settle(&all[..3])[0].name.as_deref(), Some(PURCHASE));
 }
 
-fn life() -> Vec<Notification> {
+fn lifecycle_of_a_subscription() -> Vec<Notification> {
     let lifecycle =
         |second, name: &str| notification(second, NotificationMeaning::Lifecycle(name.to_owned()));
     vec![
@@ -297,12 +306,14 @@ fn life() -> Vec<Notification> {
 
 proptest! {
     #[test]
-    fn the_order_of_arrival_changes_nothing(shuffled in Just(life()).prop_shuffle()) {
+    fn the_order_of_arrival_changes_nothing(
+        shuffled in Just(lifecycle_of_a_subscription()).prop_shuffle()
+    ) {
         let by_id = |chain: &[Notification]| -> BTreeMap<String, SettledNotification> {
             let ids = chain.iter().map(|one| one.content.external_id.clone());
             ids.zip(settle(chain)).collect()
         };
-        prop_assert_eq!(by_id(&shuffled), by_id(&life()));
+        prop_assert_eq!(by_id(&shuffled), by_id(&lifecycle_of_a_subscription()));
         let sum: i64 = settle(&shuffled)
             .iter()
             .filter_map(|one| one.revenue.as_ref())

@@ -1,35 +1,35 @@
-//! What a browser says it is.
+//! Device details from a browser's headers.
 //!
-//! Browsers have learned to say less, and some of what they still say is a filler that looks like an answer.
-//! A filler is read as "unknown": taken for an answer, it would contradict every current phone.
+//! Browsers reveal less and less, and some of what they send is a filler that looks real. A filler
+//! is read as "unknown", because it would contradict every current phone.
 
 pub use super::bot::BotReason;
 
 use super::encoding::cleaned;
 use crate::device::{Platform, TRAIT_CHARS_MAX};
 
-/// The version of Safari from which on it no longer tells the version of the system. Its own version is the
-/// system's.
+/// First Safari version that no longer reveals the OS version. From then on its own version equals
+/// the OS version.
 const FROZEN_SINCE_SAFARI: u32 = 26;
-/// What it says instead. Both are also true versions of older phones.
+/// OS versions that it sends instead. Both are also real versions of older phones.
 const FROZEN_VERSIONS: &[&str] = &["18.6", "18.7"];
-/// The model that Chrome gives every phone, and the version that goes with it.
+/// Model that Chrome sends for every phone, together with a filler version.
 const FILLER_MODEL: &str = "K";
-/// What Firefox says where others name a model.
+/// Values that Firefox sends in place of a model.
 const FORM_FACTORS: &[&str] = &["Mobile", "Tablet", "TV", "U", "wv"];
 
-/// What a browser runs on, as far as it tells.
+/// Device of a browser, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Which platform.
+    /// Platform.
     pub platform: Platform,
-    /// Such as `17.5`; nothing where the browser only sends a filler.
+    /// OS version, such as `17.5`; `None` if the browser sends a filler.
     pub os_version: Option<String>,
-    /// Such as `iPhone15,2`; nothing where the browser does not tell.
+    /// Model, such as `iPhone15,2`; `None` if the browser does not send it.
     pub model: Option<String>,
 }
 
-/// The client hints that a browser sends with a request, as their headers hold them: quoted strings.
+/// Client hints of a request, as their headers contain them: quoted strings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClientHints<'a> {
     /// `Sec-CH-UA-Platform`.
@@ -41,7 +41,7 @@ pub struct ClientHints<'a> {
 }
 
 impl Agent {
-    /// Reads the headers of a click.
+    /// Parses the headers of a click.
     pub fn read(user_agent: Option<&str>, hints: ClientHints<'_>) -> Self {
         let user_agent = user_agent.unwrap_or_default();
         let platform = platform(user_agent, hints);
@@ -50,24 +50,26 @@ impl Agent {
             Platform::Android => android(user_agent, hints),
             Platform::Web => (None, None),
         };
-        let kept = |text: String| cleaned(&text, TRAIT_CHARS_MAX);
+        let clean = |text: String| cleaned(&text, TRAIT_CHARS_MAX);
         Self {
             platform,
-            os_version: os_version.and_then(kept),
-            model: model.and_then(kept),
+            os_version: os_version.and_then(clean),
+            model: model.and_then(clean),
         }
     }
 }
 
-/// An iPad in its default setting calls itself a Macintosh, and is one for all that we can see.
+/// Detects the platform. An iPad in its default setting reports itself as a Macintosh and cannot be
+/// told apart.
 fn platform(user_agent: &str, hints: ClientHints<'_>) -> Platform {
-    let says = |word| user_agent.contains(word);
-    if says("Windows Phone") {
-        // It names every other platform, too.
+    let contains = |word| user_agent.contains(word);
+    if contains("Windows Phone") {
+        // Windows Phone names every other platform too.
         Platform::Web
-    } else if says("iPhone") || says("iPad") || says("iPod") {
+    } else if contains("iPhone") || contains("iPad") || contains("iPod") {
         Platform::Ios
-    } else if says("Android") || hints.platform.and_then(unquoted).as_deref() == Some("Android") {
+    } else if contains("Android") || hints.platform.and_then(unquoted).as_deref() == Some("Android")
+    {
         Platform::Android
     } else {
         Platform::Web
@@ -75,7 +77,7 @@ fn platform(user_agent: &str, hints: ClientHints<'_>) -> Platform {
 }
 
 fn ios_version(user_agent: &str) -> Option<String> {
-    // The in-app browsers of network_a ask the system, not the browser engine.
+    // Meta's in-app browsers report the real OS version.
     if let Some(version) = field(user_agent, "FBSV/") {
         return Some(version.to_owned());
     }
@@ -88,12 +90,13 @@ fn ios_version(user_agent: &str) -> Option<String> {
         .into_iter()
         .find_map(|before| version_after(user_agent, before))?;
     let system = system.replace('_', ".");
-    // Without Safari's own version nobody can tell an old phone from a frozen text.
+    // Without Safari's version a frozen value cannot be told from an old phone.
     let is_frozen = safari.is_none() && FROZEN_VERSIONS.contains(&system.as_str());
     (!is_frozen).then_some(system)
 }
 
-/// Safari never names the model; in-app browsers do: `FBDV/iPhone15,2`, `Instagram 335.0 (iPhone15,2; …`.
+/// Reads the model. Safari never sends it. In-app browsers do: `FBDV/iPhone15,2`,
+/// `Instagram 335.0 (iPhone15,2; …`.
 fn ios_model(user_agent: &str) -> Option<String> {
     if let Some(model) = field(user_agent, "FBDV/") {
         return Some(model.to_owned());
@@ -116,19 +119,19 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Version and model of an Android browser. Client hints are the truth where they are sent; on a first
-/// redirect they never are.
+/// Reads version and model of an Android browser. Client hints take precedence, but browsers do not
+/// send them on the first redirect.
 fn android(user_agent: &str, hints: ClientHints<'_>) -> (Option<String>, Option<String>) {
     let hinted_version = hints.platform_version.and_then(unquoted);
     let hinted_version = hinted_version.map(|version| without_zeros(&version).to_owned());
     let hinted_model = hints.model.and_then(unquoted);
-    let said = parse_android_comment(user_agent);
-    let version = field(user_agent, "FBSV/").or(said.0).map(str::to_owned);
-    let model = field(user_agent, "FBDV/").or(said.1).map(str::to_owned);
+    let parsed = parse_android_comment(user_agent);
+    let version = field(user_agent, "FBSV/").or(parsed.0).map(str::to_owned);
+    let model = field(user_agent, "FBDV/").or(parsed.1).map(str::to_owned);
     (hinted_version.or(version), hinted_model.or(model))
 }
 
-/// What stands in `(Linux; Android 13; SM-S918B Build/TP1A; wv)`.
+/// Reads version and model from `(Linux; Android 13; SM-S918B Build/TP1A; wv)`.
 fn parse_android_comment(user_agent: &str) -> (Option<&str>, Option<&str>) {
     let Some((_, rest)) = user_agent.split_once("Android ") else {
         return (None, None);
@@ -153,7 +156,7 @@ fn parse_android_comment(user_agent: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// What stands before the bracket that closes the text's own; a model's name may hold a pair.
+/// Returns the text before its closing bracket. A model name may contain a pair of brackets.
 fn until_closed(text: &str) -> &str {
     let mut depth = 0_u32;
     let end = text.find(|c| match c {
@@ -171,7 +174,7 @@ fn until_closed(text: &str) -> &str {
     end.map_or(text, |end| &text[..end])
 }
 
-/// The value of a field such as `FBSV/17.5;`, which is never the last of its bracket without a `]`.
+/// Returns the value of a field such as `FBSV/17.5;`, which ends with `;` or `]`.
 fn field<'a>(user_agent: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = user_agent.split_once(name)?;
     let value = rest.split([';', ']']).next().unwrap_or_default().trim();
@@ -192,7 +195,7 @@ fn version_at(text: &str) -> Option<&str> {
         .then_some(version)
 }
 
-/// `14.0.0` is what the device itself calls `14`.
+/// Removes trailing `.0`, because devices report `14.0.0` as `14`.
 fn without_zeros(version: &str) -> &str {
     let mut version = version;
     while let Some(shorter) = version.strip_suffix(".0") {
@@ -201,16 +204,16 @@ fn without_zeros(version: &str) -> &str {
     version
 }
 
-/// The text of a structured header's string; nothing when it is empty, which is how "none" is sent.
+/// Parses the string of a structured header. Returns `None` if it is empty, which means "unknown".
 fn unquoted(header: &str) -> Option<String> {
     let inner = header.trim().strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(inner.len());
-    let mut letters = inner.chars();
-    while let Some(letter) = letters.next() {
-        text.push(if letter == '\\' {
-            letters.next()?
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        text.push(if character == '\\' {
+            characters.next()?
         } else {
-            letter
+            character
         });
     }
     cleaned(&text, TRAIT_CHARS_MAX)

@@ -16,7 +16,7 @@ const NO_HINTS: ClientHints<'static> = ClientHints {
     Some("17.5.1"),
     None
 )]
-#[case::safari_26_freezes_the_system(
+#[case::safari_26_freezes_the_os_version(
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Mobile/15E148 Safari/604.1",
     Some("26.0"),
     None
@@ -26,12 +26,12 @@ const NO_HINTS: ClientHints<'static> = ClientHints {
     Some("27.1.2"),
     None
 )]
-#[case::safari_18_6_is_what_it_says(
+#[case::safari_18_6_is_real(
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1",
     Some("18.6"),
     None
 )]
-#[case::frozen_or_true_nobody_knows(
+#[case::frozen_or_real_is_unknown(
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Mobile/15E148 Safari/604.1",
     None,
     None
@@ -56,7 +56,11 @@ const NO_HINTS: ClientHints<'static> = ClientHints {
     Some("16.6"),
     None
 )]
-fn apple(#[case] user_agent: &str, #[case] version: Option<&str>, #[case] model: Option<&str>) {
+fn reads_apple_user_agents(
+    #[case] user_agent: &str,
+    #[case] version: Option<&str>,
+    #[case] model: Option<&str>,
+) {
     let agent = Agent::read(Some(user_agent), NO_HINTS);
     assert_eq!(agent.platform, Platform::Ios);
     assert_eq!(agent.os_version.as_deref(), version);
@@ -105,7 +109,7 @@ fn apple(#[case] user_agent: &str, #[case] version: Option<&str>, #[case] model:
     None
 )]
 #[case::no_version("Mozilla/5.0 (Linux; Android) Gecko", None, None)]
-fn android_without_hints(
+fn reads_android_user_agents_without_hints(
     #[case] user_agent: &str,
     #[case] version: Option<&str>,
     #[case] model: Option<&str>,
@@ -123,7 +127,7 @@ fn android_without_hints(
 #[case::empty("\"\"", "\"\"", None, None)]
 #[case::not_quoted("14", "Pixel", None, None)]
 #[case::quoted_quote("\"14\"", r#""A\"B\\C""#, Some("14"), Some(r#"A"B\C"#))]
-fn hints_are_the_truth(
+fn client_hints_take_precedence(
     #[case] platform_version: &str,
     #[case] model: &str,
     #[case] expected_version: Option<&str>,
@@ -163,7 +167,7 @@ fn everything_else_is_the_web(#[case] user_agent: &str) {
 }
 
 #[test]
-fn long_texts_are_cut_and_plain() {
+fn cuts_and_cleans_long_texts() {
     let user_agent = format!(
         "[FBAN/FBIOS;FBDV/{}\u{7};FBSV/17.5] iPhone",
         "x".repeat(300)

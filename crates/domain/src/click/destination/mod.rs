@@ -1,8 +1,8 @@
-//! Where a click is sent: only ever to what the link or its app names.
+//! Destination of a click: only what the link or its app configures.
 //!
-//! The destination is a URL that an operator configured, or a store's page made of ids that an operator
-//! configured. What stands in the click's own URL can become a query parameter of it, encoded, under a name
-//! that the link allows; it never becomes anything else.
+//! The destination is a URL that an operator configured, or a store page built from configured ids.
+//! Parts of the click's own URL can only become encoded query parameters, under names that the link
+//! allows.
 
 use super::encoding::{Plus, decode, encode};
 use super::query::ClickParameters;
@@ -11,52 +11,51 @@ use crate::device::Platform;
 use crate::link::{Link, LinkKind};
 use crate::vocabulary::web_url::HttpsUrl;
 
-/// Bytes of a URL that somebody is sent to, at most. Servers and proxies refuse request lines of more than
-/// eight kilobytes. The destination and what we add stay far below it; parameters that are handed on and no
-/// longer fit are left out.
+/// Maximum length of a destination URL in bytes. Servers and proxies reject request lines of more
+/// than eight kilobytes. Passed parameters that no longer fit are left out.
 pub const DESTINATION_BYTES_MAX: usize = 8_000;
 
 const LINK_ID: &str = "ar_link_id";
 const CLICK_ID: &str = "ar_click_id";
 const OFFER: &str = "offer";
-/// What only we may set.
+/// Parameters that only we may set.
 const OURS: [&str; 3] = [LINK_ID, CLICK_ID, OFFER];
 
 const APP_STORE: &str = "https://apps.apple.com/app/id";
 const PLAY_STORE: &str = "https://play.google.com/store/apps/details";
-/// The parameter that Play hands to the installed app.
+/// Parameter that the Play Store passes to the installed app.
 const REFERRER: &str = "referrer";
 
-/// Where a click is sent.
+/// Destination of a click.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// To this URL.
+    /// Redirect to this URL.
     Redirect(String),
-    /// Nowhere: a page of ours shows both stores.
+    /// Our landing page, which shows both stores.
     Page,
 }
 
-/// A click on its way.
+/// A click that is being redirected.
 #[derive(Debug, Clone, Copy)]
 pub struct RedirectRequest<'a> {
-    /// The link that was tapped.
+    /// Link of the click.
     pub link: &'a Link,
-    /// Its app.
+    /// App of the link.
     pub app: &'a App,
-    /// What it was tapped on.
+    /// Platform of the click.
     pub platform: Platform,
-    /// The parameters of the tapped URL.
+    /// Parameters of the click's URL.
     pub parameters: &'a ClickParameters,
-    /// The click id as it travels; nothing when the click could not be stored.
+    /// Signed click id; `None` if the click could not be stored.
     pub click: Option<&'a str>,
 }
 
 impl RedirectRequest<'_> {
-    /// Where it is sent.
+    /// Returns the destination.
     pub fn destination(&self) -> Destination {
         let url = match (self.link.kind, &self.link.destination_url) {
-            (LinkKind::WebFunnel, Some(url)) => Some(self.funnel(url)),
-            // Such a link cannot be made; one that is found all the same has a page that leads nowhere.
+            (LinkKind::WebFunnel, Some(url)) => Some(self.funnel_url(url)),
+            // Such a link cannot be created. If one exists anyway, the landing page is shown.
             (LinkKind::WebFunnel, None) => None,
             (LinkKind::AppInstall, _) => store_url(self.link, self.app, self.platform, self.click)
                 .or_else(|| self.link.fallback_url.as_ref().map(text)),
@@ -64,8 +63,9 @@ impl RedirectRequest<'_> {
         url.map_or(Destination::Page, Destination::Redirect)
     }
 
-    /// The destination with its own query and fragment, what we add, and what the link hands on.
-    fn funnel(&self, url: &HttpsUrl) -> String {
+    /// Builds the URL of a funnel: its own query and fragment, our parameters, and those that the
+    /// link passes on.
+    fn funnel_url(&self, url: &HttpsUrl) -> String {
         let mut added = vec![(LINK_ID.to_owned(), self.link.id.to_string())];
         if let Some(click) = self.click {
             added.push((CLICK_ID.to_owned(), click.to_owned()));
@@ -80,14 +80,14 @@ impl RedirectRequest<'_> {
         }
         for parameter in self.parameters.all() {
             if let Some(name) = self.passed_name(&parameter.key, &parameter.name) {
-                target.set_if_it_fits(name, &parameter.value);
+                target.set_if_fits(name, &parameter.value);
             }
         }
         target.into_url()
     }
 
-    /// Under which name a parameter is handed on, if it is: as the link spells it, or, where the link only
-    /// says how it begins, as it was sent.
+    /// Returns the name under which a parameter is passed on, if it is: as the link spells it, or
+    /// as sent if the link allows a prefix.
     fn passed_name<'b>(&'b self, key: &str, sent: &'b str) -> Option<&'b str> {
         if OURS.contains(&key) {
             return None;
@@ -96,16 +96,17 @@ impl RedirectRequest<'_> {
             .pass_params
             .iter()
             .find_map(|allowed| match allowed.strip_suffix('*') {
-                Some(begin) => key
-                    .get(..begin.len())
-                    .filter(|same| same.eq_ignore_ascii_case(begin))
+                Some(prefix) => key
+                    .get(..prefix.len())
+                    .filter(|same| same.eq_ignore_ascii_case(prefix))
                     .map(|_| sent),
                 None => allowed.eq_ignore_ascii_case(key).then_some(allowed),
             })
     }
 }
 
-/// The page of the app in its platform's store: the link's own, or the one that follows from the app's ids.
+/// Returns the page of the app in its platform's store: the link's own URL, or one built from the
+/// app's ids.
 pub fn store_url(
     link: &Link,
     app: &App,
@@ -140,7 +141,8 @@ fn is_play_page(url: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['?', '#', '/']))
 }
 
-/// Play hands nothing but the referrer to the app. What the operator put into it stays in front.
+/// Adds the click id to the referrer, which is all that the Play Store passes to the app. The
+/// operator's own referrer stays in front.
 fn with_referrer(url: &str, click: &str) -> String {
     let mut target = Target::of(url);
     let own = target.get(REFERRER).unwrap_or_default();
@@ -153,17 +155,17 @@ fn with_referrer(url: &str, click: &str) -> String {
     target.into_url()
 }
 
-/// Whether a pair of a query has this name, in any case and encoding.
+/// Returns whether a query pair has this name, in any case and encoding.
 fn is_named(pair: &str, name: &str) -> bool {
     let own = pair.split('=').next().unwrap_or_default();
     decode(own, Plus::Space).eq_ignore_ascii_case(name)
 }
 
-/// A URL whose query is being added to. Whatever is not replaced stays as it is written.
+/// A URL whose query is edited. Other parts stay as they are written.
 struct Target {
     base: String,
     pairs: Vec<String>,
-    /// With its `#`.
+    /// Fragment, including `#`.
     fragment: String,
 }
 
@@ -190,14 +192,14 @@ impl Target {
         self.pairs.retain(|pair| !is_one(pair));
     }
 
-    /// Sets a parameter; one that the URL has already is replaced, not doubled.
+    /// Sets a parameter, and replaces an existing one.
     fn set(&mut self, name: &str, value: &str) {
         self.remove(&[name]);
         self.pairs
             .push(format!("{}={}", encode(name), encode(value)));
     }
 
-    fn set_if_it_fits(&mut self, name: &str, value: &str) {
+    fn set_if_fits(&mut self, name: &str, value: &str) {
         let pairs: usize = self.pairs.iter().map(|pair| pair.len() + 1).sum();
         let added = encode(name).len() + encode(value).len() + 2;
         if self.base.len() + pairs + added + self.fragment.len() <= DESTINATION_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Where clicks go, and where nothing in a URL can send them.
+//! Destinations of clicks, and attempts at open redirects.
 
 use super::*;
 use crate::app::AppCreation;
@@ -14,14 +14,14 @@ const CLICK: &str = "clk_0123";
 const LINK: &str = "ar_link_id=lnk_01040g2081040g2081040g2081";
 
 fn runner() -> App {
-    let birth = AppCreation {
+    let creation = AppCreation {
         id: AppId::from_bytes([1; 16]),
         organization: OrganizationId::from_bytes([2; 16]),
         live_key: "pk_live_…".to_owned(),
         test_key: "pk_test_…".to_owned(),
         at: Timestamp::from_millis(1),
     };
-    let mut app = App::new(birth, Name::parse("Runner").unwrap());
+    let mut app = App::new(creation, Name::parse("Runner").unwrap());
     app.ios.app_store_id = Some("123456789".to_owned());
     app.android.package_name = Some("com.example.runner".to_owned());
     app
@@ -40,7 +40,7 @@ fn funnel(url: &str) -> Link {
     }
 }
 
-fn sent(
+fn destination(
     link: &Link,
     app: &App,
     platform: Platform,
@@ -48,18 +48,18 @@ fn sent(
     click: Option<&str>,
 ) -> Destination {
     let parameters = ClickParameters::read(query);
-    let tap = RedirectRequest {
+    let request = RedirectRequest {
         link,
         app,
         platform,
         parameters: &parameters,
         click,
     };
-    tap.destination()
+    request.destination()
 }
 
 fn to(link: &Link, platform: Platform, query: &str) -> String {
-    match sent(link, &runner(), platform, query, Some(CLICK)) {
+    match destination(link, &runner(), platform, query, Some(CLICK)) {
         Destination::Redirect(url) => url,
         Destination::Page => "(page)".to_owned(),
     }
@@ -80,7 +80,7 @@ fn an_install_link_leads_to_the_store(#[case] platform: Platform, #[case] expect
 #[case::apple(Platform::Ios, "https://example.com/ios?a=b#c")]
 #[case::android(Platform::Android, "https://example.com/android")]
 #[case::anything_else(Platform::Web, "https://example.com/")]
-fn the_links_own_urls_come_first(#[case] platform: Platform, #[case] expected: &str) {
+fn the_links_own_urls_take_precedence(#[case] platform: Platform, #[case] expected: &str) {
     let link = Link {
         ios_url: https("https://example.com/ios?a=b#c"),
         android_url: https("https://example.com/android"),
@@ -94,11 +94,11 @@ fn the_links_own_urls_come_first(#[case] platform: Platform, #[case] expected: &
 #[case::apple(Platform::Ios)]
 #[case::android(Platform::Android)]
 #[case::anything_else(Platform::Web)]
-fn without_a_store_the_fallback_and_then_the_page(#[case] platform: Platform) {
+fn without_a_store_falls_back_to_the_url_then_the_page(#[case] platform: Platform) {
     let mut app = runner();
     app.ios.app_store_id = None;
     app.android.package_name = None;
-    let go = |link: &Link| sent(link, &app, platform, "", Some(CLICK));
+    let go = |link: &Link| destination(link, &app, platform, "", Some(CLICK));
     assert_eq!(go(&any_link()), Destination::Page);
     let link = Link {
         fallback_url: https("https://example.com/x"),
@@ -125,7 +125,7 @@ fn without_a_store_the_fallback_and_then_the_page(#[case] platform: Platform) {
     "https://play.google.com/store/apps/detailsx?id=x",
     "https://play.google.com/store/apps/detailsx?id=x"
 )]
-fn only_play_gets_a_referrer(#[case] url: &str, #[case] expected: &str) {
+fn only_the_play_store_gets_a_referrer(#[case] url: &str, #[case] expected: &str) {
     let link = Link {
         android_url: https(url),
         ..any_link()
@@ -134,8 +134,8 @@ fn only_play_gets_a_referrer(#[case] url: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn a_click_that_was_not_stored_has_no_id_to_hand_on() {
-    let go = |link: &Link| sent(link, &runner(), Platform::Android, "fbclid=x", None);
+fn a_click_that_was_not_stored_passes_no_id() {
+    let go = |link: &Link| destination(link, &runner(), Platform::Android, "fbclid=x", None);
     let play = "https://play.google.com/store/apps/details?id=com.example.runner";
     assert_eq!(go(&any_link()), Destination::Redirect(play.to_owned()));
     let url = format!("https://example.com/?{LINK}&fbclid=x");
@@ -155,7 +155,7 @@ fn a_click_that_was_not_stored_has_no_id_to_hand_on() {
 #[case::macros("fbclid={{fbclid}}&fbclid=real", "&fbclid=real")]
 #[case::nothing_else("x=1&campaign_id=2&utmx=3&url=4", "")]
 #[case::not_encoded_twice("fbclid=a%2520b", "&fbclid=a%2520b")]
-fn a_funnel_keeps_its_own_and_adds_ours(#[case] query: &str, #[case] added: &str) {
+fn a_funnel_keeps_its_query_and_adds_ours(#[case] query: &str, #[case] added: &str) {
     let expected =
         format!("https://example.com/a?b=c%20d&b=e&{LINK}&ar_click_id=clk_0123{added}#f?g");
     let link = funnel("https://example.com/a?b=c%20d&b=e#f?g");
@@ -173,12 +173,12 @@ fn a_funnel_keeps_its_own_and_adds_ours(#[case] query: &str, #[case] added: &str
     "offer=trial",
     "ar_link_id=L&ar_click_id=C&offer=trial"
 )]
-#[case::handed_on_replaces(
+#[case::passed_replaces(
     "utm_source=own",
     "utm_source=ad",
     "ar_link_id=L&ar_click_id=C&utm_source=ad"
 )]
-fn nothing_stands_there_twice(#[case] own: &str, #[case] query: &str, #[case] expected: &str) {
+fn no_parameter_is_repeated(#[case] own: &str, #[case] query: &str, #[case] expected: &str) {
     let link = funnel(&format!("https://example.com/?{own}"));
     let expected = expected
         .replace("ar_link_id=L", LINK)
@@ -197,7 +197,7 @@ fn nothing_stands_there_twice(#[case] own: &str, #[case] query: &str, #[case] ex
 #[case::offer_in_capitals("Offer", "offer=summer", "")]
 #[case::odd_name("aff_*", "aff_%26a%3Db%23=1", "&aff_%26a%3Db%23=1")]
 #[case::not_ascii("aff_*", "äff_x=1", "")]
-fn what_a_link_hands_on(#[case] allowed: &str, #[case] query: &str, #[case] added: &str) {
+fn passes_allowed_parameters(#[case] allowed: &str, #[case] query: &str, #[case] added: &str) {
     let link = Link {
         pass_params: vec![allowed.to_owned()],
         ..funnel("https://example.com/")
@@ -207,7 +207,7 @@ fn what_a_link_hands_on(#[case] allowed: &str, #[case] query: &str, #[case] adde
 }
 
 #[test]
-fn a_link_that_hands_nothing_on_hands_nothing_on() {
+fn a_link_without_allowed_parameters_passes_none() {
     let link = Link {
         pass_params: Vec::new(),
         ..funnel("https://example.com/")
@@ -220,7 +220,7 @@ fn a_link_that_hands_nothing_on_hands_nothing_on() {
 }
 
 #[test]
-fn what_no_longer_fits_is_left_out() {
+fn leaves_out_parameters_that_do_not_fit() {
     let own = format!("https://example.com/?{}", "a".repeat(1_900));
     let tags: Vec<String> = (0..6)
         .map(|n| format!("utm_{n}={}", "%C3%A4".repeat(200)))
@@ -230,7 +230,7 @@ fn what_no_longer_fits_is_left_out() {
     assert!(url.contains("ar_click_id=") && url.contains("utm_3=") && !url.contains("utm_5="));
 }
 
-/// Everything that has opened redirects elsewhere.
+/// Known techniques for open redirects.
 #[rstest]
 #[case::destination(
     "url=https://evil.test&destination=https://evil.test&destinationUrl=https://evil.test"
@@ -250,7 +250,7 @@ fn what_no_longer_fits_is_left_out() {
 #[case::full_stop_of_another_script("utm_source=https://evil。test")]
 #[case::nul("utm_source=%00https://evil.test")]
 #[case::question_marks("?utm_source=x?https://evil.test")]
-fn nothing_in_a_query_decides_where(#[case] query: &str) {
+fn no_query_parameter_changes_the_destination(#[case] query: &str) {
     let link = Link {
         fallback_url: https("https://example.com/x"),
         ..any_link()
@@ -271,7 +271,7 @@ fn nothing_in_a_query_decides_where(#[case] query: &str) {
 
 proptest! {
     #[test]
-    fn no_query_leads_elsewhere(query in ".*") {
+    fn random_queries_do_not_change_the_destination(query in ".*") {
         let url = to(&funnel("https://example.com/a?own=1#b"), Platform::Web, &query);
         prop_assert!(url.is_ascii() && url.len() <= DESTINATION_BYTES_MAX);
         prop_assert!(url.starts_with("https://example.com/a?own=1&ar_link_id="));
@@ -280,13 +280,13 @@ proptest! {
     }
 
     #[test]
-    fn values_that_are_handed_on_stay_values(value in ".{1,40}") {
+    fn passed_values_stay_values(value in ".{1,40}") {
         let query = format!("gclid={}", encode(&value));
         let url = to(&funnel("https://example.com/"), Platform::Web, &query);
-        let handed_on = ClickParameters::read(&query).get("gclid");
+        let passed = ClickParameters::read(&query).get("gclid");
         let found = Url::parse(&url).unwrap();
         let names: Vec<String> = found.query_pairs().map(|(name, _)| name.into_owned()).collect();
-        let expected = if handed_on.is_some() { 3 } else { 2 };
+        let expected = if passed.is_some() { 3 } else { 2 };
         prop_assert_eq!(names.len(), expected);
     }
 }

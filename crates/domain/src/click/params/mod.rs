@@ -1,11 +1,11 @@
-//! What the URL of a click says.
+//! Tracking parameters of a click's URL.
 
 use crate::click::query::{ClickParameters, is_known};
 use crate::device::AdvertisingId;
 use crate::link::Campaign;
 use std::collections::BTreeMap;
 
-/// The networks' click ids. All that were present are kept.
+/// Click ids of the networks. All that are present are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "the networks' own names")]
 pub struct NetworkClickIds {
@@ -17,7 +17,7 @@ pub struct NetworkClickIds {
     pub oppref: Option<String>,
 }
 
-/// Ids that a landing page read from its visitor's browser and handed on.
+/// Browser ids that a landing page read and passed on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "the networks' own names")]
 pub struct BrowserIds {
@@ -27,7 +27,7 @@ pub struct BrowserIds {
     pub obref: Option<String>,
 }
 
-/// The usual campaign tags.
+/// UTM campaign tags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "the usual names")]
 pub struct Utm {
@@ -38,7 +38,7 @@ pub struct Utm {
     pub term: Option<String>,
 }
 
-/// The arm of an experiment that a `web_funnel` link hands on.
+/// Arm of an experiment that a `web_funnel` link passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
     /// `trial`
@@ -54,50 +54,50 @@ crate::keywords! {
     }
 }
 
-/// Everything that was read from the URL of a click, cleaned.
+/// Cleaned tracking parameters of a click.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrackingParams {
-    /// The networks' click ids.
+    /// Click ids of the networks.
     pub click_ids: NetworkClickIds,
     /// Campaign, ad set and ad.
     pub campaign: Campaign,
-    /// Which creative.
+    /// Creative id.
     pub creative_id: Option<String>,
-    /// Where on the network.
+    /// Placement on the network.
     pub placement: Option<String>,
-    /// Which of the network's sites.
+    /// Site of the network.
     pub site_source_name: Option<String>,
-    /// What was searched for.
+    /// Search keyword.
     pub keyword: Option<String>,
-    /// The usual campaign tags.
+    /// UTM campaign tags.
     pub utm: Utm,
-    /// Ids of the visitor's browser.
+    /// Browser ids of the visitor.
     pub browser_ids: BrowserIds,
-    /// The arm of an experiment.
+    /// Arm of an experiment.
     pub offer: Option<Offer>,
-    /// Whatever else was there; the app gets it back after the install.
+    /// Other parameters. The app gets them back after the install.
     pub query_params: BTreeMap<String, String>,
 }
 
-/// Also given back to the app: on an `app_install` link it is a parameter like any other.
+/// Also returned to the app, because on an `app_install` link it is a parameter like any other.
 const OFFER: &str = "offer";
 
-/// What was read, and what must not be kept as it is.
+/// Parsed query, including what must not be stored in clear text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParsedQuery {
-    /// To be kept.
+    /// Parameters to store.
     pub captured: TrackingParams,
-    /// An advertising id that the network put into the URL. Only its hash is kept.
+    /// Advertising id in the URL. Only its hash is stored.
     pub advertising_id: Option<AdvertisingId>,
 }
 
-/// Reads the query of a click's URL, without its `?`.
+/// Parses the query of a click's URL, without its `?`.
 pub fn capture(query: &str, link_campaign: &Campaign) -> ParsedQuery {
     ClickParameters::read(query).capture(link_campaign)
 }
 
 impl ClickParameters {
-    /// What the parameters say; the link's own words stand in where they say nothing.
+    /// Extracts the tracking parameters, completed from the link's campaign.
     pub fn capture(&self, link_campaign: &Campaign) -> ParsedQuery {
         let get = |key| self.get(key);
         let others = self
@@ -145,12 +145,13 @@ impl ClickParameters {
         }
     }
 
-    /// The arm of an experiment. It is compared with what was sent, not with what cleaning made of it.
+    /// Returns the arm of an experiment. Compares the value as sent, not as cleaned.
     pub(super) fn offer(&self) -> Option<Offer> {
         self.exact(OFFER).and_then(Offer::parse)
     }
 
-    /// Networks call the level between campaign and ad by two names; `utm_campaign` stands in for a name.
+    /// Reads campaign, ad set and ad. Networks use two names for the ad set. `utm_campaign` is the
+    /// fallback for the campaign's name.
     fn campaign(&self, link: &Campaign) -> Campaign {
         let campaign = Level {
             id: self.get("campaign_id"),
@@ -179,7 +180,7 @@ impl ClickParameters {
         }
     }
 
-    /// The first in the URL of a parameter with several names.
+    /// Returns the first parameter in the URL with one of these names.
     fn first(&self, keys: &[&str]) -> Option<String> {
         let found = self
             .all()
@@ -189,15 +190,15 @@ impl ClickParameters {
     }
 }
 
-/// A campaign, an ad set or an ad.
+/// Id and name of a campaign, an ad set or an ad.
 struct Level {
     id: Option<String>,
     name: Option<String>,
 }
 
 impl Level {
-    /// With the link's own words where the URL says nothing. A URL that names another campaign than the
-    /// link does not get the link's name for it.
+    /// Fills gaps from the link. If the URL has another id than the link, the link's name is not
+    /// used.
     fn or(self, link_id: Option<&String>, link_name: Option<&String>) -> Self {
         let is_another = matches!((&self.id, link_id), (Some(id), Some(link)) if id != link);
         let link_name = link_name.filter(|_| !is_another);

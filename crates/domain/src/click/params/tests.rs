@@ -1,4 +1,4 @@
-//! What the parameters of a URL become.
+//! Tracking parameters of URLs.
 
 use super::*;
 use rstest::rstest;
@@ -13,7 +13,7 @@ fn text(text: &str) -> Option<String> {
 }
 
 #[test]
-fn every_parameter_of_the_table_has_its_place() {
+fn reads_every_known_parameter() {
     let query = "fbclid=1&gclid=2&gbraid=3&wbraid=4&ttclid=5&oppref=6&campaign_id=7\
                  &campaign_name=8&adset_id=9&adset_name=10&ad_id=11&ad_name=12&creative_id=13\
                  &placement=14&site_source_name=15&keyword=16&utm_source=17&utm_medium=18\
@@ -73,14 +73,14 @@ fn ad_sets_have_two_names(#[case] query: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case::nothing_said("", Some("L"), Some("Link"))]
-#[case::both_said("campaign_id=1&campaign_name=One", Some("1"), Some("One"))]
-#[case::tag_stands_in("campaign_id=1&utm_campaign=Tag", Some("1"), Some("Tag"))]
+#[case::empty_url("", Some("L"), Some("Link"))]
+#[case::id_and_name("campaign_id=1&campaign_name=One", Some("1"), Some("One"))]
+#[case::tag_as_name("campaign_id=1&utm_campaign=Tag", Some("1"), Some("Tag"))]
 #[case::name_before_tag("utm_campaign=Tag&campaign_name=One", Some("L"), Some("One"))]
 #[case::only_macros("campaign_id={campaignid}&campaign_name=", Some("L"), Some("Link"))]
 #[case::the_same_campaign("campaign_id=L", Some("L"), Some("Link"))]
 #[case::another_campaign("campaign_id=1", Some("1"), None)]
-fn the_link_stands_in_where_the_url_says_nothing(
+fn the_link_fills_gaps_of_the_url(
     #[case] query: &str,
     #[case] id: Option<&str>,
     #[case] name: Option<&str>,
@@ -98,7 +98,7 @@ fn the_link_stands_in_where_the_url_says_nothing(
 }
 
 #[test]
-fn a_link_that_knows_only_the_name_gives_it_to_any_id() {
+fn a_link_with_only_a_name_adds_it_to_any_id() {
     let link = Campaign {
         name: text("Brand"),
         ..Campaign::default()
@@ -113,30 +113,30 @@ fn a_link_that_knows_only_the_name_gives_it_to_any_id() {
 #[case::capitals("offer=Trial", None)]
 #[case::longer("offer=trial2", None)]
 #[case::both("offer=trial,control", None)]
-#[case::blank_behind("offer=trial%20", None)]
-#[case::plus_behind("offer=trial+", None)]
+#[case::space_after("offer=trial%20", None)]
+#[case::plus_after("offer=trial+", None)]
 #[case::line_break("offer=%0Acontrol", None)]
 #[case::first_of_two("offer=control&offer=trial", Some(Offer::Control))]
 #[case::another_first("offer=summer&offer=trial", None)]
 #[case::none("", None)]
-fn offers(#[case] query: &str, #[case] expected: Option<Offer>) {
+fn reads_the_offer(#[case] query: &str, #[case] expected: Option<Offer>) {
     assert_eq!(read(query).offer, expected);
 }
 
 #[rstest]
 #[case::idfa("idfa=6F9619FF-8B86-4011-B42D-00C04FC964FF", true)]
 #[case::gaid("GAID=6f9619ff-8b86-4011-b42d-00c04fc964ff", true)]
-#[case::person_said_no("idfa=00000000-0000-0000-0000-000000000000", false)]
-#[case::macro_stayed("gaid=__GAID__", false)]
+#[case::opt_out("idfa=00000000-0000-0000-0000-000000000000", false)]
+#[case::unexpanded_macro("gaid=__GAID__", false)]
 #[case::nonsense("idfa=abc", false)]
-fn advertising_ids_are_not_kept_in_clear(#[case] query: &str, #[case] found: bool) {
+fn advertising_ids_are_not_stored_in_clear_text(#[case] query: &str, #[case] found: bool) {
     let read = capture(query, &Campaign::default());
     assert_eq!(read.advertising_id.is_some(), found);
     assert_eq!(read.captured, TrackingParams::default());
 }
 
 #[test]
-fn every_offer_survives_its_text() {
+fn offers_round_trip_through_their_text() {
     for offer in Offer::ALL {
         assert_eq!(Offer::parse(offer.as_str()), Some(*offer));
     }

@@ -1,35 +1,35 @@
-//! The parameters of a click's URL, cleaned, before anybody asks what they mean.
+//! Cleaned parameters of a click's URL, before they are interpreted.
 //!
-//! Operators paste macros that no network expanded, and the networks append the real value behind them, so
-//! the first value that is one wins. What the networks send is found wherever it stands: a URL full of other
-//! parameters must not cost a paid tap its click id.
+//! Operators paste macros that no network expanded, and networks append the real value after them,
+//! so the first real value wins. Known parameters are found at any position: a URL full of other
+//! parameters must not cost a paid click its click id.
 
 use crate::click::encoding::{Plus, cleaned, decode};
 use std::collections::BTreeSet;
 
-/// Parameters of one click, at most.
+/// Maximum number of parameters per click.
 pub const PARAMETERS_MAX: usize = 50;
-/// Bytes of a click's parameters, names and values together, at most.
+/// Maximum size of a click's parameters in bytes, names and values together.
 pub const PARAMETERS_BYTES_MAX: usize = 4_096;
-/// Characters of ids, URLs, and of values that nobody knows. Longer ones are cut.
+/// Maximum length of ids, URLs and unknown values in characters. Longer ones are cut.
 pub const ID_CHARS_MAX: usize = 500;
-/// Characters of names, and of words that people chose. Longer ones are cut.
+/// Maximum length of names and free text in characters. Longer ones are cut.
 pub const NAME_CHARS_MAX: usize = 200;
 
-/// What a parameter holds, and with it how it is cleaned and how dear it is.
+/// Kind of a parameter. It determines how the parameter is cleaned, and its priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// A network's click id: opaque.
+    /// Opaque click id of a network.
     ClickId,
-    /// Another id: opaque.
+    /// Other opaque id.
     Id,
-    /// A name or a word.
+    /// Name or free text.
     Word,
-    /// Something that only the app knows.
+    /// Parameter that only the app understands.
     Other,
 }
 
-/// Every parameter that means something to us.
+/// All known parameters.
 const KNOWN: &[(Kind, &[&str])] = &[
     (
         Kind::ClickId,
@@ -96,25 +96,25 @@ impl Kind {
     }
 }
 
-/// A parameter that survived.
+/// A cleaned parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parameter {
-    /// As we write it where we know it, otherwise as it was sent.
+    /// Canonical name if known, otherwise the name as sent.
     pub(super) name: String,
-    /// By which it is compared.
+    /// Name in lower case, for comparisons.
     pub(super) key: String,
-    /// Cleaned.
+    /// Cleaned value.
     pub(super) value: String,
-    /// Whether it was sent as it stands here, with nothing to clean.
+    /// Whether cleaning left the value unchanged.
     pub(super) is_exact: bool,
 }
 
-/// The parameters of a click's URL: cleaned, each once, within their limits, in the order of the URL.
+/// Cleaned parameters of a click's URL: each once, within the limits, in the order of the URL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClickParameters(Vec<Parameter>);
 
 impl ClickParameters {
-    /// Reads a query, without its `?`.
+    /// Parses a query, without its `?`.
     pub fn read(query: &str) -> Self {
         let mut seen = BTreeSet::new();
         let mut found: Vec<(Kind, Parameter)> = query
@@ -122,11 +122,11 @@ impl ClickParameters {
             .filter_map(parameter)
             .filter(|(_, parameter)| seen.insert(parameter.key.clone()))
             .collect();
-        // Stable: the order of the URL within each kind.
-        let mut dearest_first: Vec<usize> = (0..found.len()).collect();
-        dearest_first.sort_by_key(|index| found[*index].0);
+        // A stable sort keeps the order of the URL within each kind.
+        let mut by_priority: Vec<usize> = (0..found.len()).collect();
+        by_priority.sort_by_key(|index| found[*index].0);
         let mut bytes = 0;
-        let mut kept: Vec<usize> = dearest_first
+        let mut kept: Vec<usize> = by_priority
             .into_iter()
             .filter(|index| {
                 let Parameter { name, value, .. } = &found[*index].1;
@@ -145,13 +145,13 @@ impl ClickParameters {
         Self(found.into_iter().map(|(_, parameter)| parameter).collect())
     }
 
-    /// The value of a parameter, by its name in lower case.
+    /// Returns the value of a parameter, by its name in lower case.
     pub(super) fn get(&self, key: &str) -> Option<String> {
         let found = self.0.iter().find(|parameter| parameter.key == key);
         found.map(|parameter| parameter.value.clone())
     }
 
-    /// The value of a parameter, where nothing of it had to be cleaned away.
+    /// Returns the value of a parameter, if cleaning left it unchanged.
     pub(super) fn exact(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().find(|parameter| parameter.key == key);
         found
@@ -159,13 +159,13 @@ impl ClickParameters {
             .map(|parameter| parameter.value.as_str())
     }
 
-    /// Every parameter.
+    /// Returns all parameters.
     pub(super) fn all(&self) -> &[Parameter] {
         &self.0
     }
 }
 
-/// Whether a parameter is one of ours, by its name in lower case.
+/// Returns whether a parameter is known, by its name in lower case.
 pub(super) fn is_known(key: &str) -> bool {
     KNOWN.iter().any(|(_, names)| names.contains(&key))
 }
@@ -175,13 +175,13 @@ fn parameter(pair: &str) -> Option<(Kind, Parameter)> {
     let name = cleaned(&decode(name, Plus::Space), NAME_CHARS_MAX)?;
     let key = name.to_ascii_lowercase();
     let kind = kind_of(&key);
-    let sent = decode(value, kind.plus());
-    let whole = cleaned(&sent, usize::MAX)?;
-    if is_macro(&whole) {
+    let raw = decode(value, kind.plus());
+    let full = cleaned(&raw, usize::MAX)?;
+    if is_macro(&full) {
         return None;
     }
-    let value: String = whole.chars().take(kind.chars_max()).collect();
-    let is_exact = value == sent;
+    let value: String = full.chars().take(kind.chars_max()).collect();
+    let is_exact = value == raw;
     let name = if kind == Kind::Other {
         name
     } else {
@@ -196,8 +196,7 @@ fn parameter(pair: &str) -> Option<(Kind, Parameter)> {
     Some((kind, parameter))
 }
 
-/// Whether a network should have put something else in this place: `{{campaign.id}}`, `{keyword}`,
-/// `__AID__`.
+/// Returns whether a value is an unexpanded macro: `{{campaign.id}}`, `{keyword}`, `__AID__`.
 fn is_macro(value: &str) -> bool {
     let inner = value
         .strip_prefix("__")

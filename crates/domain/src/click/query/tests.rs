@@ -41,15 +41,15 @@ fn value(query: &str, key: &str) -> Option<String> {
 #[case::not_utf_8("fbclid=%ff", Some("\u{fffd}"))]
 #[case::equals_sign_inside("fbclid=a=b", Some("a=b"))]
 #[case::semicolon_separates_nothing("x=1;fbclid=a", None)]
-fn click_ids(#[case] query: &str, #[case] expected: Option<&str>) {
+fn cleans_click_ids(#[case] query: &str, #[case] expected: Option<&str>) {
     assert_eq!(value(query, "fbclid").as_deref(), expected);
 }
 
 #[rstest]
 #[case::utm("utm_source", "a b")]
-#[case::utm_of_their_own("utm_id", "a b")]
+#[case::custom_utm("utm_id", "a b")]
 #[case::campaign_name("campaign_name", "a b")]
-#[case::what_the_app_knows("invite", "a b")]
+#[case::unknown_parameter("invite", "a b")]
 #[case::campaign_id("campaign_id", "a+b")]
 #[case::browser_id("fbp", "a+b")]
 fn a_plus_is_a_space_except_in_ids(#[case] name: &str, #[case] expected: &str) {
@@ -65,7 +65,7 @@ fn a_plus_is_a_space_except_in_ids(#[case] name: &str, #[case] expected: &str) {
 #[case::unknown("invite", 500)]
 #[case::name("ad_name", 200)]
 #[case::tag("utm_term", 200)]
-fn long_values_are_cut_by_characters(#[case] name: &str, #[case] chars: usize) {
+fn cuts_long_values_by_characters(#[case] name: &str, #[case] chars: usize) {
     let query = |chars| format!("{name}={}", "%C3%A4".repeat(chars));
     let kept = |chars| value(&query(chars), name).map(|value| value.chars().count());
     assert_eq!(kept(chars), Some(chars));
@@ -75,18 +75,21 @@ fn long_values_are_cut_by_characters(#[case] name: &str, #[case] chars: usize) {
 #[rstest]
 #[case::as_it_is("offer=trial", Some("trial"))]
 #[case::escaped("offer=%74rial", Some("trial"))]
-#[case::blank_behind("offer=trial%20", None)]
-#[case::blank_in_front("offer=+trial", None)]
+#[case::space_after("offer=trial%20", None)]
+#[case::space_before("offer=+trial", None)]
 #[case::control_character("offer=tri%00al", None)]
 #[case::cut(&format!("offer={}", "x".repeat(201)), None)]
 #[case::the_first_counts("offer=trial%20&offer=trial", None)]
 #[case::absent("", None)]
-fn a_value_is_exact_when_nothing_was_cleaned(#[case] query: &str, #[case] expected: Option<&str>) {
+fn a_value_is_exact_if_cleaning_changed_nothing(
+    #[case] query: &str,
+    #[case] expected: Option<&str>,
+) {
     assert_eq!(ClickParameters::read(query).exact("offer"), expected);
 }
 
 #[test]
-fn the_fifty_first_parameter_is_left_out_unless_it_is_ours() {
+fn drops_the_fifty_first_parameter_unless_it_is_known() {
     let many: Vec<String> = (0..60).map(|n| format!("p{n}={n}")).collect();
     let kept = pairs(&many.join("&"));
     assert_eq!(kept.len(), 50);
@@ -98,7 +101,7 @@ fn the_fifty_first_parameter_is_left_out_unless_it_is_ours() {
 }
 
 #[test]
-fn more_than_four_kibibytes_are_left_out_and_click_ids_last() {
+fn drops_parameters_beyond_four_kibibytes_but_keeps_click_ids() {
     let long = "x".repeat(500);
     let many: Vec<String> = (0..9).map(|n| format!("p{n}={long}")).collect();
     let kept = pairs(&format!("{}&gclid={long}&small=1", many.join("&")));
@@ -117,7 +120,7 @@ fn more_than_four_kibibytes_are_left_out_and_click_ids_last() {
 }
 
 #[test]
-fn what_only_the_app_knows_keeps_its_spelling() {
+fn unknown_parameters_keep_their_spelling() {
     let kept = pairs("inviteCode=1&INVITECODE=2&UTM_Source=x&AdGroup_ID=3");
     let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["inviteCode", "utm_source", "adgroup_id"]);

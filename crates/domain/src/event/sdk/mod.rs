@@ -1,4 +1,4 @@
-//! Events from the app's SDK: from what was sent to what is recorded.
+//! Events from the app's SDK, from request to recorded event.
 
 mod batch;
 
@@ -19,120 +19,121 @@ use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// Events of one request.
+/// Maximum number of events per request.
 pub const BATCH_EVENTS_MAX: usize = 100;
 
-/// An event as the SDK sent it, each field checked.
+/// A validated event from the SDK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkEvent {
-    /// Our id, made of the event's own time.
+    /// Internal id, which starts with the event's time.
     pub id: EventId,
-    /// The id that the SDK gave; ours where it gave none.
+    /// The SDK's id, or the internal id if it sent none.
     pub external_id: String,
     /// As sent.
     pub name: String,
-    /// When it happened, not later than [`AHEAD_MAX`] after its arrival.
+    /// Event time, at most [`FUTURE_SKEW_MAX`] after arrival.
     pub occurred_at: Timestamp,
     /// As sent.
     pub revenue: Option<Amount>,
-    /// Three letters, as sent.
+    /// Three-letter code, as sent.
     pub currency: Option<Currency>,
     /// As sent, as JSON text.
     pub params: Option<String>,
 }
 
 impl SdkEvent {
-    /// The currency and day to ask a rate for, where there is money to be exchanged.
+    /// Returns amount, currency and day if the event carries money to convert.
     pub fn exchange_day(&self) -> Option<(Amount, Currency, Day)> {
         Some((self.revenue?, self.currency?, Day::of(self.occurred_at)))
     }
 }
 
-/// When an event happened: when it says so, but not long after it arrived; else when it arrived.
-pub fn occurred_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
-    said.map_or(received_at, |said| {
-        said.min(received_at.plus(FUTURE_SKEW_MAX))
+/// Returns the event time: the reported time, clamped to [`FUTURE_SKEW_MAX`] after arrival, or the
+/// arrival if none was reported.
+pub fn occurred_at(reported: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
+    reported.map_or(received_at, |reported| {
+        reported.min(received_at.plus(FUTURE_SKEW_MAX))
     })
 }
 
-/// Three letters, in any case. Whether there is a rate for them is another question.
+/// Parses a three-letter currency code in any case. There need not be a rate for it.
 pub fn currency(text: &str) -> Result<Currency, Problem> {
     Currency::from_stored(&text.to_ascii_uppercase()).ok_or_else(|| {
-        let message = "Must be an ISO 4217 code of three letters, for example USD.";
+        let message = "Must be a three-letter ISO 4217 code, for example USD.";
         Problem::new(FaultCode::InvalidFormat, message)
     })
 }
 
-/// What is known about the device that an event happened on.
+/// Device data that events are recorded with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceContext {
-    /// By whom, in the app's own words.
+    /// The app's id of the user.
     pub user: Option<UserKey>,
-    /// What it runs on; nothing for a device nobody configured.
+    /// Platform; `None` for a device that never called `configure`.
     pub platform: Option<Platform>,
-    /// Two letters.
+    /// Two-letter country code.
     pub country: Option<String>,
-    /// What its install is credited to.
+    /// Credit of its install.
     pub credit: Option<Credit>,
-    /// Its first payment so far that counted.
+    /// Its first counted payment so far.
     pub first_payment: Option<EventId>,
 }
 
 impl DeviceContext {
-    /// Returns what the events of a device are recorded with.
-    pub fn of(known: &DeviceState) -> Self {
-        let device = known.device.as_ref();
+    /// Builds the context from a device's stored state.
+    pub fn of(state: &DeviceState) -> Self {
+        let device = state.device.as_ref();
         Self {
-            user: known.identity.user.clone(),
+            user: state.identity.user.clone(),
             platform: device.map(|device| device.traits.platform),
             country: device.and_then(|device| device.country.clone()),
-            credit: known.attribution.as_ref().map(Attribution::credit),
-            first_payment: known.first_payment,
+            credit: state.attribution.as_ref().map(Attribution::credit),
+            first_payment: state.first_payment,
         }
     }
 }
 
-/// What became of an event that was sent.
+/// Outcome for one sent event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It is recorded.
+    /// The event was recorded.
     Accepted,
-    /// An event of this id was recorded before; this one changed nothing.
+    /// An event with this id exists already; nothing changed.
     Duplicate,
 }
 
-/// Where and when events arrived.
+/// App, device and settings that a request's events are recorded with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkRequestContext {
-    /// For which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// Live or test.
+    /// Live or test environment.
     pub environment: Environment,
-    /// Of which device.
+    /// The device that sent the request.
     pub device: DeviceKey,
-    /// When.
+    /// Time of arrival.
     pub received_at: Timestamp,
-    /// Two letters, of this request.
+    /// Two-letter country code of the request.
     pub country: Option<String>,
-    /// What the app says about its SDK's money.
+    /// Whether revenue from the app's SDK counts.
     pub policy: MoneyPolicy,
-    /// The custom events that the app counts as income.
+    /// Custom events that the app counts as income.
     pub revenue_events: Vec<String>,
-    /// Whether the app holds back what suspicious installs do.
+    /// Whether the app withholds events of suspicious installs.
     pub holds_suspicious: bool,
 }
 
-/// The event as it is recorded.
+/// Builds the event to record.
 fn record(
     event: &SdkEvent,
-    arrival: &SdkRequestContext,
-    owner: &DeviceContext,
+    context: &SdkRequestContext,
+    device_context: &DeviceContext,
     exchanged: Option<ConvertedAmount>,
 ) -> Event {
     let (name, original_name) = name::canonical(&event.name);
     let revenue = event.revenue.map(|amount| {
-        let kind = name::money_kind(EventSource::Sdk, &name, &arrival.revenue_events);
-        assess_revenue(amount, event.currency, exchanged, arrival.policy, kind)
+        let kind = name::money_kind(EventSource::Sdk, &name, &context.revenue_events);
+        assess_revenue(amount, event.currency, exchanged, context.policy, kind)
     });
     let pays = revenue
         .as_ref()
@@ -140,21 +141,24 @@ fn record(
     Event {
         id: event.id,
         external_id: event.external_id.clone(),
-        app: arrival.app,
-        environment: arrival.environment,
+        app: context.app,
+        environment: context.environment,
         source: EventSource::Sdk,
         name,
         original_name,
         occurred_at: event.occurred_at,
-        received_at: arrival.received_at,
-        device: Some(arrival.device.clone()),
-        user: owner.user.clone(),
-        platform: owner.platform,
-        country: owner.country.clone().or_else(|| arrival.country.clone()),
+        received_at: context.received_at,
+        device: Some(context.device.clone()),
+        user: device_context.user.clone(),
+        platform: device_context.platform,
+        country: device_context
+            .country
+            .clone()
+            .or_else(|| context.country.clone()),
         revenue,
-        credit: owner.credit.clone(),
+        credit: device_context.credit.clone(),
         params: event.params.clone(),
-        first_payment: pays && owner.first_payment.is_none(),
+        first_payment: pays && device_context.first_payment.is_none(),
         is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
@@ -172,26 +176,29 @@ mod tests {
     #[rstest]
     #[case::upper("EUR", true)]
     #[case::lower("eur", true)]
-    #[case::no_money("XAU", true)]
-    #[case::never_was_one("ZZZ", true)]
+    #[case::not_a_currency("XAU", true)]
+    #[case::unknown_code("ZZZ", true)]
     #[case::four("EURO", false)]
     #[case::digit("E1R", false)]
     #[case::empty("", false)]
-    fn currencies(#[case] text: &str, #[case] taken: bool) {
-        assert_eq!(currency(text).is_ok(), taken);
+    fn currency_codes(#[case] text: &str, #[case] is_accepted: bool) {
+        assert_eq!(currency(text).is_ok(), is_accepted);
     }
 
     const RECEIVED: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
     #[rstest]
-    #[case::silent(None, 0)]
+    #[case::no_time_sent(None, 0)]
     #[case::long_ago(Some(-1_000_000_000), -1_000_000_000)]
-    #[case::a_clock_that_is_ahead(Some(599_999), 599_999)]
+    #[case::clock_ahead(Some(599_999), 599_999)]
     #[case::ten_minutes_ahead(Some(600_000), 600_000)]
     #[case::further_ahead_is_clamped(Some(600_001), 600_000)]
-    fn the_time_of_an_event(#[case] said: Option<i64>, #[case] expected: i64) {
+    fn event_times_are_clamped(#[case] reported: Option<i64>, #[case] expected: i64) {
         let moment = |offset| Timestamp::from_millis(RECEIVED.as_millis() + offset);
-        assert_eq!(occurred_at(said.map(moment), RECEIVED), moment(expected));
+        assert_eq!(
+            occurred_at(reported.map(moment), RECEIVED),
+            moment(expected)
+        );
     }
 
     fn sent(name: &str, amount: Option<&str>) -> SdkEvent {
@@ -206,8 +213,8 @@ mod tests {
         }
     }
 
-    fn recorded(event: SdkEvent, owner: &DeviceContext) -> Event {
-        let arrival = SdkRequestContext {
+    fn recorded(event: SdkEvent, device_context: &DeviceContext) -> Event {
+        let context = SdkRequestContext {
             app: AppId::from_bytes([2; 16]),
             environment: Environment::Live,
             device: DeviceKey::stored("d".to_owned()),
@@ -225,27 +232,27 @@ mod tests {
                 rate: "1".to_owned(),
                 source: "identity".to_owned(),
             });
-        record(&event, &arrival, owner, exchanged)
+        record(&event, &context, device_context, exchanged)
     }
 
     #[test]
-    fn a_device_pays_for_the_first_time_once() {
-        let known = DeviceContext {
+    fn a_device_has_one_first_payment() {
+        let state = DeviceContext {
             platform: Some(Platform::Ios),
             country: Some("DE".to_owned()),
             ..DeviceContext::default()
         };
-        let paid = recorded(sent("purchase", Some("1")), &known);
+        let paid = recorded(sent("purchase", Some("1")), &state);
         assert!(paid.first_payment && paid.country.as_deref() == Some("DE"));
         let again = DeviceContext {
             first_payment: Some(EventId::from_bytes([1; 16])),
-            ..known.clone()
+            ..state.clone()
         };
         assert!(!recorded(sent("purchase", Some("1")), &again).first_payment);
-        assert!(!recorded(sent("start_trial", Some("1")), &known).first_payment);
-        assert!(!recorded(sent("purchase", Some("-1")), &known).first_payment);
-        let stranger = recorded(sent("purchase", Some("1")), &DeviceContext::default());
-        assert!(stranger.first_payment && stranger.country.as_deref() == Some("FR"));
+        assert!(!recorded(sent("start_trial", Some("1")), &state).first_payment);
+        assert!(!recorded(sent("purchase", Some("-1")), &state).first_payment);
+        let unknown = recorded(sent("purchase", Some("1")), &DeviceContext::default());
+        assert!(unknown.first_payment && unknown.country.as_deref() == Some("FR"));
     }
 
     #[rstest]
@@ -258,7 +265,7 @@ mod tests {
     #[case::trial("start_trial", Some(UncountedReason::Predicted))]
     fn only_income_counts(#[case] name: &str, #[case] uncounted: Option<UncountedReason>) {
         let event = recorded(sent(name, Some("500")), &DeviceContext::default());
-        let revenue = event.revenue.expect("the amount is kept");
+        let revenue = event.revenue.expect("the amount is stored");
         assert_eq!(
             (revenue.uncounted, event.first_payment),
             (uncounted, uncounted.is_none())

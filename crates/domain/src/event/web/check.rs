@@ -1,44 +1,45 @@
-//! What the fields of a post must be, by its kind.
+//! Checks the fields of a web event against its kind.
 
 use super::WebEventKind;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;
 
-/// Notes what is wrong between the kind of a post and its money and parent. Fields that were at fault
-/// themselves are given as absent and said to be there (`has_…`), so that nothing is said twice.
-pub fn check(kind: WebEventKind, given: &WebEventFields, faults: &mut Faults) {
+/// Adds a fault for each amount, currency or parent that does not fit the event's kind. A field
+/// that failed to parse is `None` with its `has_…` flag set, so that it is not reported as missing,
+/// too.
+pub fn check(kind: WebEventKind, fields: &WebEventFields, faults: &mut Faults) {
     let money = match kind {
         WebEventKind::Purchase | WebEventKind::Renewal => AmountRule::Positive,
         WebEventKind::Refund => AmountRule::Negative,
         WebEventKind::CheckoutStarted | WebEventKind::StartTrial => AmountRule::NotNegative,
         WebEventKind::SignUp => AmountRule::Nothing,
     };
-    match given.revenue {
+    match fields.revenue {
         Some(amount) => {
             if let Some(problem) = money.problem(amount) {
                 faults.add("revenue", problem);
             }
         }
-        None if !given.has_revenue && money != AmountRule::Nothing => {
-            let message = format!("Is required for {}.", kind.as_str());
+        None if !fields.has_revenue && money != AmountRule::Nothing => {
+            let message = format!("Required for {} events.", kind.as_str());
             faults.add("revenue", Problem::new(FaultCode::Required, message));
         }
         None => {}
     }
-    if !given.has_currency && money != AmountRule::Nothing {
-        let message = format!("Is required for {}.", kind.as_str());
+    if !fields.has_currency && money != AmountRule::Nothing {
+        let message = format!("Required for {} events.", kind.as_str());
         faults.add("currency", Problem::new(FaultCode::Required, message));
     }
-    match (kind.has_parent(), given.has_parent) {
+    match (kind.has_parent(), fields.has_parent) {
         (true, false) => {
-            let message = format!("Is required for {}.", kind.as_str());
+            let message = format!("Required for {} events.", kind.as_str());
             faults.add(
                 "originalTransactionId",
                 Problem::new(FaultCode::Required, message),
             );
         }
         (false, true) => {
-            let message = format!("Has no place in {}: leave it out.", kind.as_str());
+            let message = format!("Not allowed for {} events. Remove it.", kind.as_str());
             faults.add(
                 "originalTransactionId",
                 Problem::new(FaultCode::NotAllowed, message),
@@ -48,16 +49,16 @@ pub fn check(kind: WebEventKind, given: &WebEventFields, faults: &mut Faults) {
     }
 }
 
-/// What of a post's money and parent was given.
+/// Which fields of amount, currency and parent were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WebEventFields {
-    /// The amount, where it could be read.
+    /// The amount, if it was valid.
     pub revenue: Option<Amount>,
-    /// Whether there was one at all.
+    /// Whether an amount was sent.
     pub has_revenue: bool,
-    /// Whether there was a currency at all.
+    /// Whether a currency was sent.
     pub has_currency: bool,
-    /// Whether there was a parent at all.
+    /// Whether a parent was sent.
     pub has_parent: bool,
 }
 
@@ -75,12 +76,12 @@ impl AmountRule {
             Self::Positive => (
                 amount > Amount::ZERO,
                 FaultCode::MustBePositive,
-                "Must be more than 0: only settled payments are sent.",
+                "Must be greater than 0. Send settled payments only.",
             ),
             Self::Negative => (
                 amount < Amount::ZERO,
                 FaultCode::MustBeNegative,
-                "Must be less than 0: a refund gives money back.",
+                "Must be less than 0 for a refund.",
             ),
             Self::NotNegative => (
                 amount >= Amount::ZERO,
@@ -90,7 +91,7 @@ impl AmountRule {
             Self::Nothing => (
                 amount == Amount::ZERO,
                 FaultCode::MustBeZero,
-                "Must be absent or 0.",
+                "Must be 0 or omitted.",
             ),
         };
         (!fits).then(|| Problem::new(code, message))
@@ -104,43 +105,43 @@ mod tests {
 
     #[rstest]
     #[case::purchase(WebEventKind::Purchase, Some("1"), true, false, &[])]
-    #[case::purchase_of_nothing(WebEventKind::Purchase, Some("0"), true, false, &["revenue must_be_positive"])]
+    #[case::purchase_of_zero(WebEventKind::Purchase, Some("0"), true, false, &["revenue must_be_positive"])]
     #[case::purchase_without_money(WebEventKind::Purchase, None, false, false, &["revenue required", "currency required"])]
     #[case::purchase_with_a_parent(WebEventKind::Purchase, Some("1"), true, true, &["originalTransactionId not_allowed"])]
     #[case::renewal(WebEventKind::Renewal, Some("1"), true, true, &[])]
-    #[case::renewal_of_nothing_known(WebEventKind::Renewal, Some("1"), true, false, &["originalTransactionId required"])]
-    #[case::renewal_less_than_nothing(WebEventKind::Renewal, Some("-1"), true, true, &["revenue must_be_positive"])]
+    #[case::renewal_without_parent(WebEventKind::Renewal, Some("1"), true, false, &["originalTransactionId required"])]
+    #[case::negative_renewal(WebEventKind::Renewal, Some("-1"), true, true, &["revenue must_be_positive"])]
     #[case::refund(WebEventKind::Refund, Some("-1"), true, true, &[])]
-    #[case::refund_of_more_than_nothing(WebEventKind::Refund, Some("1"), true, true, &["revenue must_be_negative"])]
-    #[case::refund_of_nothing(WebEventKind::Refund, Some("0"), true, true, &["revenue must_be_negative"])]
-    #[case::refund_of_no_payment(WebEventKind::Refund, Some("-1"), true, false, &["originalTransactionId required"])]
+    #[case::positive_refund(WebEventKind::Refund, Some("1"), true, true, &["revenue must_be_negative"])]
+    #[case::refund_of_zero(WebEventKind::Refund, Some("0"), true, true, &["revenue must_be_negative"])]
+    #[case::refund_without_parent(WebEventKind::Refund, Some("-1"), true, false, &["originalTransactionId required"])]
     #[case::refund_without_currency(WebEventKind::Refund, Some("-1"), false, true, &["currency required"])]
     #[case::sign_up(WebEventKind::SignUp, None, false, false, &[])]
     #[case::sign_up_with_zero(WebEventKind::SignUp, Some("0"), false, false, &[])]
     #[case::sign_up_with_zero_dollars(WebEventKind::SignUp, Some("0"), true, false, &[])]
     #[case::sign_up_with_money(WebEventKind::SignUp, Some("1"), true, false, &["revenue must_be_zero"])]
     #[case::checkout(WebEventKind::CheckoutStarted, Some("9.99"), true, false, &[])]
-    #[case::checkout_of_nothing(WebEventKind::CheckoutStarted, Some("0"), true, false, &[])]
-    #[case::checkout_less_than_nothing(WebEventKind::CheckoutStarted, Some("-1"), true, false, &["revenue must_not_be_negative"])]
+    #[case::checkout_of_zero(WebEventKind::CheckoutStarted, Some("0"), true, false, &[])]
+    #[case::negative_checkout(WebEventKind::CheckoutStarted, Some("-1"), true, false, &["revenue must_not_be_negative"])]
     #[case::checkout_without_price(WebEventKind::CheckoutStarted, None, true, false, &["revenue required"])]
     #[case::trial(WebEventKind::StartTrial, Some("9.99"), true, false, &[])]
     #[case::trial_without_currency(WebEventKind::StartTrial, Some("9.99"), false, false, &["currency required"])]
     #[case::trial_with_a_parent(WebEventKind::StartTrial, Some("1"), true, true, &["originalTransactionId not_allowed"])]
-    fn fields_by_kind(
+    fn fields_must_fit_the_kind(
         #[case] kind: WebEventKind,
         #[case] revenue: Option<&str>,
         #[case] has_currency: bool,
         #[case] has_parent: bool,
         #[case] expected: &[&str],
     ) {
-        let given = WebEventFields {
+        let fields = WebEventFields {
             revenue: revenue.map(|text| Amount::parse(text).unwrap()),
             has_revenue: revenue.is_some(),
             has_currency,
             has_parent,
         };
         let mut faults = Faults::new();
-        check(kind, &given, &mut faults);
+        check(kind, &fields, &mut faults);
         let found: Vec<String> = faults
             .iter()
             .map(|fault| format!("{} {}", fault.field, fault.code.as_str()))
@@ -149,15 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_at_fault_itself_is_not_missed_as_well() {
-        let given = WebEventFields {
+    fn an_invalid_field_is_not_reported_as_missing() {
+        let fields = WebEventFields {
             revenue: None,
             has_revenue: true,
             has_currency: true,
             has_parent: false,
         };
         let mut faults = Faults::new();
-        check(WebEventKind::Purchase, &given, &mut faults);
+        check(WebEventKind::Purchase, &fields, &mut faults);
         assert!(faults.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The fields in which two payloads under one `eventId` differ.
+//! Finds the fields in which two payloads with one `eventId` differ.
 
 use super::{Payload, WebEvent, WebEventKind};
 use crate::erasure::is_pseudonym;
@@ -8,27 +8,27 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;
 
-/// The event that already has an id.
+/// The event that already uses an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExistingEvent {
     /// Fingerprint of its payload.
     pub fingerprint: Digest,
-    /// The stored event; nothing once it is removed from the log.
+    /// The stored event; `None` after retention removed it.
     pub event: Option<Box<Event>>,
 }
 
-/// Result of comparing one field.
+/// Result of comparing a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Same,
     Different,
-    /// The event does not hold the value that was sent.
+    /// The stored event does not keep this value.
     NotStored,
 }
 
 impl Comparison {
-    fn of<T: PartialEq>(stored: T, posted: T) -> Self {
-        if stored == posted {
+    fn of<T: PartialEq>(stored: T, sent: T) -> Self {
+        if stored == sent {
             Self::Same
         } else {
             Self::Different
@@ -36,18 +36,19 @@ impl Comparison {
     }
 }
 
-/// Names the fields of a post that differ from the accepted payload, without their values. A value that is not
-/// stored is compared through the fingerprint. Erasure removes several of them at once: these are then named
-/// together, because the fingerprint cannot tell which of them differs.
-pub(super) fn differing_fields(posted: &WebEvent, before: &ExistingEvent) -> Faults {
+/// Returns the fields that differ from the accepted payload, without their values. Values that are
+/// not stored are compared through the fingerprint. If erasure removed several, all of them are
+/// named, because the fingerprint cannot tell which one differs.
+pub(super) fn differing_fields(web_event: &WebEvent, before: &ExistingEvent) -> Faults {
     let mut faults = Faults::new();
     let Some(stored) = &before.event else {
         return faults;
     };
-    let compared = compare(posted, stored);
-    // The accepted text of the click is not stored. If it differs, the fingerprint proves nothing about the rest.
+    let compared = compare(web_event, stored);
+    // The accepted click text is not stored. If it differs, the fingerprint proves nothing about
+    // the rest.
     let unknown_differ = compared.click != Comparison::Different
-        && stored_payload(posted, stored, &compared).fingerprint() != before.fingerprint;
+        && stored_payload(web_event, stored, &compared).fingerprint() != before.fingerprint;
     for (field, comparison) in compared.fields() {
         let differs = match comparison {
             Comparison::Same => false,
@@ -91,7 +92,7 @@ impl FieldComparisons {
     }
 }
 
-fn compare(posted: &WebEvent, stored: &Event) -> FieldComparisons {
+fn compare(web_event: &WebEvent, stored: &Event) -> FieldComparisons {
     let website = stored.website.as_deref();
     let erased = stored.device.as_ref().is_none_or(is_pseudonym);
     let unless_erased = |comparison| {
@@ -108,66 +109,69 @@ fn compare(posted: &WebEvent, stored: &Event) -> FieldComparisons {
     let revenue = stored.revenue.as_ref();
     FieldComparisons {
         click: match click {
-            Some(click) if has_own_click => Comparison::of(Some(click), posted.click),
+            Some(click) if has_own_click => Comparison::of(Some(click), web_event.click),
             _ => Comparison::NotStored,
         },
-        device: unless_erased(Comparison::of(stored.device.as_ref(), Some(&posted.device))),
-        occurred_at: Comparison::of(stored.occurred_at, posted.occurred_at),
-        kind: Comparison::of(kind, Some(posted.kind)),
+        device: unless_erased(Comparison::of(
+            stored.device.as_ref(),
+            Some(&web_event.device),
+        )),
+        occurred_at: Comparison::of(stored.occurred_at, web_event.occurred_at),
+        kind: Comparison::of(kind, Some(web_event.kind)),
         amount: Comparison::of(
             revenue.map_or(Amount::ZERO, |revenue| revenue.amount),
-            posted.amount.unwrap_or_default(),
+            web_event.amount.unwrap_or_default(),
         ),
         // Without an amount the currency is not stored.
         currency: revenue.map_or(Comparison::NotStored, |revenue| {
-            Comparison::of(revenue.currency, posted.currency)
+            Comparison::of(revenue.currency, web_event.currency)
         }),
         source_url: unless_erased(Comparison::of(
             website.map(|website| website.source_url.as_str()),
-            Some(&posted.source_url),
+            Some(&web_event.source_url),
         )),
         parent: Comparison::of(
             website.and_then(|website| website.parent.as_deref()),
-            posted.parent.as_deref(),
+            web_event.parent.as_deref(),
         ),
         email: unless_erased(Comparison::of(
             website.and_then(|website| website.email_sha256.as_deref()),
-            posted.email_sha256.as_deref(),
+            web_event.email_sha256.as_deref(),
         )),
     }
 }
 
-/// The stored payload, with the post's values where nothing is stored.
+/// Returns the stored payload, completed with the sent values where nothing is stored.
 fn stored_payload<'a>(
-    posted: &'a WebEvent,
+    web_event: &'a WebEvent,
     stored: &'a Event,
     compared: &FieldComparisons,
 ) -> Payload<'a> {
-    let sent = posted.payload();
+    let sent = web_event.payload();
     let website = stored.website.as_deref();
     let revenue = stored.revenue.as_ref();
-    let known = |comparison| comparison != Comparison::NotStored;
+    let is_stored = |comparison| comparison != Comparison::NotStored;
     Payload {
         device: match &stored.device {
-            Some(device) if known(compared.device) => device.as_str(),
+            Some(device) if is_stored(compared.device) => device.as_str(),
             _ => sent.device,
         },
         occurred_at: stored.occurred_at,
         kind: &stored.name,
         amount: revenue.map_or(0, |revenue| revenue.amount.micros()),
         currency: match revenue.and_then(|revenue| revenue.currency.as_ref()) {
-            currency if known(compared.currency) => currency.map_or("", Currency::as_str),
+            currency if is_stored(compared.currency) => currency.map_or("", Currency::as_str),
             _ => sent.currency,
         },
         source_url: match website {
-            Some(website) if known(compared.source_url) => &website.source_url,
+            Some(website) if is_stored(compared.source_url) => &website.source_url,
             _ => sent.source_url,
         },
         parent: website
             .and_then(|website| website.parent.as_deref())
             .unwrap_or_default(),
         email_sha256: match website.and_then(|website| website.email_sha256.as_deref()) {
-            email if known(compared.email) => email.unwrap_or_default(),
+            email if is_stored(compared.email) => email.unwrap_or_default(),
             _ => sent.email_sha256,
         },
         click_text: sent.click_text,

@@ -1,7 +1,8 @@
-//! Verified website events: from what was posted to what is recorded, or why it is not.
+//! Verified web events: accepts or rejects a sent event and builds the event to record.
 //!
-//! The order of checks is the contract's: whether it was here before, click, origin, time, parent, bound. What comes
-//! before these (key, permission, environment, body, app, switch) is the door's.
+//! The API contract fixes the order of checks: duplicate, click, origin, time, parent, refund
+//! limit. The endpoint makes the earlier ones (key, permission, environment, body, app, web events
+//! enabled).
 
 mod batch;
 mod check;
@@ -38,26 +39,26 @@ use crate::vocabulary::web_url::WebOrigin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the values of a post mostly come to, with room to spare.
+/// Initial buffer size; enough for most payloads.
 const FINGERPRINT_BYTES_USUAL: usize = 512;
 
-/// How long before its click an event may be. The clock of the website may be behind ours.
+/// How long before its click an event may be, because the website's clock may be slow.
 const BEFORE_CLICK_MAX: Duration = Duration::from_mins(10);
 
-/// What happened on the website.
+/// Kind of web event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebEventKind {
     /// The initial payment.
     Purchase,
     /// A later payment of the same subscription.
     Renewal,
-    /// Money given back.
+    /// A refund.
     Refund,
-    /// An account was made.
+    /// An account was created.
     SignUp,
-    /// A price was chosen.
+    /// A checkout was started.
     CheckoutStarted,
-    /// A trial with a card began.
+    /// A trial with a payment method started.
     StartTrial,
 }
 
@@ -73,49 +74,50 @@ crate::keywords! {
 }
 
 impl WebEventKind {
-    /// Whether it names a payment that it belongs to.
+    /// Returns whether it refers to an earlier payment.
     pub const fn has_parent(self) -> bool {
         matches!(self, Self::Renewal | Self::Refund)
     }
 }
 
-/// A posted event, each field checked.
+/// A validated web event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebEvent {
-    /// For which app.
+    /// The app it belongs to.
     pub app: AppId,
-    /// Our id, made of the event's own time.
+    /// Internal id, which starts with the event's time.
     pub id: EventId,
-    /// The sender's id.
+    /// The sender's id (`eventId`).
     pub external_id: String,
-    /// The click, as it was sent.
+    /// Click id text, as sent.
     pub click_text: String,
-    /// The click; nothing when its tag is wrong or it is another app's.
+    /// The click; `None` if its signature is invalid or it belongs to another app.
     pub click: Option<ClickId>,
-    /// Anonymous.
+    /// The website's anonymous device id.
     pub device: DeviceKey,
     /// When it happened.
     pub occurred_at: Timestamp,
-    /// What happened.
+    /// Kind of event.
     pub kind: WebEventKind,
-    /// Less than nothing for a refund.
+    /// Amount; negative for a refund.
     pub amount: Option<Amount>,
-    /// Of the amount.
+    /// Currency of the amount.
     pub currency: Option<Currency>,
-    /// Where, as it is kept.
+    /// Page URL, as stored.
     pub source_url: String,
-    /// Where, as it is compared.
+    /// Page origin, normalised for comparison.
     pub origin: WebOrigin,
-    /// The sender's id of the payment that it belongs to.
+    /// The sender's id of the payment that this renewal or refund belongs to.
     pub parent: Option<String>,
-    /// Hash of the person's address.
+    /// SHA-256 of the user's normalised e-mail address.
     pub email_sha256: Option<String>,
-    /// When it arrived.
+    /// Time of arrival.
     pub received_at: Timestamp,
 }
 
 impl WebEvent {
-    /// What tells this payload from another under the same id: the values, not how they were written.
+    /// Returns a digest of the payload's values, which detects a different payload under the same
+    /// id.
     pub fn fingerprint(&self) -> Digest {
         self.payload().fingerprint()
     }
@@ -134,17 +136,17 @@ impl WebEvent {
         }
     }
 
-    /// Returns whether it names itself as its payment. No later event can make that valid.
+    /// Returns whether it names itself as its parent, which can never become valid.
     fn names_itself(&self) -> bool {
         self.parent.as_ref() == Some(&self.external_id)
     }
 
-    /// Returns the id that its sender gave.
+    /// Returns the app and the sender's id.
     pub fn key(&self) -> ExternalKey<'_> {
         (self.app, &self.external_id)
     }
 
-    /// Returns the id that the sender gave to its payment.
+    /// Returns the app and the sender's id of its parent payment.
     pub fn parent_key(&self) -> Option<ExternalKey<'_>> {
         Some((self.app, self.parent.as_deref()?))
     }
@@ -158,7 +160,7 @@ impl WebEvent {
         }
     }
 
-    /// The currency and day to ask a rate for. A refund needs none: it has its payment's.
+    /// Returns amount, currency and day to convert. A refund uses its payment's rate.
     pub fn exchange_day(&self) -> Option<(Amount, Currency, Day)> {
         if self.kind == WebEventKind::Refund {
             return None;
@@ -173,7 +175,7 @@ struct Payload<'a> {
     device: &'a str,
     occurred_at: Timestamp,
     kind: &'a str,
-    /// In millionths. No amount and zero are the same money.
+    /// In millionths. A missing amount equals zero.
     amount: i64,
     currency: &'a str,
     source_url: &'a str,
@@ -205,100 +207,100 @@ impl Payload<'_> {
     }
 }
 
-/// The click that an event names, with its link as it is today.
+/// A click that an event names, with the current state of its link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebClick {
     /// The click.
     pub click: Click,
     /// Whether its link leads to a web page.
     pub is_web_funnel: bool,
-    /// The origin that its link leads to today.
+    /// The origin that its link leads to now.
     pub link_origin: Option<WebOrigin>,
 }
 
-/// What is known about one post.
+/// Facts about one web event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct WebEventFacts {
-    /// The event that has this id.
+    /// The accepted event with this id.
     existing: Option<ExistingEvent>,
-    /// The click, if it is stored. Others may name it as well.
+    /// The click, if stored. Shared because other events may name it.
     click: Option<Arc<WebClick>>,
-    /// The event that it names as its parent.
+    /// Its parent event.
     parent: Option<ParentEvent>,
-    /// The SDK event that has this id.
+    /// The SDK event with this id.
     sdk_event: Option<Box<Event>>,
-    /// What its amount is worth.
+    /// Its amount in USD.
     exchanged: Option<ConvertedAmount>,
-    /// Whether a payment of its device was counted before.
+    /// Whether its device has an earlier counted payment.
     has_paid: bool,
-    /// The integrations of its app that were ever touched.
+    /// The app's configured integrations.
     integrations: Arc<[Integration]>,
 }
 
-/// What is to be written.
+/// Outcome for one web event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum WebAcceptance {
-    /// The same was here before.
+    /// The same event was accepted before.
     Duplicate,
-    /// To be recorded.
+    /// The event is new.
     Recorded(Box<WebRecord>),
 }
 
-/// An accepted event and what it does to the ledger.
+/// An accepted event and its effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct WebRecord {
     /// The event.
     event: Event,
-    /// What tells its payload from another.
+    /// Fingerprint of its payload.
     fingerprint: Digest,
-    /// Its payment as it is afterwards.
+    /// For a refund, the payment after it.
     refunded: Option<Receipt>,
-    /// What it changes about the SDK event that has its id.
+    /// Demotion of the SDK event with its id.
     demotion: Option<Box<EventReplacement>>,
-    /// The networks that are to hear of it.
+    /// Deliveries to plan.
     planned: Vec<PlannedDelivery>,
 }
 
-/// Accepts an event, or says why not.
-fn accept(posted: &WebEvent, facts: WebEventFacts) -> Result<WebAcceptance, Refusal> {
-    let fingerprint = posted.fingerprint();
+/// Accepts an event or returns why it is rejected.
+fn accept(web_event: &WebEvent, facts: WebEventFacts) -> Result<WebAcceptance, Refusal> {
+    let fingerprint = web_event.fingerprint();
     match &facts.existing {
         Some(before) if before.fingerprint == fingerprint => return Ok(WebAcceptance::Duplicate),
         Some(before) => {
-            let fields = conflict::differing_fields(posted, before);
+            let fields = conflict::differing_fields(web_event, before);
             return Err(Refusal::EventIdConflict(fields));
         }
         None => {}
     }
-    let (click, own_credit) = verify_click(posted, facts.click.as_deref())?;
-    check_time(posted.occurred_at, click.clicked_at)?;
+    let (click, own_credit) = verify_click(web_event, facts.click.as_deref())?;
+    check_time(web_event.occurred_at, click.clicked_at)?;
     let policy = MoneyPolicy::Count;
-    let kind = super::name::money_kind(EventSource::Web, posted.kind.as_str(), &[]);
-    let amount = posted.amount.filter(|_| posted.currency.is_some());
+    let kind = super::name::money_kind(EventSource::Web, web_event.kind.as_str(), &[]);
+    let amount = web_event.amount.filter(|_| web_event.currency.is_some());
     let exchanged = facts.exchanged;
-    let parent = if posted.names_itself() {
+    let parent = if web_event.names_itself() {
         Some(ParentEvent::NotAPayment)
     } else {
         facts.parent
     };
-    let own = |amount| assess_revenue(amount, posted.currency, exchanged, policy, kind);
-    let (revenue, credit, refunded) = match posted.kind {
+    let assess = |amount| assess_revenue(amount, web_event.currency, exchanged, policy, kind);
+    let (revenue, credit, refunded) = match web_event.kind {
         WebEventKind::Refund => {
-            let amount = posted.amount.unwrap_or_default();
-            let (revenue, payment) = refund(parent, amount, posted.currency)?;
+            let amount = web_event.amount.unwrap_or_default();
+            let (revenue, payment) = refund(parent, amount, web_event.currency)?;
             (Some(revenue), payment.credit.clone(), Some(payment))
         }
         WebEventKind::Renewal => {
             let credit = renewed_payment(parent)?.credit;
-            (amount.map(own), credit, None)
+            (amount.map(assess), credit, None)
         }
-        _ => (amount.map(own), own_credit, None),
+        _ => (amount.map(assess), own_credit, None),
     };
-    let mut event = build_event(posted, click, revenue, credit, facts.has_paid);
+    let mut event = build_event(web_event, click, revenue, credit, facts.has_paid);
     let demotion = facts
         .sdk_event
         .and_then(|reported| demote(&mut event, *reported, &facts.integrations));
-    let plan = plan_event(posted, click, &event, &facts.integrations);
+    let plan = plan_event(web_event, click, &event, &facts.integrations);
     event.skipped = plan.skipped;
     Ok(WebAcceptance::Recorded(Box::new(WebRecord {
         event,
@@ -310,7 +312,7 @@ fn accept(posted: &WebEvent, facts: WebEventFacts) -> Result<WebAcceptance, Refu
 }
 
 fn plan_event(
-    posted: &WebEvent,
+    web_event: &WebEvent,
     click: &Click,
     event: &Event,
     integrations: &[Integration],
@@ -321,65 +323,65 @@ fn plan_event(
         network_click_id: None,
         consent: Consent::default(),
         matching: &ContactHashes {
-            email: posted.email_sha256.clone(),
+            email: web_event.email_sha256.clone(),
             ..ContactHashes::default()
         },
         has_os_version: false,
         is_held: false,
         policy: MoneyPolicy::Count,
-        now: posted.received_at,
+        now: web_event.received_at,
     };
     plan(&facts, integrations)
 }
 
-/// Rejects an event that is earlier than its click: such a time was sent in seconds, or the event is not the click's.
+/// Rejects an event that is earlier than its click: the time was sent in seconds, or the event does
+/// not belong to the click.
 fn check_time(occurred_at: Timestamp, clicked_at: Timestamp) -> Result<(), Refusal> {
     if occurred_at.plus(BEFORE_CLICK_MAX) >= clicked_at {
         return Ok(());
     }
-    let message =
-        "Must not be more than ten minutes before the click. Was the time sent in seconds?";
+    let message = "Must not be more than ten minutes before the click. Send it in milliseconds.";
     let mut faults = Faults::new();
     faults.add("timestampMs", Problem::new(FaultCode::OutOfRange, message));
     Err(Refusal::Invalid(faults))
 }
 
-/// The click, verified: ours, stored, a person's, of one of the four networks, and of a link that leads to where
-/// the event happened.
+/// Verifies the click: stored, not from a bot, from one of the four networks, and of a link that
+/// leads to the page's origin.
 fn verify_click<'a>(
-    posted: &WebEvent,
-    found: Option<&'a WebClick>,
+    web_event: &WebEvent,
+    web_click: Option<&'a WebClick>,
 ) -> Result<(&'a Click, Credit), Refusal> {
-    let found = found.filter(|found| {
-        Some(found.click.id) == posted.click
-            && found.click.app == posted.app
-            && found.click.bot.is_none()
-            && found.click.is_visible_to(Environment::Live)
+    let web_click = web_click.filter(|web_click| {
+        Some(web_click.click.id) == web_event.click
+            && web_click.click.app == web_event.app
+            && web_click.click.bot.is_none()
+            && web_click.click.is_visible_to(Environment::Live)
     });
-    let found = found.ok_or(Refusal::ClickNotVerified)?;
-    let network = found
+    let web_click = web_click.ok_or(Refusal::ClickNotVerified)?;
+    let network = web_click
         .click
         .network
         .ok_or(Refusal::ClickNetworkUnsupported)?;
-    // Origins are kept in their canonical form, so equal ones have equal texts.
-    let fits = |origin: Option<&str>| origin == Some(posted.origin.as_str());
-    let kept = found.click.destination_origin.as_deref();
-    let present = found.link_origin.as_ref().map(WebOrigin::as_str);
-    if !found.is_web_funnel || !(fits(kept) || fits(present)) {
+    // Stored origins are canonical, so they can be compared as text.
+    let fits = |origin: Option<&str>| origin == Some(web_event.origin.as_str());
+    let at_click = web_click.click.destination_origin.as_deref();
+    let current = web_click.link_origin.as_ref().map(WebOrigin::as_str);
+    if !web_click.is_web_funnel || !(fits(at_click) || fits(current)) {
         return Err(Refusal::OriginMismatch);
     }
     let credit = Credit {
         network: CreditedNetwork::Ad(network),
         match_type: MatchType::ClickId,
-        link: Some(found.click.link),
-        click: Some(found.click.id),
-        campaign: found.click.campaign().clone(),
+        link: Some(web_click.click.link),
+        click: Some(web_click.click.id),
+        campaign: web_click.click.campaign().clone(),
     };
-    Ok((&found.click, credit))
+    Ok((&web_click.click, credit))
 }
 
 fn build_event(
-    posted: &WebEvent,
+    web_event: &WebEvent,
     click: &Click,
     revenue: Option<Revenue>,
     credit: Credit,
@@ -389,31 +391,31 @@ fn build_event(
         .as_ref()
         .is_some_and(|revenue| revenue.counted_usd() > Amount::ZERO);
     Event {
-        id: posted.id,
-        external_id: posted.external_id.clone(),
-        app: posted.app,
+        id: web_event.id,
+        external_id: web_event.external_id.clone(),
+        app: web_event.app,
         environment: Environment::Live,
         source: EventSource::Web,
-        name: posted.kind.as_str().to_owned(),
+        name: web_event.kind.as_str().to_owned(),
         original_name: None,
-        occurred_at: posted.occurred_at,
-        received_at: posted.received_at,
-        device: Some(posted.device.clone()),
+        occurred_at: web_event.occurred_at,
+        received_at: web_event.received_at,
+        device: Some(web_event.device.clone()),
         user: None,
         platform: Some(Platform::Web),
         country: click.country.clone(),
         revenue,
         credit: Some(credit),
         params: None,
-        first_payment: pays && !has_paid && !posted.device.is_placeholder(),
+        first_payment: pays && !has_paid && !web_event.device.is_placeholder(),
         is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
         skipped: Vec::new(),
         website: Some(Box::new(WebEventDetails {
-            source_url: posted.source_url.clone(),
-            parent: posted.parent.clone(),
-            email_sha256: posted.email_sha256.clone(),
+            source_url: web_event.source_url.clone(),
+            parent: web_event.parent.clone(),
+            email_sha256: web_event.email_sha256.clone(),
         })),
     }
 }

@@ -1,4 +1,4 @@
-//! A post and the click that it names.
+//! A web event and its click.
 
 use super::*;
 use crate::click::params::TrackingParams;
@@ -17,7 +17,7 @@ pub(in crate::event) fn origin(text: &str) -> WebOrigin {
     WebOrigin::from_stored(text).unwrap()
 }
 
-pub(in crate::event) fn posted(kind: WebEventKind, amount: Option<&str>) -> WebEvent {
+pub(in crate::event) fn web_event(kind: WebEventKind, amount: Option<&str>) -> WebEvent {
     WebEvent {
         app: APP,
         id: EventId::from_bytes([2; 16]),

@@ -1,6 +1,6 @@
-//! Which posts are accepted, and what they do.
+//! Acceptance of web events and its effects.
 
-use super::samples::{OTHER_APP, at, origin, posted, web_click};
+use super::samples::{OTHER_APP, at, origin, web_click, web_event};
 use super::*;
 use crate::click::agent::BotReason;
 use crate::integration::Network;
@@ -8,8 +8,8 @@ use crate::ledger::{PaymentKind, UncountedReason};
 use crate::link::Campaign;
 use rstest::rstest;
 
-fn in_usd(posted: &WebEvent) -> Option<ConvertedAmount> {
-    posted
+fn in_usd(web_event: &WebEvent) -> Option<ConvertedAmount> {
+    web_event
         .exchange_day()
         .map(|(usd, _, rate_day)| ConvertedAmount {
             usd,
@@ -19,29 +19,29 @@ fn in_usd(posted: &WebEvent) -> Option<ConvertedAmount> {
         })
 }
 
-fn facts(posted: &WebEvent) -> WebEventFacts {
+fn facts(web_event: &WebEvent) -> WebEventFacts {
     WebEventFacts {
         click: Some(Arc::new(web_click())),
-        exchanged: in_usd(posted),
+        exchanged: in_usd(web_event),
         ..WebEventFacts::default()
     }
 }
 
-fn recorded(posted: &WebEvent, facts: WebEventFacts) -> WebRecord {
-    match accept(posted, facts).expect("it is accepted") {
+fn recorded(web_event: &WebEvent, facts: WebEventFacts) -> WebRecord {
+    match accept(web_event, facts).expect("the event is accepted") {
         WebAcceptance::Recorded(record) => *record,
-        WebAcceptance::Duplicate => panic!("it is new"),
+        WebAcceptance::Duplicate => panic!("expected a new event, got a duplicate"),
     }
 }
 
-/// What renewals and refunds of it will find.
+/// Returns the receipt that later renewals and refunds see.
 fn receipt(record: WebRecord) -> Option<Receipt> {
     Receipt::of(record.event, Amount::ZERO)
 }
 
-/// A payment of 100 USD that network A brought.
+/// A payment of 100 USD credited to `network_a`.
 fn payment(kind: PaymentKind) -> ParentEvent {
-    let first = posted(WebEventKind::Purchase, Some("100"));
+    let first = web_event(WebEventKind::Purchase, Some("100"));
     let facts = facts(&first);
     let mut receipt = receipt(recorded(&first, facts)).expect("a purchase is a payment");
     receipt.kind = kind;
@@ -55,8 +55,8 @@ fn payment(kind: PaymentKind) -> ParentEvent {
     ParentEvent::Payment(Box::new(receipt))
 }
 
-/// The facts about a post whose id an accepted post has already.
-fn known(first: &WebEvent) -> WebEventFacts {
+/// Facts in which an accepted event already has this id.
+fn facts_with_existing(first: &WebEvent) -> WebEventFacts {
     let record = recorded(first, facts(first));
     WebEventFacts {
         existing: Some(ExistingEvent {
@@ -67,23 +67,23 @@ fn known(first: &WebEvent) -> WebEventFacts {
     }
 }
 
-/// The fields that a conflict names.
+/// Returns the fields that a conflict names.
 fn conflict(outcome: Result<WebAcceptance, Refusal>) -> Vec<String> {
     match outcome {
         Err(Refusal::EventIdConflict(faults)) => {
             faults.iter().map(|fault| fault.field.clone()).collect()
         }
-        other => panic!("it is a conflict: {other:?}"),
+        other => panic!("expected a conflict, got {other:?}"),
     }
 }
 
 #[test]
-fn the_same_again_is_the_same_event_and_another_payload_a_conflict() {
-    let first = posted(WebEventKind::Purchase, Some("49.9"));
-    // An identical repeat is accepted even if the click has gone since.
-    let facts = known(&first);
+fn a_repeat_is_a_duplicate_and_a_different_payload_a_conflict() {
+    let first = web_event(WebEventKind::Purchase, Some("49.9"));
+    // An identical repeat is accepted even if the click was deleted since.
+    let facts = facts_with_existing(&first);
     assert_eq!(accept(&first, facts.clone()), Ok(WebAcceptance::Duplicate));
-    let another = posted(WebEventKind::Purchase, Some("49.91"));
+    let another = web_event(WebEventKind::Purchase, Some("49.91"));
     assert_eq!(conflict(accept(&another, facts.clone())), ["revenue"]);
     let mut removed = facts;
     if let Some(before) = &mut removed.existing {
@@ -93,22 +93,22 @@ fn the_same_again_is_the_same_event_and_another_payload_a_conflict() {
 }
 
 #[rstest]
-#[case::click(|post: &mut WebEvent| {
-    post.click_text = "clk_other".to_owned();
-    post.click = None;
+#[case::click(|event: &mut WebEvent| {
+    event.click_text = "clk_other".to_owned();
+    event.click = None;
 }, &["arClickId"])]
-#[case::device(|post: &mut WebEvent| post.device = DeviceKey::stored("another".to_owned()), &["deviceId"])]
-#[case::time(|post: &mut WebEvent| post.occurred_at = at(1), &["timestampMs"])]
-#[case::kind(|post: &mut WebEvent| post.kind = WebEventKind::StartTrial, &["eventType"])]
-#[case::currency(|post: &mut WebEvent| post.currency = Currency::from_stored("EUR"), &["currency"])]
-#[case::page(|post: &mut WebEvent| post.source_url = "https://shop.example.com/".to_owned(), &["sourceUrl"])]
-#[case::parent(|post: &mut WebEvent| post.parent = Some("order-9".to_owned()), &["originalTransactionId"])]
-#[case::email(|post: &mut WebEvent| post.email_sha256 = Some("ab".repeat(32)), &["emailSha256"])]
-#[case::several(|post: &mut WebEvent| {
-    post.click_text = "clk_other".to_owned();
-    post.click = None;
-    post.amount = Some(Amount::from_micros(1));
-    post.email_sha256 = Some("ab".repeat(32));
+#[case::device(|event: &mut WebEvent| event.device = DeviceKey::stored("another".to_owned()), &["deviceId"])]
+#[case::time(|event: &mut WebEvent| event.occurred_at = at(1), &["timestampMs"])]
+#[case::kind(|event: &mut WebEvent| event.kind = WebEventKind::StartTrial, &["eventType"])]
+#[case::currency(|event: &mut WebEvent| event.currency = Currency::from_stored("EUR"), &["currency"])]
+#[case::page(|event: &mut WebEvent| event.source_url = "https://shop.example.com/".to_owned(), &["sourceUrl"])]
+#[case::parent(|event: &mut WebEvent| event.parent = Some("order-9".to_owned()), &["originalTransactionId"])]
+#[case::email(|event: &mut WebEvent| event.email_sha256 = Some("ab".repeat(32)), &["emailSha256"])]
+#[case::several(|event: &mut WebEvent| {
+    event.click_text = "clk_other".to_owned();
+    event.click = None;
+    event.amount = Some(Amount::from_micros(1));
+    event.email_sha256 = Some("ab".repeat(32));
 }, &["arClickId", "revenue", "emailSha256"])]
 fn a_conflict_names_the_fields_that_differ(
     #[case] change: fn(&mut WebEvent),
@@ -116,7 +116,7 @@ fn a_conflict_names_the_fields_that_differ(
     #[values(WebEventKind::Purchase, WebEventKind::Renewal, WebEventKind::SignUp)]
     kind: WebEventKind,
 ) {
-    let first = posted(kind, (kind != WebEventKind::SignUp).then_some("10"));
+    let first = web_event(kind, (kind != WebEventKind::SignUp).then_some("10"));
     let mut facts = facts(&first);
     facts.parent = Some(payment(PaymentKind::Purchase));
     let record = recorded(&first, facts);
@@ -134,9 +134,9 @@ fn a_conflict_names_the_fields_that_differ(
 }
 
 #[test]
-fn a_conflict_with_an_erased_event_names_what_cannot_be_compared() {
-    let first = posted(WebEventKind::Purchase, Some("10"));
-    let mut facts = known(&first);
+fn a_conflict_with_an_erased_event_names_the_erased_fields() {
+    let first = web_event(WebEventKind::Purchase, Some("10"));
+    let mut facts = facts_with_existing(&first);
     let before = facts.existing.as_mut().unwrap();
     let erasure = crate::erasure::Erasure {
         device: first.device.clone(),
@@ -157,21 +157,21 @@ fn a_conflict_with_an_erased_event_names_what_cannot_be_compared() {
 }
 
 #[rstest]
-#[case::click(|post: &mut WebEvent| post.click_text = "clk_other".to_owned())]
-#[case::device(|post: &mut WebEvent| post.device = DeviceKey::stored("another".to_owned()))]
-#[case::time(|post: &mut WebEvent| post.occurred_at = at(1))]
-#[case::kind(|post: &mut WebEvent| post.kind = WebEventKind::StartTrial)]
-#[case::amount(|post: &mut WebEvent| post.amount = Some(Amount::from_micros(1)))]
-#[case::currency(|post: &mut WebEvent| post.currency = Currency::from_stored("EUR"))]
-#[case::page(|post: &mut WebEvent| post.source_url = "https://shop.example.com/".to_owned())]
-#[case::parent(|post: &mut WebEvent| post.parent = Some("order-0".to_owned()))]
-#[case::person(|post: &mut WebEvent| post.email_sha256 = Some("ab".repeat(32)))]
-fn every_value_tells_payloads_apart(#[case] change: fn(&mut WebEvent)) {
-    let first = posted(WebEventKind::Purchase, Some("10"));
+#[case::click(|event: &mut WebEvent| event.click_text = "clk_other".to_owned())]
+#[case::device(|event: &mut WebEvent| event.device = DeviceKey::stored("another".to_owned()))]
+#[case::time(|event: &mut WebEvent| event.occurred_at = at(1))]
+#[case::kind(|event: &mut WebEvent| event.kind = WebEventKind::StartTrial)]
+#[case::amount(|event: &mut WebEvent| event.amount = Some(Amount::from_micros(1)))]
+#[case::currency(|event: &mut WebEvent| event.currency = Currency::from_stored("EUR"))]
+#[case::page(|event: &mut WebEvent| event.source_url = "https://shop.example.com/".to_owned())]
+#[case::parent(|event: &mut WebEvent| event.parent = Some("order-0".to_owned()))]
+#[case::person(|event: &mut WebEvent| event.email_sha256 = Some("ab".repeat(32)))]
+fn the_fingerprint_covers_every_value(#[case] change: fn(&mut WebEvent)) {
+    let first = web_event(WebEventKind::Purchase, Some("10"));
     let mut other = first.clone();
     change(&mut other);
     assert_ne!(first.fingerprint(), other.fingerprint());
-    // When it arrived and what we call it are not the sender's.
+    // Arrival time and internal id are not part of the payload.
     let mut later = first.clone();
     later.received_at = at(99);
     later.id = EventId::from_bytes([7; 16]);
@@ -180,21 +180,21 @@ fn every_value_tells_payloads_apart(#[case] change: fn(&mut WebEvent)) {
 
 #[rstest]
 #[case::verified(|_: &mut WebEvent, _: &mut Option<WebClick>| {}, None)]
-#[case::forged(|post: &mut WebEvent, _: &mut Option<WebClick>| post.click = None, Some(Refusal::ClickNotVerified))]
+#[case::forged(|event: &mut WebEvent, _: &mut Option<WebClick>| event.click = None, Some(Refusal::ClickNotVerified))]
 #[case::not_stored(|_: &mut WebEvent, click: &mut Option<WebClick>| *click = None, Some(Refusal::ClickNotVerified))]
-#[case::another_apps(
+#[case::of_another_app(
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.app = OTHER_APP },
     Some(Refusal::ClickNotVerified)
 )]
-#[case::a_bots(
+#[case::from_a_bot(
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.bot = Some(BotReason::Head) },
     Some(Refusal::ClickNotVerified)
 )]
-#[case::of_a_test_key(
+#[case::in_the_test_environment(
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.environment = Some(Environment::Test) },
     Some(Refusal::ClickNotVerified)
 )]
-#[case::of_no_network(
+#[case::without_network(
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.network = None },
     Some(Refusal::ClickNetworkUnsupported)
 )]
@@ -202,37 +202,37 @@ fn every_value_tells_payloads_apart(#[case] change: fn(&mut WebEvent)) {
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.is_web_funnel = false },
     Some(Refusal::OriginMismatch)
 )]
-#[case::elsewhere(
-    |post: &mut WebEvent, _: &mut Option<WebClick>| post.origin = origin("https://evil.example.com"),
+#[case::another_origin(
+    |event: &mut WebEvent, _: &mut Option<WebClick>| event.origin = origin("https://evil.example.com"),
     Some(Refusal::OriginMismatch)
 )]
 #[case::another_port(
-    |post: &mut WebEvent, _: &mut Option<WebClick>| post.origin = origin("https://shop.example.com:8443"),
+    |event: &mut WebEvent, _: &mut Option<WebClick>| event.origin = origin("https://shop.example.com:8443"),
     Some(Refusal::OriginMismatch)
 )]
-#[case::where_the_link_leads_today(
-    |post: &mut WebEvent, click: &mut Option<WebClick>| {
-        post.origin = origin("https://new.example.com");
+#[case::current_link_origin(
+    |event: &mut WebEvent, click: &mut Option<WebClick>| {
+        event.origin = origin("https://new.example.com");
         if let Some(found) = click { found.link_origin = Some(origin("https://new.example.com")) }
     },
     None
 )]
-#[case::where_the_link_led_then(
+#[case::link_origin_at_click_time(
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.link_origin = None },
     None
 )]
-fn clicks_and_origins(
+fn click_and_origin_are_verified(
     #[case] change: fn(&mut WebEvent, &mut Option<WebClick>),
     #[case] expected: Option<Refusal>,
 ) {
-    let mut post = posted(WebEventKind::SignUp, None);
+    let mut event = web_event(WebEventKind::SignUp, None);
     let mut click = Some(web_click());
-    change(&mut post, &mut click);
+    change(&mut event, &mut click);
     let facts = WebEventFacts {
         click: click.map(Arc::new),
         ..WebEventFacts::default()
     };
-    assert_eq!(accept(&post, facts).err(), expected);
+    assert_eq!(accept(&event, facts).err(), expected);
 }
 
 #[rstest]
@@ -240,10 +240,10 @@ fn clicks_and_origins(
 #[case::ten_minutes_before_the_click(-660_000, true)]
 #[case::earlier(-660_001, false)]
 #[case::much_earlier(-400 * 86_400_000, false)]
-fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted: bool) {
-    let mut post = posted(WebEventKind::Purchase, Some("10"));
-    post.occurred_at = Timestamp::from_millis(at(0).as_millis() + offset);
-    let outcome = accept(&post, facts(&post));
+fn rejects_an_event_earlier_than_its_click(#[case] offset: i64, #[case] accepted: bool) {
+    let mut event = web_event(WebEventKind::Purchase, Some("10"));
+    event.occurred_at = Timestamp::from_millis(at(0).as_millis() + offset);
+    let outcome = accept(&event, facts(&event));
     match outcome {
         Ok(_) => assert!(accepted),
         Err(Refusal::Invalid(faults)) => {
@@ -252,15 +252,15 @@ fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted:
         }
         Err(other) => panic!("{other}"),
     }
-    // A repeat of what was accepted before is not checked again.
+    // A repeat of an accepted event is not checked again.
     let repeated = WebEventFacts {
         existing: Some(ExistingEvent {
-            fingerprint: post.fingerprint(),
+            fingerprint: event.fingerprint(),
             event: None,
         }),
-        ..facts(&post)
+        ..facts(&event)
     };
-    assert_eq!(accept(&post, repeated), Ok(WebAcceptance::Duplicate));
+    assert_eq!(accept(&event, repeated), Ok(WebAcceptance::Duplicate));
 }
 
 #[rstest]
@@ -283,15 +283,15 @@ fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted:
     Some(UncountedReason::Predicted),
     0
 )]
-fn what_counts(
+fn only_payments_count(
     #[case] kind: WebEventKind,
     #[case] amount: Option<&str>,
     #[case] uncounted: Option<UncountedReason>,
     #[case] counted: i64,
 ) {
-    let post = posted(kind, amount);
-    let record = recorded(&post, facts(&post));
-    let revenue = record.event.revenue.as_ref().expect("the amount is kept");
+    let event = web_event(kind, amount);
+    let record = recorded(&event, facts(&event));
+    let revenue = record.event.revenue.as_ref().expect("the amount is stored");
     assert_eq!(
         (revenue.uncounted, revenue.counted_usd().micros()),
         (uncounted, counted)
@@ -303,11 +303,11 @@ fn what_counts(
 }
 
 #[test]
-fn a_placeholder_device_makes_no_paying_device() {
+fn a_placeholder_device_has_no_first_payment() {
     for device in ["00000000-0000-0000-0000-000000000000", "9774d56d682e549c"] {
-        let mut post = posted(WebEventKind::Purchase, Some("10"));
-        post.device = DeviceKey::parse_any(device).unwrap();
-        let event = recorded(&post, facts(&post)).event;
+        let mut event = web_event(WebEventKind::Purchase, Some("10"));
+        event.device = DeviceKey::parse_any(device).unwrap();
+        let event = recorded(&event, facts(&event)).event;
         let counted = event.revenue.map(|revenue| revenue.counted_usd().micros());
         assert_eq!((counted, event.first_payment), (Some(10_000_000), false));
     }
@@ -316,9 +316,9 @@ fn a_placeholder_device_makes_no_paying_device() {
 #[test]
 fn a_sign_up_carries_no_money() {
     for amount in [None, Some("0")] {
-        let mut post = posted(WebEventKind::SignUp, amount);
-        post.currency = None;
-        let record = recorded(&post, facts(&post));
+        let mut event = web_event(WebEventKind::SignUp, amount);
+        event.currency = None;
+        let record = recorded(&event, facts(&event));
         let credit = record.event.credit.as_ref();
         let network = credit.map(|credit| credit.network);
         assert_eq!(network, Some(CreditedNetwork::Ad(Network::D)));
@@ -328,42 +328,42 @@ fn a_sign_up_carries_no_money() {
 
 #[test]
 fn a_renewal_is_credited_to_its_purchase() {
-    let post = posted(WebEventKind::Renewal, Some("100"));
+    let event = web_event(WebEventKind::Renewal, Some("100"));
     let with = |parent| WebEventFacts {
         parent,
-        ..facts(&post)
+        ..facts(&event)
     };
-    let record = recorded(&post, with(Some(payment(PaymentKind::Purchase))));
-    let receipt = receipt(record).expect("it is a payment");
+    let record = recorded(&event, with(Some(payment(PaymentKind::Purchase))));
+    let receipt = receipt(record).expect("a renewal is a payment");
     assert_eq!(receipt.credit.network, CreditedNetwork::Ad(Network::A));
     assert_eq!(receipt.kind, PaymentKind::Renewal);
     assert_eq!(
-        accept(&post, with(None)),
+        accept(&event, with(None)),
         Err(Refusal::OriginalTransactionUnavailable)
     );
-    let invalid = accept(&post, with(Some(payment(PaymentKind::Renewal))));
+    let invalid = accept(&event, with(Some(payment(PaymentKind::Renewal))));
     assert_eq!(invalid, Err(Refusal::OriginalTransactionInvalid));
 }
 
 #[test]
 fn a_refund_is_bound_to_its_payment() {
-    let post = posted(WebEventKind::Refund, Some("-60"));
+    let event = web_event(WebEventKind::Refund, Some("-60"));
     let with = |parent| WebEventFacts {
         parent: Some(parent),
-        ..facts(&post)
+        ..facts(&event)
     };
-    let record = recorded(&post, with(payment(PaymentKind::Renewal)));
-    let revenue = record.event.revenue.as_ref().expect("money");
+    let record = recorded(&event, with(payment(PaymentKind::Renewal)));
+    let revenue = record.event.revenue.as_ref().expect("a refund has revenue");
     assert_eq!(revenue.counted_usd().micros(), -60_000_000);
     assert!(!record.event.first_payment);
     let after = record.refunded.clone();
-    let after = after.expect("the payment is written back");
+    let after = after.expect("the updated payment is returned");
     assert!(receipt(record).is_none());
     assert_eq!(after.refunded.micros(), 60_000_000);
-    let again = accept(&post, with(ParentEvent::Payment(Box::new(after))));
+    let again = accept(&event, with(ParentEvent::Payment(Box::new(after))));
     assert_eq!(again, Err(Refusal::RefundExceedsPayment));
     assert_eq!(
-        accept(&post, with(ParentEvent::NotAPayment)),
+        accept(&event, with(ParentEvent::NotAPayment)),
         Err(Refusal::OriginalTransactionInvalid)
     );
 }
@@ -371,35 +371,35 @@ fn a_refund_is_bound_to_its_payment() {
 #[rstest]
 #[case::renewal(WebEventKind::Renewal, "10")]
 #[case::refund(WebEventKind::Refund, "-10")]
-fn an_event_that_names_itself_is_never_valid(#[case] kind: WebEventKind, #[case] amount: &str) {
-    let mut post = posted(kind, Some(amount));
-    post.parent = Some(post.external_id.clone());
-    let outcome = accept(&post, facts(&post));
+fn rejects_an_event_that_names_itself_as_parent(#[case] kind: WebEventKind, #[case] amount: &str) {
+    let mut event = web_event(kind, Some(amount));
+    event.parent = Some(event.external_id.clone());
+    let outcome = accept(&event, facts(&event));
     assert_eq!(outcome, Err(Refusal::OriginalTransactionInvalid));
     // The click is checked first, as for every parent.
-    let outcome = accept(&post, WebEventFacts::default());
+    let outcome = accept(&event, WebEventFacts::default());
     assert_eq!(outcome, Err(Refusal::ClickNotVerified));
 }
 
 #[test]
-fn checks_come_in_the_order_of_the_contract() {
-    let mut post = posted(WebEventKind::Refund, Some("-1000"));
-    post.origin = origin("https://evil.example.com");
-    let mut facts = facts(&post);
-    let refused = |facts: &WebEventFacts| accept(&post, facts.clone()).unwrap_err();
+fn checks_run_in_contract_order() {
+    let mut event = web_event(WebEventKind::Refund, Some("-1000"));
+    event.origin = origin("https://evil.example.com");
+    let mut facts = facts(&event);
+    let refused = |facts: &WebEventFacts| accept(&event, facts.clone()).unwrap_err();
     facts.click = None;
     assert_eq!(
         refused(&facts),
         Refusal::ClickNotVerified,
-        "the click before the origin"
+        "the click is checked before the origin"
     );
     facts.click = Some(Arc::new(web_click()));
     assert_eq!(
         refused(&facts),
         Refusal::OriginMismatch,
-        "the origin before the parent"
+        "the origin is checked before the parent"
     );
-    let mut there = post.clone();
+    let mut there = event.clone();
     there.origin = origin("https://shop.example.com");
     assert_eq!(
         accept(&there, facts.clone()),
@@ -409,6 +409,6 @@ fn checks_come_in_the_order_of_the_contract() {
     assert_eq!(
         accept(&there, facts),
         Err(Refusal::RefundExceedsPayment),
-        "the bound last"
+        "the refund limit is checked last"
     );
 }

@@ -1,4 +1,4 @@
-//! The conversion: whole numbers, one division, one rounding.
+//! Converts amounts to US dollars with integers, one division and one rounding.
 
 use crate::exchange::imported::{EUR, newer};
 use crate::exchange::rate::NANOS_PER_UNIT;
@@ -8,29 +8,31 @@ use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
 use std::cmp::Ordering;
 
-/// Decimals of the rate that is kept for people to read.
+/// Decimals of the stored human-readable rate.
 pub const EXCHANGED_RATE_DECIMALS: usize = 15;
-/// What the source reads where nothing had to be converted.
+/// Source name for amounts that were in dollars already.
 pub const IDENTITY_SOURCE: &str = "identity";
-/// Between the names of two sources.
+/// Separator between two source names.
 const SOURCE_SEPARATOR: &str = "+";
 
-/// An amount in US dollars, and how it came about. Stored with the event.
+/// An amount in US dollars with its rate. Stored with the event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvertedAmount {
-    /// The dollars.
+    /// Amount in USD.
     pub usd: Amount,
-    /// The day of the currency's rate; of the dollar's, where the currency's is fixed; of the event, where
-    /// it was dollars.
+    /// Day of the currency's rate; of the dollar's rate for a fixed currency; of the event for
+    /// dollars.
     pub rate_day: Day,
-    /// Dollars per 1 unit of the currency, rounded to [`EXCHANGED_RATE_DECIMALS`], for people. The dollars
-    /// came from the rates as published and need not be this product to the last digit.
+    /// Dollars per 1 unit of the currency, rounded to [`EXCHANGED_RATE_DECIMALS`] for display.
+    /// `usd` is computed from the published rates, so it may differ from this product in the last
+    /// digits.
     pub rate: String,
-    /// Where the rates came from: one name, or two with a `+` between them.
+    /// Source of the rates: one name, or two joined by `+`.
     pub source: String,
 }
 
-/// What an amount was worth on a day; `None` where no rate is known, or where the dollars do not fit.
+/// Converts an amount at the rate of a day. Returns `None` if there is no rate or the result
+/// overflows.
 pub fn exchange(
     amount: Amount,
     currency: Currency,
@@ -47,8 +49,8 @@ pub fn exchange(
     })
 }
 
-/// Dollars per unit of a currency, as a fraction. The upper number is at most 10^18 and the lower 10^36, so
-/// that an `i128` holds the upper one times any amount.
+/// Dollars per unit of a currency, as a fraction. The numerator is at most 10^18 and the
+/// denominator at most 10^36, so an `i128` holds the numerator times any amount.
 pub(super) struct DollarPrice {
     dollars: i128,
     units: i128,
@@ -71,7 +73,7 @@ impl DollarPrice {
         }
         if let Some(units) = legacy_currencies::fixed_units(currency, day) {
             let euro = Self::of_euro(day, imported)?;
-            // A fixed rate is as good on any day. Which day it was shows in the dollar's.
+            // A fixed rate has no day, so the day of the dollar's rate is recorded.
             let rate = Rate {
                 currency,
                 day: euro.day,
@@ -88,8 +90,8 @@ impl DollarPrice {
         }
     }
 
-    /// Euros have two rates that tell the same: dollars per euro, which the European Central Bank
-    /// publishes, and euros per dollar, which a source that counts against the dollar has.
+    /// Returns the dollar price of a euro. It has two equivalent rates: dollars per euro, published
+    /// by the European Central Bank, and euros per dollar, from sources with the dollar as base.
     fn of_euro(day: Day, imported: &ImportedRates) -> Option<Self> {
         let dollars = imported.latest(Currency::USD, day);
         let euros = imported.latest(Currency::from_stored(EUR)?, day);
@@ -114,9 +116,9 @@ impl DollarPrice {
         }
     }
 
-    /// The price of one of the units that share the price of one euro.
+    /// Returns the price of a unit, given the price of a euro and the units per euro.
     fn divided_by(self, rate: Rate) -> Self {
-        // Billionths above and below cancel out. Left in, they would not fit with large amounts.
+        // Cancels the factor of a billion, which would overflow with large amounts.
         let (dollars, units) = if self.units == i128::from(NANOS_PER_UNIT) {
             (self.dollars, nanos(rate.units))
         } else {
@@ -134,7 +136,7 @@ impl DollarPrice {
         }
     }
 
-    /// A number of units in dollars, rounded half to even.
+    /// Converts a number of units to dollars, rounded half to even.
     pub(super) fn convert(&self, number: i128) -> Option<i128> {
         let product = number.checked_mul(self.dollars)?;
         let (whole, rest) = (

@@ -3,11 +3,11 @@ use crate::exchange::SNAPSHOT_SOURCE;
 use proptest::prelude::*;
 use rstest::rstest;
 
-/// What a store has imported.
+/// A store's imported rates.
 struct Store(Vec<Rate>);
 
 impl Store {
-    /// From lines such as `2024-03-18 JPY 162.43/EUR file`.
+    /// Parses lines such as `2024-03-18 JPY 162.43/EUR file`.
     fn of(lines: &[&str]) -> Self {
         let rates = lines.iter().map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
@@ -23,7 +23,7 @@ impl Store {
         Self(rates.collect())
     }
 
-    /// The ones that the reference has, which differ from what is compiled in.
+    /// Rates of the reference examples, which differ from the built-in snapshot.
     fn samples() -> Self {
         Self::of(&[
             "2024-03-18 USD 1.0872/EUR ecb",
@@ -39,17 +39,17 @@ impl Store {
             Currency::from_stored(currency),
         );
         let (currency, day) = (currency.unwrap(), Day::parse(day).unwrap());
-        let imported = ImportedRates::gather([(currency, day)], |asked| {
-            let known = self.0.iter().filter(|rate| rate.currency == asked.currency);
-            let known = known.filter(|rate| rate.day <= asked.day);
+        let imported = ImportedRates::gather([(currency, day)], |query| {
+            let known = self.0.iter().filter(|rate| rate.currency == query.currency);
+            let known = known.filter(|rate| rate.day <= query.day);
             Ok::<_, ()>(known.max_by_key(|rate| rate.day).cloned())
         });
         exchange(amount, currency, day, &imported.unwrap())
     }
 
-    /// `usd rate_day source`, or nothing.
-    fn told(&self, money: &str, day: &str) -> String {
-        let told = |found: ConvertedAmount| {
+    /// Formats the result as `usd rate_day source`; empty if there is no rate.
+    fn summary(&self, money: &str, day: &str) -> String {
+        let summary = |found: ConvertedAmount| {
             let ConvertedAmount {
                 usd,
                 rate_day,
@@ -58,7 +58,7 @@ impl Store {
             } = found;
             format!("{usd} {rate_day} {source}")
         };
-        self.exchange(money, day).map(told).unwrap_or_default()
+        self.exchange(money, day).map(summary).unwrap_or_default()
     }
 }
 
@@ -72,8 +72,8 @@ impl Store {
 #[case::compiled_in("9.99 CHF", "11.27843 2024-03-18 ecb-snapshot+ecb")]
 #[case::never_published("9.99 CLF", "")]
 #[case::largest("999999999999.999999 GBP", "1272397448651.17912 2024-03-18 ecb")]
-fn with_the_samples(#[case] money: &str, #[case] expected: &str) {
-    assert_eq!(Store::samples().told(money, "2024-03-18"), expected);
+fn converts_with_imported_rates(#[case] money: &str, #[case] expected: &str) {
+    assert_eq!(Store::samples().summary(money, "2024-03-18"), expected);
 }
 
 #[rstest]
@@ -81,7 +81,7 @@ fn with_the_samples(#[case] money: &str, #[case] expected: &str) {
 #[case::pounds("9.99 GBP", "1.272397448651179")]
 #[case::euros("9.99 EUR", "1.0872")]
 #[case::dollars("9.99 USD", "1")]
-fn the_rate_that_is_kept(#[case] money: &str, #[case] expected: &str) {
+fn the_stored_rate(#[case] money: &str, #[case] expected: &str) {
     let found = Store::samples().exchange(money, "2024-03-18");
     assert_eq!(found.unwrap().rate, expected);
 }
@@ -93,15 +93,15 @@ fn the_rate_that_is_kept(#[case] money: &str, #[case] expected: &str) {
 #[case::that_day("1 EUR", "2024-03-18", "1.0892 2024-03-18 ecb-snapshot")]
 #[case::a_sunday("1 EUR", "2024-03-17", "1.0892 2024-03-15 ecb-snapshot")]
 #[case::after_the_last("1 EUR", "2040-01-01", "1.1551 2026-09-14 ecb-snapshot")]
-// 117.201 roubles and 1.1162 dollars per euro, both of 2022-03-01.
+// 117.201 roubles and 1.1162 dollars per euro, both on 2022-03-01.
 #[case::long_ended("100 RUB", "2024-03-01", "0.952381 2022-03-01 ecb-snapshot")]
 #[case::before_the_second_source("100 AED", "2024-03-01", "")]
 #[case::gold_has_no_rate("1 XAU", "2026-11-16", "")]
-fn with_nothing_imported(#[case] money: &str, #[case] day: &str, #[case] expected: &str) {
-    assert_eq!(Store(Vec::new()).told(money, day), expected);
+fn converts_with_the_snapshot_only(#[case] money: &str, #[case] day: &str, #[case] expected: &str) {
+    assert_eq!(Store(Vec::new()).summary(money, day), expected);
 }
 
-/// Currencies that app stores sell in and the European Central Bank does not publish.
+/// App store currencies for which the European Central Bank publishes no rate.
 #[rstest]
 #[case("100 AED", "27.229408")]
 #[case("100 SAR", "26.666667")]
@@ -117,9 +117,9 @@ fn with_nothing_imported(#[case] money: &str, #[case] day: &str, #[case] expecte
 #[case("100 QAR", "27.472527")]
 #[case("100 KWD", "323.926508")]
 #[case("100 UAH", "2.225982")]
-fn without_any_import_the_second_snapshot_converts(#[case] money: &str, #[case] usd: &str) {
+fn the_second_snapshot_covers_other_store_currencies(#[case] money: &str, #[case] usd: &str) {
     let expected = format!("{usd} 2026-09-29 currency-api-snapshot");
-    assert_eq!(Store(Vec::new()).told(money, "2026-11-16"), expected);
+    assert_eq!(Store(Vec::new()).summary(money, "2026-11-16"), expected);
 }
 
 #[rstest]
@@ -132,17 +132,17 @@ fn without_any_import_the_second_snapshot_converts(#[case] money: &str, #[case] 
     "2026-09-29 currency-api-snapshot"
 )]
 #[case::import_of_the_same_day("2026-09-29 AED 4/USD file", "2026-09-29 file")]
-fn the_second_snapshot_gives_way_to_imports(#[case] line: &str, #[case] expected: &str) {
-    let told = Store::of(&[line]).told("4 AED", "2026-11-16");
-    assert!(told.ends_with(expected), "{told}");
+fn imports_override_the_second_snapshot(#[case] line: &str, #[case] expected: &str) {
+    let summary = Store::of(&[line]).summary("4 AED", "2026-11-16");
+    assert!(summary.ends_with(expected), "{summary}");
 }
 
 #[rstest]
-#[case::kuna_while_it_was_money("100 HRK", "2022-12-31", "14.152458 2022-12-30 ecb-snapshot")]
+#[case::kuna_before_the_euro("100 HRK", "2022-12-31", "14.152458 2022-12-30 ecb-snapshot")]
 #[case::kuna_on_the_first_day("100 HRK", "2023-01-01", "14.156215 2022-12-30 fixed+ecb-snapshot")]
 #[case::kuna_later("100 HRK", "2024-03-18", "14.456168 2024-03-18 fixed+ecb-snapshot")]
 #[case::kuna_on_a_sunday("100 HRK", "2024-03-17", "14.456168 2024-03-15 fixed+ecb-snapshot")]
-#[case::lev_while_it_was_money("100 BGN", "2025-12-31", "60.077718 2025-12-31 ecb-snapshot")]
+#[case::lev_before_the_euro("100 BGN", "2025-12-31", "60.077718 2025-12-31 ecb-snapshot")]
 #[case::lev_on_the_first_day("100 BGN", "2026-01-01", "60.076796 2025-12-31 fixed+ecb-snapshot")]
 #[case::lev_on_a_sunday("100 BGN", "2026-01-04", "59.928521 2026-01-02 fixed+ecb-snapshot")]
 #[case::lev_after_the_last_dollar(
@@ -151,8 +151,8 @@ fn the_second_snapshot_gives_way_to_imports(#[case] line: &str, #[case] expected
     "59.059325 2026-09-14 fixed+ecb-snapshot"
 )]
 #[case::ended_without_the_euro("100 RUB", "2024-03-01", "0.952381 2022-03-01 ecb-snapshot")]
-fn what_the_euro_has_replaced(#[case] money: &str, #[case] day: &str, #[case] expected: &str) {
-    assert_eq!(Store(Vec::new()).told(money, day), expected);
+fn currencies_replaced_by_the_euro(#[case] money: &str, #[case] day: &str, #[case] expected: &str) {
+    assert_eq!(Store(Vec::new()).summary(money, day), expected);
 }
 
 #[rstest]
@@ -163,8 +163,11 @@ fn what_the_euro_has_replaced(#[case] money: &str, #[case] day: &str, #[case] ex
     "2024-03-17 HRK 1/EUR file",
     "7.261333 2024-03-15 fixed+ecb-snapshot"
 )]
-fn what_the_euro_has_replaced_with_an_import(#[case] line: &str, #[case] expected: &str) {
-    assert_eq!(Store::of(&[line]).told("50.23 HRK", "2024-03-17"), expected);
+fn imports_do_not_override_fixed_rates(#[case] line: &str, #[case] expected: &str) {
+    assert_eq!(
+        Store::of(&[line]).summary("50.23 HRK", "2024-03-17"),
+        expected
+    );
 }
 
 #[rstest]
@@ -180,7 +183,7 @@ fn what_the_euro_has_replaced_with_an_import(#[case] line: &str, #[case] expecte
 #[case::against_the_dollar(
     &["2024-03-18 UAH 39/USD file"], "78 UAH", "2 2024-03-18 file",
 )]
-#[case::old_but_all_there_is(
+#[case::old_but_the_only_one(
     &["2021-01-04 CLF 28/USD file"], "56 CLF", "2 2021-01-04 file",
 )]
 #[case::dollar_of_the_same_old_day(
@@ -209,18 +212,18 @@ fn what_the_euro_has_replaced_with_an_import(#[case] line: &str, #[case] expecte
     &["2021-02-05 CLF 40/EUR file", "2021-02-05 EUR 0.8/USD other"],
     "40 CLF", "1.25 2021-02-05 file+other",
 )]
-#[case::against_itself_says_nothing(
+#[case::against_itself_is_ignored(
     &["2024-03-18 USD 7/USD file"], "1 EUR", "1.0892 2024-03-18 ecb-snapshot",
 )]
-fn which_rate_counts(#[case] lines: &[&str], #[case] money: &str, #[case] expected: &str) {
-    assert_eq!(Store::of(lines).told(money, "2024-03-18"), expected);
+fn the_latest_rate_applies(#[case] lines: &[&str], #[case] money: &str, #[case] expected: &str) {
+    assert_eq!(Store::of(lines).summary(money, "2024-03-18"), expected);
 }
 
 #[rstest]
 #[case::dollars_per_euro("2024-03-16 USD 2/EUR file", "2 2024-03-16 file")]
 #[case::euros_per_dollar("2024-03-16 EUR 0.5/USD file", "2 2024-03-16 file")]
-fn a_weekend_has_a_rate_where_somebody_imports_one(#[case] line: &str, #[case] expected: &str) {
-    assert_eq!(Store::of(&[line]).told("1 EUR", "2024-03-17"), expected);
+fn an_imported_weekend_rate_applies(#[case] line: &str, #[case] expected: &str) {
+    assert_eq!(Store::of(&[line]).summary("1 EUR", "2024-03-17"), expected);
 }
 
 #[rstest]
@@ -239,10 +242,10 @@ fn rounding(#[case] money: &str, #[case] expected: &str) {
 
 #[rstest]
 #[case::just_fits("9223372036.854775 XAA", Some("9223372036854.775"))]
-#[case::does_not("9223372036.854776 XAA", None)]
+#[case::overflows("9223372036.854776 XAA", None)]
 #[case::far_too_much("999999999999 XBB", None)]
 #[case::next_to_nothing("99999999999 XCC", Some("0"))]
-fn the_ends_of_the_range(#[case] money: &str, #[case] expected: Option<&str>) {
+fn results_out_of_range_are_none(#[case] money: &str, #[case] expected: Option<&str>) {
     let lines = [
         "2024-03-18 XAA 0.001/USD file",
         "2024-03-18 XBB 0.000000001/EUR file",

@@ -1,8 +1,9 @@
-//! What an answer means for the events of its request, for their batch and for the queue.
+//! Applies a network's response to the events of a request, their batch and the queue.
 //!
-//! The networks refuse a whole request for one bad event. Where the answer names it, the others are sent again at once;
-//! where it does not, halves are, until the culprit is alone or [`super::isolation`] says that no event is to blame.
-//! Isolation attempts are recorded and do not count as retries.
+//! Networks reject a whole request because of one bad event. If the response names it, the others
+//! are resent at once. Otherwise the request is split in halves until the bad event is alone or
+//! [`super::isolation`] decides that no event is at fault. These attempts are recorded but do not
+//! count as retries.
 
 use super::delivery::{AttemptVerdict, DeliveryAttempt};
 use super::isolation::{IsolationStep, next_isolation_step};
@@ -18,29 +19,29 @@ use crate::integration::Network;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Too large for the network even by itself.
+/// The event alone exceeds the network's size limit.
 const TOO_LARGE: &str = "too_large";
 
-/// What came of a request.
+/// Result of a request to a network.
 #[derive(Debug, Clone)]
 pub struct AttemptResponse {
-    /// When the request left.
+    /// When the request was sent.
     pub sent_at: Timestamp,
-    /// How long it took.
+    /// Duration of the request.
     pub duration: Duration,
-    /// The status of the answer, if there was one.
+    /// HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// What is to be done about the request.
+    /// What the response means for the request.
     pub ruling: Ruling,
-    /// The network's code; the status where it gave none.
+    /// The network's error code, or the HTTP status if it sent none.
     pub code: String,
-    /// The network's words in a line, cleaned of secrets and personal data.
+    /// The network's message on one line, without secrets and personal data.
     pub message: Option<String>,
-    /// How fast to go on.
+    /// Rate limit requested by the network.
     pub pace: Option<NetworkPace>,
-    /// How long the network asked to wait.
+    /// Wait requested by the network.
     pub retry_after: Option<Duration>,
-    /// What the network knows the request by.
+    /// The network's id of the request.
     pub request_id: Option<String>,
 }
 
@@ -58,54 +59,54 @@ impl AttemptResponse {
 }
 
 impl Round {
-    /// Judges the answer to a request. Returns how long all accounts that share a quota with this one have to wait, if
-    /// the network says that there were too many requests.
+    /// Applies the response to a request. If the network throttles, returns how long all accounts
+    /// that share its quota must wait.
     pub fn judge(
         &mut self,
         request: RoundRequest,
-        answer: &AttemptResponse,
-        moment: DecisionContext,
+        response: &AttemptResponse,
+        context: DecisionContext,
     ) -> Option<Duration> {
         let RoundRequest { mut batch, part } = request;
-        if answer.pace == Some(NetworkPace::Slow) {
-            self.slow_down = self.slow_down.max(Some(answer.duration));
+        if response.pace == Some(NetworkPace::Slow) {
+            self.slow_down = self.slow_down.max(Some(response.duration));
         }
         let mut throttled = None;
-        match &answer.ruling {
-            Ruling::Delivered => self.deliver(&mut batch, part.events, answer, moment),
+        match &response.ruling {
+            Ruling::Delivered => self.deliver(&mut batch, part.events, response, context),
             Ruling::DeliveredExcept { failed } => {
-                let (bad, rest) = partition_events(part.events, failed);
-                self.settle(bad, answer, AttemptVerdict::Terminal);
+                let (failed_events, rest) = partition_events(part.events, failed);
+                self.settle(failed_events, response, AttemptVerdict::Terminal);
                 if !rest.is_empty() {
-                    self.deliver(&mut batch, rest, answer, moment);
+                    self.deliver(&mut batch, rest, response, context);
                 }
             }
             Ruling::TooLarge if part.events.len() == 1 => {
-                self.fail_alone(part.events, answer, TOO_LARGE, moment);
+                self.fail_alone(part.events, response, TOO_LARGE, context);
             }
-            Ruling::TooLarge => batch.split(with_attempt(part, answer, None)),
+            Ruling::TooLarge => batch.split(with_attempt(part, response, None)),
             Ruling::Rejected { named } if !named.is_empty() => {
-                self.fail_named(&mut batch, named, part, answer, moment);
+                self.fail_named(&mut batch, named, part, response, context);
             }
             Ruling::Rejected { .. } | Ruling::InvalidEvent => {
-                self.isolate(&mut batch, part, answer, moment);
+                self.isolate(&mut batch, part, response, context);
             }
             Ruling::Retry(retry) => {
-                throttled = self.back_off(answer, *retry, moment);
-                let result = self.result(AttemptVerdict::Retry, answer, *retry);
-                self.record(part.events, answer, &result, None);
+                throttled = self.back_off(response, *retry, context);
+                let result = self.result(AttemptVerdict::Retry, response, *retry);
+                self.record(part.events, response, &result, None);
             }
             Ruling::Unknown => {
-                self.back_off(answer, RetryAdvice::default(), moment);
-                self.settle(part.events, answer, AttemptVerdict::Unknown);
+                self.back_off(response, RetryAdvice::default(), context);
+                self.settle(part.events, response, AttemptVerdict::Unknown);
             }
             Ruling::Pause | Ruling::TokenRefused => {
-                let words = answer.message.clone();
-                self.queue.pause(moment.now, &answer.code, words);
-                self.settle(part.events, answer, AttemptVerdict::Pause);
+                let message = response.message.clone();
+                self.queue.pause(context.now, &response.code, message);
+                self.settle(part.events, response, AttemptVerdict::Pause);
             }
         }
-        self.take_back(batch, moment);
+        self.take_back(batch, context);
         throttled
     }
 
@@ -113,137 +114,138 @@ impl Round {
         &mut self,
         batch: &mut DeliveryBatch,
         events: Vec<OutgoingEvent>,
-        answer: &AttemptResponse,
-        moment: DecisionContext,
+        response: &AttemptResponse,
+        context: DecisionContext,
     ) {
         batch.accepted_some = true;
-        self.queue.record_success(moment.now);
-        if let Some(NetworkPace::Wait(regain)) = answer.pace {
-            self.queue.not_before = Some(moment.now.plus(clamp_requested_wait(regain)));
+        self.queue.record_success(context.now);
+        if let Some(NetworkPace::Wait(wait_requested)) = response.pace {
+            self.queue.not_before = Some(context.now.plus(clamp_requested_wait(wait_requested)));
         }
-        let asks = self.terms.network == Network::B && !self.terms.validates_only;
-        if let Some(request) = answer.request_id.clone().filter(|_| asks) {
+        let checks_status = self.terms.network == Network::B && !self.terms.validates_only;
+        if let Some(request) = response.request_id.clone().filter(|_| checks_status) {
             let deliveries = events.iter().map(|event| event.conversion.delivery);
-            let check = StatusCheck::new(request, answer.sent_at, deliveries.collect());
+            let check = StatusCheck::new(request, response.sent_at, deliveries.collect());
             self.checks.push(check);
         }
-        self.settle(events, answer, AttemptVerdict::Delivered);
+        self.settle(events, response, AttemptVerdict::Delivered);
     }
 
-    /// The network refused all of them and named some: those fail, and the others are sent again.
+    /// Handles a request that was rejected because of named events: they fail, the others are
+    /// resent.
     fn fail_named(
         &mut self,
         batch: &mut DeliveryBatch,
         named: &[usize],
         part: BatchPart,
-        answer: &AttemptResponse,
-        moment: DecisionContext,
+        response: &AttemptResponse,
+        context: DecisionContext,
     ) {
         if part.events.len() == 1 {
-            return self.fail_alone(part.events, answer, &answer.code, moment);
+            return self.fail_alone(part.events, response, &response.code, context);
         }
-        let (bad, rest) = partition_events(part.events, named);
-        self.settle(bad, answer, AttemptVerdict::Terminal);
+        let (failed_events, rest) = partition_events(part.events, named);
+        self.settle(failed_events, response, AttemptVerdict::Terminal);
         if !rest.is_empty() {
-            let rest = with_attempt(BatchPart::new(rest), answer, None);
+            let rest = with_attempt(BatchPart::new(rest), response, None);
             batch.waiting.push_front(rest);
         }
     }
 
-    /// The network refused all of them and named none.
+    /// Handles a request that was rejected without naming an event.
     fn isolate(
         &mut self,
         batch: &mut DeliveryBatch,
         part: BatchPart,
-        answer: &AttemptResponse,
-        moment: DecisionContext,
+        response: &AttemptResponse,
+        context: DecisionContext,
     ) {
         if part.events.len() == 1 {
-            batch.note_refused(&part, &answer.code);
-            batch.refused_alone.push((part, answer.clone()));
+            batch.note_refused(&part, &response.code);
+            batch.refused_alone.push((part, response.clone()));
             return;
         }
-        let step = next_isolation_step(&batch.refusal(&self.queue, &part, answer));
-        batch.note_refused(&part, &answer.code);
+        let step = next_isolation_step(&batch.refusal(&self.queue, &part, response));
+        batch.note_refused(&part, &response.code);
         if step == IsolationStep::Hold {
-            return self.hold(part.events, answer, moment);
+            return self.hold(part.events, response, context);
         }
-        let part = with_attempt(part, answer, Some(&answer.code));
-        batch.split_refused(part, &answer.code);
+        let part = with_attempt(part, response, Some(&response.code));
+        batch.split_refused(part, &response.code);
     }
 
-    /// One event was refused alone, and the rest of its batch has been sent.
+    /// Decides about an event that was rejected alone, after the rest of its batch was sent.
     pub(super) fn decide_alone(
         &mut self,
         batch: &DeliveryBatch,
         part: BatchPart,
-        answer: &AttemptResponse,
-        moment: DecisionContext,
+        response: &AttemptResponse,
+        context: DecisionContext,
     ) {
-        match next_isolation_step(&batch.refusal(&self.queue, &part, answer)) {
+        match next_isolation_step(&batch.refusal(&self.queue, &part, response)) {
             IsolationStep::Fail if batch.accepted_some => {
-                self.settle(part.events, answer, AttemptVerdict::Terminal);
+                self.settle(part.events, response, AttemptVerdict::Terminal);
             }
-            IsolationStep::Fail => self.fail_alone(part.events, answer, &answer.code, moment),
-            IsolationStep::Hold | IsolationStep::Split => self.hold(part.events, answer, moment),
+            IsolationStep::Fail => self.fail_alone(part.events, response, &response.code, context),
+            IsolationStep::Hold | IsolationStep::Split => self.hold(part.events, response, context),
         }
     }
 
-    /// Keeps events that were refused, and lets the queue back off.
+    /// Holds rejected events and backs off the queue.
     fn hold(
         &mut self,
         events: Vec<OutgoingEvent>,
-        answer: &AttemptResponse,
-        moment: DecisionContext,
+        response: &AttemptResponse,
+        context: DecisionContext,
     ) {
-        let own_refusals = match events.as_slice() {
+        let earlier_rejections = match events.as_slice() {
             [one] => Some(one.progress.attempts_made),
             _ => None,
         };
-        let DecisionContext { now, random } = moment;
+        let DecisionContext { now, random } = context;
         let mut verdict = AttemptVerdict::Retry;
         if self
             .queue
-            .record_held(now, &answer.code, own_refusals, random)
+            .record_held(now, &response.code, earlier_rejections, random)
         {
-            let words = answer.message.clone();
-            self.queue.pause(now, SYSTEMATIC_REJECTION, words);
+            let message = response.message.clone();
+            self.queue.pause(now, SYSTEMATIC_REJECTION, message);
             verdict = AttemptVerdict::Pause;
         }
-        let result = self.result(verdict, answer, RetryAdvice::default());
-        self.record(events, answer, &result, Some(&answer.code));
+        let result = self.result(verdict, response, RetryAdvice::default());
+        self.record(events, response, &result, Some(&response.code));
     }
 
-    /// One event fails. If that happens again and again, it is not the events.
+    /// Fails a single event. Pauses the queue if this happens too often in a row.
     fn fail_alone(
         &mut self,
         events: Vec<OutgoingEvent>,
-        answer: &AttemptResponse,
+        response: &AttemptResponse,
         code: &str,
-        moment: DecisionContext,
+        context: DecisionContext,
     ) {
         if self.queue.record_rejection(code) {
-            let words = answer.message.clone();
-            self.queue.pause(moment.now, SYSTEMATIC_REJECTION, words);
-            return self.settle(events, answer, AttemptVerdict::Pause);
+            let message = response.message.clone();
+            self.queue.pause(context.now, SYSTEMATIC_REJECTION, message);
+            return self.settle(events, response, AttemptVerdict::Pause);
         }
         let result = AttemptResult {
             code: Some(code.to_owned()),
-            ..self.result(AttemptVerdict::Terminal, answer, RetryAdvice::default())
+            ..self.result(AttemptVerdict::Terminal, response, RetryAdvice::default())
         };
-        self.record(events, answer, &result, None);
+        self.record(events, response, &result, None);
     }
 
-    /// Lets the queue wait after a request that failed as a whole. Returns how long a shared quota has to wait.
+    /// Backs off the queue after a failed request. Returns how long a shared quota must wait.
     fn back_off(
         &mut self,
-        answer: &AttemptResponse,
+        response: &AttemptResponse,
         retry: RetryAdvice,
-        moment: DecisionContext,
+        context: DecisionContext,
     ) -> Option<Duration> {
-        let mut wait = answer.retry_after;
-        if let Some(NetworkPace::Wait(regain)) = answer.pace {
-            wait = wait.max(Some(regain));
+        let mut wait = response.retry_after;
+        if let Some(NetworkPace::Wait(wait_requested)) = response.pace {
+            wait = wait.max(Some(wait_requested));
         }
         if retry.throttled {
             wait = wait.max(retry.at_least);
@@ -251,7 +253,7 @@ impl Round {
         if retry.needs_longest_wait {
             wait = wait.max(Some(DELAY_MAX));
         }
-        self.queue.record_failure(moment.now, wait, moment.random);
+        self.queue.record_failure(context.now, wait, context.random);
         retry
             .throttled
             .then(|| clamp_requested_wait(wait.unwrap_or(DELAY_MIN)))
@@ -260,40 +262,40 @@ impl Round {
     fn result(
         &self,
         verdict: AttemptVerdict,
-        answer: &AttemptResponse,
+        response: &AttemptResponse,
         retry: RetryAdvice,
     ) -> AttemptResult {
         let longest = retry.needs_longest_wait.then_some(DELAY_MAX);
-        let asked = answer.retry_after.map(clamp_requested_wait);
+        let requested = response.retry_after.map(clamp_requested_wait);
         AttemptResult {
-            sent_at: answer.sent_at,
+            sent_at: response.sent_at,
             verdict,
-            code: Some(answer.code.clone()),
+            code: Some(response.code.clone()),
             may_be_processed: retry.may_be_processed,
-            at_least: retry.at_least.max(longest).max(asked),
+            at_least: retry.at_least.max(longest).max(requested),
             validated_only: self.terms.validates_only,
         }
     }
 
-    /// The same verdict for all events, and nothing special about the next attempt.
+    /// Records the same verdict for all events, with the default wait.
     fn settle(
         &mut self,
         events: Vec<OutgoingEvent>,
-        answer: &AttemptResponse,
+        response: &AttemptResponse,
         verdict: AttemptVerdict,
     ) {
-        let result = self.result(verdict, answer, RetryAdvice::default());
-        self.record(events, answer, &result, None);
+        let result = self.result(verdict, response, RetryAdvice::default());
+        self.record(events, response, &result, None);
     }
 
     fn record(
         &mut self,
         events: Vec<OutgoingEvent>,
-        answer: &AttemptResponse,
+        response: &AttemptResponse,
         result: &AttemptResult,
         refusal: Option<&str>,
     ) {
-        let attempt = answer.attempt(result.verdict, refusal);
+        let attempt = response.attempt(result.verdict, refusal);
         self.results.extend(events.into_iter().map(|mut event| {
             event.attempts.push(attempt.clone());
             RoundResult {
@@ -304,29 +306,33 @@ impl Round {
     }
 }
 
-/// Records an attempt of events that are sent again at once.
-fn with_attempt(mut part: BatchPart, answer: &AttemptResponse, refusal: Option<&str>) -> BatchPart {
-    let attempt = answer.attempt(AttemptVerdict::Retry, refusal);
+/// Adds an attempt to events that are resent at once.
+fn with_attempt(
+    mut part: BatchPart,
+    response: &AttemptResponse,
+    refusal: Option<&str>,
+) -> BatchPart {
+    let attempt = response.attempt(AttemptVerdict::Retry, refusal);
     for event in &mut part.events {
         event.attempts.push(attempt.clone());
     }
     part
 }
 
-/// Returns the events in these places, and the others.
+/// Returns the events at these indexes, and the others.
 fn partition_events(
     events: Vec<OutgoingEvent>,
-    places: &[usize],
+    indexes: &[usize],
 ) -> (Vec<OutgoingEvent>, Vec<OutgoingEvent>) {
-    let (mut there, mut others) = (Vec::new(), Vec::new());
-    for (place, event) in events.into_iter().enumerate() {
-        if places.contains(&place) {
-            there.push(event);
+    let (mut at_indexes, mut others) = (Vec::new(), Vec::new());
+    for (index, event) in events.into_iter().enumerate() {
+        if indexes.contains(&index) {
+            at_indexes.push(event);
         } else {
             others.push(event);
         }
     }
-    (there, others)
+    (at_indexes, others)
 }
 
 #[cfg(test)]

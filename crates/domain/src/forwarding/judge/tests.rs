@@ -7,7 +7,7 @@ use crate::vocabulary::id::DeliveryId;
 use rstest::rstest;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
-const MOMENT: DecisionContext = DecisionContext {
+const CONTEXT: DecisionContext = DecisionContext {
     now: NOW,
     random: 0,
 };
@@ -48,7 +48,7 @@ fn round(events: u8) -> Round {
     round_to(Network::A, &[events])
 }
 
-fn answer(ruling: Ruling) -> AttemptResponse {
+fn response(ruling: Ruling) -> AttemptResponse {
     AttemptResponse {
         sent_at: NOW,
         duration: Duration::from_millis(5),
@@ -62,13 +62,13 @@ fn answer(ruling: Ruling) -> AttemptResponse {
     }
 }
 
-/// Answers every request of a round. Returns how many events each had.
+/// Responds to every request of a round. Returns the number of events in each.
 fn run(round: &mut Round, mut network: impl FnMut(&[u8]) -> AttemptResponse) -> Vec<usize> {
     let mut sizes = Vec::new();
-    while let Some(request) = round.next_request(false, MOMENT) {
+    while let Some(request) = round.next_request(false, CONTEXT) {
         let numbers: Vec<u8> = request.part.events.iter().map(number).collect();
         sizes.push(numbers.len());
-        round.judge(request, &network(&numbers), MOMENT);
+        round.judge(request, &network(&numbers), CONTEXT);
     }
     sizes
 }
@@ -77,12 +77,12 @@ fn number(event: &OutgoingEvent) -> u8 {
     event.conversion.delivery.as_bytes()[0]
 }
 
-/// The verdict of each event, in order; nothing where it was not sent.
+/// Returns each event's verdict, in order; `None` if it was not sent.
 fn verdicts(round: &Round) -> Vec<Option<AttemptVerdict>> {
-    let mut tried: Vec<&RoundResult> = round.results.iter().collect();
-    tried.sort_by_key(|tried| number(&tried.event));
-    let verdict = |tried: &&RoundResult| tried.result.as_ref().map(|result| result.verdict);
-    tried.iter().map(verdict).collect()
+    let mut outcomes: Vec<&RoundResult> = round.results.iter().collect();
+    outcomes.sort_by_key(|outcome| number(&outcome.event));
+    let verdict = |outcome: &&RoundResult| outcome.result.as_ref().map(|result| result.verdict);
+    outcomes.iter().map(verdict).collect()
 }
 
 const DELIVERED: Option<AttemptVerdict> = Some(AttemptVerdict::Delivered);
@@ -91,7 +91,7 @@ const TERMINAL: Option<AttemptVerdict> = Some(AttemptVerdict::Terminal);
 const PAUSE: Option<AttemptVerdict> = Some(AttemptVerdict::Pause);
 const UNKNOWN: Option<AttemptVerdict> = Some(AttemptVerdict::Unknown);
 
-/// One answer that settles all events of its request.
+/// A single response that settles all events of its request.
 #[rstest]
 #[case::delivered(Ruling::Delivered, [DELIVERED; 3], false)]
 #[case::delivered_except(
@@ -102,36 +102,39 @@ const UNKNOWN: Option<AttemptVerdict> = Some(AttemptVerdict::Unknown);
 #[case::pause(Ruling::Pause, [PAUSE; 3], true)]
 #[case::token_refused(Ruling::TokenRefused, [PAUSE; 3], true)]
 #[case::all_named(Ruling::Rejected { named: vec![0, 1, 2] }, [TERMINAL; 3], false)]
-fn one_answer(
+fn one_response_settles_a_request(
     #[case] ruling: Ruling,
     #[case] expected: [Option<AttemptVerdict>; 3],
     #[case] waits: bool,
 ) {
     let mut round = round(3);
-    let sizes = run(&mut round, |_| answer(ruling.clone()));
+    let sizes = run(&mut round, |_| response(ruling.clone()));
     assert_eq!(sizes, [3]);
     assert_eq!(verdicts(&round), expected);
     assert_eq!(round.queue.has_to_wait(), waits);
 }
 
 #[test]
-fn the_others_are_sent_again_when_some_are_named() {
+fn unnamed_events_are_resent() {
     let mut round = round(3);
     let sizes = run(&mut round, |numbers| match numbers {
-        [_, _, _] => answer(Ruling::Rejected { named: vec![1] }),
-        _ => answer(Ruling::Delivered),
+        [_, _, _] => response(Ruling::Rejected { named: vec![1] }),
+        _ => response(Ruling::Delivered),
     });
     assert_eq!(sizes, [3, 2]);
     assert_eq!(verdicts(&round), [DELIVERED, TERMINAL, DELIVERED]);
-    let attempts = round.results.iter().map(|tried| tried.event.attempts.len());
+    let attempts = round
+        .results
+        .iter()
+        .map(|outcome| outcome.event.attempts.len());
     assert_eq!(attempts.max(), Some(2), "both requests are recorded");
 }
 
 #[test]
-fn halving_finds_the_bad_event() {
+fn splitting_finds_the_bad_event() {
     let mut round = round(8);
     let sizes = run(&mut round, |numbers| {
-        answer(if numbers.contains(&5) {
+        response(if numbers.contains(&5) {
             Ruling::unnamed()
         } else {
             Ruling::Delivered
@@ -144,10 +147,10 @@ fn halving_finds_the_bad_event() {
 }
 
 #[test]
-fn events_are_held_when_everything_is_refused() {
+fn events_are_held_when_everything_is_rejected() {
     let mut round = round(8);
-    let sizes = run(&mut round, |_| answer(Ruling::unnamed()));
-    assert_eq!(sizes, [8, 4, 4], "a few requests show it");
+    let sizes = run(&mut round, |_| response(Ruling::unnamed()));
+    assert_eq!(sizes, [8, 4, 4], "three requests are enough evidence");
     let mut held = [None; 8];
     held[4..].fill(RETRY);
     assert_eq!(verdicts(&round), held);
@@ -156,15 +159,15 @@ fn events_are_held_when_everything_is_refused() {
 
 #[rstest]
 #[case::one_is_too_large(0, vec![4, 2, 2, 1, 1, 1, 1], TERMINAL)]
-#[case::four_are(3, vec![4, 2, 2], DELIVERED)]
-fn what_is_too_large_is_halved(
+#[case::four_are_too_large(3, vec![4, 2, 2], DELIVERED)]
+fn a_request_that_is_too_large_is_split(
     #[case] most: usize,
     #[case] requests: Vec<usize>,
     #[case] verdict: Option<AttemptVerdict>,
 ) {
     let mut round = round(4);
     let sizes = run(&mut round, |numbers| {
-        answer(if numbers.len() > most {
+        response(if numbers.len() > most {
             Ruling::TooLarge
         } else {
             Ruling::Delivered
@@ -175,39 +178,39 @@ fn what_is_too_large_is_halved(
 }
 
 #[test]
-fn a_batch_that_is_too_long_is_halved_before_it_is_sent() {
+fn a_batch_that_is_too_long_is_split_before_sending() {
     let events = (0..5).map(outgoing).collect();
     let batch = DeliveryBatch::new(events, |conversions| conversions.len() > 2);
     let sizes: Vec<usize> = batch.waiting.iter().map(|part| part.events.len()).collect();
     assert_eq!(sizes, [2, 1, 2]);
 }
 
-/// How long the queue and those who share its quota wait, in seconds.
+/// Wait of the queue and of its shared quota, in seconds.
 #[rstest]
 #[case::plain(RetryAdvice::default(), None, None, 1, None)]
 #[case::throttled(RetryAdvice { throttled: true, ..RetryAdvice::default() }, None, None, 1, Some(1))]
 #[case::throttled_with_a_least(
     RetryAdvice { throttled: true, at_least: Some(Duration::from_mins(1)), ..RetryAdvice::default() }, None, None, 60, Some(60)
 )]
-#[case::asked(RetryAdvice::default(), Some(120), None, 120, None)]
-#[case::asked_too_much(RetryAdvice::default(), Some(999_999), None, 3_600, None)]
-#[case::regains(RetryAdvice::default(), None, Some(300), 300, None)]
+#[case::requested(RetryAdvice::default(), Some(120), None, 120, None)]
+#[case::requested_too_long(RetryAdvice::default(), Some(999_999), None, 3_600, None)]
+#[case::network_pace(RetryAdvice::default(), None, Some(300), 300, None)]
 #[case::longest(RetryAdvice { needs_longest_wait: true, ..RetryAdvice::default() }, None, None, 900, None)]
 fn waits(
     #[case] retry: RetryAdvice,
-    #[case] asked: Option<u64>,
-    #[case] regain: Option<u64>,
+    #[case] requested: Option<u64>,
+    #[case] pace: Option<u64>,
     #[case] queue: u64,
     #[case] quota: Option<u64>,
 ) {
     let mut round = round(1);
-    let request = round.next_request(false, MOMENT).unwrap();
-    let answer = AttemptResponse {
-        retry_after: asked.map(Duration::from_secs),
-        pace: regain.map(|seconds| NetworkPace::Wait(Duration::from_secs(seconds))),
-        ..answer(Ruling::Retry(retry))
+    let request = round.next_request(false, CONTEXT).unwrap();
+    let response = AttemptResponse {
+        retry_after: requested.map(Duration::from_secs),
+        pace: pace.map(|seconds| NetworkPace::Wait(Duration::from_secs(seconds))),
+        ..response(Ruling::Retry(retry))
     };
-    let throttled = round.judge(request, &answer, MOMENT);
+    let throttled = round.judge(request, &response, CONTEXT);
     let not_before = NOW.plus(Duration::from_secs(queue));
     assert_eq!(round.queue.not_before, Some(not_before));
     assert_eq!(throttled, quota.map(Duration::from_secs));
@@ -216,15 +219,15 @@ fn waits(
 #[test]
 fn nothing_more_is_sent_once_the_queue_waits() {
     let mut round = round_to(Network::A, &[2, 2, 2, 2, 2]);
-    let mut under_way = Vec::new();
-    while let Some(request) = round.next_request(false, MOMENT) {
-        under_way.push(request);
+    let mut in_flight = Vec::new();
+    while let Some(request) = round.next_request(false, CONTEXT) {
+        in_flight.push(request);
     }
-    assert_eq!(under_way.len(), 4, "batches under way at the same time");
-    for request in under_way {
-        round.judge(request, &answer(Ruling::Pause), MOMENT);
+    assert_eq!(in_flight.len(), 4, "concurrent batches");
+    for request in in_flight {
+        round.judge(request, &response(Ruling::Pause), CONTEXT);
     }
-    assert!(round.next_request(false, MOMENT).is_none());
+    assert!(round.next_request(false, CONTEXT).is_none());
     let mut expected = [PAUSE; 10];
     expected[8..].fill(None);
     assert_eq!(verdicts(&round), expected);
@@ -233,22 +236,22 @@ fn nothing_more_is_sent_once_the_queue_waits() {
 #[test]
 fn nothing_more_is_sent_once_the_server_stops() {
     let mut round = round(2);
-    assert!(round.next_request(true, MOMENT).is_none());
+    assert!(round.next_request(true, CONTEXT).is_none());
     assert_eq!(verdicts(&round), [None; 2]);
 }
 
 #[rstest]
 #[case::a(Network::A, false, 0)]
 #[case::b(Network::B, false, 1)]
-#[case::b_that_keeps_nothing(Network::B, true, 0)]
-fn network_b_is_asked_later(
+#[case::b_validating_only(Network::B, true, 0)]
+fn network_b_requests_are_checked_later(
     #[case] network: Network,
     #[case] validates_only: bool,
     #[case] checks: usize,
 ) {
     let mut round = round_to(network, &[2]);
     round.terms.validates_only = validates_only;
-    run(&mut round, |_| answer(Ruling::Delivered));
+    run(&mut round, |_| response(Ruling::Delivered));
     assert_eq!(round.checks.len(), checks);
     let deliveries = round.checks.first().map(|check| check.deliveries.clone());
     let all = [0, 1].map(|number| DeliveryId::from_bytes([number; 16]));
@@ -256,9 +259,11 @@ fn network_b_is_asked_later(
 }
 
 #[test]
-fn ten_events_that_fail_alone_are_not_the_events() {
+fn ten_single_failures_pause_the_queue() {
     let mut round = round_to(Network::A, &[1; 10]);
-    run(&mut round, |_| answer(Ruling::Rejected { named: vec![0] }));
+    run(&mut round, |_| {
+        response(Ruling::Rejected { named: vec![0] })
+    });
     let mut expected = [TERMINAL; 10];
     expected[9] = PAUSE;
     assert_eq!(verdicts(&round), expected);

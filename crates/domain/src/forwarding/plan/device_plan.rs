@@ -1,4 +1,4 @@
-//! Planning what a device of an app did.
+//! Plans the events of an app's device.
 
 use super::{Plan, PlanFacts, PlannedDelivery, SkipReason, plan};
 use crate::click::Click;
@@ -10,7 +10,7 @@ use crate::ledger::MoneyPolicy;
 use crate::vocabulary::id::ClickId;
 use crate::vocabulary::time::Timestamp;
 
-/// Returns the click that planning has to know: the credited one, if an integration might send something.
+/// Returns the click that planning must load: the credited one, if any integration is active.
 pub fn credited_planning_click(
     integrations: &[Integration],
     credit: Option<&Credit>,
@@ -19,34 +19,34 @@ pub fn credited_planning_click(
     click.filter(|_| integrations.iter().any(Integration::is_active))
 }
 
-/// What becomes of the deliveries of an event that changed.
+/// Changes to the deliveries of a changed event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replan {
-    /// Deliveries to be made, unless they already ended.
+    /// Deliveries to plan, unless they already ended.
     pub planned: Vec<PlannedDelivery>,
-    /// Networks whose deliveries are cancelled where they still wait.
+    /// Networks whose pending deliveries are cancelled.
     pub cancelled: Vec<Network>,
-    /// Whether the event notes other skips than before.
+    /// Whether the event's skips changed.
     pub skips_changed: bool,
 }
 
-/// What a device's events are planned with.
+/// Facts needed to plan a device's events.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceFacts<'a> {
-    /// What is known of the device.
+    /// The stored state of the device.
     pub state: &'a DeviceState,
-    /// The click that its install is credited to.
+    /// The click credited with its install.
     pub click: Option<&'a Click>,
-    /// Whether the app holds back what suspicious installs do.
+    /// Whether the app withholds events of suspicious installs.
     pub holds_suspicious: bool,
-    /// What the app says about its SDK's money.
+    /// Whether revenue from the app's SDK counts.
     pub policy: MoneyPolicy,
-    /// When they are planned.
+    /// Time of planning.
     pub now: Timestamp,
 }
 
 impl DeviceFacts<'_> {
-    /// Plans one of its events, and notes on it which networks do not hear of it.
+    /// Plans one of the device's events and stores its skips on it.
     pub fn plan(&self, event: &mut Event, integrations: &[Integration]) -> Plan {
         let decision = self.state.attribution.as_ref().map(|one| &one.decision);
         let device = self.state.device.as_ref();
@@ -67,8 +67,8 @@ impl DeviceFacts<'_> {
         plan
     }
 
-    /// Plans one of its events again, and notes on it which networks do not hear of it. A delivery that was planned
-    /// before the integration's map changed stays planned.
+    /// Plans one of the device's events again and stores its skips on it. A delivery that was
+    /// planned before the mapping changed stays planned.
     pub fn replan(&self, event: &mut Event, integrations: &[Integration]) -> Replan {
         let before = event.skipped.clone();
         let plan = self.plan(event, integrations);

@@ -1,4 +1,4 @@
-//! Which networks hear of an event, decided while it is accepted.
+//! Decides which networks get an event when it is accepted.
 
 mod device_plan;
 #[cfg(test)]
@@ -24,45 +24,45 @@ use crate::integration::{
 use crate::ledger::{MoneyPolicy, UncountedReason};
 use crate::vocabulary::time::Timestamp;
 
-/// Names of money from the SDK that a billing provider reports as well.
+/// SDK events that billing providers report, too.
 const REPORTED_BY_BILLING: &[&str] = &["purchase", "subscribe", "start_trial"];
 
-/// Why a network does not hear of an event.
+/// Why an event is not forwarded to a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
-    /// A test key's.
+    /// Test data.
     Sandbox,
     /// Its device was erased.
     Erased,
     /// A website or a billing provider reports the same event.
     DuplicateOfVerified,
-    /// It updates revenue and is no new acquisition.
+    /// It only updates revenue and is not a conversion.
     ReportingOnly,
-    /// The integration is off, or not complete.
+    /// The integration is disabled or incomplete.
     IntegrationDisabled,
-    /// It is credited to somebody else.
+    /// It is not credited to the network.
     NotAttributed,
-    /// The integration's map has no row for it.
+    /// The event mapping has no enabled row for it.
     NotMapped,
-    /// It was there before the integration, or its map, was.
+    /// It arrived before the integration was enabled or its mapping changed.
     EnabledLater,
-    /// Its install is suspicious, and the app holds such back.
+    /// Its install is suspicious, and the app withholds events of such installs.
     Fraud,
-    /// Its install was matched by likeness.
+    /// Its install was matched probabilistically.
     Probabilistic,
-    /// A billing provider reports the same.
+    /// A billing provider reports the same payment.
     BillingSource,
-    /// The person refused.
+    /// The user refused consent.
     Consent,
-    /// Older than the network takes.
+    /// Older than the network accepts.
     TooOld,
-    /// It needs an amount, and its own may not be told.
+    /// It needs an amount, and its amount may not be forwarded.
     AmountNotForwardable,
-    /// Nothing at the network stands for it.
+    /// No conversion action is configured for it.
     NoConversionAction,
-    /// The network needs its click id.
+    /// The network's click id is missing.
     NoClickId,
-    /// The network could not tell whose it is.
+    /// Too few identifiers for the network to match the user.
     InsufficientIdentity,
 }
 
@@ -88,54 +88,54 @@ crate::keywords! {
     }
 }
 
-/// What is known when an event is planned.
+/// Facts needed to plan an event.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanFacts<'a> {
     /// The event.
     pub event: &'a Event,
-    /// The click that it is credited to.
+    /// The credited click.
     pub click: Option<&'a Click>,
-    /// A network's click id that came without a click of ours.
+    /// A network's click id that arrived without a recorded click.
     pub network_click_id: Option<&'a (String, String)>,
-    /// What its device consented to; whoever posts a web event vouches for it.
+    /// The device's consent. The sender of a web event is responsible for consent.
     pub consent: Consent,
-    /// Hashes of the person's address and number.
+    /// Hashes of the user's e-mail address and phone number.
     pub matching: &'a ContactHashes,
-    /// Whether the device said what it runs on.
+    /// Whether the device reported its OS version.
     pub has_os_version: bool,
-    /// Whether the app holds back what this install does.
+    /// Whether the app withholds this install's events.
     pub is_held: bool,
-    /// What the app says about money from this source.
+    /// Whether revenue from this source counts.
     pub policy: MoneyPolicy,
-    /// When it is planned.
+    /// Time of planning.
     pub now: Timestamp,
 }
 
-/// A delivery to be made.
+/// A planned delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedDelivery {
-    /// To which network.
+    /// The destination network.
     pub network: Network,
-    /// What the network calls it.
+    /// Event name at the network.
     pub network_event: String,
-    /// The id that the network knows it by.
+    /// Deduplication id sent to the network.
     pub dedup_id: String,
-    /// When it may be sent.
+    /// When it is due.
     pub due_at: Timestamp,
-    /// When it is too late.
+    /// Time from which it is too old to send.
     pub expires_at: Timestamp,
 }
 
-/// What is to be sent, and what is not. A network that has nothing to do with the event is in neither.
+/// Deliveries and skips of an event. A network that is not concerned is in neither.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// To be sent.
+    /// Deliveries to send.
     pub planned: Vec<PlannedDelivery>,
-    /// Not to be sent.
+    /// Skipped networks, with the reason.
     pub skipped: Vec<(Network, SkipReason)>,
 }
 
-/// Plans an event. `integrations` are those of its app that were ever touched.
+/// Plans an event. `integrations` are the app's configured ones.
 pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
     let mut plan = Plan::default();
     let credited = match facts.event.credit.as_ref().map(|credit| credit.network) {
@@ -160,7 +160,7 @@ pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
     plan
 }
 
-/// The networks that do not hear of an event that is kept from every network, with the reason.
+/// Returns the skips of an event that may not be forwarded to any network.
 pub fn skips_for_all_networks(
     event: &Event,
     integrations: &[Integration],
@@ -177,7 +177,7 @@ pub fn skips_for_all_networks(
     networks.map(|network| (network, skip)).collect()
 }
 
-/// What keeps an event from every network.
+/// Checks whether an event may be forwarded at all.
 fn check_forwardable(event: &Event) -> Result<(), SkipReason> {
     if event.environment != Environment::Live {
         return Err(SkipReason::Sandbox);
@@ -188,9 +188,9 @@ fn check_forwardable(event: &Event) -> Result<(), SkipReason> {
     if event.duplicate_of.is_some() {
         return Err(SkipReason::DuplicateOfVerified);
     }
-    // Only ours is the install; one that an app sends by that name is in the log.
-    let is_no_install = event.name == INSTALL && !event.is_service_install;
-    if is_no_install || REPORTING_ONLY.contains(&event.name.as_str()) {
+    // Only the service's own `install` is forwarded; one that an app sends is only logged.
+    let is_client_install = event.name == INSTALL && !event.is_service_install;
+    if is_client_install || REPORTING_ONLY.contains(&event.name.as_str()) {
         return Err(SkipReason::ReportingOnly);
     }
     Ok(())
@@ -244,7 +244,8 @@ fn plan_delivery(
     })
 }
 
-/// The row of the map that is in force for an event. `network_d` hears of trials by default only from websites.
+/// Returns the mapping row for an event. By default OpenAI Ads (`network_d`) gets trials from
+/// websites only.
 fn mapping_row(integration: &Integration, event: &Event) -> Option<MappingRow> {
     let row = integration.enabled_row(&event.name)?;
     let only_from_websites = integration.network == Network::D
@@ -253,23 +254,24 @@ fn mapping_row(integration: &Integration, event: &Event) -> Option<MappingRow> {
     (!only_from_websites || event.source == EventSource::Web).then_some(row)
 }
 
-/// Whether the network may hear of it at all.
+/// Checks whether fraud rules, match type, revenue source and consent allow forwarding.
 fn check_permission(facts: &PlanFacts<'_>, integration: &Integration) -> Result<(), SkipReason> {
     let event = facts.event;
     if facts.is_held {
         return Err(SkipReason::Fraud);
     }
-    let by_likeness = event
+    let is_probabilistic = event
         .credit
         .as_ref()
         .is_some_and(|credit| credit.match_type == MatchType::Probabilistic);
-    if by_likeness && !integration.flag("forwardProbabilistic") {
+    if is_probabilistic && !integration.flag("forwardProbabilistic") {
         return Err(SkipReason::Probabilistic);
     }
-    let from_billing_too = facts.policy == MoneyPolicy::Ignore(UncountedReason::BillingSource)
+    let is_reported_by_billing = facts.policy
+        == MoneyPolicy::Ignore(UncountedReason::BillingSource)
         && event.source == EventSource::Sdk
         && REPORTED_BY_BILLING.contains(&event.name.as_str());
-    if from_billing_too {
+    if is_reported_by_billing {
         return Err(SkipReason::BillingSource);
     }
     let refused = Sharing::of(facts.consent) == Sharing::Refused;
@@ -279,7 +281,8 @@ fn check_permission(facts: &PlanFacts<'_>, integration: &Integration) -> Result<
     Ok(())
 }
 
-/// Whether the network could tell whose it is. Three networks take the hashed id of the device, unless it is a placeholder.
+/// Checks whether the network can match the user. Three networks accept the hashed device id,
+/// unless it is a placeholder.
 fn check_identity(
     facts: &PlanFacts<'_>,
     integration: &Integration,
@@ -293,12 +296,14 @@ fn check_identity(
             let website = integration.text("sdkEventMode") != Some("app")
                 || facts.event.source == EventSource::Web;
             let has_agent = facts.click.is_some_and(|click| click.user_agent.is_some());
-            let enough = if website {
+            let is_enough = if website {
                 has_agent && has_page(facts.event)
             } else {
                 facts.has_os_version && (has_device || has_hash)
             };
-            enough.then_some(()).ok_or(SkipReason::InsufficientIdentity)
+            is_enough
+                .then_some(())
+                .ok_or(SkipReason::InsufficientIdentity)
         }
         Network::B => {
             let has_action = match integration.settings.get("conversionActions") {
@@ -327,20 +332,24 @@ fn check_identity(
                 click.captured.click_ids.ttclid.is_some() || is_seen
             });
             let is_known = has_device || device.is_some() && (has_hash || by_click);
-            let enough = is_known && has_page(facts.event);
-            enough.then_some(()).ok_or(SkipReason::InsufficientIdentity)
+            let is_enough = is_known && has_page(facts.event);
+            is_enough
+                .then_some(())
+                .ok_or(SkipReason::InsufficientIdentity)
         }
         Network::D => {
             let has_click_id = |click: &Click| click.captured.click_ids.oppref.is_some();
             let by_click = facts.click.is_some_and(has_click_id);
             let has_email = facts.matching.email.is_some();
-            let enough = has_device || device.is_some() && (has_email || by_click);
-            enough.then_some(()).ok_or(SkipReason::InsufficientIdentity)
+            let is_enough = has_device || device.is_some() && (has_email || by_click);
+            is_enough
+                .then_some(())
+                .ok_or(SkipReason::InsufficientIdentity)
         }
     }
 }
 
-/// Whether there is a page to name: a website's own, or the link that was tapped.
+/// Returns whether there is a page URL to send: a web event's page, or the link.
 fn has_page(event: &Event) -> bool {
     let has_link = event
         .credit
@@ -350,15 +359,15 @@ fn has_page(event: &Event) -> bool {
 }
 
 fn has_google_click_id(facts: &PlanFacts<'_>) -> bool {
-    let may_have_led = facts.click.is_none_or(|click| {
+    let click_precedes = facts.click.is_none_or(|click| {
         conversion_time_with_click(facts.event.conversion_time(), click.clicked_at).is_some()
     });
     let from_click = facts.click.is_some_and(|click| {
         let ids = &click.captured.click_ids;
         ids.gclid.is_some() || ids.gbraid.is_some() || ids.wbraid.is_some()
     });
-    let alone = facts
+    let without_click = facts
         .network_click_id
         .is_some_and(|(name, _)| matches!(name.as_str(), "gclid" | "gbraid" | "wbraid"));
-    may_have_led && (from_click || alone)
+    click_precedes && (from_click || without_click)
 }

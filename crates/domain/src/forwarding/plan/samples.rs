@@ -1,4 +1,4 @@
-//! An event, a click and integrations to plan with.
+//! Sample event, click and integrations.
 
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub(crate) const APP: AppId = AppId::from_bytes([1; 16]);
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A live event of the SDK that just happened, credited to `network_a` by a click.
+/// A live SDK event that happens now and is credited to `network_a` by a click.
 pub(crate) fn event(name: &str) -> Event {
     Event {
         id: EventId::from_bytes([2; 16]),
@@ -70,7 +70,7 @@ pub(crate) fn worth(usd: Option<&str>, uncounted: Option<UncountedReason>) -> Re
     }
 }
 
-/// A person's click with every network's click id.
+/// A click with the click ids of all networks.
 pub(crate) fn click() -> Click {
     let mut captured = TrackingParams::default();
     captured.click_ids.fbclid = Some("fb-1".to_owned());
@@ -87,7 +87,7 @@ pub(crate) fn click() -> Click {
     }
 }
 
-/// An integration that is complete and on since long ago.
+/// A complete integration that was enabled long ago.
 pub(crate) fn active(network: Network) -> Integration {
     let (settings, credentials): (&[&str], &[&str]) = match network {
         Network::A => (&["pixelId"], &["accessToken"]),

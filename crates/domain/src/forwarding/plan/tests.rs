@@ -1,4 +1,4 @@
-//! Which network hears of which event, and why not.
+//! Which events are forwarded to which network, and the reasons for skips.
 
 use super::samples::{NOW, active, click, credit, event, worth};
 use super::*;
@@ -10,7 +10,7 @@ use crate::vocabulary::money::Amount;
 use rstest::rstest;
 use std::time::Duration;
 
-/// A scene that is planned: everything as it should be, until a case changes something.
+/// A forwardable event with its context. Each test case changes one thing.
 struct Scene {
     event: Event,
     click: Option<Click>,
@@ -22,7 +22,7 @@ struct Scene {
     integration: Integration,
 }
 
-/// An event that is credited to the network and told to it.
+/// An event that is credited and forwarded to the network.
 fn scene(network: Network, name: &str) -> Scene {
     let mut event = event(name);
     event.credit = Some(credit(CreditedNetwork::Ad(network)));
@@ -61,7 +61,7 @@ impl Scene {
         }
     }
 
-    /// What the network calls it, or why it does not hear of it.
+    /// Returns the event name at the network, or why it is skipped.
     fn outcome(&self) -> Result<String, SkipReason> {
         let network = self.integration.network;
         let plan = plan(&self.facts(), std::slice::from_ref(&self.integration));
@@ -70,7 +70,7 @@ impl Scene {
         match (planned, skipped) {
             (Some(planned), None) => Ok(planned.network_event.clone()),
             (None, Some((_, skip))) => Err(*skip),
-            _ => panic!("one delivery or one reason, not {plan:?}"),
+            _ => panic!("expected one delivery or one reason, got {plan:?}"),
         }
     }
 }
@@ -94,7 +94,7 @@ fn before(duration: Duration) -> Timestamp {
 #[case("subscribe", "Subscribe", "subscribe", "Subscribe", None)]
 #[case("add_to_cart", "AddToCart", "add_to_cart", "AddToCart", None)]
 #[case("view_content", "ViewContent", "view_content", "ViewContent", None)]
-fn the_forwarding_map_for_the_sdk(
+fn the_default_mapping_for_the_sdk(
     #[case] name: &str,
     #[case] a: &str,
     #[case] b: &str,
@@ -117,7 +117,7 @@ fn the_forwarding_map_for_the_sdk(
 }
 
 #[test]
-fn a_trial_of_a_website_is_told_to_network_d() {
+fn a_web_trial_is_forwarded_to_network_d() {
     let web = scene(Network::D, "start_trial").with(|scene| scene.event.source = EventSource::Web);
     assert_eq!(web.outcome().as_deref(), Ok("trial_started"));
     let mapped = scene(Network::D, "start_trial").with(|scene| {
@@ -126,7 +126,7 @@ fn a_trial_of_a_website_is_told_to_network_d() {
     assert_eq!(
         mapped.outcome().as_deref(),
         Ok("trial_started"),
-        "a map of the operator's own"
+        "an operator's own mapping"
     );
 }
 
@@ -139,29 +139,29 @@ fn custom(scene: &mut Scene, enabled: bool) {
 }
 
 #[rstest]
-#[case::nobody_maps_it(scene(Network::A, "boss_defeated"), Err(SkipReason::NotMapped))]
+#[case::not_mapped(scene(Network::A, "boss_defeated"), Err(SkipReason::NotMapped))]
 #[case::mapped(scene(Network::A, "boss_defeated").with(|s| custom(s, true)), Ok("Boss"))]
 #[case::mapped_and_off(scene(Network::A, "boss_defeated").with(|s| custom(s, false)), Err(SkipReason::NotMapped))]
-#[case::a_map_is_replaced_whole(scene(Network::A, "purchase").with(|s| custom(s, true)), Err(SkipReason::NotMapped))]
+#[case::mapping_is_replaced_as_a_whole(scene(Network::A, "purchase").with(|s| custom(s, true)), Err(SkipReason::NotMapped))]
 #[case::checkout_is_off(scene(Network::A, "initiate_checkout"), Err(SkipReason::NotMapped))]
 #[case::renewal(scene(Network::A, "renewal"), Err(SkipReason::ReportingOnly))]
 #[case::refund(scene(Network::B, "refund"), Err(SkipReason::ReportingOnly))]
 #[case::sandbox(scene(Network::A, "install").with(|s| s.event.environment = Environment::Test), Err(SkipReason::Sandbox))]
-#[case::off(scene(Network::A, "install").with(|s| s.integration.enabled = false), Err(SkipReason::IntegrationDisabled))]
+#[case::disabled(scene(Network::A, "install").with(|s| s.integration.enabled = false), Err(SkipReason::IntegrationDisabled))]
 #[case::not_complete(scene(Network::A, "install").with(|s| s.integration.settings.clear()), Err(SkipReason::IntegrationDisabled))]
-#[case::off_and_sandbox(scene(Network::A, "install").with(|s| { s.integration.enabled = false; s.event.environment = Environment::Test; }), Err(SkipReason::Sandbox))]
-#[case::somebody_elses(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C)))), Err(SkipReason::NotAttributed))]
-#[case::nobodys(scene(Network::A, "install").with(|s| s.event.credit = None), Err(SkipReason::NotAttributed))]
+#[case::disabled_and_sandbox(scene(Network::A, "install").with(|s| { s.integration.enabled = false; s.event.environment = Environment::Test; }), Err(SkipReason::Sandbox))]
+#[case::credited_to_another_network(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C)))), Err(SkipReason::NotAttributed))]
+#[case::uncredited(scene(Network::A, "install").with(|s| s.event.credit = None), Err(SkipReason::NotAttributed))]
 #[case::organic(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Organic))), Err(SkipReason::NotAttributed))]
-#[case::every_event_of_the_app(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); s.integration.scope = EventScope::All; }), Ok("Lead"))]
-#[case::switched_on_later(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW.plus(Duration::from_millis(1)))), Err(SkipReason::EnabledLater))]
-#[case::switched_on_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
+#[case::all_events_of_the_app(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); s.integration.scope = EventScope::All; }), Ok("Lead"))]
+#[case::enabled_later(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW.plus(Duration::from_millis(1)))), Err(SkipReason::EnabledLater))]
+#[case::enabled_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
 #[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(SkipReason::EnabledLater))]
 #[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(SkipReason::Fraud))]
-#[case::an_install_that_the_app_sends(scene(Network::A, "install").with(|s| s.event.is_service_install = false), Err(SkipReason::ReportingOnly))]
-#[case::called_a_purchase_without_money(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Ok("Purchase"))]
+#[case::an_install_sent_by_the_app(scene(Network::A, "install").with(|s| s.event.is_service_install = false), Err(SkipReason::ReportingOnly))]
+#[case::mapped_to_purchase_without_amount(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Ok("Purchase"))]
 #[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(SkipReason::Erased))]
-fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, SkipReason>) {
+fn which_events_are_forwarded(#[case] scene: Scene, #[case] expected: Result<&str, SkipReason>) {
     assert_eq!(scene.outcome(), expected.map(str::to_owned));
 }
 
@@ -169,7 +169,7 @@ fn placeholder(scene: &mut Scene) {
     scene.event.device = DeviceKey::parse_any("00000000-0000-0000-0000-000000000000").ok();
 }
 
-fn by_likeness(scene: &mut Scene) {
+fn probabilistic(scene: &mut Scene) {
     if let Some(credit) = &mut scene.event.credit {
         credit.match_type = MatchType::Probabilistic;
     }
@@ -181,20 +181,20 @@ fn set(scene: &mut Scene, name: &str) {
 }
 
 #[rstest]
-#[case::by_likeness(scene(Network::A, "install").with(by_likeness), Err(SkipReason::Probabilistic))]
-#[case::by_likeness_and_wanted(scene(Network::A, "install").with(|s| { by_likeness(s); set(s, "forwardProbabilistic"); }), Ok(()))]
-#[case::by_likeness_of_somebody_else(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); by_likeness(s); s.integration.scope = EventScope::All; }), Err(SkipReason::Probabilistic))]
+#[case::probabilistic(scene(Network::A, "install").with(probabilistic), Err(SkipReason::Probabilistic))]
+#[case::probabilistic_and_allowed(scene(Network::A, "install").with(|s| { probabilistic(s); set(s, "forwardProbabilistic"); }), Ok(()))]
+#[case::probabilistic_of_another_network(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); probabilistic(s); s.integration.scope = EventScope::All; }), Err(SkipReason::Probabilistic))]
 #[case::consent_refused(scene(Network::A, "install").with(|s| s.consent.ad_user_data = Some(false)), Err(SkipReason::Consent))]
-#[case::a_sender_vouches_for_it(scene(Network::A, "sign_up").with(|s| { s.consent.ad_user_data = Some(false); s.event.source = EventSource::Web; }), Ok(()))]
+#[case::web_sender_is_responsible(scene(Network::A, "sign_up").with(|s| { s.consent.ad_user_data = Some(false); s.event.source = EventSource::Web; }), Ok(()))]
 #[case::personal_ads_refused(scene(Network::A, "install").with(|s| s.consent.ad_personalization = Some(false)), Ok(()))]
 #[case::billing_reports_it(scene(Network::A, "subscribe").with(|s| s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource)), Err(SkipReason::BillingSource))]
 #[case::billing_reports_trials(scene(Network::A, "start_trial").with(|s| s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource)), Err(SkipReason::BillingSource))]
 #[case::billing_reports_no_sign_ups(scene(Network::A, "sign_up").with(|s| s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource)), Ok(()))]
-#[case::of_billing_itself(scene(Network::A, "subscribe").with(|s| { s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource); s.event.source = EventSource::Billing; s.event.revenue = Some(worth(Some("9.99"), None)); }), Ok(()))]
-#[case::of_billing_without_money(scene(Network::A, "subscribe").with(|s| s.event.source = EventSource::Billing), Err(SkipReason::AmountNotForwardable))]
+#[case::from_billing(scene(Network::A, "subscribe").with(|s| { s.policy = MoneyPolicy::Ignore(UncountedReason::BillingSource); s.event.source = EventSource::Billing; s.event.revenue = Some(worth(Some("9.99"), None)); }), Ok(()))]
+#[case::from_billing_without_amount(scene(Network::A, "subscribe").with(|s| s.event.source = EventSource::Billing), Err(SkipReason::AmountNotForwardable))]
 #[case::just_young_enough(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap().checked_sub(Duration::from_millis(1)).unwrap())), Ok(()))]
 #[case::too_old(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap())), Err(SkipReason::TooOld))]
-fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), SkipReason>) {
+fn what_may_be_forwarded(#[case] scene: Scene, #[case] expected: Result<(), SkipReason>) {
     assert_eq!(scene.outcome().map(|_| ()), expected);
 }
 
@@ -209,24 +209,27 @@ fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), SkipReason
     Some(worth(None, Some(UncountedReason::Unconvertible))),
     Err(SkipReason::AmountNotForwardable)
 )]
-#[case::less_than_nothing(
+#[case::negative(
     Some(worth(Some("-1"), Some(UncountedReason::Negative))),
     Err(SkipReason::AmountNotForwardable)
 )]
-#[case::money_the_app_ignores(
+#[case::revenue_the_app_ignores(
     Some(worth(Some("5"), Some(UncountedReason::SdkIgnored))),
     Err(SkipReason::AmountNotForwardable)
 )]
-#[case::nothing(Some(worth(Some("0"), Some(UncountedReason::Zero))), Ok("0"))]
-fn a_purchase_is_not_sent_without_the_amount_that_it_names(
+#[case::zero(Some(worth(Some("0"), Some(UncountedReason::Zero))), Ok("0"))]
+fn a_purchase_needs_a_forwardable_amount(
     #[case] revenue: Option<crate::ledger::Revenue>,
     #[case] expected: Result<&str, SkipReason>,
 ) {
     for network in Network::ALL {
         let scene = scene(network, PURCHASE).with(|scene| scene.event.revenue = revenue.clone());
         assert_eq!(scene.outcome().map(|_| ()), expected.map(|_| ()));
-        let told = forwardable_usd(&scene.event);
-        assert_eq!(told, expected.ok().map(|text| Amount::parse(text).unwrap()));
+        let forwarded = forwardable_usd(&scene.event);
+        assert_eq!(
+            forwarded,
+            expected.ok().map(|text| Amount::parse(text).unwrap())
+        );
     }
 }
 
@@ -234,7 +237,7 @@ fn a_purchase_is_not_sent_without_the_amount_that_it_names(
 #[case::sdk(EventSource::Sdk, Ok(()))]
 #[case::website(EventSource::Web, Err(SkipReason::AmountNotForwardable))]
 #[case::billing(EventSource::Billing, Err(SkipReason::AmountNotForwardable))]
-fn a_purchase_of_the_sdk_needs_no_amount(
+fn an_sdk_purchase_needs_no_amount(
     #[case] source: EventSource,
     #[case] expected: Result<(), SkipReason>,
 ) {
@@ -251,7 +254,7 @@ fn a_purchase_of_the_sdk_needs_no_amount(
 #[rstest]
 #[case::predicted(UncountedReason::Predicted)]
 #[case::not_income(UncountedReason::NotIncome)]
-fn a_value_that_is_no_income_is_forwarded(#[case] reason: UncountedReason) {
+fn a_value_that_is_not_income_is_forwarded(#[case] reason: UncountedReason) {
     let scene = scene(Network::A, "add_to_cart")
         .with(|scene| scene.event.revenue = Some(worth(Some("500"), Some(reason))));
     assert!(scene.outcome().is_ok());
@@ -264,15 +267,15 @@ fn a_value_that_is_no_income_is_forwarded(#[case] reason: UncountedReason) {
 #[rstest]
 #[case::predicted(Some("9.99"), Some("9.99"))]
 #[case::predicted_over_the_limit(Some("2000.01"), None)]
-fn a_predicted_price_is_told_and_the_trial_in_any_case(
+fn a_trial_is_forwarded_with_or_without_its_price(
     #[case] usd: Option<&str>,
-    #[case] told: Option<&str>,
+    #[case] forwarded: Option<&str>,
 ) {
     let scene = scene(Network::A, "start_trial")
         .with(|scene| scene.event.revenue = Some(worth(usd, Some(UncountedReason::Zero))));
     assert!(scene.outcome().is_ok());
-    let told = told.map(|text| Amount::parse(text).unwrap());
-    assert_eq!(forwardable_usd(&scene.event), told);
+    let forwarded = forwarded.map(|text| Amount::parse(text).unwrap());
+    assert_eq!(forwardable_usd(&scene.event), forwarded);
 }
 
 fn without_ids(scene: &mut Scene) {
@@ -295,13 +298,13 @@ fn hashed(scene: &mut Scene) {
 #[case::a_needs_an_agent(scene(Network::A, "sign_up").with(|s| s.click = None), Err(SkipReason::InsufficientIdentity))]
 #[case::a_without_click_id(scene(Network::A, "sign_up").with(without_ids), Ok(()))]
 #[case::a_app_mode_needs_none(scene(Network::A, "sign_up").with(|s| { s.click = None; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Ok(()))]
-#[case::a_app_mode_needs_a_device_that_said_what_it_is(scene(Network::A, "sign_up").with(|s| { s.described = false; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Err(SkipReason::InsufficientIdentity))]
+#[case::a_app_mode_needs_an_os_version(scene(Network::A, "sign_up").with(|s| { s.described = false; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Err(SkipReason::InsufficientIdentity))]
 #[case::c_needs_a_page(scene(Network::C, "sign_up").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Err(SkipReason::InsufficientIdentity))]
 #[case::d_needs_no_page(scene(Network::D, "sign_up").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Ok(()))]
 #[case::b_without_click_id(scene(Network::B, "sign_up").with(without_ids), Err(SkipReason::NoClickId))]
 #[case::b_by_hash(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Ok(()))]
-#[case::b_by_hash_unasked(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(SkipReason::NoClickId))]
-#[case::b_by_digits_of_a_number_alone(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); s.matching = ContactHashes { phone: Some("h".to_owned()), ..ContactHashes::default() }; set(s, "userDataEnabled"); }), Err(SkipReason::NoClickId))]
+#[case::b_by_hash_not_enabled(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(SkipReason::NoClickId))]
+#[case::b_by_phone_digits_alone(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); s.matching = ContactHashes { phone: Some("h".to_owned()), ..ContactHashes::default() }; set(s, "userDataEnabled"); }), Err(SkipReason::NoClickId))]
 #[case::b_install_never_by_hash(scene(Network::B, "install").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Err(SkipReason::NoClickId))]
 #[case::b_by_a_click_a_moment_later(scene(Network::B, "sign_up").with(|s| clicked_after(s, Duration::from_mins(10))), Ok(()))]
 #[case::b_by_a_click_long_after(scene(Network::B, "sign_up").with(|s| clicked_after(s, Duration::from_mins(11))), Err(SkipReason::NoClickId))]
@@ -313,12 +316,15 @@ fn hashed(scene: &mut Scene) {
 #[case::c_with_a_placeholder_device_alone(scene(Network::C, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(SkipReason::InsufficientIdentity))]
 #[case::d_with_a_placeholder_device_alone(scene(Network::D, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(SkipReason::InsufficientIdentity))]
 #[case::d_without_device(scene(Network::D, "sign_up").with(|s| s.event.device = None), Err(SkipReason::InsufficientIdentity))]
-fn whom_a_network_can_tell(#[case] scene: Scene, #[case] expected: Result<(), SkipReason>) {
+fn identifiers_that_a_network_needs(
+    #[case] scene: Scene,
+    #[case] expected: Result<(), SkipReason>,
+) {
     assert_eq!(scene.outcome().map(|_| ()), expected);
 }
 
 #[test]
-fn networks_that_have_nothing_to_do_with_it_are_not_mentioned() {
+fn unconcerned_networks_are_not_listed() {
     let scene = scene(Network::A, "install");
     let all: Vec<Integration> = [Network::A, Network::C].map(active).to_vec();
     let plan = plan(&scene.facts(), &all);
@@ -328,7 +334,7 @@ fn networks_that_have_nothing_to_do_with_it_are_not_mentioned() {
 }
 
 #[test]
-fn early_events_are_due_when_the_network_takes_them() {
+fn early_events_are_due_when_the_network_accepts_them() {
     let scene = scene(Network::A, "install")
         .with(|scene| scene.event.occurred_at = NOW.plus(Duration::from_mins(5)));
     let plan = plan(&scene.facts(), std::slice::from_ref(&scene.integration));
@@ -336,7 +342,7 @@ fn early_events_are_due_when_the_network_takes_them() {
 }
 
 #[test]
-fn reasons_are_read_as_they_were_written() {
+fn reasons_round_trip() {
     for skip in SkipReason::ALL {
         assert_eq!(SkipReason::parse(skip.as_str()), Some(*skip));
     }

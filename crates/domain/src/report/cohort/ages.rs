@@ -1,34 +1,34 @@
-//! How long after its install a device does something.
+//! Device ages: whole days since the install.
 
 use crate::vocabulary::time::Timestamp;
 
-/// The last age that is counted: a little more than four months, and as many bits as a number has.
+/// Highest age counted: a little over four months, one bit of a `u128` per day.
 pub const AGE_DAYS_MAX: u8 = 127;
 pub(super) const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// The ages that a device was seen at, a bit each.
+/// The ages at which a device was active, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ages(u128);
 
 impl Ages {
-    /// As stored.
+    /// Returns the stored form.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    /// Reads what [`Self::to_bytes`] wrote.
+    /// Reads the form written by [`Self::to_bytes`].
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(bytes))
     }
 
-    /// Notes an age; false when it was noted before.
+    /// Adds an age; returns false if it was already present.
     pub(super) fn add(&mut self, age: u8) -> bool {
         let before = self.0;
         self.0 |= 1 << age;
         self.0 != before
     }
 
-    /// Forgets an age; false when it was not noted.
+    /// Removes an age; returns false if it was not present.
     pub(super) fn remove(&mut self, age: u8) -> bool {
         let before = self.0;
         self.0 &= !(1 << age);
@@ -40,8 +40,8 @@ impl Ages {
     }
 }
 
-/// How many whole days after its install something happened on a device; nothing when it is too long ago. What
-/// happened before the first call counts as its first day.
+/// Returns the whole days between the install and `at`; `None` beyond [`AGE_DAYS_MAX`]. Events
+/// before the install count as day 0.
 pub fn age_in_days(installed_at: Timestamp, at: Timestamp) -> Option<u8> {
     let days = at.as_millis().saturating_sub(installed_at.as_millis()) / MILLIS_PER_DAY;
     let age = u8::try_from(days.max(0)).ok();

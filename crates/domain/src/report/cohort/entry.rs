@@ -1,4 +1,4 @@
-//! What a device did, as cohorts count it.
+//! Device activity, as cohorts count it.
 
 use crate::access::Environment;
 use crate::device::DeviceKey;
@@ -7,7 +7,7 @@ use crate::report::Figures;
 use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::time::Timestamp;
 
-/// A device of an app.
+/// A device of an app; the key of its cohort record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CohortMember {
@@ -16,7 +16,7 @@ pub struct CohortMember {
     pub device: DeviceKey,
 }
 
-/// What a cohort's installs are credited to.
+/// Credit of a cohort's installs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CohortCredit {
@@ -35,29 +35,29 @@ impl From<&Credit> for CohortCredit {
     }
 }
 
-/// Something that a device did, as cohorts count it.
+/// One activity of a device, as cohorts count it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortEntry {
-    /// Which device.
+    /// The device.
     pub member: CohortMember,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Where; empty where that is not known.
+    /// Country; empty if unknown.
     pub country: String,
-    /// Whether it is the install itself.
+    /// Whether this is the install.
     pub is_install: bool,
-    /// What it brought.
+    /// Revenue in millionths of a US dollar.
     pub revenue_micros: i64,
-    /// What was given back.
+    /// Refunds in millionths of a US dollar.
     pub refunded_micros: i64,
-    /// What it was counted under before; nothing when it is new here.
+    /// Credit it was counted under before; `None` if the event is new.
     pub old_credit: Option<CohortCredit>,
-    /// What it counts under now; nothing when it is no longer the device's.
+    /// Credit it counts under now; `None` if the event no longer belongs to the device.
     pub new_credit: Option<CohortCredit>,
 }
 
 impl CohortEntry {
-    /// An event, where it belongs to an install.
+    /// Returns the entry of an event; `None` if the event does not belong to an install.
     pub fn of(event: &Event) -> Option<Self> {
         let credit = event.credit.as_ref()?;
         let device = event.device.clone()?;
@@ -81,7 +81,7 @@ impl CohortEntry {
         })
     }
 
-    /// The same event when it was credited elsewhere before.
+    /// Sets the credit that the event was counted under before.
     #[must_use]
     pub fn moved_from(self, from: Option<Credit>) -> Self {
         Self {
@@ -90,21 +90,21 @@ impl CohortEntry {
         }
     }
 
-    /// An event that is no longer what it was counted as, be it by its device, its credit or its money.
+    /// Returns the entries that replace a counted event whose device, credit or amount changed.
     pub fn for_replacement(before: &Event, now: &Event) -> impl Iterator<Item = Self> {
         let (before, now) = (Self::of(before), Self::of(now));
         let differs = before != now;
-        let pair = before.map(Self::left).into_iter().chain(now);
+        let pair = before.map(Self::without_new_credit).into_iter().chain(now);
         pair.filter(move |_| differs)
     }
 
-    /// An event that is no longer there.
+    /// Returns the entry that removes a deleted event.
     pub(crate) fn for_removal(event: &Event) -> Option<Self> {
-        Self::of(event).map(Self::left)
+        Self::of(event).map(Self::without_new_credit)
     }
 
-    /// The same event when it is no longer the device's.
-    fn left(self) -> Self {
+    /// Turns the entry into one that takes the event away from the device.
+    fn without_new_credit(self) -> Self {
         Self {
             old_credit: self.new_credit,
             new_credit: None,

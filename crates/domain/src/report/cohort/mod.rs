@@ -1,13 +1,13 @@
-//! Cohorts: what devices that were installed together do in the days after.
+//! Cohorts: activity and revenue of devices by their install date.
 //!
-//! A device's age counts whole days of 24 hours since its install, so that it is the same in every time zone. A
-//! device is seen at an age when it has an event then, and counts once for it; money counts at the age of its
-//! event. Website events belong to their click and not to an install, so they are in no cohort, and neither are
-//! those of devices that never were configured.
+//! A device's age counts whole days of 24 hours since its install, so it does not depend on the
+//! time zone. A device is active at an age if it has an event then, and counts once. Money counts
+//! at the age of its event. Website events belong to a click and not to an install, so they are in
+//! no cohort. Neither are events of devices that were never configured.
 //!
-//! An event that becomes another device's, as those of a subscription may, takes its money along to the micro-unit.
-//! Whether the device that it leaves was seen on that day by something else only its other events can tell: such an
-//! age is a [`Doubt`], and whoever has the events is asked.
+//! When an event moves to another device, as subscription events may, its money moves with it
+//! exactly. Only the other events of the old device tell whether it was still active on that day.
+//! Such an age is an [`UncertainAge`], which the caller checks against the events.
 
 mod ages;
 mod entry;

@@ -1,18 +1,18 @@
-//! What is asked of cohorts, and answered.
+//! Queries over cohorts, and their rows.
 
 use super::rows::CohortFigures;
 use crate::report::Period;
 
-/// By what cohorts can be told apart, beside when they were installed.
+/// Dimension to group cohorts by, besides the install date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CohortDimension {
-    /// Who is credited.
+    /// Credited network.
     Network,
-    /// Which link.
+    /// Link.
     Link,
-    /// The campaign's id.
+    /// Campaign id.
     Campaign,
-    /// Two letters.
+    /// Country, two letters.
     Country,
 }
 
@@ -25,27 +25,27 @@ crate::keywords! {
     }
 }
 
-/// What is asked of the cohorts of an app.
+/// A query over the cohorts of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortReportQuery {
-    /// When the devices were installed: a period a cohort.
+    /// Install periods, one per cohort.
     pub periods: Vec<Period>,
-    /// What else is told apart.
+    /// Additional dimension to group by.
     pub group_by: Option<CohortDimension>,
-    /// Ages up to this one.
+    /// Highest age to return.
     pub age_max: u8,
-    /// Rows, at most.
+    /// Maximum number of rows.
     pub rows_max: u32,
 }
 
-/// What devices of one cohort did at one age.
+/// Figures of one cohort at one age.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortRow {
-    /// Which of the periods.
+    /// Index of the period.
     pub period: usize,
-    /// The value of the dimension that was asked for; empty where there is none.
+    /// Value of the dimension in `group_by`; empty if there is none.
     pub value: String,
-    /// How many days after the install.
+    /// Days since the install.
     pub age: u8,
     /// The figures.
     pub figures: CohortFigures,

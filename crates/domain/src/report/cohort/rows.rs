@@ -1,4 +1,4 @@
-//! Figures of cohorts, and the rows that they are added to.
+//! Cohort figures and the rows that they are added to.
 
 use super::entry::{CohortCredit, CohortMember};
 use super::update::CohortDevice;
@@ -8,9 +8,9 @@ use crate::report::grain::Grain;
 use crate::report::rollup::BucketKey;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What cohorts count.
+/// Figures that cohorts count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "each is the figure it is named after")]
+#[expect(missing_docs, reason = "each field is named after its figure")]
 pub struct CohortFigures {
     pub devices: i64,
     pub revenue_micros: i64,
@@ -18,18 +18,18 @@ pub struct CohortFigures {
 }
 
 impl CohortFigures {
-    /// How many there are.
+    /// Number of figures.
     pub const COUNT: usize = 3;
-    /// The columns, in the order of [`Self::values`].
+    /// Column names, in the order of [`Self::values`].
     pub const COLUMNS: [&'static str; Self::COUNT] =
         ["devices", "revenue_micros", "refunded_micros"];
 
-    /// One number a column.
+    /// Returns one number per column.
     pub const fn values(&self) -> [i64; Self::COUNT] {
         [self.devices, self.revenue_micros, self.refunded_micros]
     }
 
-    /// Reads what [`Self::values`] gave.
+    /// Builds figures from the numbers of [`Self::values`].
     pub const fn from_values(values: [i64; Self::COUNT]) -> Self {
         Self {
             devices: values[0],
@@ -38,7 +38,7 @@ impl CohortFigures {
         }
     }
 
-    /// Adds others, or takes them out again where `sign` is negative.
+    /// Adds `other` times `sign`; a negative sign subtracts.
     pub fn add(&mut self, other: &Self, sign: i64) {
         let mut sum = self.values();
         for (total, value) in sum.iter_mut().zip(other.values()) {
@@ -52,32 +52,32 @@ impl CohortFigures {
     }
 }
 
-/// By credit.
+/// Key of a cohort row by credit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CohortKey {
-    /// When the devices were installed.
+    /// Bucket of the install time.
     pub at: BucketKey,
     pub credit: CohortCredit,
     pub age: u8,
 }
 
-/// By country.
+/// Key of a cohort row by country.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CohortPlaceKey {
-    /// When the devices were installed.
+    /// Bucket of the install time.
     pub at: BucketKey,
     pub country: String,
     pub age: u8,
 }
 
-/// What is added to the cohorts.
+/// Rows to add to the cohorts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CohortRows {
-    /// By credit.
+    /// Rows by credit.
     pub credits: BTreeMap<CohortKey, CohortFigures>,
-    /// By country.
+    /// Rows by country.
     pub places: BTreeMap<CohortPlaceKey, CohortFigures>,
 }
 
@@ -90,8 +90,8 @@ impl CohortRows {
         figures: &CohortFigures,
         sign: i64,
     ) {
-        let (member, enrolled) = of;
-        let at = BucketKey::of(member.app, member.environment, enrolled.installed_at);
+        let (member, device) = of;
+        let at = BucketKey::of(member.app, member.environment, device.installed_at);
         let key = CohortKey {
             at,
             credit: credit.clone(),
@@ -100,13 +100,13 @@ impl CohortRows {
         self.credits.entry(key).or_default().add(figures, sign);
         let key = CohortPlaceKey {
             at,
-            country: enrolled.country.clone(),
+            country: device.country.clone(),
             age,
         };
         self.places.entry(key).or_default().add(figures, sign);
     }
 
-    /// The campaigns that it counts under, whose number is bounded.
+    /// Returns the campaigns in these rows, whose cardinality is limited.
     pub fn capped_values(&self) -> BTreeSet<CappedValue> {
         let campaigns = self.credits.keys();
         campaigns
@@ -114,7 +114,7 @@ impl CohortRows {
             .collect()
     }
 
-    /// Takes others along.
+    /// Adds the rows of `other`.
     pub fn merge(&mut self, other: Self) {
         for (key, figures) in other.credits {
             self.credits.entry(key).or_default().add(&figures, 1);
@@ -124,7 +124,7 @@ impl CohortRows {
         }
     }
 
-    /// Takes out what is stored.
+    /// Subtracts the stored rows, leaving the correction.
     pub(in crate::report) fn subtract_stored(&mut self, stored: &Self) {
         for (key, figures) in &stored.credits {
             self.credits
@@ -143,13 +143,13 @@ impl CohortRows {
         self.places.retain(|_, figures| !figures.is_zero());
     }
 
-    /// In every grain, and under the names that are told apart.
-    pub(in crate::report) fn to_stored_rows(&self, fates: &CapDecisions) -> Self {
+    /// Returns the rows as stored: in every grain, with capped campaign ids.
+    pub(in crate::report) fn to_stored_rows(&self, decisions: &CapDecisions) -> Self {
         let mut rows = Self::default();
         for (key, figures) in &self.credits {
             let mut credit = key.credit.clone();
             let campaign = CappedValue::campaign(&key.at, &credit.campaign);
-            if campaign.is_some_and(|campaign| fates.is_other(&campaign)) {
+            if campaign.is_some_and(|campaign| decisions.is_other(&campaign)) {
                 OTHER.clone_into(&mut credit.campaign);
             }
             for grain in Grain::ALL {

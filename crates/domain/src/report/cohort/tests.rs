@@ -1,4 +1,4 @@
-//! Cohorts: who is counted where, and when.
+//! Tests of cohort counting.
 
 use super::*;
 use crate::access::Environment;
@@ -65,8 +65,8 @@ fn entry(name: &str, at: i64, paid: i64) -> CohortEntry {
     CohortEntry::of(&event(name, at, paid)).unwrap()
 }
 
-/// Network, age, devices and money of every row.
-fn told(rows: &CohortRows) -> Vec<(&'static str, u8, i64, i64)> {
+/// Returns network, age, devices and net revenue of every non-zero row.
+fn summary(rows: &CohortRows) -> Vec<(&'static str, u8, i64, i64)> {
     let all = rows.credits.iter();
     all.map(|(key, figures)| {
         let money = figures.revenue_micros - figures.refunded_micros;
@@ -84,7 +84,7 @@ fn told(rows: &CohortRows) -> Vec<(&'static str, u8, i64, i64)> {
 #[case::the_last_age(127 * DAY, Some(127))]
 #[case::too_old(128 * DAY, None)]
 #[case::much_too_old(i64::MAX, None)]
-fn ages(#[case] after: i64, #[case] expected: Option<u8>) {
+fn age_counts_whole_days_since_the_install(#[case] after: i64, #[case] expected: Option<u8>) {
     let installed_at = Timestamp::from_millis(0);
     assert_eq!(
         age_in_days(installed_at, Timestamp::from_millis(after)),
@@ -93,7 +93,7 @@ fn ages(#[case] after: i64, #[case] expected: Option<u8>) {
 }
 
 #[test]
-fn a_device_is_seen_once_an_age_and_its_money_adds_up() {
+fn a_device_counts_once_per_age_and_its_revenue_adds_up() {
     let mut known = BTreeMap::new();
     let entries = [
         entry("install", 0, 0),
@@ -103,15 +103,15 @@ fn a_device_is_seen_once_an_age_and_its_money_adds_up() {
         entry("open", DAY + 3, 0),
     ];
     let all = update_cohorts(&entries, &mut known);
-    let rows = told(&all.rows);
+    let rows = summary(&all.rows);
     assert_eq!(rows, [("organic", 0, 1, 0), ("organic", 1, 1, 3)]);
     assert_eq!(all.changed_devices.len(), 1);
     let again = update_cohorts(&[entry("open", DAY + 9, 0)], &mut known);
-    assert_eq!(again, CohortUpdate::default(), "it was seen");
+    assert_eq!(again, CohortUpdate::default(), "already active at this age");
 }
 
 #[test]
-fn a_moved_install_takes_everything_along() {
+fn moving_an_install_moves_all_its_figures() {
     let mut known = BTreeMap::new();
     let before = [entry("install", 0, 0), entry("purchase", DAY, 5)];
     let mut all = update_cohorts(&before, &mut known).rows;
@@ -124,28 +124,31 @@ fn a_moved_install_takes_everything_along() {
     for order in [[0, 1], [1, 0]] {
         let mut known = known.clone();
         let entries = [moved("install", 0, 0), moved("purchase", DAY, 5)];
-        let entries = order.map(|place| entries[place].clone());
+        let entries = order.map(|index| entries[index].clone());
         let mut sum = all.clone();
         sum.merge(update_cohorts(&entries, &mut known).rows);
-        assert_eq!(told(&sum), [("network_a", 0, 1, 0), ("network_a", 1, 1, 5)]);
+        assert_eq!(
+            summary(&sum),
+            [("network_a", 0, 1, 0), ("network_a", 1, 1, 5)]
+        );
     }
     all.drop_zeros();
     assert_eq!(all.places.len(), 2);
 }
 
 #[test]
-fn events_before_the_first_call_count_with_it() {
+fn events_before_the_first_call_count_at_age_zero() {
     let mut early = event("purchase", -10, 7);
     early.credit = None;
     assert_eq!(CohortEntry::of(&early), None);
     early.credit = Some(credit(CreditedNetwork::Organic));
     let early = CohortEntry::of(&early).unwrap().moved_from(None);
     let all = update_cohorts(&[early, entry("install", 0, 0)], &mut BTreeMap::new());
-    assert_eq!(told(&all.rows), [("organic", 0, 1, 7)]);
+    assert_eq!(summary(&all.rows), [("organic", 0, 1, 7)]);
 }
 
 #[test]
-fn what_belongs_to_no_install_is_in_no_cohort() {
+fn events_without_an_install_are_in_no_cohort() {
     let website = Event {
         source: EventSource::Web,
         ..event("purchase", 0, 5)
@@ -156,22 +159,22 @@ fn what_belongs_to_no_install_is_in_no_cohort() {
 }
 
 #[test]
-fn ages_survive_their_bytes() {
+fn ages_round_trip_through_bytes() {
     let mut ages = Ages::default();
     assert!(ages.add(0) && ages.add(127) && !ages.add(127));
     let read = Ages::from_bytes(ages.to_bytes());
     assert_eq!(read.iter().collect::<Vec<_>>(), [0, 127]);
 }
 
-/// What is known of an event of a subscription: its device, what that is credited to, and its money.
-type Stands = (Option<&'static str>, Option<CreditedNetwork>, i64);
+/// Device, credited network and amount of a subscription event.
+type Billed = (Option<&'static str>, Option<CreditedNetwork>, i64);
 
-const PHONE: Stands = (Some("d"), Some(CreditedNetwork::Organic), 5);
-const TABLET: Stands = (Some("e"), Some(CreditedNetwork::AppleAds), 5);
-const NOBODYS: Stands = (None, None, 5);
-const UNKNOWN: Stands = (Some("never-configured"), None, 5);
+const PHONE: Billed = (Some("d"), Some(CreditedNetwork::Organic), 5);
+const TABLET: Billed = (Some("e"), Some(CreditedNetwork::AppleAds), 5);
+const NO_DEVICE: Billed = (None, None, 5);
+const UNCONFIGURED: Billed = (Some("never-configured"), None, 5);
 
-fn billed(at: i64, (device, network, paid): Stands) -> Event {
+fn billed(at: i64, (device, network, paid): Billed) -> Event {
     Event {
         source: EventSource::Billing,
         device: device.and_then(|device| DeviceKey::parse(device).ok()),
@@ -180,7 +183,7 @@ fn billed(at: i64, (device, network, paid): Stands) -> Event {
     }
 }
 
-/// A phone and a tablet that are known, and what was counted so far.
+/// Returns an installed phone and tablet, with the rows counted so far.
 fn installed() -> (BTreeMap<CohortMember, CohortDevice>, CohortRows) {
     let mut known = BTreeMap::new();
     let tablet = Event {
@@ -194,24 +197,24 @@ fn installed() -> (BTreeMap<CohortMember, CohortDevice>, CohortRows) {
 }
 
 #[rstest]
-#[case::it_gains_a_device(NOBODYS, PHONE)]
-#[case::it_gains_one_that_is_in_no_cohort(NOBODYS, UNKNOWN)]
-#[case::its_device_is_configured(UNKNOWN, PHONE)]
-#[case::it_moves_to_another(PHONE, TABLET)]
-#[case::it_leaves_its_device(PHONE, NOBODYS)]
-#[case::it_moves_out_of_every_cohort(PHONE, UNKNOWN)]
+#[case::it_gains_a_device(NO_DEVICE, PHONE)]
+#[case::it_gains_a_device_without_cohort(NO_DEVICE, UNCONFIGURED)]
+#[case::its_device_is_configured(UNCONFIGURED, PHONE)]
+#[case::it_moves_to_another_device(PHONE, TABLET)]
+#[case::it_leaves_its_device(PHONE, NO_DEVICE)]
+#[case::it_moves_out_of_every_cohort(PHONE, UNCONFIGURED)]
 #[case::it_is_credited_elsewhere(PHONE, (PHONE.0, TABLET.1, 5))]
 #[case::it_is_worth_less(PHONE, (PHONE.0, PHONE.1, 2))]
 #[case::it_is_worth_nothing(PHONE, (PHONE.0, PHONE.1, 0))]
 #[case::it_becomes_a_refund(PHONE, (PHONE.0, PHONE.1, -5))]
 #[case::it_moves_and_is_worth_more(PHONE, (TABLET.0, TABLET.1, 9))]
-#[case::it_stays_what_it_is(PHONE, PHONE)]
-fn a_replaced_event_counts_as_if_it_had_always_been_so(
-    #[case] before: Stands,
-    #[case] now: Stands,
-    // On the day of the install, later, and later than anybody counts.
+#[case::it_does_not_change(PHONE, PHONE)]
+fn replacing_an_event_equals_counting_the_new_one(
+    #[case] before: Billed,
+    #[case] now: Billed,
+    // Install day, later days, and one day beyond the highest age.
     #[values(0, 1, 3, 127, 128)] day: i64,
-    // What else the phone and the tablet do on that day.
+    // Devices with another event on that day.
     #[values(&[], &["d"], &["e"], &["d", "e"])] seen: &[&str],
 ) {
     let at = day * DAY + 7;
@@ -233,42 +236,50 @@ fn a_replaced_event_counts_as_if_it_had_always_been_so(
     rows.merge(update_cohorts(&counted.collect::<Vec<_>>(), &mut known).rows);
     let entries: Vec<CohortEntry> = CohortEntry::for_replacement(&before, &now).collect();
     let mut all = update_cohorts(&entries, &mut known);
-    for doubt in all.uncertain_ages.clone() {
-        assert!((doubt.from..doubt.until).contains(&Timestamp::from_millis(at)));
-        let of_it = |entry: &CohortEntry| entry.member == doubt.member;
-        if !others.iter().chain(&CohortEntry::of(&now)).any(of_it) {
-            all.mark_inactive(&doubt, &mut known);
+    for uncertain in all.uncertain_ages.clone() {
+        assert!((uncertain.from..uncertain.until).contains(&Timestamp::from_millis(at)));
+        let is_same_device = |entry: &CohortEntry| entry.member == uncertain.member;
+        if !others
+            .iter()
+            .chain(&CohortEntry::of(&now))
+            .any(is_same_device)
+        {
+            all.mark_inactive(&uncertain, &mut known);
         }
     }
     rows.merge(all.rows);
 
-    let (mut anew, mut expected) = installed();
+    let (mut recounted, mut expected) = installed();
     let counted = others.iter().cloned().chain(CohortEntry::of(&now));
-    expected.merge(update_cohorts(&counted.collect::<Vec<_>>(), &mut anew).rows);
+    expected.merge(update_cohorts(&counted.collect::<Vec<_>>(), &mut recounted).rows);
     rows.drop_zeros();
     expected.drop_zeros();
-    assert_eq!((rows, known), (expected, anew));
+    assert_eq!((rows, known), (expected, recounted));
 }
 
 #[test]
-fn only_what_leaves_a_device_is_doubted() {
+fn only_an_event_that_leaves_a_device_makes_its_age_uncertain() {
     let entries = |before, now| {
         let (before, now) = (billed(DAY, before), billed(DAY, now));
         CohortEntry::for_replacement(&before, &now).collect::<Vec<_>>()
     };
-    let doubts = |entries: &[CohortEntry]| {
+    let count_uncertain = |entries: &[CohortEntry]| {
         let (mut known, _) = installed();
         update_cohorts(entries, &mut known).uncertain_ages.len()
     };
     assert_eq!(entries(PHONE, PHONE), []);
-    assert_eq!(doubts(&entries(NOBODYS, PHONE)), 0);
-    assert_eq!(doubts(&entries(PHONE, (PHONE.0, PHONE.1, 9))), 0);
-    assert_eq!(doubts(&entries(PHONE, TABLET)), 1);
+    assert_eq!(count_uncertain(&entries(NO_DEVICE, PHONE)), 0);
+    assert_eq!(count_uncertain(&entries(PHONE, (PHONE.0, PHONE.1, 9))), 0);
+    assert_eq!(count_uncertain(&entries(PHONE, TABLET)), 1);
     let back = [entries(PHONE, TABLET), entries(TABLET, PHONE)].concat();
-    assert_eq!(doubts(&back), 1, "the tablet's");
+    assert_eq!(
+        count_uncertain(&back),
+        1,
+        "only the tablet's age is uncertain"
+    );
     let (mut known, _) = installed();
     let found = update_cohorts(&entries(PHONE, TABLET), &mut known);
     let day = |day: i64| Timestamp::from_millis(day * DAY);
-    let doubt = found.uncertain_ages.first().unwrap();
-    assert_eq!((doubt.from, doubt.until), (day(1), day(2)));
+    let uncertain = found.uncertain_ages.first().unwrap();
+    assert_eq!((uncertain.from, uncertain.until), (day(1), day(2)));
 }

@@ -1,4 +1,4 @@
-//! Counting what devices did.
+//! Updating cohorts from device activity.
 
 use super::ages::{Ages, MILLIS_PER_DAY, age_in_days};
 use super::entry::{CohortCredit, CohortEntry, CohortMember};
@@ -6,27 +6,28 @@ use super::rows::{CohortFigures, CohortRows};
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A device that was installed.
+/// An installed device, as its cohort knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortDevice {
-    /// When.
+    /// Time of the install.
     pub installed_at: Timestamp,
-    /// What the install is credited to now.
+    /// Current credit of the install.
     pub credit: CohortCredit,
-    /// Where it was installed.
+    /// Country of the install.
     pub country: String,
-    /// When it was seen since.
+    /// Ages at which the device was active.
     pub ages: Ages,
 }
 
-/// An age that a device was counted as seen at, and maybe was not: an event of that day is no longer its.
+/// An age at which a device was counted as active and may not have been: an event of that day no
+/// longer belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UncertainAge {
-    /// Which device.
+    /// The device.
     pub member: CohortMember,
-    /// The first moment of that day.
+    /// Start of that day.
     pub from: Timestamp,
-    /// The first moment after it.
+    /// End of that day, exclusive.
     pub until: Timestamp,
     age: u8,
 }
@@ -46,83 +47,85 @@ impl UncertainAge {
     }
 }
 
-/// What came of counting.
+/// Result of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CohortUpdate {
-    /// What is added to the cohorts.
+    /// Figures to add to the cohorts.
     pub rows: CohortRows,
-    /// The devices of which something else is known now.
+    /// Devices whose record changed.
     pub changed_devices: BTreeSet<CohortMember>,
-    /// What is to be asked of the events, as they are after all that was counted. Nearly always nothing.
+    /// Ages to check against the events once the update is written. Nearly always empty.
     pub uncertain_ages: BTreeSet<UncertainAge>,
 }
 
 impl CohortUpdate {
-    /// The device has no event that counts on the day of a doubt: it was not seen then.
+    /// Marks a device as inactive at an uncertain age, because it has no other event on that day.
     pub fn mark_inactive(
         &mut self,
-        doubt: &UncertainAge,
+        uncertain: &UncertainAge,
         known: &mut BTreeMap<CohortMember, CohortDevice>,
     ) {
-        if let Some(enrolled) = known.get_mut(&doubt.member)
-            && enrolled.ages.remove(doubt.age)
+        if let Some(device) = known.get_mut(&uncertain.member)
+            && device.ages.remove(uncertain.age)
         {
-            let of = (&doubt.member, &*enrolled);
-            self.rows.add(of, &enrolled.credit, doubt.age, &SEEN, -1);
-            self.changed_devices.insert(doubt.member.clone());
+            let of = (&uncertain.member, &*device);
+            self.rows
+                .add(of, &device.credit, uncertain.age, &ONE_DEVICE, -1);
+            self.changed_devices.insert(uncertain.member.clone());
         }
     }
 
-    /// Counts that a device was seen, and moves all its ages along with its install.
-    fn see(
+    /// Counts a device as active. If its install has a new credit, moves all its ages there.
+    fn mark_active(
         &mut self,
         entry: &CohortEntry,
         to: &CohortCredit,
         age: u8,
-        enrolled: &mut CohortDevice,
+        device: &mut CohortDevice,
     ) {
-        if entry.is_install && entry.old_credit.is_some() && enrolled.credit != *to {
-            let of = (&entry.member, &*enrolled);
-            for age in enrolled.ages.iter() {
-                self.rows.add(of, &enrolled.credit, age, &SEEN, -1);
-                self.rows.add(of, to, age, &SEEN, 1);
+        if entry.is_install && entry.old_credit.is_some() && device.credit != *to {
+            let of = (&entry.member, &*device);
+            for age in device.ages.iter() {
+                self.rows.add(of, &device.credit, age, &ONE_DEVICE, -1);
+                self.rows.add(of, to, age, &ONE_DEVICE, 1);
             }
-            enrolled.credit = to.clone();
+            device.credit = to.clone();
             self.changed_devices.insert(entry.member.clone());
         }
         if !self.uncertain_ages.is_empty() {
-            let doubt = UncertainAge::of(&entry.member, enrolled.installed_at, age);
-            self.uncertain_ages.remove(&doubt);
+            let uncertain = UncertainAge::of(&entry.member, device.installed_at, age);
+            self.uncertain_ages.remove(&uncertain);
         }
-        if enrolled.ages.add(age) {
-            let of = (&entry.member, &*enrolled);
-            self.rows.add(of, &enrolled.credit, age, &SEEN, 1);
+        if device.ages.add(age) {
+            let of = (&entry.member, &*device);
+            self.rows.add(of, &device.credit, age, &ONE_DEVICE, 1);
             self.changed_devices.insert(entry.member.clone());
         }
     }
 }
 
-/// A device that was seen.
-const SEEN: CohortFigures = CohortFigures {
+/// Figures of one active device.
+const ONE_DEVICE: CohortFigures = CohortFigures {
     devices: 1,
     revenue_micros: 0,
     refunded_micros: 0,
 };
 
-/// Counts what devices did. `known` holds those that were installed before, and afterwards those that are
-/// installed with this too.
+/// Counts the activity of devices. `known` holds the installed devices; installs among `entries`
+/// are added to it.
 pub fn update_cohorts(
     entries: &[CohortEntry],
     known: &mut BTreeMap<CohortMember, CohortDevice>,
 ) -> CohortUpdate {
-    let mut all = CohortUpdate::default();
-    // Events that came before the first call are credited with it, and come before the install here.
+    let mut update = CohortUpdate::default();
+    // Events received before the first configure call get their credit with it and precede the
+    // install here.
     for entry in entries.iter().filter(|entry| entry.is_first_install()) {
         let Some(credit) = &entry.new_credit else {
             continue;
         };
-        let enrolled = known.entry(entry.member.clone());
-        enrolled.or_insert_with(|| CohortDevice {
+        let device = known.entry(entry.member.clone());
+        device.or_insert_with(|| CohortDevice {
             installed_at: entry.at,
             credit: credit.clone(),
             country: entry.country.clone(),
@@ -130,19 +133,19 @@ pub fn update_cohorts(
         });
     }
     for entry in entries {
-        let Some(enrolled) = known.get_mut(&entry.member) else {
+        let Some(device) = known.get_mut(&entry.member) else {
             continue;
         };
-        let Some(age) = age_in_days(enrolled.installed_at, entry.at) else {
+        let Some(age) = age_in_days(device.installed_at, entry.at) else {
             continue;
         };
         match &entry.new_credit {
-            Some(to) => all.see(entry, to, age, enrolled),
-            // The first day is that of the install, which stays.
+            Some(to) => update.mark_active(entry, to, age, device),
+            // Day 0 is the day of the install, which stays with the device.
             None if age == 0 => {}
             None => {
-                let doubt = UncertainAge::of(&entry.member, enrolled.installed_at, age);
-                all.uncertain_ages.insert(doubt);
+                let uncertain = UncertainAge::of(&entry.member, device.installed_at, age);
+                update.uncertain_ages.insert(uncertain);
             }
         }
         let money = CohortFigures {
@@ -151,14 +154,14 @@ pub fn update_cohorts(
             refunded_micros: entry.refunded_micros,
         };
         if !money.is_zero() {
-            let of = (&entry.member, &*enrolled);
+            let of = (&entry.member, &*device);
             if let Some(from) = &entry.old_credit {
-                all.rows.add(of, from, age, &money, -1);
+                update.rows.add(of, from, age, &money, -1);
             }
             if let Some(to) = &entry.new_credit {
-                all.rows.add(of, to, age, &money, 1);
+                update.rows.add(of, to, age, &money, 1);
             }
         }
     }
-    all
+    update
 }

@@ -1,5 +1,5 @@
-//! What postbacks count. These figures stand beside those of devices and are never added to them: the same install
-//! is usually in both.
+//! Postback figures. They are never added to device figures, because the same install is usually in
+//! both.
 
 use super::{Counting, ReceivedPostback};
 use crate::report::Bucket;
@@ -9,26 +9,26 @@ use crate::skan::postback::{Postback, Protocol};
 use crate::vocabulary::id::AppId;
 use std::collections::BTreeMap;
 
-/// What is counted. A postback counts in exactly one of them.
+/// Counted figures. A postback counts in exactly one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PostbackFigures {
     /// First-time installs that the ad network won.
     pub installs: i64,
-    /// Installs by those who had the app before.
+    /// Installs by people who had the app before.
     pub redownloads: i64,
-    /// People who have the app and came back through an ad.
+    /// Returns to an installed app through an ad.
     pub reengagements: i64,
-    /// Second and third postbacks: a value, never an install.
+    /// Second and third postbacks, which carry a value and no install.
     pub later: i64,
     /// Conversions that another ad network won.
     pub losses: i64,
 }
 
 impl PostbackFigures {
-    /// How many there are.
+    /// Number of figures.
     pub const COUNT: usize = 5;
 
-    /// The columns, in the order of [`Self::values`].
+    /// Column names, in the order of [`Self::values`].
     pub const COLUMNS: [&'static str; Self::COUNT] = [
         "installs",
         "redownloads",
@@ -37,21 +37,21 @@ impl PostbackFigures {
         "losses",
     ];
 
-    /// What one postback counts.
+    /// Returns the figures of one postback.
     pub fn of(postback: &Postback) -> Self {
         let mut figures = Self::default();
-        let place = match Figure::of(postback) {
+        let figure = match Figure::of(postback) {
             Figure::Install => &mut figures.installs,
             Figure::Redownload => &mut figures.redownloads,
             Figure::ReEngagement => &mut figures.reengagements,
             Figure::Later => &mut figures.later,
             Figure::Loss => &mut figures.losses,
         };
-        *place = 1;
+        *figure = 1;
         figures
     }
 
-    /// One number a column.
+    /// Returns one number per column.
     pub const fn values(&self) -> [i64; Self::COUNT] {
         [
             self.installs,
@@ -62,7 +62,7 @@ impl PostbackFigures {
         ]
     }
 
-    /// Reads what [`Self::values`] gave.
+    /// Builds figures from the numbers of [`Self::values`].
     pub const fn from_values(values: [i64; Self::COUNT]) -> Self {
         Self {
             installs: values[0],
@@ -73,7 +73,7 @@ impl PostbackFigures {
         }
     }
 
-    /// Adds others.
+    /// Adds `other`.
     pub fn add(&mut self, other: &Self) {
         let mut sum = self.values();
         for (total, value) in sum.iter_mut().zip(other.values()) {
@@ -82,44 +82,44 @@ impl PostbackFigures {
         *self = Self::from_values(sum);
     }
 
-    /// All of them.
+    /// Returns the number of postbacks.
     pub fn postbacks(&self) -> i64 {
         self.values().iter().sum()
     }
 }
 
-/// By what postbacks are counted.
+/// Key that postbacks are counted by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PostbackSlice {
-    /// Whose they are.
+    /// The app.
     pub app: AppId,
-    /// When they came.
+    /// Bucket of the time received.
     pub bucket: Bucket,
-    /// When they count.
+    /// When the postbacks count.
     pub counting: Counting,
-    /// By which of the two ways.
+    /// Protocol of the postbacks.
     pub protocol: Protocol,
-    /// The ad network, in lower case.
+    /// Ad network id in lower case.
     pub ad_network_id: String,
-    /// Two to four digits; empty where there is none.
+    /// Source identifier of two to four digits; empty if absent.
     pub source_identifier: String,
-    /// 0 where there is none.
+    /// Campaign id; 0 if absent.
     pub campaign_id: i64,
-    /// The window.
+    /// Postback window.
     pub sequence_index: u8,
-    /// Nothing where it was withheld, or is a coarse one.
+    /// Fine value; `None` if withheld or coarse.
     pub fine_value: Option<u8>,
-    /// Nothing where it was withheld, or is a fine one.
+    /// Coarse value; `None` if withheld or fine.
     pub coarse_value: Option<CoarseValue>,
 }
 
 impl PostbackSlice {
-    /// Where a postback counts.
-    pub fn of(app: AppId, arrival: &ReceivedPostback, counting: Counting) -> Self {
-        let postback = &arrival.parsed.postback;
+    /// Returns the key of a postback.
+    pub fn of(app: AppId, received: &ReceivedPostback, counting: Counting) -> Self {
+        let postback = &received.parsed.postback;
         Self {
             app,
-            bucket: Bucket::of(arrival.received_at),
+            bucket: Bucket::of(received.received_at),
             counting,
             protocol: postback.protocol,
             ad_network_id: postback.ad_network_id.to_lowercase(),
@@ -132,25 +132,26 @@ impl PostbackSlice {
     }
 }
 
-/// What a transaction adds, sorted by key: everybody writes them in the same order.
+/// Figures that a transaction adds. Sorted by key, so that all transactions lock rows in the same
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostbackCounts(pub BTreeMap<PostbackSlice, PostbackFigures>);
 
 impl PostbackCounts {
-    /// Counts one. What never counts is not counted, whatever anybody switches.
-    pub fn add(&mut self, app: AppId, arrival: &ReceivedPostback, counting: Counting) {
+    /// Counts a postback, unless it can never count.
+    pub fn add(&mut self, app: AppId, received: &ReceivedPostback, counting: Counting) {
         if counting == Counting::Never {
             return;
         }
-        let slice = PostbackSlice::of(app, arrival, counting);
-        let figures = PostbackFigures::of(&arrival.parsed.postback);
+        let slice = PostbackSlice::of(app, received, counting);
+        let figures = PostbackFigures::of(&received.parsed.postback);
         self.0.entry(slice).or_default().add(&figures);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::arrival;
+    use super::super::tests::received;
     use super::*;
     use crate::skan::postback::{ConversionType, Signature};
     use rstest::rstest;
@@ -168,23 +169,23 @@ mod tests {
         #[case] conversion_type: ConversionType,
         #[case] expected: [i64; PostbackFigures::COUNT],
     ) {
-        let mut one = arrival(Signature::Valid, "{}").parsed.postback;
+        let mut one = received(Signature::Valid, "{}").parsed.postback;
         (one.did_win, one.sequence_index) = (did_win, sequence_index);
         one.conversion_type = conversion_type;
         assert_eq!(PostbackFigures::of(&one).values(), expected);
     }
 
     #[test]
-    fn what_never_counts_is_not_counted_and_the_rest_adds_up() {
+    fn postbacks_that_never_count_are_skipped() {
         let app = AppId::from_bytes([1; 16]);
         let mut counts = PostbackCounts::default();
-        let arrival = arrival(Signature::Valid, "{}");
-        counts.add(app, &arrival, Counting::Never);
+        let received = received(Signature::Valid, "{}");
+        counts.add(app, &received, Counting::Never);
         assert!(counts.0.is_empty());
         for _ in 0..3 {
-            counts.add(app, &arrival, Counting::Always);
+            counts.add(app, &received, Counting::Always);
         }
-        counts.add(app, &arrival, Counting::WithTests);
+        counts.add(app, &received, Counting::WithTests);
         let sums: Vec<(Counting, i64)> = counts
             .0
             .iter()

@@ -1,8 +1,9 @@
-//! What postbacks come to when they arrive: stored or known already, counted or not.
+//! Decides whether a received postback is a duplicate, and whether and when it counts.
 //!
-//! Conversion values are not signed, and neither is the time: whoever has seen a postback can send it again, as it
-//! was or with another value, for ever. So a postback counts once, by its key, and the first one that came counts.
-//! What is trusted less never takes the place of what is trusted more, even where it came earlier.
+//! Conversion values and times are not signed, so anyone who has seen a postback can send it again,
+//! as it was or with another value. A postback therefore counts once per key, and the first one
+//! received counts. A less trusted postback never displaces a more trusted one, even if it came
+//! earlier.
 
 mod figures;
 
@@ -14,15 +15,15 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::PostbackId;
 use crate::vocabulary::time::Timestamp;
 
-/// When a postback counts. The app's switch for tests is asked when figures are read, so that turning it judges anew
-/// what is stored.
+/// When a postback counts. The app's `acceptTestSignals` is applied when figures are read, so
+/// changing it also affects stored postbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Counting {
-    /// Whatever the switch says.
+    /// Regardless of `acceptTestSignals`.
     Always,
-    /// While tests count: a test, and the first of its key.
+    /// Only while test signals are accepted: a test that is the first of its key.
     WithTests,
-    /// While tests do not: a test has its place otherwise.
+    /// Only while test signals are not accepted: otherwise an earlier test counts instead.
     WithoutTests,
     /// Never: not trusted, or not the first.
     Never,
@@ -38,7 +39,7 @@ crate::keywords! {
 }
 
 impl Counting {
-    /// Whether it counts now.
+    /// Returns whether the postback counts, given the app's `acceptTestSignals`.
     pub const fn counts(self, accept_test_signals: bool) -> bool {
         match self {
             Self::Always => true,
@@ -49,26 +50,26 @@ impl Counting {
     }
 }
 
-/// A postback at the door.
+/// A postback as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedPostback {
-    /// The id it gets.
+    /// Id assigned on receipt.
     pub id: PostbackId,
-    /// When it came.
+    /// Time received.
     pub received_at: Timestamp,
-    /// What it says, and what its signature is worth.
+    /// Parsed fields and result of the signature check.
     pub parsed: ParsedPostback,
-    /// As it came.
+    /// Request body as received.
     pub body: String,
 }
 
 impl ReceivedPostback {
-    /// How far it is trusted.
+    /// Returns how far the postback is trusted.
     pub fn trust(&self) -> Trust {
         Trust::of(&self.parsed.postback, self.parsed.signature)
     }
 
-    /// What stands for its key.
+    /// Returns the digest of the deduplication key.
     pub fn key_digest(&self) -> Digest {
         let PostbackKey {
             protocol,
@@ -77,7 +78,7 @@ impl ReceivedPostback {
             sequence_index,
             did_win,
         } = self.parsed.postback.key();
-        // No text of a postback holds the character between them.
+        // Postback text never contains NUL, so the separator is unambiguous.
         let parts = [
             protocol.as_str(),
             &ad_network_id,
@@ -88,41 +89,42 @@ impl ReceivedPostback {
         Digest::of(parts.join("\0").as_bytes())
     }
 
-    /// What stands for its bytes.
+    /// Returns the digest of the body.
     pub fn body_digest(&self) -> Digest {
         Digest::of(self.body.as_bytes())
     }
 
-    /// The App Store id of its app, as apps have it.
+    /// Returns the App Store id as text, the form that apps store.
     pub fn app_store_id(&self) -> String {
         self.parsed.postback.app_store_id.to_string()
     }
 }
 
-/// What came before under a postback's key.
+/// Earlier postbacks with the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EarlierPostbacks {
-    /// Whether these very bytes did.
+    /// Whether an identical body was received.
     pub has_same_body: bool,
-    /// The first of each degree of trust, by its bytes.
+    /// Digest of the first body per trust level.
     pub first_by_trust: Vec<(Trust, Digest)>,
 }
 
-/// What becomes of a postback.
+/// Decision about a postback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PostbackDecision {
-    /// A device's retry, or somebody's copy: nothing changes.
+    /// A retry or a copy of an earlier postback; nothing changes.
     Duplicate,
-    /// Stored as the first of its key that is trusted so far.
+    /// Stored. No earlier postback of its key is trusted as much.
     First(Counting),
     /// Stored, shown as a conflict, never counted.
     Conflicting,
 }
 
-/// Decides on a postback. Of the postbacks with one key the first that may count does
-/// ([`counted`](crate::skan::counting::counted)), and whether tests may is not known yet.
-pub fn decide_postback(arrival: &ReceivedPostback, before: &EarlierPostbacks) -> PostbackDecision {
-    let (trust, body) = (arrival.trust(), arrival.body_digest());
+/// Decides whether a postback is stored and when it counts. Among postbacks with the same key the
+/// first that may count does ([`first_countable`](crate::skan::counting::first_countable)). Whether
+/// tests may count is decided when figures are read.
+pub fn decide_postback(received: &ReceivedPostback, before: &EarlierPostbacks) -> PostbackDecision {
+    let (trust, body) = (received.trust(), received.body_digest());
     if before.has_same_body
         || before
             .first_by_trust
@@ -131,7 +133,7 @@ pub fn decide_postback(arrival: &ReceivedPostback, before: &EarlierPostbacks) ->
     {
         return PostbackDecision::Duplicate;
     }
-    // Trust comes in its order: the most trusted first.
+    // `Trust` orders the most trusted first.
     if before
         .first_by_trust
         .iter()
@@ -158,7 +160,7 @@ pub(crate) mod tests {
     use crate::skan::postback::{ConversionType, Postback, Protocol, Signature};
     use rstest::rstest;
 
-    pub(crate) fn arrival(signature: Signature, body: &str) -> ReceivedPostback {
+    pub(crate) fn received(signature: Signature, body: &str) -> ReceivedPostback {
         let postback = Postback {
             protocol: Protocol::SkAdNetwork,
             version: Some("4.0".to_owned()),
@@ -223,21 +225,21 @@ pub(crate) mod tests {
         PostbackDecision::First(Counting::Never)
     )]
     #[case::a_retry(Signature::Valid, COPY, true, PostbackDecision::Duplicate)]
-    #[case::a_copy_of_one_that_is_gone(Signature::Valid, COPY, false, PostbackDecision::Duplicate)]
+    #[case::a_copy_of_a_deleted_one(Signature::Valid, COPY, false, PostbackDecision::Duplicate)]
     #[case::another_value(Signature::Valid, REAL, false, PostbackDecision::Conflicting)]
-    #[case::a_forgery_takes_nobodys_place(
+    #[case::a_forgery_does_not_block_a_valid_one(
         Signature::Valid,
         FORGED,
         false,
         PostbackDecision::First(Counting::Always)
     )]
-    #[case::a_test_takes_it_while_it_counts(
+    #[case::a_test_counts_instead_while_accepted(
         Signature::Valid,
         TEST,
         false,
         PostbackDecision::First(Counting::WithoutTests)
     )]
-    #[case::a_test_of_something_real(
+    #[case::a_test_after_a_valid_one(
         Signature::Development,
         REAL,
         false,
@@ -246,7 +248,7 @@ pub(crate) mod tests {
     #[case::tampered_with(Signature::Invalid, REAL, false, PostbackDecision::Conflicting)]
     #[case::tampered_with_twice(Signature::Invalid, FORGED, false, PostbackDecision::Conflicting)]
     #[case::a_conflict_again(Signature::Invalid, REAL, true, PostbackDecision::Duplicate)]
-    fn courses(
+    fn decisions(
         #[case] signature: Signature,
         #[case] firsts: &[(Trust, &str)],
         #[case] same_body: bool,
@@ -261,37 +263,37 @@ pub(crate) mod tests {
             first_by_trust: firsts,
         };
         assert_eq!(
-            decide_postback(&arrival(signature, "{}"), &before),
+            decide_postback(&received(signature, "{}"), &before),
             expected
         );
     }
 
-    /// What is decided on arrival comes to what the rule says of all of them together.
+    /// Decisions made one by one must agree with the rule applied to all postbacks at once.
     #[test]
-    fn every_order_of_arrival_comes_to_the_rule() {
+    fn decisions_in_any_order_agree_with_the_rule() {
         let signatures = [Signature::Valid, Signature::Development, Signature::Invalid];
         for number in 0..81_usize {
-            let signature = |place: u32| signatures[number / 3_usize.pow(place) % 3];
+            let signature = |index: u32| signatures[number / 3_usize.pow(index) % 3];
             let mut before = EarlierPostbacks::default();
             let mut stored = Vec::new();
-            for place in 0..4 {
-                let arrival = arrival(signature(place), &place.to_string());
-                let counting = match decide_postback(&arrival, &before) {
+            for index in 0..4 {
+                let received = received(signature(index), &index.to_string());
+                let counting = match decide_postback(&received, &before) {
                     PostbackDecision::First(counting) => {
                         before
                             .first_by_trust
-                            .push((arrival.trust(), arrival.body_digest()));
+                            .push((received.trust(), received.body_digest()));
                         counting
                     }
                     PostbackDecision::Conflicting => Counting::Never,
-                    PostbackDecision::Duplicate => panic!("every body is another"),
+                    PostbackDecision::Duplicate => panic!("all bodies differ"),
                 };
-                stored.push((arrival.trust(), counting));
+                stored.push((received.trust(), counting));
             }
             let trusts: Vec<Trust> = stored.iter().map(|(trust, _)| *trust).collect();
             for switch in [false, true] {
                 let counting: Vec<usize> = (0..stored.len())
-                    .filter(|place| stored[*place].1.counts(switch))
+                    .filter(|index| stored[*index].1.counts(switch))
                     .collect();
                 let expected: Vec<usize> = first_countable(&trusts, switch).into_iter().collect();
                 assert_eq!(counting, expected, "{trusts:?} {switch}");
@@ -300,15 +302,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_word_is_read_again() {
+    fn every_keyword_round_trips() {
         for one in Counting::ALL {
             assert_eq!(Counting::parse(one.as_str()), Some(one));
         }
     }
 
     #[test]
-    fn a_key_is_of_either_case_and_tells_windows_and_losses_apart() {
-        let one = arrival(Signature::Valid, "{}");
+    fn keys_ignore_case_and_differ_by_window_and_result() {
+        let one = received(Signature::Valid, "{}");
         let mut other = one.clone();
         other.parsed.postback.transaction_id = one.parsed.postback.transaction_id.to_lowercase();
         assert_eq!(one.key_digest(), other.key_digest());

@@ -1,10 +1,11 @@
-//! Roll-ups: figures that grow with every click and event. What is counted is stored in the transaction that records it.
+//! Roll-ups: sums of figures per bucket. The transaction that records a click or an event also
+//! stores its figures.
 //!
-//! A report then costs the same on a thousand events and on a hundred million. There are a few tables, each for
-//! the questions it answers: who is it credited to, what happened, where. An event counts once in each, in the
-//! quarter of an hour of its own time, and in the hour and the day around it ([`super::grain`]). What comes from
-//! outside is bounded on the way ([`super::cap`]), and what devices do in the days after their install is counted
-//! apart ([`super::cohort`]).
+//! A report then costs the same for a thousand events and for a hundred million. There are a few
+//! tables with different dimensions: credit, event name, country and platform. An event counts once
+//! in each table, in the quarter hour of its own time and in the hour and day around it
+//! ([`super::grain`]). The cardinality of outside values is limited ([`super::cardinality_cap`]).
+//! Activity after the install is counted separately ([`super::cohort`]).
 
 use super::cardinality_cap::{CapDecisions, CappedValue};
 use super::cohort::{CohortEntry, CohortRows};
@@ -17,7 +18,7 @@ use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whose figures, and of which stretch of time.
+/// App, environment and time bucket of a roll-up row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct BucketKey {
@@ -28,7 +29,7 @@ pub struct BucketKey {
 }
 
 impl BucketKey {
-    /// The quarter of an hour that a moment falls into.
+    /// Returns the quarter-hour bucket that contains `moment`.
     pub const fn of(app: AppId, environment: Environment, moment: Timestamp) -> Self {
         Self {
             app,
@@ -38,7 +39,7 @@ impl BucketKey {
         }
     }
 
-    /// The longer one that it is a part of.
+    /// Returns the longer bucket that contains this one.
     #[must_use]
     pub const fn within(self, grain: Grain) -> Self {
         Self {
@@ -49,7 +50,7 @@ impl BucketKey {
     }
 }
 
-/// Who it is credited to, in one word.
+/// Key by credited network.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct NetworkKey {
@@ -57,7 +58,7 @@ pub struct NetworkKey {
     pub network: &'static str,
 }
 
-/// Who it is credited to, without its ad. Texts are empty where there is none: a key has no nothing.
+/// Key by network, link and campaign. Absent texts are empty, because key columns are not nullable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CampaignKey {
@@ -67,7 +68,8 @@ pub struct CampaignKey {
     pub campaign: String,
 }
 
-/// Who it is credited to. Texts are empty where there is none: a key has no nothing.
+/// Key by full credit, down to the ad. Absent texts are empty, because key columns are not
+/// nullable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CreditKey {
@@ -79,7 +81,7 @@ pub struct CreditKey {
     pub ad: String,
 }
 
-/// What happened.
+/// Key by event name and source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct NameKey {
@@ -88,7 +90,7 @@ pub struct NameKey {
     pub name: String,
 }
 
-/// Where.
+/// Key by country and platform.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct PlaceKey {
@@ -97,26 +99,26 @@ pub struct PlaceKey {
     pub platform: &'static str,
 }
 
-/// What a transaction counted, by the quarter of an hour and under the names that were sent.
+/// Figures that a transaction counted, per quarter hour and with uncapped names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Increments {
-    /// By who it is credited to.
+    /// Figures by full credit.
     pub credits: BTreeMap<CreditKey, Figures>,
-    /// By what happened.
+    /// Figures by event name and source.
     pub names: BTreeMap<NameKey, Figures>,
-    /// By where.
+    /// Figures by country and platform.
     pub places: BTreeMap<PlaceKey, Figures>,
-    /// What devices did, for the cohorts that they belong to, in the order that it was counted in.
+    /// Device activity for the cohorts, in counting order.
     pub cohorts: Vec<CohortEntry>,
 }
 
 impl Increments {
-    /// True when there is nothing to be written.
+    /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.credits.is_empty() && self.cohorts.is_empty()
     }
 
-    /// Counts a click, unless it was no person's, in the environment that it counts in.
+    /// Counts a click in its environment, unless it came from a bot.
     pub fn add_click(&mut self, click: &Click) {
         if click.bot.is_some() {
             return;
@@ -130,7 +132,7 @@ impl Increments {
         let campaign = click.campaign();
         let key = CreditKey {
             at,
-            // As an install would be credited: a link of no network is somebody else's.
+            // An install through a link without network is credited to `other`, too.
             network: click
                 .network
                 .map_or("other", crate::integration::Network::as_str),
@@ -154,7 +156,7 @@ impl Increments {
         self.cohorts.extend(CohortEntry::of(event));
     }
 
-    /// Moves an event that was counted to where it is credited now.
+    /// Moves a counted event to its new credit.
     pub fn move_event(&mut self, event: &mut Event, credit: &Credit) {
         self.count(event, -1);
         let from = event.credit.replace(credit.clone());
@@ -164,7 +166,7 @@ impl Increments {
             .extend(entry.map(|entry| entry.moved_from(from)));
     }
 
-    /// Counts an event that is no longer what it was counted as.
+    /// Replaces a counted event by its new version.
     pub fn replace_event(&mut self, before: &Event, now: &Event) {
         self.count(before, -1);
         self.count(now, 1);
@@ -172,13 +174,13 @@ impl Increments {
             .extend(CohortEntry::for_replacement(before, now));
     }
 
-    /// Counts an event no more.
+    /// Removes a counted event.
     pub fn remove_event(&mut self, event: &Event) {
         self.count(event, -1);
         self.cohorts.extend(CohortEntry::for_removal(event));
     }
 
-    /// Takes another transaction's increments along.
+    /// Adds the increments of another transaction.
     pub fn merge(&mut self, other: Self) {
         for (key, figures) in other.credits {
             self.credits.entry(key).or_default().add(&figures, 1);
@@ -192,12 +194,12 @@ impl Increments {
         self.cohorts.extend(other.cohorts);
     }
 
-    /// How much it is: rows of every table, and what devices did.
+    /// Returns the number of rows in all tables plus the cohort entries.
     pub fn len(&self) -> usize {
         self.credits.len() + self.names.len() + self.places.len() + self.cohorts.len()
     }
 
-    /// Each app's own part.
+    /// Splits the increments by app.
     pub fn by_app(self) -> BTreeMap<AppId, Self> {
         let mut parts: BTreeMap<AppId, Self> = BTreeMap::new();
         for (key, figures) in self.credits {
@@ -219,7 +221,7 @@ impl Increments {
         parts
     }
 
-    /// The values from outside that it counts under, whose number is bounded.
+    /// Returns the values whose cardinality is limited.
     pub fn capped_values(&self) -> BTreeSet<CappedValue> {
         let mut values = BTreeSet::new();
         for key in self.credits.keys() {
@@ -264,30 +266,30 @@ impl Increments {
     }
 }
 
-/// The rows that a transaction adds to, of every grain, each table sorted by key: everybody writes them in the
-/// same order, so that two transactions never wait for each other.
+/// Rows that a transaction adds to, in every grain. Each table is sorted by key: all transactions
+/// lock rows in the same order, so they cannot deadlock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RollupRows {
-    /// By network.
+    /// Figures by network.
     pub networks: BTreeMap<NetworkKey, Figures>,
-    /// By who it is credited to, without its ad.
+    /// Figures by network, link and campaign.
     pub campaigns: BTreeMap<CampaignKey, Figures>,
-    /// By who it is credited to.
+    /// Figures by full credit.
     pub credits: BTreeMap<CreditKey, Figures>,
-    /// By what happened.
+    /// Figures by event name and source.
     pub names: BTreeMap<NameKey, Figures>,
-    /// By where.
+    /// Figures by country and platform.
     pub places: BTreeMap<PlaceKey, Figures>,
-    /// By when the device was installed, and how long ago that was.
+    /// Cohort figures by install time and age.
     pub cohorts: CohortRows,
 }
 
 impl RollupRows {
-    /// What was counted, as it is stored.
-    pub fn of(increments: &Increments, fates: &CapDecisions, cohorts: &CohortRows) -> Self {
+    /// Converts increments to stored rows: every grain, capped names.
+    pub fn of(increments: &Increments, decisions: &CapDecisions, cohorts: &CohortRows) -> Self {
         let mut rows = Self::default();
         for (key, figures) in &increments.credits {
-            let capped = key.capped(fates);
+            let capped = key.capped(decisions);
             for grain in Grain::ALL {
                 let credit = CreditKey {
                     at: key.at.within(grain),
@@ -302,7 +304,7 @@ impl RollupRows {
         }
         for (key, figures) in &increments.names {
             let other =
-                CappedValue::name(&key.at, &key.name).is_some_and(|name| fates.is_other(&name));
+                CappedValue::name(&key.at, &key.name).is_some_and(|name| decisions.is_other(&name));
             for grain in Grain::ALL {
                 let key = NameKey {
                     at: key.at.within(grain),
@@ -321,14 +323,14 @@ impl RollupRows {
                 rows.places.entry(key).or_default().add(figures, 1);
             }
         }
-        rows.cohorts = cohorts.to_stored_rows(fates);
+        rows.cohorts = cohorts.to_stored_rows(decisions);
         rows.drop_zeros();
         rows
     }
 
-    /// What has to be added to rows that are stored so that they become the ones that were counted from the
-    /// events. Clicks stay as they are by ad and by place, since what they were counted from is forgotten after a
-    /// while; networks and campaigns have those of their ads.
+    /// Returns what to add to the stored rows to make them equal to these rows, which were counted
+    /// from the events. Clicks by ad and by country stay as stored, because raw clicks expire.
+    /// Clicks by network and campaign are summed from the ads.
     #[must_use]
     pub fn correction_from(mut self, stored: &Self) -> Self {
         for (key, figures) in &stored.credits {
@@ -341,33 +343,33 @@ impl RollupRows {
             let campaign = self.campaigns.entry(CampaignKey::of(key)).or_default();
             campaign.add(&clicks, 1);
         }
-        correct(&mut self.networks, &stored.networks, |figures| *figures);
-        correct(&mut self.campaigns, &stored.campaigns, |figures| *figures);
-        let events_alone = |figures: &Figures| Figures {
+        subtract_stored(&mut self.networks, &stored.networks, |figures| *figures);
+        subtract_stored(&mut self.campaigns, &stored.campaigns, |figures| *figures);
+        let without_clicks = |figures: &Figures| Figures {
             clicks: 0,
             ..*figures
         };
-        correct(&mut self.credits, &stored.credits, events_alone);
-        correct(&mut self.names, &stored.names, events_alone);
-        correct(&mut self.places, &stored.places, events_alone);
+        subtract_stored(&mut self.credits, &stored.credits, without_clicks);
+        subtract_stored(&mut self.names, &stored.names, without_clicks);
+        subtract_stored(&mut self.places, &stored.places, without_clicks);
         self.cohorts.subtract_stored(&stored.cohorts);
         self.drop_zeros();
         self
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         let cohorts = self.cohorts.credits.len() + self.cohorts.places.len();
         let credits = self.networks.len() + self.campaigns.len() + self.credits.len();
         credits + self.names.len() + self.places.len() + cohorts
     }
 
-    /// True when there is none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What would change nothing is not written.
+    /// Drops rows that would change nothing.
     fn drop_zeros(&mut self) {
         self.networks.retain(|_, figures| !figures.is_zero());
         self.campaigns.retain(|_, figures| !figures.is_zero());
@@ -377,7 +379,7 @@ impl RollupRows {
     }
 }
 
-fn correct<K: Ord + Clone>(
+fn subtract_stored<K: Ord + Clone>(
     counted: &mut BTreeMap<K, Figures>,
     stored: &BTreeMap<K, Figures>,
     of: impl Fn(&Figures) -> Figures,
@@ -389,7 +391,7 @@ fn correct<K: Ord + Clone>(
 }
 
 impl NetworkKey {
-    /// The network of a credit.
+    /// Returns the network of a credit.
     fn of(credit: &CreditKey) -> Self {
         Self {
             at: credit.at,
@@ -399,7 +401,7 @@ impl NetworkKey {
 }
 
 impl CampaignKey {
-    /// A credit without its ad.
+    /// Drops the ad set and ad from a credit.
     fn of(credit: &CreditKey) -> Self {
         Self {
             at: credit.at,
@@ -411,10 +413,11 @@ impl CampaignKey {
 }
 
 impl CreditKey {
-    /// Under which names it is stored. An ad beyond the limit keeps its campaign; a campaign beyond it keeps
-    /// its network and link.
-    fn capped(&self, fates: &CapDecisions) -> Self {
-        let other = |value: Option<CappedValue>| value.is_some_and(|value| fates.is_other(&value));
+    /// Applies the caps. An ad beyond the limit keeps its campaign; a campaign beyond it keeps its
+    /// network and link.
+    fn capped(&self, decisions: &CapDecisions) -> Self {
+        let other =
+            |value: Option<CappedValue>| value.is_some_and(|value| decisions.is_other(&value));
         let mut key = self.clone();
         if other(CappedValue::campaign(&self.at, &self.campaign)) {
             for id in [&mut key.campaign, &mut key.adset, &mut key.ad] {

@@ -1,4 +1,4 @@
-//! What is counted, and where.
+//! Tests of roll-up counting.
 
 use super::super::cardinality_cap::{self, ValueKind};
 use super::*;
@@ -47,7 +47,7 @@ fn event(name: &str) -> Event {
 }
 
 #[test]
-fn values_and_columns_agree() {
+fn values_round_trip() {
     let mut values = [0; Figures::COUNT];
     for (number, value) in (1..).zip(values.iter_mut()) {
         *value = number;
@@ -56,7 +56,7 @@ fn values_and_columns_agree() {
 }
 
 #[test]
-fn only_the_services_own_install_is_an_install() {
+fn only_the_install_of_the_service_counts_as_an_install() {
     let sent = Figures::of_event(&event("install"));
     assert_eq!((sent.installs, sent.events), (0, 1));
     let own = Figures::of_event(&Event {
@@ -67,7 +67,7 @@ fn only_the_services_own_install_is_an_install() {
 }
 
 #[test]
-fn uncounted_money_is_no_revenue() {
+fn uncounted_money_adds_no_revenue() {
     let with = |uncounted| Event {
         revenue: Some(Revenue {
             amount: Amount::from_micros(5),
@@ -87,7 +87,7 @@ fn uncounted_money_is_no_revenue() {
 }
 
 #[test]
-fn a_moved_event_leaves_nothing_where_it_was() {
+fn moving_an_event_empties_its_old_credit() {
     let mut increments = Increments::default();
     let mut install = Event {
         is_service_install: true,
@@ -124,7 +124,11 @@ fn a_replaced_event_counts_in_the_cohort_of_its_device() {
     increments.replace_event(&without, &with);
     assert_eq!(increments.cohorts, [CohortEntry::of(&with).unwrap()]);
     increments.replace_event(&with, &without);
-    assert_eq!(increments.cohorts.len(), 2, "and leaves it again");
+    assert_eq!(
+        increments.cohorts.len(),
+        2,
+        "the second replacement removes it"
+    );
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn an_event_counts_in_every_grain_of_every_table() {
 }
 
 #[test]
-fn what_is_too_much_counts_under_other() {
+fn values_beyond_the_cap_count_under_other() {
     let mut event = event("boss_defeated");
     event.credit = Some(Credit {
         campaign: Campaign {
@@ -184,12 +188,12 @@ fn what_is_too_much_counts_under_other() {
     });
     let mut increments = Increments::default();
     increments.add_event(&event);
-    let kept = |others: &[cardinality_cap::ValueKind]| {
+    let stored_names = |others: &[cardinality_cap::ValueKind]| {
         let values = increments.capped_values().into_iter();
-        let fates = values.map(|value| (value, others.contains(&value.quota.kind)));
+        let decisions = values.map(|value| (value, others.contains(&value.quota.kind)));
         let rows = RollupRows::of(
             &increments,
-            &CapDecisions(fates.collect()),
+            &CapDecisions(decisions.collect()),
             &CohortRows::default(),
         );
         let credit = rows.credits.keys().next().unwrap().clone();
@@ -198,18 +202,21 @@ fn what_is_too_much_counts_under_other() {
         let name = rows.names.keys().next().unwrap().name.clone();
         (credit.campaign, credit.ad, name)
     };
-    let told =
+    let owned =
         |words: (&str, &str, &str)| (words.0.to_owned(), words.1.to_owned(), words.2.to_owned());
-    assert_eq!(kept(&[]), told(("c", "a", "boss_defeated")));
-    assert_eq!(kept(&[ValueKind::Ad]), told(("c", OTHER, "boss_defeated")));
+    assert_eq!(stored_names(&[]), owned(("c", "a", "boss_defeated")));
     assert_eq!(
-        kept(&[ValueKind::Campaign, ValueKind::Name]),
-        told((OTHER, OTHER, OTHER))
+        stored_names(&[ValueKind::Ad]),
+        owned(("c", OTHER, "boss_defeated"))
+    );
+    assert_eq!(
+        stored_names(&[ValueKind::Campaign, ValueKind::Name]),
+        owned((OTHER, OTHER, OTHER))
     );
 }
 
 #[test]
-fn a_correction_makes_figures_right_and_takes_the_clicks_of_the_ads() {
+fn a_correction_fixes_figures_and_sums_the_clicks_of_the_ads() {
     let mut increments = Increments::default();
     increments.add_event(&event("purchase"));
     let rows = RollupRows::of(
@@ -227,7 +234,7 @@ fn a_correction_makes_figures_right_and_takes_the_clicks_of_the_ads() {
     for figures in stored.networks.values_mut() {
         figures.clicks = 9;
     }
-    // As if another version had counted beside this one.
+    // As if an older version without campaign rows had counted.
     stored.campaigns.clear();
     let correction = rows.correction_from(&stored);
     let counts = |figures: &Figures| (figures.clicks, figures.purchases);
@@ -239,7 +246,7 @@ fn a_correction_makes_figures_right_and_takes_the_clicks_of_the_ads() {
 }
 
 #[test]
-fn each_app_has_its_own_part() {
+fn increments_are_split_by_app() {
     let device = crate::device::DeviceKey::parse("d1").unwrap();
     let mut all = Increments::default();
     for app in [3, 2, 3] {

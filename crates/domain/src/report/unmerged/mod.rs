@@ -1,7 +1,7 @@
-//! Figures that are counted and not yet merged into the roll-ups.
+//! Figures that are counted but not yet merged into the roll-ups.
 //!
-//! A report reads both in one snapshot and adds them up here, so that it needs no right to write. A background worker
-//! merges; until then a report pays for the few increments that are left.
+//! A report reads both in one snapshot and adds them here, so it needs no write access. A
+//! background worker merges increments; until then a report adds the few that are left.
 
 use super::cardinality_cap::CapDecisions;
 use super::cohort::{
@@ -16,14 +16,14 @@ use crate::refusal::Refusal;
 use crate::vocabulary::id::{AppId, LinkId};
 use std::collections::BTreeMap;
 
-/// What merging increments changes. A report takes the rows and leaves the rest.
+/// Changes made by merging increments. A report uses only the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RollupMerge {
-    /// What is added to the roll-ups.
+    /// Rows to add to the roll-ups.
     pub rows: RollupRows,
     /// Devices whose cohort or ages change.
     pub devices: BTreeMap<CohortMember, CohortDevice>,
-    /// Values that are seen for the first time.
+    /// Decisions on values seen for the first time.
     pub cap_decisions: CapDecisions,
 }
 
@@ -31,8 +31,8 @@ pub struct RollupMerge {
 type Values = Vec<(Dimension, String)>;
 
 impl RollupRows {
-    /// The rows of one roll-up, with their values by dimension.
-    fn of_rollup(&self, rollup: Rollup) -> Vec<(BucketKey, Values, Figures)> {
+    /// Returns the rows of one roll-up with their values by dimension.
+    fn rows_of(&self, rollup: Rollup) -> Vec<(BucketKey, Values, Figures)> {
         let text = |dimension, value: &str| (dimension, value.to_owned());
         let link = |link: Option<LinkId>| {
             let id = link.map(|link| link.to_string());
@@ -69,34 +69,27 @@ impl RollupRows {
         }
     }
 
-    /// Adds the rows that a question asks for to those that the roll-ups answered it with. Refused where no roll-up
-    /// counts the question's dimensions together.
+    /// Adds the matching rows to those read from the roll-ups. Refuses dimensions that no roll-up
+    /// combines.
     pub fn add_to_stats(
         &self,
         (app, environment): (AppId, Environment),
-        question: &ReportQuery,
+        query: &ReportQuery,
         mut stored: Vec<StatsRow>,
     ) -> Result<Vec<StatsRow>, Refusal> {
-        let rollup =
-            Rollup::for_dimensions(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
-        let wanted = self
-            .of_rollup(rollup)
-            .into_iter()
-            .filter(|(at, values, _)| {
-                let passes = |(dimension, value): &(Dimension, String)| {
-                    value_of(values, *dimension) == value
-                };
-                at.app == app
-                    && at.environment == environment
-                    && question.filters.iter().all(passes)
-            });
+        let rollup = Rollup::for_dimensions(&query.dimensions()).ok_or_else(Refusal::no_rollup)?;
+        let wanted = self.rows_of(rollup).into_iter().filter(|(at, values, _)| {
+            let passes =
+                |(dimension, value): &(Dimension, String)| value_of(values, *dimension) == value;
+            at.app == app && at.environment == environment && query.filters.iter().all(passes)
+        });
         let wanted = wanted.map(|(at, values, figures)| (at, (values, figures)));
         let mut added: BTreeMap<usize, BTreeMap<Vec<String>, Figures>> = BTreeMap::new();
-        for (period, (values, figures)) in in_periods(&question.periods, wanted) {
-            let values = question
+        for (period, (values, figures)) in in_periods(&query.periods, wanted) {
+            let values = query
                 .group_by
                 .iter()
-                .map(|by| value_of(&values, *by).to_owned());
+                .map(|dimension| value_of(&values, *dimension).to_owned());
             let sum = added.entry(period).or_default().entry(values.collect());
             sum.or_default().add(&figures, 1);
         }
@@ -115,26 +108,26 @@ impl RollupRows {
         }
         stored.retain(|row| !row.figures.is_zero());
         stored.sort_by(|one, other| (one.period, &one.values).cmp(&(other.period, &other.values)));
-        stored.truncate(most(question.rows_max));
+        stored.truncate(row_limit(query.rows_max));
         Ok(stored)
     }
 
-    /// Adds the rows that a question asks for to those that the roll-ups answered it with.
+    /// Adds the matching cohort rows to those read from the roll-ups.
     pub fn add_to_cohorts(
         &self,
         (app, environment): (AppId, Environment),
-        question: &CohortReportQuery,
+        query: &CohortReportQuery,
         mut stored: Vec<CohortRow>,
     ) -> Vec<CohortRow> {
         let wanted = self
-            .of_cohorts(question.group_by)
+            .cohort_rows(query.group_by)
             .into_iter()
             .filter(|(at, _, age, _)| {
-                at.app == app && at.environment == environment && *age <= question.age_max
+                at.app == app && at.environment == environment && *age <= query.age_max
             });
         let wanted = wanted.map(|(at, value, age, figures)| (at, (value, age, figures)));
         let mut added: BTreeMap<(usize, u8), BTreeMap<String, CohortFigures>> = BTreeMap::new();
-        for (period, (value, age, figures)) in in_periods(&question.periods, wanted) {
+        for (period, (value, age, figures)) in in_periods(&query.periods, wanted) {
             let sum = added.entry((period, age)).or_default().entry(value);
             sum.or_default().add(&figures, 1);
         }
@@ -151,16 +144,16 @@ impl RollupRows {
                 figures,
             }));
         }
-        stored.truncate(most(question.rows_max));
+        stored.truncate(row_limit(query.rows_max));
         stored
     }
 
-    /// The rows of cohorts, with their value of a dimension and their age.
-    fn of_cohorts(
+    /// Returns the cohort rows with their dimension value and age.
+    fn cohort_rows(
         &self,
-        by: Option<CohortDimension>,
+        group_by: Option<CohortDimension>,
     ) -> Vec<(BucketKey, String, u8, CohortFigures)> {
-        if by == Some(CohortDimension::Country) {
+        if group_by == Some(CohortDimension::Country) {
             let places = self.cohorts.places.iter();
             return places
                 .map(|(key, figures)| (key.at, key.country.clone(), key.age, *figures))
@@ -169,7 +162,7 @@ impl RollupRows {
         let credits = self.cohorts.credits.iter();
         credits
             .map(|(key, figures)| {
-                let value = match by {
+                let value = match group_by {
                     Some(CohortDimension::Network) => key.credit.network.to_owned(),
                     Some(CohortDimension::Link) => key
                         .credit
@@ -202,11 +195,11 @@ fn value_of(values: &Values, dimension: Dimension) -> &str {
     found.map_or("", |(_, value)| value)
 }
 
-fn most(rows_max: u32) -> usize {
+fn row_limit(rows_max: u32) -> usize {
     usize::try_from(rows_max).unwrap_or(usize::MAX)
 }
 
-/// Gives each row once for every period that it falls into.
+/// Returns each row once for every period that contains it.
 fn in_periods<T: Clone>(
     periods: &[Period],
     rows: impl Iterator<Item = (BucketKey, T)>,

@@ -1,4 +1,4 @@
-//! What is merged and what is not come to the same figures together.
+//! Reports must not depend on which increments are merged.
 
 use super::super::cohort::{CohortCredit, CohortKey, CohortPlaceKey, CohortRows};
 use super::super::{Increments, NameKey, PlaceKey};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 const APP: AppId = AppId::from_bytes([1; 16]);
-const OF: (AppId, Environment) = (APP, Environment::Live);
+const SCOPE: (AppId, Environment) = (APP, Environment::Live);
 const QUARTER: i64 = 15 * 60 * 1_000;
 const DAY: i64 = 96 * QUARTER;
 
@@ -26,7 +26,7 @@ fn figures(events: i64) -> Figures {
     }
 }
 
-/// One event in a quarter of an hour.
+/// Returns increments of one quarter hour.
 fn counted(
     app: AppId,
     environment: Environment,
@@ -69,7 +69,11 @@ fn rows(all: impl IntoIterator<Item = Increments>) -> RollupRows {
     RollupRows::of(&sum, &CapDecisions::default(), &CohortRows::default())
 }
 
-fn question(periods: Vec<Period>, by: &[Dimension], filters: &[(Dimension, &str)]) -> ReportQuery {
+fn report_query(
+    periods: Vec<Period>,
+    by: &[Dimension],
+    filters: &[(Dimension, &str)],
+) -> ReportQuery {
     let filters = filters.iter();
     ReportQuery {
         periods,
@@ -81,8 +85,8 @@ fn question(periods: Vec<Period>, by: &[Dimension], filters: &[(Dimension, &str)
     }
 }
 
-fn events_of(rows: &RollupRows, question: &ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
-    let found = rows.add_to_stats(OF, question, Vec::new()).unwrap();
+fn events_of(rows: &RollupRows, report_query: &ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
+    let found = rows.add_to_stats(SCOPE, report_query, Vec::new()).unwrap();
     found
         .into_iter()
         .map(|row| (row.period, row.values, row.figures.events))
@@ -96,26 +100,26 @@ fn events_of(rows: &RollupRows, question: &ReportQuery) -> Vec<(usize, Vec<Strin
 #[case::ad_set(&[Dimension::Adset, Dimension::Ad], &["set", ""])]
 #[case::name(&[Dimension::Source, Dimension::Event], &["sdk", "purchase"])]
 #[case::place(&[Dimension::Platform], &["ios"])]
-fn a_row_has_the_values_that_were_asked_for(#[case] by: &[Dimension], #[case] values: &[&str]) {
+fn a_row_has_the_requested_values(#[case] by: &[Dimension], #[case] values: &[&str]) {
     let rows = rows([counted(APP, Environment::Live, 5, "spring", 2)]);
-    let question = question(vec![(moment(0), moment(96))], by, &[]);
+    let report_query = report_query(vec![(moment(0), moment(96))], by, &[]);
     let values = values.iter().map(|value| (*value).to_owned()).collect();
-    assert_eq!(events_of(&rows, &question), [(0, values, 2)]);
+    assert_eq!(events_of(&rows, &report_query), [(0, values, 2)]);
 }
 
 #[test]
-fn a_link_is_told_by_its_id() {
+fn links_are_reported_by_id() {
     let rows = rows([counted(APP, Environment::Live, 5, "spring", 2)]);
     let link = LinkId::from_bytes([3; 16]).to_string();
     let periods = vec![(moment(0), moment(96))];
-    let asked = question(
+    let query = report_query(
         periods.clone(),
         &[Dimension::Link],
         &[(Dimension::Link, &link)],
     );
-    assert_eq!(events_of(&rows, &asked), [(0, vec![link], 2)]);
-    let asked = question(periods, &[], &[(Dimension::Link, "another")]);
-    assert_eq!(events_of(&rows, &asked), []);
+    assert_eq!(events_of(&rows, &query), [(0, vec![link], 2)]);
+    let query = report_query(periods, &[], &[(Dimension::Link, "another")]);
+    assert_eq!(events_of(&rows, &query), []);
 }
 
 #[test]
@@ -127,43 +131,43 @@ fn other_apps_other_environments_and_other_times_are_left_out() {
         counted(APP, Environment::Live, 4, "", 1_000),
         counted(APP, Environment::Live, 6, "", 10_000),
     ]);
-    let asked = question(vec![(moment(5), moment(6))], &[], &[]);
-    assert_eq!(events_of(&rows, &asked), [(0, vec![], 1)]);
+    let query = report_query(vec![(moment(5), moment(6))], &[], &[]);
+    assert_eq!(events_of(&rows, &query), [(0, vec![], 1)]);
 }
 
 #[test]
-fn a_row_counts_in_every_period_that_it_falls_into() {
+fn a_row_counts_in_every_period_that_contains_it() {
     let rows = rows([counted(APP, Environment::Live, 100, "", 1)]);
     let day = (moment(96), moment(192));
-    let asked = question(vec![day, (moment(0), moment(96)), day], &[], &[]);
-    assert_eq!(events_of(&rows, &asked), [(0, vec![], 1), (2, vec![], 1)]);
+    let query = report_query(vec![day, (moment(0), moment(96)), day], &[], &[]);
+    assert_eq!(events_of(&rows, &query), [(0, vec![], 1), (2, vec![], 1)]);
 }
 
 #[test]
-fn what_was_taken_out_again_is_no_row() {
+fn rows_that_cancel_out_are_dropped() {
     let merged = rows([counted(APP, Environment::Live, 5, "spring", 1)]);
     let unmerged = rows([counted(APP, Environment::Live, 5, "spring", -1)]);
-    let asked = question(vec![(moment(0), moment(96))], &[Dimension::Campaign], &[]);
-    let stored = merged.add_to_stats(OF, &asked, Vec::new()).unwrap();
+    let query = report_query(vec![(moment(0), moment(96))], &[Dimension::Campaign], &[]);
+    let stored = merged.add_to_stats(SCOPE, &query, Vec::new()).unwrap();
     assert_eq!(stored.len(), 1);
-    assert_eq!(unmerged.add_to_stats(OF, &asked, stored).unwrap(), []);
+    assert_eq!(unmerged.add_to_stats(SCOPE, &query, stored).unwrap(), []);
 }
 
 #[test]
-fn there_are_as_many_rows_as_were_asked_for() {
+fn rows_are_limited_as_requested() {
     let rows =
         rows((0..5).map(|number| counted(APP, Environment::Live, 5, &number.to_string(), 1)));
-    let asked = ReportQuery {
+    let query = ReportQuery {
         rows_max: 3,
-        ..question(vec![(moment(0), moment(96))], &[Dimension::Campaign], &[])
+        ..report_query(vec![(moment(0), moment(96))], &[Dimension::Campaign], &[])
     };
-    assert_eq!(events_of(&rows, &asked).len(), 3);
+    assert_eq!(events_of(&rows, &query).len(), 3);
 }
 
 #[test]
-fn dimensions_that_no_rollup_has_together_are_refused() {
-    let asked = question(Vec::new(), &[Dimension::Ad, Dimension::Country], &[]);
-    let refused = RollupRows::default().add_to_stats(OF, &asked, Vec::new());
+fn rejects_dimensions_that_no_rollup_combines() {
+    let query = report_query(Vec::new(), &[Dimension::Ad, Dimension::Country], &[]);
+    let refused = RollupRows::default().add_to_stats(SCOPE, &query, Vec::new());
     assert_eq!(refused, Err(Refusal::no_rollup()));
 }
 
@@ -197,20 +201,20 @@ fn cohort_rows(age: u8, campaign: &str, devices: i64) -> RollupRows {
 #[case::link(Some(CohortDimension::Link), "")]
 #[case::campaign(Some(CohortDimension::Campaign), "spring")]
 #[case::country(Some(CohortDimension::Country), "DE")]
-fn cohorts_are_added_to_those_that_are_merged(
+fn unmerged_cohorts_are_added_to_merged_ones(
     #[case] by: Option<CohortDimension>,
     #[case] value: &str,
 ) {
-    let asked = CohortReportQuery {
+    let query = CohortReportQuery {
         periods: vec![(moment(0), moment(96))],
         group_by: by,
         age_max: 3,
         rows_max: 10,
     };
-    let stored = cohort_rows(3, "spring", 2).add_to_cohorts(OF, &asked, Vec::new());
+    let stored = cohort_rows(3, "spring", 2).add_to_cohorts(SCOPE, &query, Vec::new());
     let unmerged = [cohort_rows(3, "spring", 5), cohort_rows(4, "spring", 7)];
     let [known, too_old] = unmerged;
-    let found = too_old.add_to_cohorts(OF, &asked, known.add_to_cohorts(OF, &asked, stored));
+    let found = too_old.add_to_cohorts(SCOPE, &query, known.add_to_cohorts(SCOPE, &query, stored));
     let found: Vec<_> = found
         .iter()
         .map(|row| (row.value.as_str(), row.age, row.figures.devices))
@@ -220,7 +224,7 @@ fn cohorts_are_added_to_those_that_are_merged(
 
 proptest! {
     #[test]
-    fn it_matters_to_no_report_what_is_merged(
+    fn reports_do_not_depend_on_what_is_merged(
         all in prop::collection::vec((0_i64..400, 0_u8..3, -3_i64..4), 0..40),
         merged in 0_usize..40,
         from in 0_i64..400,
@@ -232,10 +236,10 @@ proptest! {
         };
         let (first, last) = all.split_at(merged.min(all.len()));
         let whole = (Timestamp::from_millis(0), Timestamp::from_millis(5 * DAY));
-        let asked = question(vec![(moment(from), moment(from + length)), whole], &by, &[]);
-        let stored = rows(first.iter().map(counted)).add_to_stats(OF, &asked, Vec::new()).unwrap();
-        let found = rows(last.iter().map(counted)).add_to_stats(OF, &asked, stored).unwrap();
-        let expected = rows(all.iter().map(counted)).add_to_stats(OF, &asked, Vec::new()).unwrap();
+        let query = report_query(vec![(moment(from), moment(from + length)), whole], &by, &[]);
+        let stored = rows(first.iter().map(counted)).add_to_stats(SCOPE, &query, Vec::new()).unwrap();
+        let found = rows(last.iter().map(counted)).add_to_stats(SCOPE, &query, stored).unwrap();
+        let expected = rows(all.iter().map(counted)).add_to_stats(SCOPE, &query, Vec::new()).unwrap();
         prop_assert_eq!(found, expected);
     }
 }

@@ -1,8 +1,8 @@
-//! What a number in a postback says, through the documents that the device may have held.
+//! Decoding the conversion value of a postback with the documents that the device may have used.
 //!
-//! A postback carries a number and not the version of the document that made it. So every version
-//! that can have made it is asked. Where they disagree, nobody is credited: a guess in a report
-//! looks like a fact.
+//! A postback carries a value but not the version of the document that produced it. So every
+//! version that can have produced it is considered. If they disagree, none is credited: a guess in
+//! a report looks like a fact.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,27 +13,27 @@ use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// The longest way from a document to a postback: 7 days that a device keeps it, 35 to the end of
-/// the third window, 6 of Apple's longest delay.
+/// Longest time from a document to a postback: 7 days in the device's cache, 35 days to the end of
+/// the third window, 6 days of Apple's longest delay.
 pub const HORIZON_DAYS: u64 = 48;
-/// The same as a duration.
+/// [`HORIZON_DAYS`] as a duration.
 pub const HORIZON: Duration = Duration::from_hours(HORIZON_DAYS * 24);
 
-/// A document, and the moment from which it held.
+/// A document and the time from which it applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// Its number.
+    /// Version number.
     pub number: i64,
-    /// It held until the next one.
+    /// Start of validity; it ends when the next version starts.
     pub applies_from: Timestamp,
-    /// What it says.
+    /// The document.
     pub document: Document,
 }
 
-/// The number of a postback.
+/// Conversion value of a postback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReportedValue {
-    /// None: withheld by Apple, or never set. Not zero.
+    /// No value: withheld by Apple, or never set. Not zero.
     Nothing,
     /// A fine value.
     Fine(u8),
@@ -42,7 +42,7 @@ pub enum ReportedValue {
 }
 
 impl ReportedValue {
-    /// The number of a postback.
+    /// Returns the conversion value of a postback.
     pub fn of(postback: &Postback) -> Self {
         match (postback.fine_value, postback.coarse_value) {
             (Some(fine), _) => Self::Fine(fine),
@@ -52,21 +52,21 @@ impl ReportedValue {
     }
 }
 
-/// What a number says.
+/// Decoded conversion value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodedValue {
-    /// `withheld`: there is no number.
+    /// `withheld`: there is no value.
     Withheld,
     /// `undecoded`: no document gives it a meaning.
     Undecoded,
-    /// `decoded`: one meaning, under its newest names.
+    /// `decoded`: one meaning, with its newest names.
     Decoded(Interpretation),
     /// `ambiguous`: several meanings, newest first. Credited to none of them.
     Ambiguous(Vec<Interpretation>),
 }
 
 impl DecodedValue {
-    /// The word for it.
+    /// Returns the keyword.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Withheld => "withheld",
@@ -77,35 +77,35 @@ impl DecodedValue {
     }
 }
 
-/// What one version says of a number.
+/// Meaning of a value according to one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpretation {
-    /// Which version.
+    /// Version number.
     pub version: i64,
-    /// Of which window.
+    /// Postback window.
     pub window: u8,
-    /// The currency of its thresholds.
+    /// Currency of the thresholds.
     pub currency: Currency,
-    /// At least one; several where they share the number. Any of them may be meant.
+    /// Matching values, at least one. Several if they share the number; any of them may be meant.
     pub values: Vec<ConversionValue>,
 }
 
-/// What the revenue must have been.
+/// Possible range of the revenue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RevenueRange {
-    /// This or more.
+    /// Lower bound, inclusive.
     pub min: Amount,
-    /// Less than this, where there is a bound.
+    /// Upper bound, exclusive, if there is one.
     pub max: Option<Amount>,
 }
 
 impl Interpretation {
-    /// The names of its values, in order of priority.
+    /// Returns the names of the values, in order of priority.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|value| value.name.as_str())
     }
 
-    /// The range that holds the revenue whichever of the values is meant; `None` where one of them
+    /// Returns the range that contains the revenue whichever value is meant; `None` if one of them
     /// says nothing about revenue.
     pub fn revenue(&self) -> Option<RevenueRange> {
         let mut ranges = self.values.iter().map(revenue_of);
@@ -119,8 +119,8 @@ impl Interpretation {
         })
     }
 
-    /// What must be the same in two versions for a number to mean the same. The currency counts where
-    /// an amount is in it.
+    /// Returns the parts that must be equal for two versions to give a value the same meaning. The
+    /// currency matters only if a condition has an amount.
     fn meaning(&self) -> (Option<Currency>, BTreeSet<BTreeSet<&Condition>>) {
         let mut conditions = self.values.iter().flat_map(|value| &value.conditions);
         let priced = conditions.any(bounds_revenue);
@@ -136,7 +136,7 @@ fn bounds_revenue(condition: &Condition) -> bool {
     condition.min_revenue.is_some() || condition.max_revenue.is_some()
 }
 
-/// The sum over the events that a value bounds the revenue of.
+/// Returns the revenue range of a value, summed over its events.
 fn revenue_of(value: &ConversionValue) -> Option<RevenueRange> {
     let mut events: BTreeMap<&str, (i64, Option<i64>)> = BTreeMap::new();
     for condition in value.conditions.iter().filter(|one| bounds_revenue(one)) {
@@ -157,11 +157,10 @@ fn revenue_of(value: &ConversionValue) -> Option<RevenueRange> {
     })
 }
 
-/// Decodes the number of a postback received at a moment, by the versions there have been, in any
-/// order.
+/// Decodes the value of a postback received at `received_at`. `versions` may be in any order.
 ///
-/// A version that gives the number no meaning cannot have made it, and has no say: adding a value
-/// to a document makes no other number ambiguous, nor its own.
+/// A version that gives the value no meaning cannot have produced it and is ignored. So adding a
+/// value to a document makes no value ambiguous.
 pub fn decode(
     reported: ReportedValue,
     sequence_index: u8,
@@ -171,46 +170,48 @@ pub fn decode(
     if reported == ReportedValue::Nothing {
         return DecodedValue::Withheld;
     }
-    let held = versions_in_force(versions, received_at);
-    let mut readings: Vec<Interpretation> = Vec::new();
-    for version in held {
-        let Some(reading) = read(version, sequence_index, reported) else {
+    let in_force = versions_in_force(versions, received_at);
+    let mut interpretations: Vec<Interpretation> = Vec::new();
+    for version in in_force {
+        let Some(interpretation) = interpret(version, sequence_index, reported) else {
             continue;
         };
-        if !readings
+        if !interpretations
             .iter()
-            .any(|one| one.meaning() == reading.meaning())
+            .any(|one| one.meaning() == interpretation.meaning())
         {
-            readings.push(reading);
+            interpretations.push(interpretation);
         }
     }
-    match readings.len() {
+    match interpretations.len() {
         0 => DecodedValue::Undecoded,
-        1 => DecodedValue::Decoded(readings.remove(0)),
-        _ => DecodedValue::Ambiguous(readings),
+        1 => DecodedValue::Decoded(interpretations.remove(0)),
+        _ => DecodedValue::Ambiguous(interpretations),
     }
 }
 
-/// The versions that held at any moment of the horizon before `received_at`, newest first.
+/// Returns the versions that applied at any time within the horizon before `received_at`, newest
+/// first.
 pub fn versions_in_force(versions: &[Version], received_at: Timestamp) -> Vec<&Version> {
     let mut sorted: Vec<&Version> = versions.iter().collect();
     sorted.sort_by_key(|version| std::cmp::Reverse((version.applies_from, version.number)));
-    let mut held = Vec::new();
+    let mut in_force = Vec::new();
     for version in sorted {
         if version.applies_from > received_at {
             continue;
         }
-        held.push(version);
-        // What came before it ended with it, and so outside the horizon.
+        in_force.push(version);
+        // Older versions ended when this one started, which is outside the horizon.
         if version.applies_from.plus(HORIZON) <= received_at {
             break;
         }
     }
-    held
+    in_force
 }
 
-/// The parts of a period in each of which the same versions were in force: that changes when one begins to apply, and a
-/// horizon later, when the one before it no longer can have made anything.
+/// Splits a period into parts with the same versions in force. These change when a version starts
+/// to apply, and one horizon later, when the version before it can no longer have produced a
+/// postback.
 pub fn split_by_versions(
     (from, until): (Timestamp, Timestamp),
     versions: &[Version],
@@ -226,13 +227,18 @@ pub fn split_by_versions(
     changes.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// Until when the postbacks of a version that was just replaced may still arrive.
+/// Returns until when postbacks of a replaced version may still arrive.
 pub fn ambiguous_until(changed_at: Timestamp) -> Timestamp {
     changed_at.plus(HORIZON)
 }
 
-/// What one version says. A disabled window sets nothing, so nothing in it has a meaning.
-fn read(version: &Version, sequence_index: u8, reported: ReportedValue) -> Option<Interpretation> {
+/// Interprets a value with one version. A disabled window sets nothing, so its values have no
+/// meaning.
+fn interpret(
+    version: &Version,
+    sequence_index: u8,
+    reported: ReportedValue,
+) -> Option<Interpretation> {
     let document = &version.document;
     let mut windows = document.windows.iter();
     let window = windows.find(|window| window.enabled && window.index == sequence_index)?;

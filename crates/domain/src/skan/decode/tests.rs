@@ -18,12 +18,12 @@ fn version(number: i64, from: i64, windows: &[Window]) -> Version {
     }
 }
 
-/// A window 0 whose value 40 is a purchase under some name.
+/// Returns a window 0 in which value 40 means a purchase, with the given name.
 fn paid(name: &str) -> Window {
     window(0, &[value(name, Some(40), &[on("purchase").at_least(1)])])
 }
 
-/// The same number for another event.
+/// Returns a window 0 in which value 40 means a trial.
 fn trial() -> Window {
     window(
         0,
@@ -31,16 +31,16 @@ fn trial() -> Window {
     )
 }
 
-/// The state, and the versions with their names.
-fn told(decoded: &DecodedValue) -> (&'static str, Vec<(i64, Vec<&str>)>) {
-    let readings: Vec<&Interpretation> = match decoded {
+/// Returns the state and the names by version.
+fn summary(decoded: &DecodedValue) -> (&'static str, Vec<(i64, Vec<&str>)>) {
+    let interpretations: Vec<&Interpretation> = match decoded {
         DecodedValue::Withheld | DecodedValue::Undecoded => Vec::new(),
-        DecodedValue::Decoded(reading) => vec![reading],
-        DecodedValue::Ambiguous(readings) => readings.iter().collect(),
+        DecodedValue::Decoded(interpretation) => vec![interpretation],
+        DecodedValue::Ambiguous(interpretations) => interpretations.iter().collect(),
     };
-    let all = readings
+    let all = interpretations
         .into_iter()
-        .map(|reading| (reading.version, reading.names().collect()));
+        .map(|interpretation| (interpretation.version, interpretation.names().collect()));
     (decoded.as_str(), all.collect())
 }
 
@@ -49,10 +49,10 @@ fn fine(number: u8, received: i64, versions: &[Version]) -> DecodedValue {
 }
 
 #[test]
-fn no_number_is_withheld_and_not_zero() {
+fn a_missing_value_is_withheld_and_not_zero() {
     let versions = [version(1, 0, &[paid("Paid")])];
     let found = decode(ReportedValue::Nothing, 0, day(1), &versions);
-    assert_eq!(told(&found), ("withheld", vec![]));
+    assert_eq!(summary(&found), ("withheld", vec![]));
 }
 
 #[rstest]
@@ -61,22 +61,28 @@ fn no_number_is_withheld_and_not_zero() {
 #[case::another_window(vec![version(1, 0, &[window(1, &[value("A", None, &[on("a").at_least(1)])])])])]
 #[case::a_disabled_window(vec![version(1, 0, &[Window { enabled: false, ..paid("Paid") }])])]
 #[case::a_later_document(vec![version(1, 11, &[paid("Paid")])])]
-fn a_number_without_a_meaning(#[case] versions: Vec<Version>) {
-    assert_eq!(told(&fine(40, 10, &versions)), ("undecoded", vec![]));
+fn a_value_without_a_meaning_is_undecoded(#[case] versions: Vec<Version>) {
+    assert_eq!(summary(&fine(40, 10, &versions)), ("undecoded", vec![]));
 }
 
 #[test]
-fn one_version_one_meaning() {
+fn one_version_gives_one_meaning() {
     let versions = [version(3, 0, &[paid("Paid")])];
     assert_eq!(
-        told(&fine(40, 10, &versions)),
+        summary(&fine(40, 10, &versions)),
         ("decoded", vec![(3, vec!["Paid"])])
     );
-    let DecodedValue::Decoded(reading) = fine(40, 10, &versions) else {
+    let DecodedValue::Decoded(interpretation) = fine(40, 10, &versions) else {
         panic!("decoded");
     };
-    assert_eq!((reading.window, reading.currency), (0, Currency::USD));
-    assert_eq!(reading.values, versions[0].document.windows[0].values);
+    assert_eq!(
+        (interpretation.window, interpretation.currency),
+        (0, Currency::USD)
+    );
+    assert_eq!(
+        interpretation.values,
+        versions[0].document.windows[0].values
+    );
 }
 
 #[rstest]
@@ -91,26 +97,26 @@ fn a_change_is_ambiguous_for_48_days(#[case] received: i64, #[case] expected: &s
     assert_eq!(found.as_str(), expected);
     if expected == "ambiguous" {
         let both = vec![(2, vec!["Trial"]), (1, vec!["Paid"])];
-        assert_eq!(told(&found), ("ambiguous", both));
+        assert_eq!(summary(&found), ("ambiguous", both));
     }
     let until = ambiguous_until(day(100));
     assert_eq!(day(received) >= until, received >= 148);
 }
 
 #[test]
-fn a_name_is_no_meaning_and_the_newest_is_shown() {
+fn renaming_keeps_the_meaning_and_shows_the_newest_name() {
     let versions = [
         version(1, 0, &[paid("Paid")]),
         version(2, 100, &[paid("Payer")]),
     ];
     let expected = ("decoded", vec![(2, vec!["Payer"])]);
-    assert_eq!(told(&fine(40, 110, &versions)), expected);
+    assert_eq!(summary(&fine(40, 110, &versions)), expected);
     let reversed: Vec<Version> = versions.into_iter().rev().collect();
-    assert_eq!(told(&fine(40, 110, &reversed)), expected);
+    assert_eq!(summary(&fine(40, 110, &reversed)), expected);
 }
 
 #[test]
-fn a_version_that_cannot_have_made_the_number_has_no_say() {
+fn a_version_that_cannot_have_produced_the_value_is_ignored() {
     let more = window(
         0,
         &[
@@ -120,38 +126,38 @@ fn a_version_that_cannot_have_made_the_number_has_no_say() {
     );
     let versions = [version(1, 0, &[paid("Paid")]), version(2, 100, &[more])];
     assert_eq!(
-        told(&fine(20, 110, &versions)),
+        summary(&fine(20, 110, &versions)),
         ("decoded", vec![(2, vec!["Trial"])])
     );
     assert_eq!(
-        told(&fine(40, 110, &versions)),
+        summary(&fine(40, 110, &versions)),
         ("decoded", vec![(2, vec!["Paid"])])
     );
     let taken_out = [versions[1].clone(), version(3, 120, &[paid("Paid")])];
     assert_eq!(
-        told(&fine(20, 130, &taken_out)),
+        summary(&fine(20, 130, &taken_out)),
         ("decoded", vec![(2, vec!["Trial"])])
     );
-    assert_eq!(told(&fine(20, 168, &taken_out)), ("undecoded", vec![]));
+    assert_eq!(summary(&fine(20, 168, &taken_out)), ("undecoded", vec![]));
 }
 
 #[test]
-fn there_and_back_again_is_still_ambiguous() {
+fn changing_back_is_still_ambiguous() {
     let versions = [
         version(1, 0, &[paid("Paid")]),
         version(2, 100, &[trial()]),
         version(3, 101, &[paid("Buyer")]),
     ];
     let both = vec![(3, vec!["Buyer"]), (2, vec!["Trial"])];
-    assert_eq!(told(&fine(40, 110, &versions)), ("ambiguous", both));
+    assert_eq!(summary(&fine(40, 110, &versions)), ("ambiguous", both));
     assert_eq!(
-        told(&fine(40, 149, &versions)),
+        summary(&fine(40, 149, &versions)),
         ("decoded", vec![(3, vec!["Buyer"])])
     );
 }
 
 #[test]
-fn two_values_with_one_number_decode_to_both_names() {
+fn two_values_with_one_fine_value_decode_to_both_names() {
     let or = |first: &str, second: &str| {
         let conditions = |event: &str| [on(event).at_least(1)];
         window(
@@ -167,13 +173,13 @@ fn two_values_with_one_number_decode_to_both_names() {
         version(2, 100, &[or("b", "a")]),
     ];
     assert_eq!(
-        told(&fine(5, 110, &versions)),
+        summary(&fine(5, 110, &versions)),
         ("decoded", vec![(2, vec!["b", "a"])])
     );
 }
 
 #[test]
-fn a_coarse_value_of_window_0_is_the_bucket() {
+fn a_coarse_value_of_window_0_decodes_to_all_its_values() {
     let high = |name: &str, number: u8| ConversionValue {
         coarse_value: CoarseValue::High,
         ..value(name, Some(number), &[on(name).at_least(1)])
@@ -190,18 +196,18 @@ fn a_coarse_value_of_window_0_is_the_bucket() {
         day(1),
         &versions,
     );
-    assert_eq!(told(&found), ("decoded", vec![(1, vec!["x", "y"])]));
+    assert_eq!(summary(&found), ("decoded", vec![(1, vec!["x", "y"])]));
     let found = decode(
         ReportedValue::Coarse(CoarseValue::Medium),
         0,
         day(1),
         &versions,
     );
-    assert_eq!(told(&found), ("undecoded", vec![]));
+    assert_eq!(summary(&found), ("undecoded", vec![]));
 }
 
 #[test]
-fn later_windows_have_meanings_of_their_own() {
+fn later_windows_have_their_own_meanings() {
     let second = window(1, &[value("Active", None, &[on("open").at_least(1)])]);
     let versions = [version(1, 0, &[paid("Paid"), second])];
     let found = decode(
@@ -210,15 +216,15 @@ fn later_windows_have_meanings_of_their_own() {
         day(1),
         &versions,
     );
-    assert_eq!(told(&found), ("decoded", vec![(1, vec!["Active"])]));
+    assert_eq!(summary(&found), ("decoded", vec![(1, vec!["Active"])]));
     let found = decode(ReportedValue::Fine(40), 1, day(1), &versions);
-    assert_eq!(told(&found), ("undecoded", vec![]));
+    assert_eq!(summary(&found), ("undecoded", vec![]));
 }
 
 #[rstest]
 #[case::of_an_amount(on("purchase").from(5), "ambiguous")]
 #[case::of_a_count(on("purchase").at_least(5), "decoded")]
-fn another_currency_is_another_meaning(#[case] condition: Condition, #[case] expected: &str) {
+fn a_currency_change_affects_amounts_only(#[case] condition: Condition, #[case] expected: &str) {
     let windows = [window(0, &[value("Paid", Some(40), &[condition])])];
     let mut euros = version(2, 100, &windows);
     euros.document.currency = Currency::parse("EUR").unwrap();
@@ -240,22 +246,25 @@ fn another_currency_is_another_meaning(#[case] condition: Condition, #[case] exp
 #[case::two_values_one_open(vec![vec![on("a").from(5).below(9)], vec![on("a").from(9)]], Some((5, None)))]
 #[case::two_values_one_silent(vec![vec![on("a").from(5)], vec![on("b").at_least(1)]], None)]
 #[case::two_values_the_first_silent(vec![vec![on("b").at_least(1)], vec![on("a").from(5)]], None)]
-fn revenue(#[case] conditions: Vec<Vec<Condition>>, #[case] expected: Option<(i64, Option<i64>)>) {
+fn revenue_ranges(
+    #[case] conditions: Vec<Vec<Condition>>,
+    #[case] expected: Option<(i64, Option<i64>)>,
+) {
     let values = conditions.iter().map(|all| value("x", Some(1), all));
-    let reading = Interpretation {
+    let interpretation = Interpretation {
         version: 1,
         window: 0,
         currency: Currency::USD,
         values: values.collect(),
     };
-    let found = reading.revenue();
+    let found = interpretation.revenue();
     let found = found.map(|range| (range.min.micros(), range.max.map(Amount::micros)));
     assert_eq!(found, expected);
 }
 
 proptest! {
     #[test]
-    fn nothing_makes_it_panic_and_every_state_keeps_its_promise(
+    fn decoding_never_panics_and_states_are_consistent(
         number in any::<u8>(),
         index in any::<u8>(),
         received in any::<i64>(),
@@ -272,8 +281,8 @@ proptest! {
         let at = Timestamp::from_millis(received);
         let found = decode(ReportedValue::Fine(number), index, at, &versions);
         match found {
-            DecodedValue::Ambiguous(readings) => prop_assert!(readings.len() > 1),
-            DecodedValue::Decoded(reading) => prop_assert!(!reading.values.is_empty()),
+            DecodedValue::Ambiguous(interpretations) => prop_assert!(interpretations.len() > 1),
+            DecodedValue::Decoded(interpretation) => prop_assert!(!interpretation.values.is_empty()),
             DecodedValue::Undecoded => {}
             DecodedValue::Withheld => prop_assert!(false),
         }
@@ -286,7 +295,7 @@ proptest! {
 #[case::at_its_ends(vec![version(1, 0, &[]), version(2, 100, &[])], vec![(0, 48), (48, 100)])]
 #[case::long_before(vec![version(1, -60, &[])], vec![(0, 100)])]
 #[case::two(vec![version(1, -8, &[]), version(2, 40, &[])], vec![(0, 40), (40, 88), (88, 100)])]
-fn a_period_falls_apart_where_meanings_change(
+fn a_period_is_split_where_meanings_change(
     #[case] versions: Vec<Version>,
     #[case] expected: Vec<(i64, i64)>,
 ) {

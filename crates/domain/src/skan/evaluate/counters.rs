@@ -1,4 +1,4 @@
-//! How often, and for how much.
+//! Event counters: count and revenue.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::skan::evaluate::{CachedDocument, TrackedEvent};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 
-/// One event in one window.
+/// Counter of one event in one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counter {
-    /// How many.
+    /// Number of events.
     pub count: i64,
-    /// Their sum, in the document's currency.
+    /// Revenue in the document's currency.
     pub revenue: Amount,
 }
 
 impl Counter {
-    /// Whether the bounds of a condition all hold: counts between them, revenue from the lower one to
-    /// just below the upper one.
+    /// Returns whether all bounds of a condition hold. The maximum revenue is exclusive, all other
+    /// bounds are inclusive.
     pub(super) fn meets(self, condition: &Condition) -> bool {
         condition.min_count.is_none_or(|min| self.count >= min)
             && condition.max_count.is_none_or(|max| self.count <= max)
@@ -36,25 +36,26 @@ impl Counter {
     }
 }
 
-/// The events of a window, by name.
+/// Counters of a window, by event name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters(pub BTreeMap<String, Counter>);
 
 impl Counters {
-    /// Counts an event. Its revenue is converted once, now; without a rate it brings none.
-    pub(super) fn add(&mut self, event: &TrackedEvent, held: &CachedDocument) {
+    /// Counts an event. Its revenue is converted once, now; without a rate it counts as zero.
+    pub(super) fn add(&mut self, event: &TrackedEvent, cached: &CachedDocument) {
         let revenue = event.revenue.and_then(|(amount, currency)| {
-            convert(amount, currency, held.document.currency, &held.rates)
+            convert(amount, currency, cached.document.currency, &cached.rates)
         });
         let counter = self.0.entry(event.name.clone()).or_default();
         *counter = counter.plus(1, revenue.unwrap_or(Amount::ZERO));
     }
 
-    /// What the device counted, what only the server knows, and the install.
-    pub(super) fn total(&self, event: &str, window: u8, held: &CachedDocument) -> Counter {
+    /// Returns the sum of the device's own counter, the server's events, and the install.
+    pub(super) fn total(&self, event: &str, window: u8, cached: &CachedDocument) -> Counter {
         let own = self.0.get(event).copied().unwrap_or_default();
         let installs = i64::from(event == INSTALL_EVENT && window == FINE_VALUE_WINDOW);
-        held.server
+        cached
+            .server
             .iter()
             .filter(|one| one.event == event && one.window == window)
             .fold(own.plus(installs, Amount::ZERO), |sum, one| {
@@ -63,8 +64,8 @@ impl Counters {
     }
 }
 
-/// An amount in another currency, rounded to the nearest millionth, halves away from zero; by rates that are units of
-/// that other one.
+/// Converts an amount, rounded to the nearest millionth, halves away from zero. `rates` are units
+/// of `into` per unit of the other currency.
 pub(in crate::skan) fn convert(
     amount: Amount,
     currency: Currency,

@@ -1,11 +1,11 @@
-//! Which number a device hands to Apple.
+//! Computes which conversion value a device reports to Apple.
 //!
-//! The device decides, offline, because only the device may call Apple. This is what it computes, so
-//! that the server can try a document out; the SDKs do the same, and `sdk/tables/conversion_values.json`
-//! holds all of them to it.
+//! The device decides offline, because only the device may call Apple. This module computes the
+//! same, so that the server can try out a document. The SDKs implement it too, and
+//! `sdk/tables/conversion_values.json` tests all of them.
 //!
-//! One function: [`evaluate`]. It is called at first launch, at every tracked event and at every
-//! fetch of the document, with the state it gave back the last time.
+//! [`evaluate`] is called at first launch, at every tracked event and at every fetch of the
+//! document, with the state that it returned last.
 
 mod counters;
 
@@ -21,69 +21,70 @@ use crate::vocabulary::money::Amount;
 pub(super) use counters::convert;
 pub use counters::{Counter, Counters};
 
-/// When the windows end, from first launch: 2, 7 and 35 days.
+/// Ends of the windows since first launch: 2, 7 and 35 days.
 pub const WINDOW_ENDS: [Duration; 3] = [
     Duration::from_hours(48),
     Duration::from_hours(168),
     Duration::from_hours(840),
 ];
-/// How old a document may be and still decide anything: 7 days.
+/// Maximum age of a usable document: 7 days.
 pub const DOCUMENT_AGE_MAX: Duration = Duration::from_hours(168);
 
-/// What a device was given, and when.
+/// The document that a device has cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachedDocument {
-    /// The configuration.
+    /// The document.
     pub document: Document,
-    /// Units of the document's currency per unit of the other.
+    /// Rates: units of the document's currency per unit of the other currency.
     pub rates: Vec<(Currency, RateValue)>,
-    /// Events of this device that only the server knows: totals, which replace those of the fetch
-    /// before.
+    /// Events of this device that only the server knows. They are totals, which replace those of
+    /// the previous fetch.
     pub server: Vec<ServerEvents>,
-    /// When it was fetched, from first launch.
+    /// Time of the fetch since first launch.
     pub fetched_at: Duration,
-    /// How old it may become and still decide.
+    /// Maximum age at which it may be used.
     pub max_age: Duration,
 }
 
-/// Events that the billing provider told the server, and the device did not.
+/// Events that reached the server from elsewhere, such as a billing provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEvents {
-    /// Their name.
+    /// Event name.
     pub event: String,
-    /// In which window they fell.
+    /// Postback window.
     pub window: u8,
-    /// How many.
+    /// Number of events.
     pub count: i64,
-    /// Their sum, in the document's currency.
+    /// Revenue in the document's currency.
     pub revenue: Amount,
 }
 
 /// An event that the app tracked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedEvent {
-    /// Its name.
+    /// Event name.
     pub name: String,
-    /// What it brought.
+    /// Revenue with its currency.
     pub revenue: Option<(Amount, Currency)>,
 }
 
-/// A call to Apple.
+/// A call to Apple's conversion value API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Update {
-    /// In which window it is made.
+    /// Window in which it is made.
     pub window: u8,
-    /// The fine value; 0 after window 0, where Apple ignores it.
+    /// Fine value; 0 after window 0, where Apple ignores it.
     pub fine: u8,
-    /// The coarse value.
+    /// Coarse value.
     pub coarse: CoarseValue,
     /// Whether it ends the window.
     pub lock: bool,
 }
 
 impl Update {
-    /// What registers an install where no value holds: Apple's windows start with the first call.
-    const fn registering(window: u8) -> Self {
+    /// Returns the call that registers an install when no value holds: Apple's windows start with
+    /// the first call.
+    const fn registration(window: u8) -> Self {
         Self {
             window,
             fine: 0,
@@ -93,29 +94,29 @@ impl Update {
     }
 }
 
-/// What a device remembers.
+/// State that a device keeps between evaluations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkanDeviceState {
-    /// The window of the counters.
+    /// Window of the counters.
     pub window: u8,
-    /// What was tracked in it.
+    /// Events counted in this window.
     pub counters: Counters,
-    /// What was tracked in it while there was no document to decide by.
+    /// Events tracked in this window while no usable document was available.
     pub pending_events: Vec<TrackedEvent>,
-    /// The last call to Apple.
+    /// Last call to Apple.
     pub last_update: Option<Update>,
 }
 
-/// What came of an evaluation.
+/// Result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
-    /// To be given back the next time.
+    /// State to pass to the next evaluation.
     pub state: SkanDeviceState,
-    /// The call to make now, if any.
+    /// Call to make now, if any.
     pub update: Option<Update>,
 }
 
-/// The window that a moment after first launch falls in; none once all have ended.
+/// Returns the window at a time since first launch; `None` after the last one ended.
 pub fn window_at(since_first_launch: Duration) -> Option<u8> {
     let ended = WINDOW_ENDS.iter().filter(|end| since_first_launch >= **end);
     u8::try_from(ended.count())
@@ -123,12 +124,12 @@ pub fn window_at(since_first_launch: Duration) -> Option<u8> {
         .filter(|window| usize::from(*window) < WINDOW_ENDS.len())
 }
 
-/// Decides what to tell Apple: at first launch and at a fetch without an event, else with the one
-/// just tracked.
+/// Decides which call to make to Apple. `event` is the event just tracked; `None` at first launch
+/// and at a fetch.
 ///
-/// The first call is made whatever the document says, and even without one.
+/// The first call is always made, whatever the document says and even without one.
 pub fn evaluate(
-    held: Option<&CachedDocument>,
+    cached: Option<&CachedDocument>,
     state: &SkanDeviceState,
     since_first_launch: Duration,
     event: Option<&TrackedEvent>,
@@ -140,7 +141,7 @@ pub fn evaluate(
             update: None,
         };
     };
-    // A clock that went back opens no window again.
+    // A clock set back does not reopen a window.
     if window > state.window {
         let sent = state.last_update;
         state = SkanDeviceState {
@@ -150,53 +151,56 @@ pub fn evaluate(
         };
     }
     state.pending_events.extend(event.cloned());
-    let usable = held.filter(|held| !is_stale(held, since_first_launch));
-    if let Some(held) = usable {
+    let usable = cached.filter(|cached| !is_stale(cached, since_first_launch));
+    if let Some(cached) = usable {
         for event in std::mem::take(&mut state.pending_events) {
-            state.counters.add(&event, held);
+            state.counters.add(&event, cached);
         }
     }
-    let update = usable.and_then(|held| decide(held, &state));
+    let update = usable.and_then(|cached| decide(cached, &state));
     let update = match (update, state.last_update) {
-        (None, None) => Some(Update::registering(state.window)),
+        (None, None) => Some(Update::registration(state.window)),
         (update, sent) => update.filter(|update| is_worth_a_call(*update, sent)),
     };
     state.last_update = update.or(state.last_update);
     Evaluation { state, update }
 }
 
-/// The calls that a device would make which holds a document from its first launch on, each with the
-/// number of the evaluation: 0 is the first launch, 1 the first event. For trying a document out; whoever
-/// does not want it to grow too old meanwhile gives it a `max_age` without end.
-pub fn replay(held: &CachedDocument, events: &[(Duration, TrackedEvent)]) -> Vec<(usize, Update)> {
+/// Returns the calls of a device that has the document from first launch on. Each has the index of
+/// its evaluation: 0 is the first launch, 1 the first event. Use a large `max_age` if the document
+/// should not expire meanwhile.
+pub fn replay(
+    cached: &CachedDocument,
+    events: &[(Duration, TrackedEvent)],
+) -> Vec<(usize, Update)> {
     let launch = (Duration::ZERO, None);
     let events = events.iter().map(|(at, event)| (*at, Some(event)));
     let mut state = SkanDeviceState::default();
     let mut calls = Vec::new();
     for (position, (at, event)) in std::iter::once(launch).chain(events).enumerate() {
-        let evaluated = evaluate(Some(held), &state, at, event);
-        state = evaluated.state;
-        calls.extend(evaluated.update.map(|update| (position, update)));
+        let evaluation = evaluate(Some(cached), &state, at, event);
+        state = evaluation.state;
+        calls.extend(evaluation.update.map(|update| (position, update)));
     }
     calls
 }
 
-fn is_stale(held: &CachedDocument, since_first_launch: Duration) -> bool {
-    since_first_launch.saturating_sub(held.fetched_at) > held.max_age
+fn is_stale(cached: &CachedDocument, since_first_launch: Duration) -> bool {
+    since_first_launch.saturating_sub(cached.fetched_at) > cached.max_age
 }
 
-/// The first value, in order, whose conditions all hold.
-fn decide(held: &CachedDocument, state: &SkanDeviceState) -> Option<Update> {
-    let document = &held.document;
+/// Returns the update for the first value, in order, whose conditions all hold.
+fn decide(cached: &CachedDocument, state: &SkanDeviceState) -> Option<Update> {
+    let document = &cached.document;
     let mut windows = document.windows.iter().filter(|one| one.enabled);
     let window = windows.find(|one| document.enabled && one.index == state.window)?;
-    let count = |event: &str| state.counters.total(event, state.window, held);
+    let count = |event: &str| state.counters.total(event, state.window, cached);
     let holds = |value: &&ConversionValue| {
         let mut conditions = value.conditions.iter();
         conditions.all(|condition| count(&condition.event).meets(condition))
     };
     let value = window.values.iter().find(holds)?;
-    let locks = value.lock || locked_by(window, value, |event| count(event).count > 0);
+    let locks = value.lock || is_locked_by(window, value, |event| count(event).count > 0);
     Some(Update {
         window: state.window,
         fine: value.fine_value.unwrap_or(0),
@@ -205,7 +209,7 @@ fn decide(held: &CachedDocument, state: &SkanDeviceState) -> Option<Update> {
     })
 }
 
-fn locked_by(window: &Window, value: &ConversionValue, happened: impl Fn(&str) -> bool) -> bool {
+fn is_locked_by(window: &Window, value: &ConversionValue, happened: impl Fn(&str) -> bool) -> bool {
     match &window.lock_on {
         None => false,
         Some(LockOn::FineValue(fine)) => value.fine_value == Some(*fine),
@@ -214,7 +218,8 @@ fn locked_by(window: &Window, value: &ConversionValue, happened: impl Fn(&str) -
     }
 }
 
-/// Not in a window that is locked, not a lower fine value, and nothing that changes nothing.
+/// Returns whether an update is worth a call: it differs from the last one, the window is not
+/// locked and the fine value does not decrease.
 fn is_worth_a_call(update: Update, sent: Option<Update>) -> bool {
     let Some(sent) = sent.filter(|sent| sent.window == update.window) else {
         return true;

@@ -1,4 +1,4 @@
-//! What the shared table does not say; the table itself is run by `tests/conversion_values.rs`.
+//! Cases that the shared table lacks; `tests/conversion_values.rs` runs the table itself.
 
 use super::*;
 use crate::skan::document::{FINE_VALUE_MAX, INSTALL_EVENT};
@@ -15,11 +15,11 @@ use rstest::rstest;
 #[case::end_of_the_third(840 * 3_600 - 1, Some(2))]
 #[case::over(840 * 3_600, None)]
 #[case::long_over(u64::MAX, None)]
-fn windows(#[case] seconds: u64, #[case] expected: Option<u8>) {
+fn window_boundaries(#[case] seconds: u64, #[case] expected: Option<u8>) {
     assert_eq!(window_at(Duration::from_secs(seconds)), expected);
 }
 
-fn held(document: Document) -> CachedDocument {
+fn cached(document: Document) -> CachedDocument {
     CachedDocument {
         document,
         rates: vec![(
@@ -45,31 +45,31 @@ fn conversion_rounds_once_to_the_nearest_millionth(
     #[case] expected: i64,
 ) {
     let euro = Currency::parse("EUR").unwrap();
-    let mut held = held(document(&[]));
-    held.rates = vec![(euro, RateValue::parse(rate).unwrap())];
+    let mut cached = cached(document(&[]));
+    cached.rates = vec![(euro, RateValue::parse(rate).unwrap())];
     let event = TrackedEvent {
         name: "purchase".to_owned(),
         revenue: Some((Amount::from_micros(micros), euro)),
     };
     let mut counters = Counters::default();
-    counters.add(&event, &held);
+    counters.add(&event, &cached);
     let counter = counters.0["purchase"];
     assert_eq!((counter.count, counter.revenue.micros()), (1, expected));
 }
 
 #[test]
-fn a_document_can_be_tried_out() {
+fn replay_returns_the_calls_of_a_device() {
     let values = [
         value("Paid", Some(40), &[on("purchase").at_least(2)]),
         value("Install", Some(0), &[on(INSTALL_EVENT).at_least(1)]),
     ];
-    let held = held(document(&[window(0, &values)]));
+    let cached = cached(document(&[window(0, &values)]));
     let purchase = TrackedEvent {
         name: "purchase".to_owned(),
         revenue: None,
     };
     let events = [1, 2, 3].map(|second| (Duration::from_secs(second), purchase.clone()));
-    let calls: Vec<_> = replay(&held, &events)
+    let calls: Vec<_> = replay(&cached, &events)
         .into_iter()
         .map(|(after, update)| (after, update.fine))
         .collect();
@@ -85,7 +85,7 @@ fn step() -> impl Strategy<Value = (u64, u8, Option<i64>, bool)> {
     )
 }
 
-/// Values in an order that does not suit them, locks, all windows.
+/// Returns a document with badly ordered values, locks and all windows.
 fn awkward() -> Document {
     let all = |fine: bool| {
         let number = |number: u8| fine.then_some(number);
@@ -111,16 +111,16 @@ fn awkward() -> Document {
 
 proptest! {
     #[test]
-    fn whatever_happens_apple_is_told_only_what_it_accepts(
+    fn every_call_is_one_that_apple_accepts(
         mut steps in prop::collection::vec(step(), 0..40),
         in_order in any::<bool>(),
     ) {
         if in_order {
             steps.sort_unstable();
         }
-        let held = held(awkward());
+        let cached = cached(awkward());
         let mut state = SkanDeviceState::default();
-        let first = evaluate(Some(&held), &state, Duration::ZERO, None);
+        let first = evaluate(Some(&cached), &state, Duration::ZERO, None);
         prop_assert!(first.update.is_some());
         state = first.state;
         for (at, event, revenue, known) in steps {
@@ -129,7 +129,7 @@ proptest! {
                 name: format!("e{event}"),
                 revenue: revenue.map(|units| (Amount::from_micros(units * 1_000_000), Currency::USD)),
             };
-            let device = known.then_some(&held);
+            let device = known.then_some(&cached);
             let next = evaluate(device, &state, Duration::from_secs(at), Some(&event));
             if let Some(update) = next.update {
                 prop_assert!(update.window >= before.window);

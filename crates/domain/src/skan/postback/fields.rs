@@ -1,4 +1,4 @@
-//! The fields as the edge read them, and taking them out by Apple's rules.
+//! The fields of a postback as read from JSON, and parsing them by Apple's rules.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,27 @@ use crate::skan::document::{CoarseValue, FINE_VALUE_MAX, WINDOW_INDEX_MAX};
 use crate::skan::postback::message::SEPARATOR;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 
-/// Characters of any text in a postback. Apple's longest is a domain name, of at most 253.
+/// Maximum length of any text in a postback, in characters. Apple's longest is a domain name of at
+/// most 253.
 pub const TEXT_CHARS_MAX: usize = 255;
-/// The campaigns that SKAdNetwork below 4.0 can tell apart.
+/// Highest campaign id of SKAdNetwork below 4.0.
 const CAMPAIGN_ID_MAX: i64 = 100;
-/// Digits of a source identifier; Apple withholds up to two of the four.
+/// Number of digits of a source identifier; Apple withholds up to two of the four.
 const SOURCE_DIGITS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// A JSON value, as far as a postback has them. The types are strict: `"42"` joins to the same
-/// signed bytes as `42`, and is none the less not what Apple signed.
+/// A JSON value of the types that occur in postbacks. Types are strict: `"42"` joins to the same
+/// signed bytes as `42`, but Apple did not sign it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scalar {
-    /// `null`, which is as good as nothing.
+    /// `null`, treated as absent.
     Null,
     /// A string.
     Text(String),
-    /// A number without fraction or exponent that fits.
+    /// An integer without fraction or exponent that fits 64 bits.
     Integer(i64),
     /// A boolean.
     Boolean(bool),
-    /// A list, an object, any other number.
+    /// A list, an object or any other number.
     Other,
 }
 
@@ -42,23 +43,23 @@ impl From<i64> for Scalar {
 }
 
 impl From<bool> for Scalar {
-    fn from(truth: bool) -> Self {
-        Self::Boolean(truth)
+    fn from(flag: bool) -> Self {
+        Self::Boolean(flag)
     }
 }
 
-/// The top-level fields of a JSON object. Fields that nobody knows are welcome: ad networks that
-/// pass a postback on add their own.
+/// The top-level fields of a JSON object. Unknown fields are allowed: ad networks that relay a
+/// postback add their own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostbackFields(BTreeMap<String, Scalar>);
 
 impl PostbackFields {
-    /// A field that is there.
+    /// Returns a field, if present and not null.
     pub fn get(&self, name: &str) -> Option<&Scalar> {
         self.0.get(name).filter(|value| **value != Scalar::Null)
     }
 
-    /// The text of a field that is there and is text.
+    /// Returns the text of a field, if present and a string.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
             Some(Scalar::Text(text)) => Some(text),
@@ -66,12 +67,12 @@ impl PostbackFields {
         }
     }
 
-    /// Puts a field in, or another value in its place.
+    /// Sets a field.
     pub fn set(&mut self, name: &str, value: impl Into<Scalar>) {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Takes a field out.
+    /// Removes a field.
     pub fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
@@ -83,7 +84,7 @@ impl FromIterator<(String, Scalar)> for PostbackFields {
     }
 }
 
-/// Takes fields out one by one and keeps what is wrong with them.
+/// Reads fields one by one and collects their faults.
 #[derive(Debug)]
 pub(super) struct PostbackReader<'a> {
     fields: &'a PostbackFields,
@@ -92,7 +93,7 @@ pub(super) struct PostbackReader<'a> {
 }
 
 impl<'a> PostbackReader<'a> {
-    /// `prefix` stands before the names in faults.
+    /// Creates a reader. `prefix` is prepended to field names in faults.
     pub(super) fn new(fields: &'a PostbackFields, prefix: &'static str) -> Self {
         let faults = Faults::new();
         Self {
@@ -102,34 +103,34 @@ impl<'a> PostbackReader<'a> {
         }
     }
 
-    /// A field that may be missing.
+    /// Reads an optional field.
     pub(super) fn optional<T>(&mut self, name: &str, rule: FieldRule<T>) -> Option<T> {
         let value = self.fields.get(name)?;
-        self.keep(name, rule(value))
+        self.record(name, rule(value))
     }
 
-    /// A field that must be there. `None` is never without a fault.
+    /// Reads a required field. `None` always comes with a fault.
     pub(super) fn required<T>(&mut self, name: &str, rule: FieldRule<T>) -> Option<T> {
-        let missing = || Err(Problem::new(FaultCode::Required, "Must be given."));
+        let missing = || Err(Problem::new(FaultCode::Required, "Required."));
         let value = self.fields.get(name).map_or_else(missing, rule);
-        self.keep(name, value)
+        self.record(name, value)
     }
 
-    /// Two fields of which Apple sends at most one.
+    /// Rejects `name` if `other` is also present; Apple sends at most one of them.
     pub(super) fn reject_both(&mut self, name: &str, other: &str) {
         if self.fields.get(name).is_some() && self.fields.get(other).is_some() {
-            let message = format!("Must not be together with {other}.");
+            let message = format!("Must not be sent together with {other}.");
             let problem = Problem::new(FaultCode::NotAllowed, message);
-            self.keep::<()>(name, Err(problem));
+            self.record::<()>(name, Err(problem));
         }
     }
 
-    fn keep<T>(&mut self, name: &str, value: Result<T, Problem>) -> Option<T> {
+    fn record<T>(&mut self, name: &str, value: Result<T, Problem>) -> Option<T> {
         self.faults.check(&format!("{}{name}", self.prefix), value)
     }
 }
 
-/// What a value must be.
+/// Rule that parses and checks one field.
 pub(super) type FieldRule<T> = fn(&Scalar) -> Result<T, Problem>;
 
 fn wrong_type<T>(expected: &str) -> Result<T, Problem> {
@@ -141,20 +142,17 @@ fn out_of_range<T>(message: &str) -> Result<T, Problem> {
     Err(Problem::new(FaultCode::OutOfRange, message))
 }
 
-/// Text that can be shown and stored. One with the separator in it could be read as two fields of
-/// the signed message, so it is none.
+/// Parses text. Rejects the separator, because such text could be read as two fields of the signed
+/// message.
 pub(super) fn text(value: &Scalar) -> Result<String, Problem> {
     let Scalar::Text(text) = value else {
         return wrong_type("a string");
     };
     if text.is_empty() {
-        return Err(Problem::new(
-            FaultCode::TooShort,
-            "Must be at least 1 character.",
-        ));
+        return Err(Problem::new(FaultCode::TooShort, "Must not be empty."));
     }
     if text.chars().count() > TEXT_CHARS_MAX {
-        let message = format!("Must be at most {TEXT_CHARS_MAX} characters.");
+        let message = format!("Must have at most {TEXT_CHARS_MAX} characters.");
         return Err(Problem::new(FaultCode::TooLong, message));
     }
     if text.chars().any(|one| one.is_control() || one == SEPARATOR) {
@@ -164,7 +162,7 @@ pub(super) fn text(value: &Scalar) -> Result<String, Problem> {
     Ok(text.clone())
 }
 
-/// Any text at all: a signature that is not base64 does not verify, which is not a fault.
+/// Parses any text. A signature that is not base64 is invalid, but not a fault.
 pub(super) fn any_text(value: &Scalar) -> Result<String, Problem> {
     match value {
         Scalar::Text(text) => Ok(text.clone()),
@@ -172,7 +170,7 @@ pub(super) fn any_text(value: &Scalar) -> Result<String, Problem> {
     }
 }
 
-/// An id of the App Store.
+/// Parses an App Store id.
 pub(super) fn store_id(value: &Scalar) -> Result<i64, Problem> {
     match value {
         Scalar::Integer(id) if *id >= 0 => Ok(*id),
@@ -181,7 +179,7 @@ pub(super) fn store_id(value: &Scalar) -> Result<i64, Problem> {
     }
 }
 
-/// A campaign before SKAdNetwork 4.0.
+/// Parses a campaign id of SKAdNetwork below 4.0.
 pub(super) fn campaign_id(value: &Scalar) -> Result<i64, Problem> {
     match value {
         Scalar::Integer(id) if (1..=CAMPAIGN_ID_MAX).contains(id) => Ok(*id),
@@ -190,7 +188,7 @@ pub(super) fn campaign_id(value: &Scalar) -> Result<i64, Problem> {
     }
 }
 
-/// A source identifier, whose zeros count.
+/// Parses a source identifier and keeps leading zeros.
 pub(super) fn source_identifier(value: &Scalar) -> Result<String, Problem> {
     let Scalar::Text(digits) = value else {
         return wrong_type("a string of digits");
@@ -204,15 +202,15 @@ pub(super) fn source_identifier(value: &Scalar) -> Result<String, Problem> {
     ))
 }
 
-/// A boolean.
+/// Parses a boolean.
 pub(super) fn boolean(value: &Scalar) -> Result<bool, Problem> {
     match value {
-        Scalar::Boolean(truth) => Ok(*truth),
+        Scalar::Boolean(flag) => Ok(*flag),
         _ => wrong_type("true or false"),
     }
 }
 
-fn small(value: &Scalar, max: u8, message: &str) -> Result<u8, Problem> {
+fn small_integer(value: &Scalar, max: u8, message: &str) -> Result<u8, Problem> {
     let Scalar::Integer(number) = value else {
         return wrong_type("an integer");
     };
@@ -220,22 +218,22 @@ fn small(value: &Scalar, max: u8, message: &str) -> Result<u8, Problem> {
     number.map_or_else(|| out_of_range(message), Ok)
 }
 
-/// A fine conversion value.
+/// Parses a fine conversion value.
 pub(super) fn fine_value(value: &Scalar) -> Result<u8, Problem> {
-    small(value, FINE_VALUE_MAX, "Must be from 0 to 63.")
+    small_integer(value, FINE_VALUE_MAX, "Must be from 0 to 63.")
 }
 
-/// 0 for a view, 1 for a tap.
+/// Parses the fidelity type: 0 is a view, 1 a tap.
 pub(super) fn fidelity(value: &Scalar) -> Result<u8, Problem> {
-    small(value, 1, "Must be 0 or 1.")
+    small_integer(value, 1, "Must be 0 or 1.")
 }
 
-/// Which of the three windows.
+/// Parses the index of the postback window.
 pub(super) fn sequence_index(value: &Scalar) -> Result<u8, Problem> {
-    small(value, WINDOW_INDEX_MAX, "Must be 0, 1 or 2.")
+    small_integer(value, WINDOW_INDEX_MAX, "Must be 0, 1 or 2.")
 }
 
-/// A coarse conversion value.
+/// Parses a coarse conversion value.
 pub(super) fn coarse_value(value: &Scalar) -> Result<CoarseValue, Problem> {
     match value {
         Scalar::Text(word) => CoarseValue::read(word),
@@ -243,7 +241,7 @@ pub(super) fn coarse_value(value: &Scalar) -> Result<CoarseValue, Problem> {
     }
 }
 
-/// Two letters, in capitals.
+/// Parses a country code and returns it in upper case.
 pub(super) fn country_code(value: &Scalar) -> Result<String, Problem> {
     let Scalar::Text(letters) = value else {
         return wrong_type("a string");

@@ -1,16 +1,16 @@
-//! Who may sign.
+//! Public keys that postbacks are verified with.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::skan::postback::Signature;
 
-/// What stands before the point in the SPKI form of a P-192 key: the algorithm and the curve.
+/// Bytes before the point in the SPKI form of a P-192 key: algorithm and curve.
 const P192_PREFIX: &[u8] = &[
     0x30, 0x49, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
     0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x01, 0x03, 0x32, 0x00,
 ];
-/// The same for P-256.
+/// As `P192_PREFIX`, for P-256.
 const P256_PREFIX: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
     0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -20,14 +20,14 @@ const P256_PREFIX: &[u8] = &[
 const APPLE_P192: &str = "MEkwEwYHKoZIzj0CAQYIKoZIzj0DAQEDMgAEMyHD625uvsmGq4C43cQ9BnfN2xslVT5V1nOmAMP6qaRRUll3PB1JYmgSm+62sosG";
 /// Apple's key for SKAdNetwork from 2.1 on, and for AdAttributionKit.
 const APPLE_P256: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEWdp8GPcGqmhgzEFj9Z2nSpQVddayaPe4FMzqM9wib1+aHaaIzoHoLN9zW4K8y4SPykE3YVK3sVqW6Af0lfx3gg==";
-/// Of the end-to-end development flow.
+/// Apple's key of the end-to-end development flow.
 const APPLE_DEVELOPMENT_0: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAELeEDzpJEP+/qRSE5hJVC1p1J0ssUnQGMzBBbvnACBok8OVGGLgxL0myrKiy6lvRtSlLRsWit87i+vftD8AEqeQ==";
-/// Of the phone's Developer settings.
+/// Apple's key of the Developer settings on a phone.
 const APPLE_DEVELOPMENT_1: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8YzdO7eM97s/IJ25kdW5CZ3A14USE5IJ5Ha/vhWaxI6UBI1ZxCEvjrKxVluVGe6qWwF1BDFq+QHqKfH5u+wxHQ==";
 
-/// The name of Apple's key in an AdAttributionKit header.
+/// Id of Apple's key in an AdAttributionKit header.
 const PRODUCTION_ID: &str = "apple-cas-identifier/0";
-/// The names of the development keys.
+/// Ids of the development keys.
 const DEVELOPMENT_IDS: [(&str, &str); 2] = [
     ("apple-development-identifier/0", APPLE_DEVELOPMENT_0),
     ("apple-development-identifier/1", APPLE_DEVELOPMENT_1),
@@ -38,12 +38,12 @@ const DEVELOPMENT_IDS: [(&str, &str); 2] = [
 pub struct P192Key(pub(super) p192::ecdsa::VerifyingKey);
 
 impl P192Key {
-    /// Reads the base64 of a `SubjectPublicKeyInfo`.
+    /// Parses the base64 of a `SubjectPublicKeyInfo`.
     pub fn parse(spki: &str) -> Option<Self> {
         Self::from_point(&point(spki, P192_PREFIX)?)
     }
 
-    /// Reads a point in SEC1 form.
+    /// Parses a point in SEC1 form.
     pub fn from_point(sec1: &[u8]) -> Option<Self> {
         let key = p192::ecdsa::VerifyingKey::from_sec1_bytes(sec1);
         key.ok().map(Self)
@@ -55,42 +55,42 @@ impl P192Key {
 pub struct P256Key(pub(super) p256::ecdsa::VerifyingKey);
 
 impl P256Key {
-    /// Reads the base64 of a `SubjectPublicKeyInfo`.
+    /// Parses the base64 of a `SubjectPublicKeyInfo`.
     pub fn parse(spki: &str) -> Option<Self> {
         Self::from_point(&point(spki, P256_PREFIX)?)
     }
 
-    /// Reads a point in SEC1 form.
+    /// Parses a point in SEC1 form.
     pub fn from_point(sec1: &[u8]) -> Option<Self> {
         let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(sec1);
         key.ok().map(Self)
     }
 }
 
-/// The point of a key; only the one form that these keys have is known.
+/// Returns the point of a key. Supports only the one form that these keys have.
 fn point(spki: &str, prefix: &[u8]) -> Option<Vec<u8>> {
     let bytes = STANDARD.decode(spki).ok()?;
     bytes.strip_prefix(prefix).map(<[u8]>::to_vec)
 }
 
-/// The keys that signatures are held against. Tests bring their own: nobody has published a genuine
-/// postback of every shape.
+/// Keys that signatures are verified with. Tests use their own, because genuine postbacks of every
+/// shape are not published.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keys {
-    /// For SKAdNetwork 1.0 and 2.0. Without it they are unverifiable.
+    /// Key for SKAdNetwork 1.0 and 2.0. Without it these are unverifiable.
     pub p192: Option<P192Key>,
-    /// For SKAdNetwork from 2.1 on.
+    /// Key for SKAdNetwork from 2.1 on.
     pub p256: Option<P256Key>,
-    /// For AdAttributionKit, by the `kid` of the header, with what a good signature is worth.
+    /// Keys for AdAttributionKit by the `kid` of the header, with the result of a valid signature.
     pub by_id: Vec<(String, P256Key, Signature)>,
 }
 
 impl Keys {
-    /// Apple's own.
+    /// Returns Apple's keys.
     pub fn apple() -> Self {
         let production = P256Key::parse(APPLE_P256);
         let named =
-            |id: &str, key: Option<P256Key>, worth| key.map(|key| (id.to_owned(), key, worth));
+            |id: &str, key: Option<P256Key>, result| key.map(|key| (id.to_owned(), key, result));
         let mut all: Vec<_> = named(PRODUCTION_ID, production.clone(), Signature::Valid)
             .into_iter()
             .collect();
@@ -111,13 +111,13 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn all_of_apples_keys_are_read() {
+    fn all_apple_keys_are_parsed() {
         let keys = Keys::apple();
         assert!(keys.p192.is_some() && keys.p256.is_some());
         let names: Vec<_> = keys
             .by_id
             .iter()
-            .map(|(id, _, worth)| (id.as_str(), *worth))
+            .map(|(id, _, result)| (id.as_str(), *result))
             .collect();
         let expected = [
             ("apple-cas-identifier/0", Signature::Valid),
@@ -129,13 +129,13 @@ mod tests {
 
     #[rstest]
     #[case::empty("")]
-    #[case::no_base64("*")]
+    #[case::not_base64("*")]
     #[case::another_curve(APPLE_P192)]
     #[case::cut_off(&APPLE_P256[..120])]
-    #[case::no_point_of_the_curve(
+    #[case::not_on_the_curve(
         "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="
     )]
-    fn what_is_no_key(#[case] spki: &str) {
+    fn rejects_invalid_keys(#[case] spki: &str) {
         assert_eq!(P256Key::parse(spki), None);
     }
 }

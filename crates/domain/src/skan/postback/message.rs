@@ -1,27 +1,26 @@
-//! What is signed: which fields, in which order, joined how.
+//! The signed message: its fields, their order and how they are joined.
 
-/// U+2063 INVISIBLE SEPARATOR, between the signed values and never at the ends.
+/// U+2063 INVISIBLE SEPARATOR, between the signed values and not at the ends.
 pub const SEPARATOR: char = '\u{2063}';
 
-/// The versions whose signed message is known. An exact set: compared as text, "10.0" comes before
-/// "2.0".
+/// Versions with a known signed message. An exact set, because "10.0" compares below "2.0" as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SkAdNetworkVersion {
-    /// 1.0, which also goes without saying.
+    /// 1.0, also assumed if the version is absent.
     V1_0,
-    /// 2.0, the last with the short key.
+    /// 2.0, the last one signed with the P-192 key.
     V2_0,
-    /// 2.1: the fields of 2.0 under the long key.
+    /// 2.1: the fields of 2.0, signed with the P-256 key.
     V2_1,
-    /// 2.2: `fidelity-type`.
+    /// 2.2: adds `fidelity-type`.
     V2_2,
-    /// 3.0: `did-win`.
+    /// 3.0: adds `did-win`.
     V3_0,
-    /// 4.0: source identifiers, three windows, web ads.
+    /// 4.0: adds source identifiers, three windows and web ads.
     V4_0,
 }
 
-/// The curve a version is signed on.
+/// Elliptic curve of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Curve {
     P192,
@@ -48,7 +47,7 @@ impl SkAdNetworkVersion {
     }
 }
 
-/// The values that can be signed. Those that a version does not sign are not looked at.
+/// Fields that can be signed. Those that a version does not sign are ignored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SignedFields<'a> {
     pub(super) ad_network_id: &'a str,
@@ -64,7 +63,7 @@ pub(super) struct SignedFields<'a> {
     pub(super) sequence_index: u8,
 }
 
-/// The signed text. A value that is missing takes its separator with it.
+/// Returns the signed text. A missing value is left out together with its separator.
 pub(super) fn signed_text(version: SkAdNetworkVersion, values: SignedFields<'_>) -> String {
     use SkAdNetworkVersion::{V1_0, V2_2, V3_0, V4_0};
     let campaign = match version {

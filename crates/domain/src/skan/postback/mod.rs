@@ -1,12 +1,12 @@
-//! What Apple's devices report: reading it, and checking who signed it.
+//! Parsing Apple's postbacks and verifying their signatures.
 //!
-//! The edge reads JSON into [`PostbackFields`] and says nothing about what it found. [`skadnetwork()`]
-//! and [`adattributionkit()`] put the fields to Apple's rules, check the signature, and bring both
-//! protocols to one [`Postback`]. For AdAttributionKit the edge first has [`crate::vocabulary::jws`] take the
-//! signed string apart, and reads the JSON inside.
+//! The endpoint reads JSON into [`PostbackFields`] without judging it. [`parse_skadnetwork`] and
+//! [`parse_adattributionkit`] apply Apple's rules, verify the signature, and convert both protocols
+//! to one [`Postback`]. For AdAttributionKit the endpoint first splits the signed string with
+//! [`crate::vocabulary::jws`] and reads the JSON inside.
 //!
-//! A signature never refuses a postback: what does not verify is kept for whoever debugs it, and is
-//! not counted. What is refused is what no device ever sent.
+//! An invalid signature does not reject a postback: it is stored for debugging and not counted.
+//! Only postbacks that no device sends are rejected.
 
 mod adattributionkit;
 mod fields;
@@ -28,7 +28,7 @@ pub use keys::{Keys, P192Key, P256Key};
 pub use message::{SEPARATOR, SkAdNetworkVersion};
 pub use skadnetwork::{parse_skadnetwork, signed_message};
 
-/// Which of Apple's two frameworks sent it.
+/// Apple framework that sent a postback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// `skadnetwork`: versions 1.0 to 4.0.
@@ -44,16 +44,16 @@ crate::keywords! {
     }
 }
 
-/// What came of checking the signature.
+/// Result of the signature check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Signature {
     /// `valid`: Apple signed these fields.
     Valid,
-    /// `invalid`: Apple did not.
+    /// `invalid`: Apple did not sign these fields.
     Invalid,
     /// `development`: signed with a key that anyone with a phone in Developer Mode can use.
     Development,
-    /// `unverifiable`: a version or a key that is not known here.
+    /// `unverifiable`: the version or key is unknown.
     Unverifiable,
 }
 
@@ -66,14 +66,14 @@ crate::keywords! {
     }
 }
 
-/// What the person did.
+/// Type of conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConversionType {
-    /// `download`: installed the app for the first time.
+    /// `download`: first install of the app.
     Download,
-    /// `redownload`: had it before.
+    /// `redownload`: install by a person who had the app before.
     Redownload,
-    /// `re-engagement`: has it, and came back through an ad. AdAttributionKit only.
+    /// `re-engagement`: return to an installed app through an ad. AdAttributionKit only.
     ReEngagement,
 }
 
@@ -85,12 +85,12 @@ crate::keywords! {
     }
 }
 
-/// What the person did with the ad.
+/// Interaction with the ad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Interaction {
-    /// `click`: a tap on an ad that Apple drew, or on the web.
+    /// `click`: tap on an ad that Apple rendered, or on a web ad.
     Click,
-    /// `view`: saw it.
+    /// `view`: the ad was only shown.
     View,
 }
 
@@ -101,56 +101,56 @@ crate::keywords! {
     }
 }
 
-/// A postback of either protocol, as far as both say the same.
+/// A postback of either protocol, with the fields they have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Postback {
-    /// Who sent it.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Of SKAdNetwork: `1.0` where it says none. AdAttributionKit has no versions.
+    /// SKAdNetwork version, `1.0` if absent. AdAttributionKit has no versions.
     pub version: Option<String>,
-    /// The ad network, as received.
+    /// Ad network id as received.
     pub ad_network_id: String,
     /// `transaction-id` or `postback-identifier`, as received.
     pub transaction_id: String,
-    /// The App Store id of the advertised app; 0 for a build installed from Xcode.
+    /// App Store id of the advertised app; 0 for a build installed from Xcode.
     pub app_store_id: i64,
-    /// 2 to 4 digits, leading zeros kept. From SKAdNetwork 4.0 on.
+    /// Source identifier of 2 to 4 digits with leading zeros. SKAdNetwork from 4.0 on.
     pub source_identifier: Option<String>,
-    /// 1–100. Before SKAdNetwork 4.0.
+    /// Campaign id, 1–100. SKAdNetwork before 4.0.
     pub campaign_id: Option<i64>,
-    /// 0–63. Missing is withheld or never set, not zero. Not signed.
+    /// Fine value, 0–63. `None` means withheld or never set, not zero. Not signed.
     pub fine_value: Option<u8>,
-    /// Never together with the fine value. Not signed.
+    /// Coarse value; never together with the fine value. Not signed.
     pub coarse_value: Option<CoarseValue>,
-    /// Which window: 0, 1 or 2. 0 where the version has none.
+    /// Window index: 0, 1 or 2. 0 if the version has none.
     pub sequence_index: u8,
-    /// Whether this ad network is credited. True where the version does not say.
+    /// Whether this ad network is credited. True if the version does not say.
     pub did_win: bool,
-    /// SKAdNetwork's own word for it; `None` where it says nothing.
+    /// The `redownload` field of SKAdNetwork, if present.
     pub redownload: Option<bool>,
-    /// What the person did.
+    /// Type of conversion.
     pub conversion_type: ConversionType,
-    /// Tap or view, where it says.
+    /// Tap or view, if known.
     pub interaction: Option<Interaction>,
-    /// The app that showed the ad; 0 marks a test.
+    /// App that showed the ad; 0 marks a test.
     pub source_app_id: Option<i64>,
-    /// The site that showed the ad.
+    /// Website that showed the ad.
     pub source_domain: Option<String>,
-    /// Two capital letters. Not signed.
+    /// Country code, two capital letters. Not signed.
     pub country_code: Option<String>,
-    /// The store's bundle id. AdAttributionKit only.
+    /// Bundle id of the app store. AdAttributionKit only.
     pub marketplace_id: Option<String>,
-    /// The name of the signing key. AdAttributionKit only.
+    /// Id of the signing key. AdAttributionKit only.
     pub key_id: Option<String>,
 }
 
 impl Postback {
-    /// Whether it says of itself that it is a test: shown by the app 0.
+    /// Returns whether the postback is marked as a test: its source app is 0.
     pub fn is_test(&self) -> bool {
         self.source_app_id == Some(0)
     }
 
-    /// What the same postback, sent again, has in common with this one.
+    /// Returns the key that is equal for copies of the same postback.
     pub fn key(&self) -> PostbackKey {
         PostbackKey {
             protocol: self.protocol,
@@ -162,28 +162,28 @@ impl Postback {
     }
 }
 
-/// What makes two postbacks the same. The bodies may still differ: conversion values are not signed,
-/// so anyone who has seen one can send it again with another value.
+/// Deduplication key. Bodies with equal keys may differ: conversion values are not signed, so
+/// anyone who has seen a postback can send it with another value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PostbackKey {
     /// The protocol.
     pub protocol: Protocol,
-    /// In lower case.
+    /// Ad network id in lower case.
     pub ad_network_id: String,
-    /// In lower case: Apple writes it in either.
+    /// Transaction id in lower case; Apple writes it in either case.
     pub transaction_id: String,
-    /// The three windows of one install are three postbacks.
+    /// Window index: the windows of one install are separate postbacks.
     pub sequence_index: u8,
-    /// A loss and a win are two.
+    /// Whether the network won: a win and a loss are separate postbacks.
     pub did_win: bool,
 }
 
-/// A postback that was read, and what its signature is worth.
+/// A parsed postback with the result of its signature check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedPostback {
-    /// What it says.
+    /// The postback.
     pub postback: Postback,
-    /// Who says it.
+    /// Result of the signature check.
     pub signature: Signature,
 }
 
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_read_again() {
+    fn every_keyword_round_trips() {
         for one in Protocol::ALL {
             assert_eq!(Protocol::parse(one.as_str()), Some(one));
         }

@@ -1,4 +1,4 @@
-//! Keys of our own, and signatures with them: no genuine postback of every shape is published.
+//! Test keys and signatures, because genuine postbacks of every shape are not published.
 
 use std::sync::LazyLock;
 
@@ -16,9 +16,9 @@ use crate::skan::postback::{
     PostbackFields, Scalar, Signature, signed_message, skadnetwork::parse_skadnetwork,
 };
 
-/// The `kid` of our key that counts.
+/// The `kid` of the test production key.
 pub(super) const PRODUCTION: &str = "test-production";
-/// The `kid` of our key that is for development.
+/// The `kid` of the test development key.
 pub(super) const DEVELOPMENT: &str = "test-development";
 
 fn p256_key() -> p256::ecdsa::SigningKey {
@@ -29,7 +29,7 @@ fn p192_key() -> P192Scalar {
     P192Scalar::from(7_654_321_u64)
 }
 
-/// Made once: that is most of the work of a test.
+/// Created once, because it takes most of the time of a test.
 static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     let p256 = P256Key(*p256_key().verifying_key());
     let point = (ProjectivePoint::GENERATOR * p192_key()).to_affine();
@@ -44,12 +44,12 @@ static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     }
 });
 
-/// The keys that [`sign`] and [`jws`] sign with.
+/// Returns the keys that [`sign`] and [`jws`] sign with.
 pub(super) fn keys() -> Keys {
     KEYS.clone()
 }
 
-/// The number that the leading bytes of a hash are; the library offers no P-192 signatures, rightly.
+/// Reduces the leading bytes of a hash to a scalar; the library does not sign with P-192.
 fn reduced(bytes: &[u8]) -> P192Scalar {
     P192Scalar::reduce(&FieldBytes::try_from(&bytes[..24]).unwrap())
 }
@@ -69,7 +69,7 @@ fn p256_sign(message: &str) -> String {
     STANDARD.encode(signature.to_der().as_bytes())
 }
 
-/// Signs a postback of a known version as it stands.
+/// Signs a postback of a known version.
 pub(super) fn sign(fields: &mut PostbackFields) {
     fields.set("attribution-signature", "not yet");
     let postback = parse_skadnetwork(fields, &Keys::default())
@@ -84,7 +84,7 @@ pub(super) fn sign(fields: &mut PostbackFields) {
     fields.set("attribution-signature", signature.as_str());
 }
 
-/// A signed JWS of a header and a payload.
+/// Returns a signed JWS of a header and a payload.
 pub(super) fn jws(header: &str, payload: &str) -> String {
     let encoded = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let input = format!("{}.{}", encoded(header), encoded(payload));
@@ -92,7 +92,7 @@ pub(super) fn jws(header: &str, payload: &str) -> String {
     format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
 }
 
-/// The fields of a JSON object, as the edge reads them.
+/// Returns the fields of a JSON object, as the endpoint reads them.
 pub(super) fn fields(json: &str) -> PostbackFields {
     let json: serde_json::Value = serde_json::from_str(json).unwrap();
     let object = json.as_object().unwrap().iter();
@@ -104,7 +104,7 @@ pub(super) fn fields(json: &str) -> PostbackFields {
 fn scalar(value: &serde_json::Value) -> Scalar {
     match value {
         serde_json::Value::Null => Scalar::Null,
-        serde_json::Value::Bool(truth) => Scalar::Boolean(*truth),
+        serde_json::Value::Bool(flag) => Scalar::Boolean(*flag),
         serde_json::Value::String(text) => Scalar::Text(text.clone()),
         serde_json::Value::Number(number) => number.as_i64().map_or(Scalar::Other, Scalar::Integer),
         _ => Scalar::Other,

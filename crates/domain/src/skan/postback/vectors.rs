@@ -1,4 +1,4 @@
-//! The postbacks that others have published, genuine and not.
+//! Tests with published postbacks, genuine and forged.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::skan::postback::{
 };
 use crate::vocabulary::jws::Jws;
 
-/// How many there are; fewer, and some have been lost.
+/// Minimum number of files; fewer means that some were lost.
 const VECTORS_MIN: usize = 8;
 
-/// A file that belongs to others and is not part of the repository. Where it is missing, that is said
-/// past the test harness, which would keep it to itself.
+/// Reads a file that is not part of the repository. If it is missing, writes that directly to
+/// stderr, because the test harness captures output.
 fn sample(name: &str) -> Option<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/skan");
     if !folder.is_dir() {
@@ -28,7 +28,7 @@ fn sample(name: &str) -> Option<String> {
     Some(std::fs::read_to_string(folder.join(name)).unwrap())
 }
 
-/// Every file with what is expected of it.
+/// Returns every file with its expected result.
 fn vectors() -> Vec<(String, PostbackFields, Json)> {
     let Some(expected) = sample("expected.json") else {
         return Vec::new();
@@ -49,23 +49,23 @@ fn is_skadnetwork(expected: &Json) -> bool {
     expected["protocol"] == "skadnetwork"
 }
 
-fn received(given: &PostbackFields, expected: &Json) -> ParsedPostback {
+fn received(input: &PostbackFields, expected: &Json) -> ParsedPostback {
     if is_skadnetwork(expected) {
-        return parse_skadnetwork(given, &Keys::apple()).unwrap();
+        return parse_skadnetwork(input, &Keys::apple()).unwrap();
     }
-    let jws = Jws::split(given.text(JWS_FIELD).unwrap()).unwrap();
+    let jws = Jws::split(input.text(JWS_FIELD).unwrap()).unwrap();
     let inner = |bytes: &[u8]| fields(std::str::from_utf8(bytes).unwrap());
     let (header, payload) = (inner(&jws.header), inner(&jws.payload));
-    parse_adattributionkit(given, &jws, &header, &payload, &Keys::apple()).unwrap()
+    parse_adattributionkit(input, &jws, &header, &payload, &Keys::apple()).unwrap()
 }
 
 #[test]
-fn every_published_postback_is_worth_what_is_expected() {
-    for (name, given, expected) in vectors() {
+fn every_published_postback_has_the_expected_result() {
+    for (name, input, expected) in vectors() {
         let ParsedPostback {
             postback,
             signature,
-        } = received(&given, &expected);
+        } = received(&input, &expected);
         let found = serde_json::json!({
             "protocol": postback.protocol.as_str(),
             "state": signature.as_str(),
@@ -96,40 +96,40 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Another value that the field could have.
+/// Returns another valid value for a field.
 fn another(field: &str, value: &Scalar) -> Scalar {
     match value {
-        Scalar::Boolean(truth) => Scalar::Boolean(!truth),
+        Scalar::Boolean(flag) => Scalar::Boolean(!flag),
         Scalar::Integer(1) if field == "fidelity-type" => Scalar::Integer(0),
         Scalar::Integer(number) => Scalar::Integer(number + 1),
         Scalar::Text(text) if field == "version" && text == "2.0" => Scalar::from("2.1"),
         Scalar::Text(text) if field == "version" && text == "2.1" => Scalar::from("2.0"),
-        // Neither misses a field for it.
+        // Neither version lacks a required field.
         Scalar::Text(text) if field == "version" && text == "3.0" => Scalar::from("2.2"),
         Scalar::Text(_) if field == "version" => Scalar::from("2.1"),
         Scalar::Text(text) if field == "source-identifier" => Scalar::from(&text[1..]),
         Scalar::Text(text) => Scalar::Text(format!("{text}x")),
-        Scalar::Null | Scalar::Other => unreachable!("no signed field is this"),
+        Scalar::Null | Scalar::Other => unreachable!("signed fields have other types"),
     }
 }
 
 #[test]
-fn a_genuine_postback_fails_with_any_signed_field_changed() {
+fn changing_a_signed_field_of_a_genuine_postback_invalidates_it() {
     let mut changed = 0;
-    for (name, given, expected) in vectors() {
+    for (name, input, expected) in vectors() {
         if expected["state"] != "valid" {
             continue;
         }
         for field in expected["signedFields"].as_array().unwrap() {
             let field = field.as_str().unwrap();
-            let mut given = given.clone();
-            let value = another(field, given.get(field).unwrap());
-            given.set(field, value);
-            // From 4.0 there is no version to go back to without a campaign.
+            let mut input = input.clone();
+            let value = another(field, input.get(field).unwrap());
+            input.set(field, value);
+            // Versions below 4.0 require a campaign id.
             if field == "version" && expected["version"] == "4.0" {
-                given.set("campaign-id", 42);
+                input.set("campaign-id", 42);
             }
-            let signature = parse_skadnetwork(&given, &Keys::apple()).unwrap().signature;
+            let signature = parse_skadnetwork(&input, &Keys::apple()).unwrap().signature;
             assert_eq!(signature, Signature::Invalid, "{field} of {name}");
             changed += 1;
         }
@@ -138,13 +138,13 @@ fn a_genuine_postback_fails_with_any_signed_field_changed() {
 }
 
 #[test]
-fn a_genuine_postback_fails_without_its_source() {
-    for (name, given, expected) in vectors() {
+fn removing_the_source_of_a_genuine_postback_invalidates_it() {
+    for (name, input, expected) in vectors() {
         for field in ["source-app-id", "source-domain"] {
-            if expected["state"] == "valid" && given.get(field).is_some() {
-                let mut given = given.clone();
-                given.remove(field);
-                let signature = parse_skadnetwork(&given, &Keys::apple()).unwrap().signature;
+            if expected["state"] == "valid" && input.get(field).is_some() {
+                let mut input = input.clone();
+                input.remove(field);
+                let signature = parse_skadnetwork(&input, &Keys::apple()).unwrap().signature;
                 assert_eq!(signature, Signature::Invalid, "{field} of {name}");
             }
         }
@@ -152,32 +152,32 @@ fn a_genuine_postback_fails_without_its_source() {
 }
 
 #[test]
-fn what_is_not_signed_changes_nothing() {
-    for (name, given, expected) in vectors() {
+fn unsigned_fields_do_not_affect_the_signature() {
+    for (name, input, expected) in vectors() {
         let state = expected["state"].as_str().unwrap();
-        let still = |given: &PostbackFields, what: &str| {
-            let signature = received(given, &expected).signature;
+        let still = |input: &PostbackFields, what: &str| {
+            let signature = received(input, &expected).signature;
             assert_eq!(signature.as_str(), state, "{what} of {name}");
         };
-        let mut given = given;
-        given.set("conversion-value", 1);
-        still(&given, "conversion-value");
-        given.remove("conversion-value");
-        still(&given, "no conversion-value");
-        given.set("coarse-conversion-value", "low");
-        still(&given, "coarse-conversion-value");
-        given.set("country-code", "de");
-        given.set("timestamp", "12342352346");
-        given.set("a-key-of-a-relay", Scalar::Other);
-        still(&given, "unknown keys");
+        let mut input = input;
+        input.set("conversion-value", 1);
+        still(&input, "conversion-value");
+        input.remove("conversion-value");
+        still(&input, "no conversion-value");
+        input.set("coarse-conversion-value", "low");
+        still(&input, "coarse-conversion-value");
+        input.set("country-code", "de");
+        input.set("timestamp", "12342352346");
+        input.set("a-key-of-a-relay", Scalar::Other);
+        still(&input, "unknown keys");
     }
 }
 
 #[test]
-fn without_a_key_nothing_is_verified() {
-    for (name, given, expected) in vectors() {
+fn without_keys_nothing_is_verified() {
+    for (name, input, expected) in vectors() {
         if is_skadnetwork(&expected) {
-            let received = parse_skadnetwork(&given, &Keys::default()).unwrap();
+            let received = parse_skadnetwork(&input, &Keys::default()).unwrap();
             assert_eq!(received.signature, Signature::Unverifiable, "{name}");
         }
     }

@@ -1,4 +1,4 @@
-//! Holding a signature against a key.
+//! Signature verification.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,8 +10,7 @@ use crate::skan::postback::Signature;
 use crate::skan::postback::keys::{Keys, P192Key, P256Key};
 use crate::skan::postback::message::{Curve, SkAdNetworkVersion};
 
-/// What the signature of a SKAdNetwork postback is worth. A signature that cannot be decoded is a
-/// wrong one.
+/// Verifies the signature of a SKAdNetwork postback. A signature that cannot be decoded is invalid.
 pub(super) fn skadnetwork(
     version: SkAdNetworkVersion,
     message: &str,
@@ -19,18 +18,18 @@ pub(super) fn skadnetwork(
     keys: &Keys,
 ) -> Signature {
     let der = STANDARD.decode(signature).unwrap_or_default();
-    let good = match version.curve() {
+    let is_valid = match version.curve() {
         Curve::P192 => keys.p192.as_ref().map(|key| p192(key, message, &der)),
         Curve::P256 => keys.p256.as_ref().map(|key| p256_der(key, message, &der)),
     };
-    match good {
+    match is_valid {
         None => Signature::Unverifiable,
         Some(true) => Signature::Valid,
         Some(false) => Signature::Invalid,
     }
 }
 
-/// The library knows no digest for this curve, so the hash is made here.
+/// Hashes the message first, because the library has no digest for this curve.
 fn p192(P192Key(key): &P192Key, message: &str, der: &[u8]) -> bool {
     let hash = Sha256::digest(message.as_bytes());
     p192::ecdsa::Signature::from_der(der)
@@ -42,11 +41,11 @@ fn p256_der(P256Key(key): &P256Key, message: &str, der: &[u8]) -> bool {
         .is_ok_and(|signature| key.verify(message.as_bytes(), &signature).is_ok())
 }
 
-/// The only algorithm of AdAttributionKit. The header may name it; it never chooses it.
+/// The only algorithm of AdAttributionKit. The header must name it but cannot choose another.
 const ALGORITHM: &str = "ES256";
 
-/// What the signature of an AdAttributionKit postback is worth. The key is chosen by its name
-/// alone, and decides by itself what a good signature is worth.
+/// Verifies the signature of an AdAttributionKit postback. The key is chosen by its id alone and
+/// decides the result of a valid signature.
 pub(super) fn adattributionkit(
     key_id: &str,
     algorithm: &str,
@@ -54,11 +53,15 @@ pub(super) fn adattributionkit(
     signature: &[u8],
     keys: &Keys,
 ) -> Signature {
-    let Some((_, P256Key(key), worth)) = keys.by_id.iter().find(|(id, _, _)| id == key_id) else {
+    let Some((_, P256Key(key), result)) = keys.by_id.iter().find(|(id, _, _)| id == key_id) else {
         return Signature::Unverifiable;
     };
-    let good = algorithm == ALGORITHM
+    let is_valid = algorithm == ALGORITHM
         && p256::ecdsa::Signature::from_slice(signature)
             .is_ok_and(|signature| key.verify(signing_input, &signature).is_ok());
-    if good { *worth } else { Signature::Invalid }
+    if is_valid {
+        *result
+    } else {
+        Signature::Invalid
+    }
 }

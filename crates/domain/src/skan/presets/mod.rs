@@ -1,7 +1,7 @@
-//! Documents for the commonest wishes, to start from.
+//! Preset documents for common needs, to start from.
 //!
-//! A preset only writes values out; the result is a document like any other, and goes through the
-//! same [`validate()`].
+//! A preset only generates values. The result is an ordinary document and goes through the same
+//! [`validate()`].
 
 use std::collections::HashSet;
 
@@ -16,14 +16,14 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
-/// Events that six bits can tell apart.
+/// Maximum number of events that six bits can distinguish.
 pub const BIT_EVENTS_MAX: usize = 6;
-/// Steps of a preset: every fine value but the one for the install alone.
+/// Maximum number of steps: every fine value except the one for the install alone.
 pub const STEPS_MAX: usize = FINE_VALUE_MAX as usize;
-/// The value that the install alone reaches.
+/// Name of the value that the install alone reaches.
 const INSTALL_NAME: &str = "Install";
 
-/// The kinds there are.
+/// Kind of preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PresetKind {
     /// [`Preset::RevenueBuckets`].
@@ -34,7 +34,7 @@ pub enum PresetKind {
     Funnel,
 }
 
-/// Lower bounds when nobody says.
+/// Default lower bounds.
 const BOUNDS_DEFAULT: [i64; 6] = [1, 5, 10, 20, 50, 100];
 
 crate::keywords! {
@@ -46,7 +46,7 @@ crate::keywords! {
 }
 
 impl PresetKind {
-    /// The events that it tells apart when nobody says.
+    /// Returns the default events.
     const fn events(self) -> &'static [&'static str] {
         match self {
             Self::RevenueBuckets => &["purchase"],
@@ -62,15 +62,15 @@ impl PresetKind {
         }
     }
 
-    /// A preset of this kind, of these events and bounds or of the usual ones.
+    /// Returns a preset of this kind, with the given or the default events and bounds.
     pub fn preset(self, events: Option<Vec<String>>, bounds: Option<Vec<Amount>>) -> Preset {
-        let usual = || {
+        let defaults = || {
             self.events()
                 .iter()
                 .map(|name| (*name).to_owned())
                 .collect()
         };
-        let events: Vec<String> = events.unwrap_or_else(usual);
+        let events: Vec<String> = events.unwrap_or_else(defaults);
         match self {
             Self::RevenueBuckets => Preset::RevenueBuckets {
                 event: events.into_iter().next().unwrap_or_default(),
@@ -87,33 +87,34 @@ impl PresetKind {
     }
 }
 
-/// What a document is to tell apart.
+/// What the values of a document distinguish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Preset {
-    /// How much was paid: one value per range of the revenue of an event, each from its bound to the
-    /// next.
+    /// How much was paid: one value per revenue range of an event, each from its bound to the next.
     RevenueBuckets {
-        /// Whose revenue.
+        /// Event whose revenue counts.
         event: String,
-        /// The lower bounds, rising.
+        /// Lower bounds, ascending.
         bounds: Vec<Amount>,
     },
-    /// How far a person came: one value per event, the last one the highest.
+    /// How far a person got: one value per event, the last one highest.
     Funnel {
-        /// The stages, from the first to the last.
+        /// Stages, first to last.
         events: Vec<String>,
     },
-    /// Which events happened: the first is 1, the second 2, the third 4, and their sum is the value.
+    /// Which events happened: the first is 1, the second 2, the third 4, and their sum is the
+    /// value.
     ///
-    /// A value has at most three conditions, so more than three events at once cannot be said. Such a
-    /// device takes the three that weigh most: what its number says happened did happen.
+    /// A value has at most three conditions, so combinations of more events cannot be expressed.
+    /// Such a device gets the three with the highest weight: everything that its value says did
+    /// happen.
     EventBits {
-        /// The events, the least important first.
+        /// Events, least important first.
         events: Vec<String>,
     },
 }
 
-/// The document of a preset, for all three windows. Not switched on.
+/// Returns the document of a preset for all three windows, disabled.
 pub fn document(preset: &Preset, currency: Currency) -> Result<Document, Faults> {
     let mut faults = Faults::new();
     let steps = steps(preset, &mut faults);
@@ -137,14 +138,14 @@ pub fn document(preset: &Preset, currency: Currency) -> Result<Document, Faults>
     validate(draft, &mut faults).ok_or(faults)
 }
 
-/// One number, and what is to have happened for it.
+/// A fine value and its conditions.
 struct Step {
     name: String,
     fine: u8,
     conditions: Vec<DraftCondition>,
 }
 
-/// The numbers of a preset, from the highest.
+/// Returns the steps of a preset, highest first.
 fn steps(preset: &Preset, faults: &mut Faults) -> Vec<Step> {
     match preset {
         Preset::RevenueBuckets { event, bounds } => {
@@ -156,7 +157,7 @@ fn steps(preset: &Preset, faults: &mut Faults) -> Vec<Step> {
             let stages = (1..=FINE_VALUE_MAX).zip(events).map(|(fine, event)| Step {
                 name: shortened(event),
                 fine,
-                conditions: vec![happened(event)],
+                conditions: vec![at_least_once(event)],
             });
             let mut stages: Vec<Step> = stages.collect();
             stages.reverse();
@@ -171,12 +172,12 @@ fn steps(preset: &Preset, faults: &mut Faults) -> Vec<Step> {
 
 fn check_bounds(bounds: &[Amount]) -> Result<(), Problem> {
     check_length(bounds.len(), STEPS_MAX)?;
-    let rising = bounds.windows(2).all(|pair| pair[0] < pair[1]);
-    let positive = bounds.first().is_none_or(|first| *first > Amount::ZERO);
-    if rising && positive {
+    let is_ascending = bounds.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_positive = bounds.first().is_none_or(|first| *first > Amount::ZERO);
+    if is_ascending && is_positive {
         return Ok(());
     }
-    let message = "Must rise from one to the next, and begin above 0.";
+    let message = "Must be in ascending order, and greater than 0.";
     Err(Problem::new(FaultCode::OutOfRange, message))
 }
 
@@ -184,11 +185,11 @@ fn check_events(events: &[String], max: usize) -> Result<(), Problem> {
     check_length(events.len(), max)?;
     let distinct: HashSet<&str> = events.iter().map(String::as_str).collect();
     if distinct.len() < events.len() {
-        let message = "Must not name an event twice.";
+        let message = "Must not contain duplicate events.";
         return Err(Problem::new(FaultCode::Duplicate, message));
     }
     if distinct.contains(INSTALL_EVENT) {
-        let message = "Must not name install, which every device has.";
+        let message = "Must not contain `install`, because every device has it.";
         return Err(Problem::new(FaultCode::NotAllowed, message));
     }
     Ok(())
@@ -196,10 +197,13 @@ fn check_events(events: &[String], max: usize) -> Result<(), Problem> {
 
 fn check_length(length: usize, max: usize) -> Result<(), Problem> {
     if length == 0 {
-        return Err(Problem::new(FaultCode::TooShort, "Must have at least 1."));
+        return Err(Problem::new(
+            FaultCode::TooShort,
+            "Must have at least 1 item.",
+        ));
     }
     if length > max {
-        let message = format!("Must have at most {max}.");
+        let message = format!("Must have at most {max} items.");
         return Err(Problem::new(FaultCode::TooLong, message));
     }
     Ok(())
@@ -235,7 +239,7 @@ fn bit_steps(events: &[String]) -> Vec<Step> {
     };
     let all = (1..=FINE_VALUE_MAX).rev().filter(|fine| {
         let named = set(*fine).len();
-        // Beyond the last event there are no bits to set.
+        // Bits beyond the last event are not used.
         named == fine.count_ones() as usize && named <= CONDITIONS_PER_VALUE_MAX
     });
     all.map(|fine| {
@@ -248,14 +252,14 @@ fn bit_steps(events: &[String]) -> Vec<Step> {
                 name
             },
             fine,
-            conditions: chosen.into_iter().map(happened).collect(),
+            conditions: chosen.into_iter().map(at_least_once).collect(),
         }
     })
     .collect()
 }
 
-/// An event that happened at all.
-fn happened(event: impl AsRef<str>) -> DraftCondition {
+/// Returns the condition that an event happened at least once.
+fn at_least_once(event: impl AsRef<str>) -> DraftCondition {
     DraftCondition {
         event: FieldInput::Value(event.as_ref().to_owned()),
         min_count: FieldInput::Value(1),
@@ -267,8 +271,8 @@ fn shortened(name: &str) -> String {
     name.chars().take(VALUE_NAME_CHARS_MAX).collect()
 }
 
-/// The values of a window: the steps, and in window 0 last of all the install. The lower third of the
-/// numbers is low, the upper third high.
+/// Returns the values of a window: the steps and, in window 0, the install last. The lower third of
+/// the values is low, the upper third high.
 fn values(steps: &[Step], window: u8) -> Vec<FieldInput<DraftValue>> {
     let highest = steps.iter().map(|step| step.fine).max().unwrap_or(1);
     let first = window == FINE_VALUE_WINDOW;
@@ -288,7 +292,7 @@ fn values(steps: &[Step], window: u8) -> Vec<FieldInput<DraftValue>> {
     let reached = steps
         .iter()
         .map(|step| value(&step.name, step.fine, step.conditions.clone()));
-    let install = first.then(|| value(INSTALL_NAME, 0, vec![happened(INSTALL_EVENT)]));
+    let install = first.then(|| value(INSTALL_NAME, 0, vec![at_least_once(INSTALL_EVENT)]));
     reached.chain(install).collect()
 }
 

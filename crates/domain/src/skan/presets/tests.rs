@@ -18,13 +18,13 @@ fn values(preset: &Preset, window: usize) -> Vec<ConversionValue> {
     document.windows[window].values.clone()
 }
 
-/// Name, fine value, coarse value.
-fn told(values: &[ConversionValue]) -> Vec<(&str, Option<u8>, &str)> {
-    let told = |value: &'_ ConversionValue| (value.fine_value, value.coarse_value.as_str());
+/// Returns name, fine value and coarse value of each value.
+fn summary(values: &[ConversionValue]) -> Vec<(&str, Option<u8>, &str)> {
+    let summary = |value: &'_ ConversionValue| (value.fine_value, value.coarse_value.as_str());
     values
         .iter()
         .map(|value| {
-            let (fine, coarse) = told(value);
+            let (fine, coarse) = summary(value);
             (value.name.as_str(), fine, coarse)
         })
         .collect()
@@ -43,7 +43,7 @@ fn revenue_buckets_rise_with_the_revenue() {
         ("1 to 10", Some(1), "low"),
         ("Install", Some(0), "low"),
     ];
-    assert_eq!(told(&first), expected);
+    assert_eq!(summary(&first), expected);
     let middle = &first[1].conditions[0];
     let bounds = (middle.min_revenue, middle.max_revenue);
     assert_eq!(bounds, (Some(amounts(&[10])[0]), Some(amounts(&[50])[0])));
@@ -54,11 +54,11 @@ fn revenue_buckets_rise_with_the_revenue() {
         ("10 to 50", None, "medium"),
         ("1 to 10", None, "low"),
     ];
-    assert_eq!(told(&later), expected);
+    assert_eq!(summary(&later), expected);
 }
 
 #[test]
-fn a_funnel_is_read_from_its_end() {
+fn a_funnel_ranks_the_last_event_highest() {
     let preset = Preset::Funnel {
         events: events(&["sign_up", "start_trial", "purchase"]),
     };
@@ -68,7 +68,7 @@ fn a_funnel_is_read_from_its_end() {
         ("sign_up", Some(1), "low"),
         ("Install", Some(0), "low"),
     ];
-    assert_eq!(told(&values(&preset, 0)), expected);
+    assert_eq!(summary(&values(&preset, 0)), expected);
 }
 
 #[test]
@@ -86,18 +86,18 @@ fn event_bits_add_up() {
         ("a", Some(1), "low"),
         ("Install", Some(0), "low"),
     ];
-    assert_eq!(told(&values(&preset, 0)), expected);
+    assert_eq!(summary(&values(&preset, 0)), expected);
 }
 
 #[test]
-fn six_event_bits_leave_out_what_three_conditions_cannot_say() {
+fn six_event_bits_skip_combinations_of_more_than_three() {
     let preset = Preset::EventBits {
         events: events(&["a", "b", "c", "d", "e", "f"]),
     };
     let all = values(&preset, 0);
-    // 6 alone, 15 pairs, 20 threes, and the install.
+    // 6 single events, 15 pairs, 20 triples, and the install.
     assert_eq!(all.len(), 42);
-    assert_eq!(told(&all)[0], ("d + e + f", Some(56), "high"));
+    assert_eq!(summary(&all)[0], ("d + e + f", Some(56), "high"));
     for value in &all {
         let bits = u32::from(value.fine_value.unwrap()).count_ones() as usize;
         let named = |condition: &&Condition| condition.event != INSTALL_EVENT;
@@ -106,7 +106,7 @@ fn six_event_bits_leave_out_what_three_conditions_cannot_say() {
 }
 
 #[test]
-fn long_names_are_replaced_or_cut() {
+fn long_names_are_replaced_or_truncated() {
     let long: Vec<String> = ["a", "b"].iter().map(|one| one.repeat(60)).collect();
     let bits = values(
         &Preset::EventBits {
@@ -128,7 +128,7 @@ fn long_names_are_replaced_or_cut() {
 #[case::funnel(Preset::Funnel { events: events(&["a", "b"]) })]
 #[case::longest_funnel(Preset::Funnel { events: (1..=63).map(|n| format!("e{n}")).collect() })]
 #[case::bits(Preset::EventBits { events: events(&["a", "b", "c"]) })]
-fn a_preset_is_without_warnings_and_not_switched_on(#[case] preset: Preset) {
+fn a_preset_has_no_warnings_and_is_disabled(#[case] preset: Preset) {
     let document = document(&preset, Currency::USD).unwrap();
     assert_eq!(warnings(&document), []);
     assert!(!document.enabled && !document.accept_test_signals);
@@ -150,7 +150,7 @@ fn a_preset_is_without_warnings_and_not_switched_on(#[case] preset: Preset) {
 #[case::the_install(Preset::EventBits { events: events(&["install"]) }, "events", FaultCode::NotAllowed)]
 #[case::seven_bits(
     Preset::EventBits { events: events(&["a", "b", "c", "d", "e", "f", "g"]) }, "events", FaultCode::TooLong)]
-fn what_makes_no_document(#[case] preset: Preset, #[case] field: &str, #[case] code: FaultCode) {
+fn rejects_invalid_presets(#[case] preset: Preset, #[case] field: &str, #[case] code: FaultCode) {
     let faults = document(&preset, Currency::USD).unwrap_err();
     let found: Vec<_> = faults
         .iter()
@@ -160,7 +160,7 @@ fn what_makes_no_document(#[case] preset: Preset, #[case] field: &str, #[case] c
 }
 
 #[test]
-fn the_name_of_an_event_is_checked_as_in_any_document() {
+fn event_names_are_validated() {
     let preset = Preset::Funnel {
         events: events(&["", "b"]),
     };
@@ -170,7 +170,7 @@ fn the_name_of_an_event_is_checked_as_in_any_document() {
 
 proptest! {
     #[test]
-    fn a_preset_gives_a_document_or_says_why_not(
+    fn a_preset_returns_a_document_or_faults(
         names in prop::collection::vec(".{0,60}", 0..70),
         units in prop::collection::vec(-1..1_000_i64, 0..70),
     ) {

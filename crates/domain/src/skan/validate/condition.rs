@@ -1,4 +1,4 @@
-//! One condition: an event and bounds on its count and its revenue.
+//! Validates a condition: an event with bounds on its count and revenue.
 
 use crate::skan::document::{Condition, EVENT_CHARS_MAX};
 use crate::skan::draft::DraftCondition;
@@ -9,25 +9,25 @@ use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::text;
 
-/// Checks a condition.
+/// Validates a condition.
 pub(super) fn condition(
     draft: DraftCondition,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<Condition> {
-    let bounded = some_bound(&draft, place, faults);
-    let event = required(draft.event, place.field("event"), faults)
-        .and_then(|name| event(name, place.field("event"), faults));
+    let bounded = require_bound(&draft, path, faults);
+    let event = required(draft.event, path.field("event"), faults)
+        .and_then(|name| event(name, path.field("event"), faults));
     let counts = bounds(
         (draft.min_count, draft.max_count),
         (0, "minCount"),
-        (place.field("minCount"), place.field("maxCount")),
+        (path.field("minCount"), path.field("maxCount")),
         faults,
     );
     let revenue = bounds(
         (draft.min_revenue, draft.max_revenue),
         (Amount::ZERO, "minRevenue"),
-        (place.field("minRevenue"), place.field("maxRevenue")),
+        (path.field("minRevenue"), path.field("maxRevenue")),
         faults,
     );
     bounded?;
@@ -42,22 +42,17 @@ pub(super) fn condition(
     })
 }
 
-/// The name of an event, as it will be sent: not trimmed, since names of events are compared
-/// exactly.
-pub(super) fn event(
-    name: String,
-    place: FieldPath<'_>,
-    faults: &mut Faults,
-) -> FieldResult<String> {
-    check_field(text::check_length(&name, 1, EVENT_CHARS_MAX), place, faults)?;
+/// Validates an event name. It is not trimmed, because event names are compared exactly.
+pub(super) fn event(name: String, path: FieldPath<'_>, faults: &mut Faults) -> FieldResult<String> {
+    check_field(text::check_length(&name, 1, EVENT_CHARS_MAX), path, faults)?;
     Ok(name)
 }
 
-/// A condition without bounds would hold always, or, as a reader may expect, once the event
-/// happened. The sender has to say which.
-fn some_bound(
+/// Requires at least one bound. A condition without bounds could mean "always" or "once the event
+/// happened"; the sender has to say which.
+fn require_bound(
     draft: &DraftCondition,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<()> {
     let counts = draft.min_count.is_present() || draft.max_count.is_present();
@@ -67,28 +62,28 @@ fn some_bound(
     }
     let message = "Must have at least one of minCount, maxCount, minRevenue, maxRevenue.";
     Err(report(
-        place,
+        path,
         Problem::new(FaultCode::Required, message),
         faults,
     ))
 }
 
-/// Two bounds, each at least zero, the lower not above the upper. Equal bounds are allowed, though
-/// no revenue lies between them: the contract says so.
+/// Validates two bounds: not negative, and the lower not above the upper. Equal bounds are allowed,
+/// as documented, although no revenue lies between them.
 fn bounds<T: Ord + Copy>(
     (min, max): (FieldInput<T>, FieldInput<T>),
     (zero, min_name): (T, &str),
-    (min_place, max_place): (FieldPath<'_>, FieldPath<'_>),
+    (min_path, max_path): (FieldPath<'_>, FieldPath<'_>),
     faults: &mut Faults,
 ) -> FieldResult<(Option<T>, Option<T>)> {
-    let min = not_negative(min, zero, min_place, faults);
-    let max = not_negative(max, zero, max_place, faults);
+    let min = not_negative(min, zero, min_path, faults);
+    let max = not_negative(max, zero, max_path, faults);
     let (min, max) = (min?, max?);
     match (min, max) {
         (Some(least), Some(most)) if least > most => {
             let message = format!("Must not be less than {min_name}.");
             Err(report(
-                max_place,
+                max_path,
                 Problem::new(FaultCode::OutOfRange, message),
                 faults,
             ))
@@ -98,15 +93,15 @@ fn bounds<T: Ord + Copy>(
 }
 
 fn not_negative<T: Ord + Copy>(
-    given: FieldInput<T>,
+    input: FieldInput<T>,
     zero: T,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<Option<T>> {
-    let bound = optional(given)?;
+    let bound = optional(input)?;
     if bound.is_some_and(|bound| bound < zero) {
         let problem = Problem::new(FaultCode::OutOfRange, "Must not be negative.");
-        return Err(report(place, problem, faults));
+        return Err(report(path, problem, faults));
     }
     Ok(bound)
 }
@@ -188,7 +183,7 @@ mod tests {
         #[case] max_micros: FieldInput<i64>,
         #[case] faulty: Option<&str>,
     ) {
-        let amount = |given| match given {
+        let amount = |input| match input {
             V(micros) => V(Amount::from_micros(micros)),
             Invalid => Invalid,
             Absent => Absent,

@@ -1,4 +1,4 @@
-//! What ends a window early: exactly one thing.
+//! Validates what ends a window early: exactly one condition.
 
 use crate::skan::document::LockOn;
 use crate::skan::draft::DraftLockOn;
@@ -8,23 +8,21 @@ use crate::skan::validate::condition::event;
 use crate::skan::validate::value::{coarse_value, fine_value};
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 
-/// Checks a lock. Whatever is there is checked, even where only one of them can stay.
+/// Validates a lock. All given fields are checked, although only one is allowed.
 pub(super) fn lock_on(
     draft: DraftLockOn,
     window: Option<u8>,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<LockOn> {
-    exactly_one(&draft, place, faults);
+    exactly_one(&draft, path, faults);
     let fine = if_present(draft.fine_value, |number| {
-        fine_value(number, window, place.field("fineValue"), faults)
+        fine_value(number, window, path.field("fineValue"), faults)
     });
     let coarse = if_present(draft.coarse_value, |text| {
-        coarse_value(&text, place.field("coarseValue"), faults)
+        coarse_value(&text, path.field("coarseValue"), faults)
     });
-    let event = if_present(draft.event, |name| {
-        event(name, place.field("event"), faults)
-    });
+    let event = if_present(draft.event, |name| event(name, path.field("event"), faults));
     match (fine?, coarse?, event?) {
         (Some(value), None, None) => Ok(LockOn::FineValue(value)),
         (None, Some(value), None) => Ok(LockOn::CoarseValue(value)),
@@ -33,19 +31,19 @@ pub(super) fn lock_on(
     }
 }
 
-fn exactly_one(draft: &DraftLockOn, place: FieldPath<'_>, faults: &mut Faults) {
-    let there = [
+fn exactly_one(draft: &DraftLockOn, path: FieldPath<'_>, faults: &mut Faults) {
+    let present = [
         draft.fine_value.is_present(),
         draft.coarse_value.is_present(),
         draft.event.is_present(),
     ];
-    let code = match there.into_iter().filter(|there| *there).count() {
+    let code = match present.into_iter().filter(|is_present| *is_present).count() {
         0 => FaultCode::Required,
         1 => return,
         _ => FaultCode::NotAllowed,
     };
     let message = "Must have exactly one of fineValue, coarseValue, event.";
-    faults.add(place.to_string(), Problem::new(code, message));
+    faults.add(path.to_string(), Problem::new(code, message));
 }
 
 #[cfg(test)]
@@ -70,7 +68,7 @@ mod tests {
         coarse_value: FieldInput<&str>,
         event: FieldInput<&str>,
     ) -> DraftLockOn {
-        let owned = |given: FieldInput<&str>| match given {
+        let owned = |input: FieldInput<&str>| match input {
             V(text) => V(text.to_owned()),
             Invalid => Invalid,
             Absent => Absent,
@@ -90,7 +88,7 @@ mod tests {
         LockOn::CoarseValue(CoarseValue::High)
     )]
     #[case::event(2, draft(Absent, Absent, V("purchase")), LockOn::Event("purchase".to_owned()))]
-    fn a_lock_names_one_thing(
+    fn a_lock_has_one_condition(
         #[case] window: u8,
         #[case] draft: DraftLockOn,
         #[case] expected: LockOn,
@@ -118,7 +116,7 @@ mod tests {
     #[case::event_too_long(
         2, draft(Absent, Absent, V(&"a".repeat(101))), &[("lockOn.event", FaultCode::TooLong)])]
     #[case::only_the_wrong_type(0, draft(Absent, Absent, Invalid), &[])]
-    fn any_other_lock_is_refused(
+    fn rejects_any_other_lock(
         #[case] window: u8,
         #[case] draft: DraftLockOn,
         #[case] expected: &[(&str, FaultCode)],

@@ -1,7 +1,7 @@
-//! From a draft to a document, or to everything that is wrong with it.
+//! Validation: from a draft to a document, or to all its faults.
 //!
-//! One pass in the order of the document. A rule that rests on a field which is itself wrong stays
-//! silent: the sender is told of causes, not of consequences.
+//! One pass in document order. A rule that depends on an invalid field is skipped, so that the
+//! sender sees causes and not consequences.
 
 mod checks;
 mod condition;
@@ -19,8 +19,8 @@ use crate::skan::validate::window::window;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::Faults;
 
-/// Reports every fault of the draft, and gives the document when there is none, neither here nor
-/// among the faults found before.
+/// Records every fault of the draft. Returns the document if there are no faults, neither here nor
+/// among those found before.
 pub fn validate(draft: Draft, faults: &mut Faults) -> Option<Document> {
     document(draft, faults).ok().filter(|_| faults.is_empty())
 }
@@ -30,18 +30,18 @@ fn document(draft: Draft, faults: &mut Faults) -> FieldResult<Document> {
     let currency = or_default(draft.currency, Currency::USD);
     let accept_test_signals = or_default(draft.accept_test_signals, false);
     let mut taken = HashSet::new();
-    let place = FieldPath::Root.field("windows");
+    let path = FieldPath::Root.field("windows");
     let windows = or_default(draft.windows, Vec::new()).and_then(|drafts| {
         check_list(
             drafts,
             (0, WINDOWS_MAX),
-            place,
+            path,
             faults,
-            |draft, place, faults| window(draft, &mut taken, place, faults),
+            |draft, path, faults| window(draft, &mut taken, path, faults),
         )
     });
     let mut windows = windows?;
-    // Windows are known by their index; the order they were written in says nothing.
+    // Windows are identified by their index; their order does not matter.
     windows.sort_by_key(|window| window.index);
     Ok(Document {
         enabled: enabled?,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_kept() {
+    fn given_fields_are_used() {
         let currency = Currency::parse("JPY").expect("a currency");
         let draft = Draft {
             enabled: V(true),
@@ -124,7 +124,7 @@ mod tests {
         ("windows", FaultCode::TooLong),
         ("windows[3].index", FaultCode::Duplicate),
     ])]
-    fn each_window_stands_at_most_once(
+    fn each_window_occurs_at_most_once(
         #[case] indexes: &[i64],
         #[case] expected: &[(&str, FaultCode)],
     ) {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_found_at_once_in_the_order_of_the_document() {
+    fn every_fault_is_found_in_document_order() {
         let second = DraftValue {
             name: V("First".to_owned()),
             fine_value: V(64),
@@ -227,18 +227,18 @@ mod tests {
     #[case::accept_test_signals(Draft { accept_test_signals: Invalid, ..Default::default() })]
     #[case::windows(Draft { windows: Invalid, ..Default::default() })]
     #[case::a_window(Draft { windows: V(vec![Invalid]), ..Default::default() })]
-    fn what_has_the_wrong_type_is_not_reported_again(#[case] draft: Draft) {
+    fn fields_of_the_wrong_type_are_not_reported_again(#[case] draft: Draft) {
         let mut faults = Faults::new();
         assert_eq!(validate(draft, &mut faults), None);
         assert!(faults.is_empty());
     }
 
     #[test]
-    fn a_fault_found_before_leaves_no_document() {
+    fn an_earlier_fault_leaves_no_document() {
         let mut faults = Faults::new();
         faults.add(
             "colour",
-            Problem::new(FaultCode::UnknownField, "No such field."),
+            Problem::new(FaultCode::UnknownField, "Unknown field."),
         );
         assert_eq!(validate(windows(&[0]), &mut faults), None);
         assert_eq!(

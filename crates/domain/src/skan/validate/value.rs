@@ -1,4 +1,4 @@
-//! One value of a window, and what a window allows of fine values.
+//! Validates a value of a window, and where fine values are allowed.
 
 use std::collections::HashSet;
 
@@ -16,24 +16,24 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::text;
 
-/// Checks a value. `window` is none when the index of the window is itself wrong; then nobody knows
-/// whether a fine value belongs there, and only its range is checked.
+/// Validates a value. `window` is `None` if the window's index is invalid; then only the range of
+/// the fine value is checked, because it is unknown whether one is allowed.
 pub(super) fn value(
     draft: DraftValue,
     window: Option<u8>,
     names: &mut HashSet<String>,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<ConversionValue> {
-    let name = name(draft.name, names, place.field("name"), faults);
-    let fine_value = fine_value_of(draft.fine_value, window, place.field("fineValue"), faults);
-    let coarse_value = required(draft.coarse_value, place.field("coarseValue"), faults)
-        .and_then(|text| coarse_value(&text, place.field("coarseValue"), faults));
+    let name = name(draft.name, names, path.field("name"), faults);
+    let fine_value = fine_value_of(draft.fine_value, window, path.field("fineValue"), faults);
+    let coarse_value = required(draft.coarse_value, path.field("coarseValue"), faults)
+        .and_then(|text| coarse_value(&text, path.field("coarseValue"), faults));
     let lock = or_default(draft.lock, false);
-    let place = place.field("conditions");
+    let path = path.field("conditions");
     let lengths = (CONDITIONS_PER_VALUE_MIN, CONDITIONS_PER_VALUE_MAX);
-    let conditions = required(draft.conditions, place, faults)
-        .and_then(|drafts| check_list(drafts, lengths, place, faults, condition));
+    let conditions = required(draft.conditions, path, faults)
+        .and_then(|drafts| check_list(drafts, lengths, path, faults, condition));
     Ok(ConversionValue {
         name: name?,
         fine_value: fine_value?,
@@ -43,24 +43,24 @@ pub(super) fn value(
     })
 }
 
-/// A name is for people: surrounding white space is dropped, as in every other name, so that two
-/// names that look alike are not taken for different ones.
+/// Validates a name. Surrounding white space is dropped, as in every name, so that names that look
+/// alike are equal.
 fn name(
-    given: FieldInput<String>,
+    input: FieldInput<String>,
     names: &mut HashSet<String>,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<String> {
-    let given = required(given, place, faults)?;
-    let name = given.trim();
-    // The shorter limit first: `Name` would speak of its own.
+    let input = required(input, path, faults)?;
+    let name = input.trim();
+    // The shorter limit comes first, because `Name` would report its own limit.
     let parsed =
         text::check_length(name, 1, VALUE_NAME_CHARS_MAX).and_then(|()| text::Name::parse(name));
-    let name = check_field(parsed, place, faults)?.as_str().to_owned();
+    let name = check_field(parsed, path, faults)?.as_str().to_owned();
     if !names.insert(name.clone()) {
-        let message = "Another value of this window has this name.";
+        let message = "Duplicate name in this window.";
         return Err(report(
-            place,
+            path,
             Problem::new(FaultCode::Duplicate, message),
             faults,
         ));
@@ -69,29 +69,29 @@ fn name(
 }
 
 fn fine_value_of(
-    given: FieldInput<i64>,
+    input: FieldInput<i64>,
     window: Option<u8>,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<Option<u8>> {
     if window == Some(FINE_VALUE_WINDOW) {
-        let number = required(given, place, faults)?;
-        return fine_value(number, window, place, faults).map(Some);
+        let number = required(input, path, faults)?;
+        return fine_value(number, window, path, faults).map(Some);
     }
-    if_present(given, |number| fine_value(number, window, place, faults))
+    if_present(input, |number| fine_value(number, window, path, faults))
 }
 
-/// A fine value, in the window that has them.
+/// Validates a fine value and that its window has fine values.
 pub(super) fn fine_value(
     number: i64,
     window: Option<u8>,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<u8> {
     if window.is_some_and(|window| window != FINE_VALUE_WINDOW) {
-        let message = format!("Only window {FINE_VALUE_WINDOW} has fine values.");
+        let message = format!("Only allowed in window {FINE_VALUE_WINDOW}.");
         return Err(report(
-            place,
+            path,
             Problem::new(FaultCode::NotAllowed, message),
             faults,
         ));
@@ -101,17 +101,17 @@ pub(super) fn fine_value(
         .filter(|value| *value <= FINE_VALUE_MAX);
     parsed.ok_or_else(|| {
         let message = format!("Must be from 0 to {FINE_VALUE_MAX}.");
-        report(place, Problem::new(FaultCode::OutOfRange, message), faults)
+        report(path, Problem::new(FaultCode::OutOfRange, message), faults)
     })
 }
 
-/// A coarse value by its word.
+/// Parses a coarse value.
 pub(super) fn coarse_value(
     text: &str,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<CoarseValue> {
-    check_field(CoarseValue::read(text), place, faults)
+    check_field(CoarseValue::read(text), path, faults)
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_must_be_given() {
+    fn conditions_are_required() {
         let draft = DraftValue {
             conditions: Absent,
             ..draft_value()
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_wrong_types_is_not_reported_again() {
+    fn fields_of_the_wrong_type_are_not_reported_again() {
         let draft = DraftValue {
             name: Invalid,
             fine_value: Invalid,
@@ -250,12 +250,12 @@ mod tests {
         };
         for window in [Some(0), Some(1), None] {
             let mut faults = Faults::new();
-            let place = FieldPath::Root.field("v");
+            let path = FieldPath::Root.field("v");
             let result = value(
                 draft.clone(),
                 window,
                 &mut HashSet::new(),
-                place,
+                path,
                 &mut faults,
             );
             assert_eq!((result.is_err(), codes(&faults)), (true, vec![]));

@@ -1,4 +1,4 @@
-//! One window: its index, and what is in it.
+//! Validates a window: its index and contents.
 
 use std::collections::HashSet;
 
@@ -13,20 +13,20 @@ use crate::skan::validate::value::value;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::field_input::FieldInput;
 
-/// Checks a window; `taken` holds the indexes of those before it.
+/// Validates a window; `taken` holds the indexes of earlier windows.
 pub(super) fn window(
     draft: DraftWindow,
     taken: &mut HashSet<u8>,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<Window> {
-    let index = index(draft.index, place.field("index"), faults);
+    let index = index(draft.index, path.field("index"), faults);
     let known = index.as_ref().ok().copied();
-    // A second window 1 is judged by the rules of window 1, so it is known before it is refused.
-    let index = index.and_then(|index| untaken(index, taken, place.field("index"), faults));
+    // A second window 1 is still validated by the rules of window 1.
+    let index = index.and_then(|index| require_unused(index, taken, path.field("index"), faults));
     let enabled = or_default(draft.enabled, true);
     let lock_on = if_present(draft.lock_on, |draft| {
-        lock_on(draft, known, place.field("lockOn"), faults)
+        lock_on(draft, known, path.field("lockOn"), faults)
     });
     let mut names = HashSet::new();
     let lengths = (0, VALUES_PER_WINDOW_MAX);
@@ -34,9 +34,9 @@ pub(super) fn window(
         check_list(
             drafts,
             lengths,
-            place.field("values"),
+            path.field("values"),
             faults,
-            |draft, place, faults| value(draft, known, &mut names, place, faults),
+            |draft, path, faults| value(draft, known, &mut names, path, faults),
         )
     });
     Ok(Window {
@@ -47,29 +47,29 @@ pub(super) fn window(
     })
 }
 
-fn index(given: FieldInput<i64>, place: FieldPath<'_>, faults: &mut Faults) -> FieldResult<u8> {
-    let number = required(given, place, faults)?;
+fn index(input: FieldInput<i64>, path: FieldPath<'_>, faults: &mut Faults) -> FieldResult<u8> {
+    let number = required(input, path, faults)?;
     let parsed = u8::try_from(number)
         .ok()
         .filter(|index| *index <= WINDOW_INDEX_MAX);
     parsed.ok_or_else(|| {
         let message = format!("Must be from 0 to {WINDOW_INDEX_MAX}.");
-        report(place, Problem::new(FaultCode::OutOfRange, message), faults)
+        report(path, Problem::new(FaultCode::OutOfRange, message), faults)
     })
 }
 
-fn untaken(
+fn require_unused(
     index: u8,
     taken: &mut HashSet<u8>,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
     faults: &mut Faults,
 ) -> FieldResult<u8> {
     if taken.insert(index) {
         return Ok(index);
     }
-    let message = "A window with this index stands before it.";
+    let message = "Duplicate window index.";
     Err(report(
-        place,
+        path,
         Problem::new(FaultCode::Duplicate, message),
         faults,
     ))
@@ -103,7 +103,7 @@ mod tests {
     #[case::above(V(3), Some(FaultCode::OutOfRange))]
     #[case::beyond_a_byte(V(256), Some(FaultCode::OutOfRange))]
     #[case::missing(Absent, Some(FaultCode::Required))]
-    fn the_index_is_0_to_2_and_stands_once(
+    fn the_index_is_0_to_2_and_unique(
         #[case] index: FieldInput<i64>,
         #[case] expected: Option<FaultCode>,
     ) {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_enabled_and_empty_unless_it_says_otherwise() {
+    fn a_window_is_enabled_and_empty_by_default() {
         let expected = Window {
             index: 1,
             enabled: true,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_value_of_a_name_is_a_fault_and_a_shared_fine_value_is_none() {
+    fn names_must_be_unique_but_fine_values_may_be_shared() {
         let draft = DraftWindow {
             index: V(0),
             values: V(vec![V(draft_value()); 2]),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_window_of_an_index_is_judged_as_that_window() {
+    fn a_duplicate_window_is_validated_by_its_index() {
         let values = V(vec![V(draft_value())]);
         let (_, found) = check(DraftWindow {
             index: V(2),
@@ -210,7 +210,7 @@ mod tests {
         values: V(vec![V(draft_value())]),
         ..Default::default()
     })]
-    fn what_has_the_wrong_type_is_not_reported_again(#[case] draft: DraftWindow) {
+    fn fields_of_the_wrong_type_are_not_reported_again(#[case] draft: DraftWindow) {
         let (result, found) = check(draft);
         assert_eq!((result.is_err(), found), (true, vec![]));
     }

@@ -1,32 +1,30 @@
-//! Whether conditions are the same as, or weaker than, others.
+//! Decides whether conditions imply others.
 //!
-//! A device's state is a count and a revenue per event. What is known of one event is a [`Range`];
-//! the later value's conditions on an event are narrowed into one range, and an earlier condition
-//! is implied when that range lies inside its own. Beside the conditions, three things hold in
-//! every state and are used: a count is never negative, revenue above zero takes at least one
-//! event, and in window 0 the install has happened.
+//! A device's state is a count and a revenue per event. The conditions of the later value on an
+//! event are narrowed into one [`EventRange`]. An earlier condition is implied if that range lies
+//! inside its own. Three facts hold in every state: a count is never negative, revenue above zero
+//! takes at least one event, and in window 0 the install has happened.
 //!
-//! Nothing else is concluded. In particular revenue is not assumed to be at least zero, since an
-//! event may carry a negative amount: a shadow overlooked costs nothing, a false warning costs
-//! trust.
+//! Nothing else is assumed. In particular revenue may be negative, since an event may carry a
+//! negative amount. Missing a shadowed value costs little; a false warning costs trust.
 
 use crate::skan::document::{Condition, FINE_VALUE_WINDOW, INSTALL_EVENT};
 use crate::vocabulary::money::Amount;
 
-/// Counts from `min_count` to `max_count`, revenue from `min_revenue` to just under `max_revenue`.
-/// None is no bound.
+/// Counts from `min_count` to `max_count`, revenue from `min_revenue` to below `max_revenue`.
+/// `None` means no bound.
 #[derive(Debug, Clone, Copy)]
-struct Range {
+struct EventRange {
     min_count: i64,
     max_count: Option<i64>,
     min_revenue: Option<Amount>,
     max_revenue: Option<Amount>,
 }
 
-impl Range {
-    /// What holds for an event without any condition on it.
+impl EventRange {
+    /// Returns the range of an event without any condition on it.
     fn before_conditions(event: &str, window: u8) -> Self {
-        // Every other window starts its counters anew, without the install.
+        // Every later window resets its counters, so it has no install.
         let installed = event == INSTALL_EVENT && window == FINE_VALUE_WINDOW;
         let min_count = i64::from(installed);
         Self {
@@ -53,21 +51,21 @@ impl Range {
         Self {
             min_count: self.min_count.max(other.min_count),
             max_count: lower(self.max_count, other.max_count),
-            // No lower bound is less than any.
+            // `None` orders below any lower bound.
             min_revenue: self.min_revenue.max(other.min_revenue),
             max_revenue: lower(self.max_revenue, other.max_revenue),
         }
     }
 
-    fn lies_in(self, outer: Self) -> bool {
+    fn is_within(self, outer: Self) -> bool {
         self.min_count >= outer.min_count
-            && reaches_no_higher(self.max_count, outer.max_count)
+            && is_not_above(self.max_count, outer.max_count)
             && self.min_revenue >= outer.min_revenue
-            && reaches_no_higher(self.max_revenue, outer.max_revenue)
+            && is_not_above(self.max_revenue, outer.max_revenue)
     }
 }
 
-/// The lower of two upper bounds.
+/// Returns the lower of two upper bounds.
 fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -75,22 +73,22 @@ fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-fn reaches_no_higher<T: Ord>(inner: Option<T>, outer: Option<T>) -> bool {
+fn is_not_above<T: Ord>(inner: Option<T>, outer: Option<T>) -> bool {
     outer.is_none_or(|outer| inner.is_some_and(|inner| inner <= outer))
 }
 
-/// Whether, in this window, all of `earlier` hold whenever all of `later` do.
+/// Returns whether all of `earlier` hold in this window whenever all of `later` do.
 pub(super) fn implies(later: &[Condition], earlier: &[Condition], window: u8) -> bool {
     earlier.iter().all(|condition| {
         let known = later
             .iter()
             .filter(|other| other.event == condition.event)
-            .map(Range::of)
+            .map(EventRange::of)
             .fold(
-                Range::before_conditions(&condition.event, window),
-                Range::and,
+                EventRange::before_conditions(&condition.event, window),
+                EventRange::and,
             );
-        known.lies_in(Range::of(condition))
+        known.is_within(EventRange::of(condition))
     })
 }
 
@@ -127,7 +125,10 @@ mod tests {
     #[case::one_condition_that_is_two(
         vec![buy().at_least(2).from(5)], vec![buy().at_least(1), buy().from(5)])]
     #[case::a_bound_that_always_holds(vec![on("login").at_least(1)], vec![buy().at_least(0)])]
-    fn the_same_or_weaker(#[case] later: Vec<Condition>, #[case] earlier: Vec<Condition>) {
+    fn implies_the_same_or_weaker_conditions(
+        #[case] later: Vec<Condition>,
+        #[case] earlier: Vec<Condition>,
+    ) {
         assert!(implies(&later, &earlier, 1));
     }
 
@@ -146,7 +147,10 @@ mod tests {
     #[case::another_spelling(vec![on("Purchase").at_least(1)], vec![buy().at_least(1)])]
     #[case::one_event_fewer(
         vec![buy().at_least(1)], vec![buy().at_least(1), on("login").at_least(1)])]
-    fn not_weaker(#[case] later: Vec<Condition>, #[case] earlier: Vec<Condition>) {
+    fn does_not_imply_other_conditions(
+        #[case] later: Vec<Condition>,
+        #[case] earlier: Vec<Condition>,
+    ) {
         assert!(!implies(&later, &earlier, 1));
     }
 
@@ -156,13 +160,17 @@ mod tests {
     #[case::an_app_may_send_more_of_them(0, on(INSTALL_EVENT).at_most(1), false)]
     #[case::window_1_begins_without_it(1, on(INSTALL_EVENT).at_least(1), false)]
     #[case::window_2_begins_without_it(2, on(INSTALL_EVENT).at_least(1), false)]
-    fn the_install(#[case] window: u8, #[case] earlier: Condition, #[case] expected: bool) {
+    fn the_install_holds_in_window_0_only(
+        #[case] window: u8,
+        #[case] earlier: Condition,
+        #[case] expected: bool,
+    ) {
         assert_eq!(implies(&[buy().at_least(1)], &[earlier], window), expected);
     }
 
     const EVENTS: [&str; 3] = [INSTALL_EVENT, "purchase", "login"];
 
-    /// Conditions with small bounds, so that they often meet.
+    /// Generates conditions with small bounds, so that they often overlap.
     fn conditions() -> impl Strategy<Value = Vec<Condition>> {
         let count = || prop::option::of(0..4_i64);
         let revenue = || prop::option::of((0..4_i64).prop_map(Amount::from_micros));
@@ -178,7 +186,7 @@ mod tests {
         prop::collection::vec(condition, 1..=3)
     }
 
-    /// As the SDK evaluates them, over the counts and the revenue of the events.
+    /// Evaluates conditions as the SDK does, over counts and revenue of the events.
     fn hold(conditions: &[Condition], state: &[(i64, i64)]) -> bool {
         conditions.iter().all(|condition| {
             EVENTS
@@ -197,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_implied_holds_in_every_state(
+        fn implied_conditions_hold_in_every_state(
             later in conditions(),
             earlier in conditions(),
             window in 0..3_u8,

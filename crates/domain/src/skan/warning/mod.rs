@@ -1,8 +1,7 @@
-//! What a document may say and yet hardly means to. Nothing here refuses anything.
+//! Warnings: what a document allows but probably does not intend. Warnings never reject a document.
 //!
-//! Only enabled windows are looked at: what stands in a disabled one is work in progress. A
-//! disabled document is looked at all the same, since the warnings are wanted before it is switched
-//! on.
+//! Only enabled windows are checked, because disabled ones are work in progress. A disabled
+//! document is checked, because the warnings are needed before it is enabled.
 
 mod implication;
 
@@ -13,66 +12,66 @@ use crate::skan::field_path::FieldPath;
 use crate::skan::warning::implication::implies;
 use crate::vocabulary::money::Amount;
 
-/// No value of window 0 is reached by installing alone.
+/// No value of window 0 holds after the install alone.
 const INSTALL_WITHOUT_VALUE: &str = "install_without_value";
-/// A value that an earlier one always keeps from being reached.
+/// An earlier value always wins over this value.
 const SHADOWED_VALUE: &str = "shadowed_value";
-/// A fine value above that of an earlier, more important one.
+/// The fine value is above that of an earlier, more important value.
 const RISING_FINE_VALUE: &str = "rising_fine_value";
 
-/// Something to look at again.
+/// A warning about a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The path in the stored document, whose windows are sorted by index.
+    /// Path in the stored document, whose windows are sorted by index.
     pub field: String,
-    /// For programs; never renamed.
+    /// Machine-readable code; never renamed.
     pub code: &'static str,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
 impl Warning {
-    fn new(place: FieldPath<'_>, code: &'static str, message: impl Into<String>) -> Self {
+    fn new(path: FieldPath<'_>, code: &'static str, message: impl Into<String>) -> Self {
         Self {
-            field: place.to_string(),
+            field: path.to_string(),
             code,
             message: message.into(),
         }
     }
 }
 
-/// The warnings for a document, in its order.
+/// Returns the warnings for a document, in document order.
 pub fn warnings(document: &Document) -> Vec<Warning> {
     let windows = FieldPath::Root.field("windows");
     let mut warnings = Vec::new();
     for (position, window) in document.windows.iter().enumerate() {
         if window.enabled {
-            let window_place = windows.item(position);
-            let values = window_place.field("values");
+            let window_path = windows.item(position);
+            let values = window_path.field("values");
             warnings.extend(install_without_value(window, values));
             for (position, value) in window.values.iter().enumerate() {
-                let (earlier, place) = (&window.values[..position], values.item(position));
-                warnings.extend(shadowed(value, earlier, window.index, place));
-                warnings.extend(rising(value, earlier, place));
+                let (earlier, path) = (&window.values[..position], values.item(position));
+                warnings.extend(shadowed(value, earlier, window.index, path));
+                warnings.extend(rising(value, earlier, path));
             }
         }
     }
     warnings
 }
 
-/// Apple hears of an install without events only if some value holds right after it.
-fn install_without_value(window: &Window, place: FieldPath<'_>) -> Option<Warning> {
+/// Warns if no value of window 0 holds right after the install: Apple then gets no value for
+/// installs without events.
+fn install_without_value(window: &Window, path: FieldPath<'_>) -> Option<Warning> {
     let reached = |value: &ConversionValue| value.conditions.iter().all(holds_after_install_alone);
     if window.index != FINE_VALUE_WINDOW || window.values.iter().any(reached) {
         return None;
     }
-    let message = "No value is reached by the install alone: an install without events reports \
-                   nothing. Add a last value with the condition install, minCount 1.";
-    Some(Warning::new(place, INSTALL_WITHOUT_VALUE, message))
+    let message = "No value holds after the install alone, so an install without events reports \
+                   nothing. Add a last value with the condition `install`, `minCount` 1.";
+    Some(Warning::new(path, INSTALL_WITHOUT_VALUE, message))
 }
 
-/// Whether the condition holds while the install is all that happened: counted once, without
-/// revenue.
+/// Returns whether the condition holds when only the install happened: count 1, no revenue.
 fn holds_after_install_alone(condition: &Condition) -> bool {
     let count = i64::from(condition.event == INSTALL_EVENT);
     condition.min_count.is_none_or(|min| count >= min)
@@ -81,41 +80,41 @@ fn holds_after_install_alone(condition: &Condition) -> bool {
         && condition.max_revenue.is_none_or(|max| Amount::ZERO < max)
 }
 
-/// The first value that holds wins, so one whose conditions imply those of an earlier one never
-/// does.
+/// Warns if an earlier value always wins, because the conditions of this value imply its
+/// conditions.
 fn shadowed(
     value: &ConversionValue,
     earlier: &[ConversionValue],
     window: u8,
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
 ) -> Option<Warning> {
     let by = earlier
         .iter()
         .find(|other| implies(&value.conditions, &other.conditions, window))?;
     let message = format!(
-        "Never reached: whenever its conditions hold, those of \"{}\" before it hold too.",
+        "Never reached: whenever its conditions hold, those of the earlier value \"{}\" hold, too.",
         by.name
     );
-    Some(Warning::new(place, SHADOWED_VALUE, message))
+    Some(Warning::new(path, SHADOWED_VALUE, message))
 }
 
-/// A device does not lower its fine value, so once here it cannot take the earlier value. The
-/// lowest of those is named; one warning for a value is enough.
+/// Warns about a fine value above that of an earlier value: a device never lowers its fine value,
+/// so it could not reach the earlier one any more. Reports the lowest such value only.
 fn rising(
     value: &ConversionValue,
     earlier: &[ConversionValue],
-    place: FieldPath<'_>,
+    path: FieldPath<'_>,
 ) -> Option<Warning> {
     let fine_value = value.fine_value?;
     let lowest = earlier.iter().min_by_key(|other| other.fine_value)?;
-    let kept_from = lowest.fine_value.filter(|lowest| *lowest < fine_value)?;
+    let earlier_value = lowest.fine_value.filter(|lowest| *lowest < fine_value)?;
     let message = format!(
-        "Higher than the {kept_from} of \"{}\" before it: a device that has reached {fine_value} \
-         does not go back to {kept_from}.",
+        "Higher than {earlier_value} of the earlier value \"{}\": a device that has reached \
+         {fine_value} does not go back to {earlier_value}.",
         lowest.name
     );
     Some(Warning::new(
-        place.field("fineValue"),
+        path.field("fineValue"),
         RISING_FINE_VALUE,
         message,
     ))
@@ -127,7 +126,7 @@ mod tests {
     use crate::skan::samples::{document, on, value, window};
     use rstest::rstest;
 
-    /// Where and what.
+    /// Returns the path and code of each warning.
     fn found(windows: &[Window]) -> Vec<(String, &'static str)> {
         warnings(&document(windows))
             .into_iter()
@@ -155,7 +154,7 @@ mod tests {
     #[case::revenue_below_zero(vec![on(INSTALL_EVENT).below(0)], false)]
     #[case::an_event(vec![bought()], false)]
     #[case::the_install_and_an_event(vec![installed(), bought()], false)]
-    fn window_0_has_a_value_for_the_install_alone(
+    fn window_0_needs_a_value_for_the_install_alone(
         #[case] conditions: Vec<Condition>,
         #[case] reached: bool,
     ) {
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_stand_in_the_order_of_the_document_and_name_the_other_value() {
+    fn warnings_are_in_document_order_and_name_the_other_value() {
         let values = [
             value("Low", Some(1), &[bought()]),
             value("High", Some(2), &[bought()]),
@@ -265,7 +264,7 @@ mod tests {
         ];
         assert_eq!(fields, expected);
         assert!(found[1].message.contains("\"Low\""));
-        assert!(found[2].message.contains("the 1 of \"Low\""));
+        assert!(found[2].message.contains("1 of the earlier value \"Low\""));
     }
 
     #[test]
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disabled_document_warns_before_it_is_switched_on() {
+    fn a_disabled_document_warns_before_it_is_enabled() {
         let document = Document {
             enabled: false,
             ..document(&[window(0, &[])])

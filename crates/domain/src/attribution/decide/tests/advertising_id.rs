@@ -1,4 +1,4 @@
-//! Step 5: a click with the device's advertising id.
+//! Step 5: click with the device's advertising id.
 
 use super::scene::*;
 use crate::app::FraudPolicy;
@@ -14,7 +14,7 @@ use rstest::rstest;
     android().same_advertising_id(&[tap(1).before(2 * DAY), tap(2).before(DAY)]),
     Some(2), &[(1, Rejection::OlderThanWinner)]
 )]
-#[case::of_two_at_once_the_later_id_wins(
+#[case::of_two_simultaneous_clicks_the_higher_id_wins(
     android().same_advertising_id(&[tap(2), tap(1)]),
     Some(2), &[(1, Rejection::OlderThanWinner)]
 )]
@@ -30,15 +30,15 @@ use rstest::rstest;
     android().same_advertising_id(&[tap(1).before(DAY), tap(2).before(-1)]).fraud(FraudPolicy::Flag),
     Some(1), &[(2, Rejection::Implausible)]
 )]
-#[case::a_click_after_the_begin_of_the_installation_is_refused(
+#[case::a_click_after_the_start_of_the_installation_is_rejected(
     android().same_advertising_id(&[tap(1).before(60)]).store_times(90, 61),
     None, &[(1, Rejection::Implausible)]
 )]
-#[case::or_marked_as_the_app_says(
+#[case::or_flagged_by_policy(
     android().same_advertising_id(&[tap(1).before(60)]).store_times(90, 61).fraud(FraudPolicy::Flag),
     Some(1), &[]
 )]
-#[case::but_it_comes_after_one_that_fits(
+#[case::but_it_ranks_behind_a_plausible_one(
     android()
         .same_advertising_id(&[tap(1).before(60), tap(2).before(DAY)])
         .store_times(90, 61)
@@ -53,7 +53,7 @@ use rstest::rstest;
     android().same_advertising_id(&[tap(1).before(7 * DAY + 1)]),
     None, &[(1, Rejection::OutsideWindow)]
 )]
-fn the_last_acceptable_touch_wins(
+fn the_latest_acceptable_click_wins(
     #[case] scene: Scene,
     #[case] winner: Option<u8>,
     #[case] rejected: &[(u8, Rejection)],
@@ -67,7 +67,7 @@ fn the_last_acceptable_touch_wins(
 }
 
 #[test]
-fn a_found_click_that_is_refused_does_not_make_the_install_suspicious() {
+fn a_rejected_click_leaves_the_install_organic() {
     let scene = ios().same_advertising_id(&[tap(1).before(8 * DAY)]);
     assert_eq!(scene.outcome(), "organic");
 }

@@ -1,4 +1,4 @@
-//! Steps 3 and 6: what Apple says.
+//! Steps 3 and 6: Apple's `AdServices` record.
 
 use super::scene::*;
 use crate::access::Environment;
@@ -18,7 +18,7 @@ fn tapped() -> AdServices {
     AdServices::Tap(record("542370539"))
 }
 
-fn seen() -> AdServices {
+fn viewed() -> AdServices {
     AdServices::View(record("542370539"))
 }
 
@@ -34,11 +34,11 @@ fn tapped_at(seconds_before_open: i64) -> AdServices {
     }))
 }
 
-fn of_test(scene: Scene) -> Scene {
+fn in_test(scene: Scene) -> Scene {
     scene.evidence(|evidence| evidence.environment = Environment::Test)
 }
 
-fn likely(scene: Scene) -> Scene {
+fn with_similar_click(scene: Scene) -> Scene {
     let tap = tap(1).platform(Platform::Ios).os("17.5");
     scene
         .rules(|rules| rules.probabilistic_ios = true)
@@ -47,28 +47,28 @@ fn likely(scene: Scene) -> Scene {
 
 #[rstest]
 #[case::a_tap_wins(ios().apple(tapped()), "attributed adservices apple_ads 100")]
-#[case::a_view_wins_where_nothing_is_surer(ios().apple(seen()), "attributed adservices apple_ads 90")]
+#[case::a_view_wins_without_stronger_evidence(ios().apple(viewed()), "attributed adservices apple_ads 90")]
 #[case::no_record_is_organic(ios().apple(AdServices::NotAttributed), "organic")]
 #[case::no_answer_yet_is_organic(ios().apple(AdServices::Pending), "organic")]
 #[case::an_invalid_token_is_organic(ios().apple(AdServices::Invalid), "organic")]
 #[case::an_expired_token_is_organic(ios().apple(AdServices::Expired), "organic")]
-#[case::test_data_is_no_evidence_for_a_live_install(ios().apple(test_data()), "organic")]
+#[case::test_data_does_not_count_for_a_live_install(ios().apple(test_data()), "organic")]
 #[case::test_data_counts_with_a_test_key(
-    of_test(ios().apple(test_data())),
+    in_test(ios().apple(test_data())),
     "attributed adservices apple_ads 100"
 )]
-#[case::test_data_does_not_hide_what_comes_after_it(
-    likely(ios().apple(test_data())),
+#[case::test_data_does_not_prevent_a_later_step(
+    with_similar_click(ios().apple(test_data())),
     "attributed probabilistic network_a 75 #1"
 )]
 #[case::a_tap_of_29_days_ago_is_within_apples_window(
     ios().apple(tapped_at(29 * DAY)),
     "attributed adservices apple_ads 100"
 )]
-#[case::a_tap_after_the_first_open_led_to_nothing(ios().apple(tapped_at(-60)), "implausible")]
-#[case::whatever_the_policy(ios().apple(tapped_at(-60)).fraud(FraudPolicy::Flag), "implausible")]
-#[case::a_named_click_comes_before_apples_tap(
-    ios().apple(tapped()).by_client(tap(1)),
+#[case::a_tap_after_the_first_open_is_implausible(ios().apple(tapped_at(-60)), "implausible")]
+#[case::under_every_policy(ios().apple(tapped_at(-60)).fraud(FraudPolicy::Flag), "implausible")]
+#[case::a_delivered_click_comes_before_apples_tap(
+    ios().apple(tapped()).through_client(tap(1)),
     "attributed click_id network_a 100 #1"
 )]
 #[case::a_tap_comes_before_an_advertising_id(
@@ -76,14 +76,14 @@ fn likely(scene: Scene) -> Scene {
     "attributed adservices apple_ads 100"
 )]
 #[case::an_advertising_id_comes_before_a_view(
-    ios().apple(seen()).same_advertising_id(&[tap(1)]),
+    ios().apple(viewed()).same_advertising_id(&[tap(1)]),
     "attributed click_id network_a 95 #1"
 )]
-#[case::a_view_comes_before_likeness(
-    likely(ios().apple(seen())),
+#[case::a_view_comes_before_a_probabilistic_match(
+    with_similar_click(ios().apple(viewed())),
     "attributed adservices apple_ads 90"
 )]
-fn apples_word(#[case] scene: Scene, #[case] expected: &str) {
+fn credits_apples_record(#[case] scene: Scene, #[case] expected: &str) {
     assert_eq!(scene.outcome(), expected);
 }
 

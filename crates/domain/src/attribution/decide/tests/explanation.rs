@@ -1,4 +1,4 @@
-//! What a decision says about itself.
+//! Explanations of decisions.
 
 use super::scene::*;
 use crate::app::FraudPolicy;
@@ -20,47 +20,47 @@ fn taps(count: u8) -> Vec<Tap> {
 }
 
 #[rstest]
-#[case(android().by_store(tap(1)), "The Play Store handed over the id of a click, made 59 minutes before the install.")]
-#[case(android().by_client(tap(1).before(3 * DAY)), "The app handed over the id of a click, made 3 days before the install.")]
-#[case(android().by_client(tap(1).before(1)), "The app handed over the id of a click, made 1 second before the install.")]
+#[case(android().through_store(tap(1)), "The Play Store passed on the id of a click made 59 minutes before the install.")]
+#[case(android().through_client(tap(1).before(3 * DAY)), "The app passed on the id of a click made 3 days before the install.")]
+#[case(android().through_client(tap(1).before(1)), "The app passed on the id of a click made 1 second before the install.")]
 #[case(
-    android().by_client(tap(1).before(60)).store_times(90, 61).fraud(FraudPolicy::Flag),
-    "The app handed over the id of a click; it counts but is marked, because it came after the installation had begun."
+    android().through_client(tap(1).before(60)).store_times(90, 61).fraud(FraudPolicy::Flag),
+    "The app passed on the id of a click; it counts but is flagged, because it came after the installation had begun."
 )]
-#[case(android().names(ClickIdSource::Client, ClickLookup::BadToken), "The click id that this install delivered is not genuine.")]
+#[case(android().delivers(ClickIdSource::Client, ClickLookup::BadToken), "The click id sent with this install is invalid.")]
 #[case(
-    android().names(ClickIdSource::Client, ClickLookup::Foreign(click_id(1))),
-    "The click id that this install delivered belongs to another app."
-)]
-#[case(
-    android().names(ClickIdSource::Client, ClickLookup::Unknown(click_id(1))),
-    "The click that this install names is not stored yet; it is looked for during 24 hours."
-)]
-#[case(android().by_client(tap(1).bot()), "The click that this install names was made by a crawler or a preview, not by a person.")]
-#[case(android().by_client(tap(1).taken()), "The click that this install names has led to another install already.")]
-#[case(
-    android().by_client(tap(1).before(8 * DAY)),
-    "The click that this install names is older than the 7 days for which a click counts."
+    android().delivers(ClickIdSource::Client, ClickLookup::Foreign(click_id(1))),
+    "The click id sent with this install belongs to another app."
 )]
 #[case(
-    android().by_store(tap(1)).store_times(HOUR + 3 * MINUTE, 60),
-    "The click that this install names cannot have led to this install: the tap in the Play Store came more than 2 minutes before the click."
+    android().delivers(ClickIdSource::Client, ClickLookup::Unknown(click_id(1))),
+    "The click that the device named is not stored yet; Tributary waits up to 24 hours for it."
+)]
+#[case(android().through_client(tap(1).bot()), "The click that the device named was made by a bot or a link preview, not by a person.")]
+#[case(android().through_client(tap(1).taken()), "The click that the device named is already credited with another install.")]
+#[case(
+    android().through_client(tap(1).before(8 * DAY)),
+    "The click that the device named is older than the click window of 7 days."
+)]
+#[case(
+    android().through_store(tap(1)).store_times(HOUR + 3 * MINUTE, 60),
+    "The click that the device named cannot have led to this install: the tap in the Play Store came more than 2 minutes before the click."
 )]
 #[case(ios().apple(AdServices::Tap(Box::default())), "Apple reports that a tap on an Apple Ads ad led to this install.")]
-#[case(ios().apple(test_data()), "No click was found for this install: Apple answered with test data, which does not count for a live install.")]
-#[case(ios().apple(AdServices::Pending), "No click was found for this install: Apple has not answered yet.")]
+#[case(ios().apple(test_data()), "No click was found for this install: Apple returned test data, which does not count for a live install.")]
+#[case(ios().apple(AdServices::Pending), "No click was found for this install: Apple has not responded yet.")]
 #[case(
     ios(),
-    "No click was found for this install: the device showed no sign of one."
+    "No click was found for this install: the device sent no evidence of one."
 )]
 #[case(android().referrer(""), "No click was found for this install: the Play Store reported an organic install.")]
 #[case(
     android(),
-    "No click was found for this install: the device sent no referrer of the Play Store."
+    "No click was found for this install: the device sent no Play Store referrer."
 )]
 #[case(
     android().referrer("gclid=x"),
-    "The Play Store names an ad of network_b that did not lead through a link of this app."
+    "The Play Store names a Google Ads (network_b) ad that did not use a link of this app."
 )]
 #[case(
     android().same_advertising_id(&[tap(1), tap(2)]),
@@ -68,32 +68,32 @@ fn taps(count: u8) -> Vec<Tap> {
 )]
 #[case(
     android().same_advertising_id(&[tap(1).taken()]),
-    "No click could be matched to this install: the click with its advertising id has led to another install."
+    "No click could be matched to this install: the click with its advertising id is already credited with another install."
 )]
-#[case(android().same_address(&[tap(1)]), "Only click from this address within 24 hours; OS version and language agree.")]
+#[case(android().same_address(&[tap(1)]), "Only click from this address within 24 hours; OS version and language match.")]
 #[case(
     android().same_address(&[tap(1), tap(2).model("Pixel 8")]),
-    "Best fitting of 2 clicks from this address within 24 hours; OS version, model and language agree."
+    "Best match of 2 clicks from this address within 24 hours; OS version, model and language match."
 )]
-#[case(android().same_address(&taps(2)), "No click could be matched to this install: 2 clicks from its address fit it equally well.")]
+#[case(android().same_address(&taps(2)), "No click could be matched to this install: 2 clicks from its address match equally well.")]
 #[case(
     android().same_address(&taps(21)),
-    "No click could be matched to this install: more than 20 clicks came from its address within 24 hours, so many people share it."
+    "No click could be matched to this install: more than 20 clicks came from its address within 24 hours, so the address is shared."
 )]
 #[case(
     android().same_address(&[tap(1).language("")]),
-    "No click could be matched to this install: the click from its address does not fit it well enough."
+    "No click could be matched to this install: the click from its address does not match well enough."
 )]
 #[case(
     ios().same_address(&[tap(1).platform(crate::device::Platform::Ios)]),
-    "No click could be matched to this install: 1 click came from its address, but matching by likeness is switched off for iOS."
+    "No click could be matched to this install: 1 click came from its address, but probabilistic matching is off for iOS."
 )]
-fn why_in_one_sentence(#[case] scene: Scene, #[case] expected: &str) {
+fn explains_in_one_sentence(#[case] scene: Scene, #[case] expected: &str) {
     assert_eq!(scene.decide().reason, expected);
 }
 
 #[test]
-fn the_winner_is_among_the_candidates_that_are_kept() {
+fn stores_the_winner_among_the_candidates() {
     let mut taps = taps(30);
     taps[0] = tap(1).before(2 * HOUR);
     let older: Vec<_> = taps.iter().skip(1).map(|tap| tap.clone().bot()).collect();
@@ -113,25 +113,25 @@ fn the_winner_is_among_the_candidates_that_are_kept() {
 }
 
 #[test]
-fn another_apps_click_is_not_named() {
-    let scene = android().names(ClickIdSource::Client, ClickLookup::Foreign(click_id(1)));
+fn does_not_reveal_another_apps_click() {
+    let scene = android().delivers(ClickIdSource::Client, ClickLookup::Foreign(click_id(1)));
     assert_eq!(scene.decide().candidates[0].click, None);
 }
 
-/// The whole explanation: evidence, settings, candidates with their signals, and why each was rejected.
+/// Full explanations: evidence, settings, and candidates with their signals and rejections.
 #[rstest]
-#[case("by_store", android().by_store(tap(1)))]
+#[case("by_store", android().through_store(tap(1)))]
 #[case("apple_pending", ios().apple(AdServices::Pending))]
 #[case("apple_test_data", ios().apple(test_data()))]
-#[case("click_not_stored", android().names(ClickIdSource::Client, ClickLookup::Unknown(click_id(1))))]
-#[case("by_likeness", android().same_address(&[tap(1).timezone("Asia/Tokyo").before(1_260)]))]
+#[case("click_not_stored", android().delivers(ClickIdSource::Client, ClickLookup::Unknown(click_id(1))))]
+#[case("probabilistic", android().same_address(&[tap(1).timezone("Asia/Tokyo").before(1_260)]))]
 #[case("excluded_by_model", android().same_address(&[tap(1).model("Pixel 7").timezone("Europe/Berlin")]))]
-fn explanations(#[case] name: &str, #[case] scene: Scene) {
+fn explains_every_detail(#[case] name: &str, #[case] scene: Scene) {
     insta::assert_debug_snapshot!(name, scene.decide());
 }
 
 #[test]
-fn the_settings_are_those_of_the_platform() {
+fn records_the_settings_of_the_platform() {
     assert!(!ios().decide().settings.probabilistic);
     assert!(android().decide().settings.probabilistic);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The decision, rule by rule.
+//! Tests of the decision, rule by rule.
 
 mod advertising_id;
 mod apple;

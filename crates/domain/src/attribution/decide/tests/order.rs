@@ -1,4 +1,4 @@
-//! The order of evidence: what is surer comes first, and what is refused leaves room for the next.
+//! Order of evidence: more reliable evidence wins, and rejected evidence leaves room for the next.
 
 use super::scene::*;
 use crate::attribution::ad_services::AdServices;
@@ -14,10 +14,10 @@ fn apple_view() -> AdServices {
     AdServices::View(Box::default())
 }
 
-/// Evidence of every kind, each for another click.
+/// Returns a scene with evidence of every kind, each for another click.
 fn everything() -> Scene {
     android()
-        .by_client(tap(1))
+        .through_client(tap(1))
         .apple(apple_tap())
         .referrer("gclid=x")
         .same_advertising_id(&[tap(2)])
@@ -25,52 +25,55 @@ fn everything() -> Scene {
 }
 
 #[rstest]
-#[case::a_named_click_first(everything(), "attributed click_id network_a 100 #1")]
+#[case::a_delivered_click_first(everything(), "attributed click_id network_a 100 #1")]
 #[case::then_apples_tap(
-    everything().by_client(tap(1).taken()),
+    everything().through_client(tap(1).taken()),
     "attributed adservices apple_ads 100"
 )]
-#[case::then_somebody_elses_referrer(
-    everything().by_client(tap(1).taken()).apple(apple_view()),
+#[case::then_a_third_party_referrer(
+    everything().through_client(tap(1).taken()).apple(apple_view()),
     "third_party referrer network_b 100"
 )]
 #[case::then_the_advertising_id(
-    everything().by_client(tap(1).taken()).apple(apple_view()).referrer(""),
+    everything().through_client(tap(1).taken()).apple(apple_view()).referrer(""),
     "attributed click_id network_a 95 #2"
 )]
 #[case::then_apples_view(
     android()
-        .by_client(tap(1).taken())
+        .through_client(tap(1).taken())
         .apple(apple_view())
         .same_advertising_id(&[tap(2).bot()])
         .same_address(&[tap(3)]),
     "attributed adservices apple_ads 90"
 )]
-#[case::then_likeness(
+#[case::then_a_probabilistic_match(
     android()
-        .by_client(tap(1).taken())
+        .through_client(tap(1).taken())
         .same_advertising_id(&[tap(2).bot()])
         .same_address(&[tap(3)]),
     "attributed probabilistic network_a 75 #3"
 )]
-#[case::then_the_state_of_what_the_device_claimed(
-    android().by_client(tap(1).taken()).same_address(&[tap(3).bot()]),
+#[case::then_the_state_of_the_rejected_claim(
+    android().through_client(tap(1).taken()).same_address(&[tap(3).bot()]),
     "duplicate_click"
 )]
-#[case::a_claim_of_the_device_outweighs_a_refused_referrer(
-    android().names(ClickIdSource::Client, ClickLookup::BadToken).referrer("gclid=x").store_times(59, 60),
+#[case::a_claim_of_the_device_outweighs_a_rejected_referrer(
+    android()
+        .delivers(ClickIdSource::Client, ClickLookup::BadToken)
+        .referrer("gclid=x")
+        .store_times(59, 60),
     "bad_token"
 )]
 #[case::a_bad_token_leaves_room_for_apple(
-    ios().names(ClickIdSource::Client, ClickLookup::BadToken).apple(apple_tap()),
+    ios().delivers(ClickIdSource::Client, ClickLookup::BadToken).apple(apple_tap()),
     "attributed adservices apple_ads 100"
 )]
-fn the_first_acceptable_wins(#[case] scene: Scene, #[case] expected: &str) {
+fn the_first_acceptable_evidence_wins(#[case] scene: Scene, #[case] expected: &str) {
     assert_eq!(scene.outcome(), expected);
 }
 
 #[test]
-fn what_a_surer_method_refused_no_weaker_one_takes() {
+fn no_weaker_method_accepts_what_a_stronger_one_rejected() {
     let scene = android()
         .same_advertising_id(&[tap(1).before(2 * HOUR)])
         .same_address(&[tap(1).before(2 * HOUR)])
@@ -81,6 +84,6 @@ fn what_a_surer_method_refused_no_weaker_one_takes() {
 }
 
 #[test]
-fn the_same_evidence_twice_is_the_same_decision() {
+fn the_same_evidence_gives_the_same_decision() {
     assert_eq!(everything().decide(), everything().decide());
 }

@@ -1,4 +1,4 @@
-//! Step 7: a click that is like the first open.
+//! Step 7: probabilistic match.
 
 use super::scene::*;
 use crate::app::FraudPolicy;
@@ -8,37 +8,37 @@ use crate::click::address::AddressClass;
 use crate::device::Platform;
 use rstest::rstest;
 
-/// An iPhone of an app that matches iPhones by likeness.
+/// Returns an iPhone of an app with probabilistic matching on iOS.
 fn iphone() -> Scene {
     ios().rules(|rules| rules.probabilistic_ios = true)
 }
 
-/// A tap on an iPhone.
+/// Returns a click on an iPhone.
 fn apple_tap(number: u8) -> Tap {
     tap(number).platform(Platform::Ios).os("17.5")
 }
 
 fn class(scene: Scene, class: Option<AddressClass>) -> Scene {
-    scene.circumstances(|device| device.address_class = class)
+    scene.fingerprint(|device| device.address_class = class)
 }
 
 fn version(scene: Scene, version: &str) -> Scene {
-    scene.circumstances(|device| device.os_version = Some(version.to_owned()))
+    scene.fingerprint(|device| device.os_version = Some(version.to_owned()))
 }
 
 #[rstest]
 #[case::exactly_seventy_is_enough(android().same_address(&[tap(1)]), Some((1, 75)))]
 #[case::sixty_is_not(android().same_address(&[tap(1).language("")]), None)]
 #[case::another_language_gives_no_points(android().same_address(&[tap(1).language("de")]), None)]
-#[case::an_unknown_version_is_no_mismatch_but_no_points(
+#[case::an_unknown_version_gives_no_points(
     android().same_address(&[tap(1).os("")]),
     None
 )]
-#[case::a_hidden_version_and_model_need_our_page(
+#[case::a_hidden_version_needs_our_landing_page(
     android().same_address(&[tap(1).os("").timezone("Europe/Berlin").screen(400)]),
     Some((1, 75))
 )]
-#[case::our_page_without_the_screen_is_not_enough(
+#[case::our_landing_page_without_the_screen_is_not_enough(
     android().same_address(&[tap(1).os("").timezone("Europe/Berlin")]),
     None
 )]
@@ -46,7 +46,7 @@ fn version(scene: Scene, version: &str) -> Scene {
     android().same_address(&[tap(1).timezone("Asia/Tokyo").screen(500)]),
     Some((1, 75))
 )]
-#[case::a_model_stands_in_for_the_language(
+#[case::a_model_makes_up_for_the_language(
     android().same_address(&[tap(1).model("Pixel 8").language("")]),
     Some((1, 75))
 )]
@@ -74,11 +74,11 @@ fn version(scene: Scene, version: &str) -> Scene {
     version(iphone(), "17.5.1").same_address(&[apple_tap(1).os("17.5")]),
     Some((1, 75))
 )]
-#[case::safari_26_tells_the_version_of_the_system(
+#[case::safari_26_reveals_the_os_version(
     version(iphone(), "26.1").same_address(&[apple_tap(1).os("26.1")]),
     Some((1, 75))
 )]
-#[case::a_minor_version_apart_is_another_device(
+#[case::another_minor_version_is_another_device(
     version(iphone(), "26.1").same_address(&[apple_tap(1).os("26.0")]),
     None
 )]
@@ -99,13 +99,13 @@ fn version(scene: Scene, version: &str) -> Scene {
         .rules(|rules| rules.probabilistic_window_hours = 1),
     None
 )]
-#[case::two_that_are_equally_like(android().same_address(&[tap(1), tap(2).before(60)]), None)]
+#[case::two_equal_scores(android().same_address(&[tap(1), tap(2).before(60)]), None)]
 #[case::ten_points_ahead_are_enough(
     android().same_address(&[tap(1), tap(2).model("Pixel 8")]),
     Some((2, 60))
 )]
-#[case::company_of_another_version_takes_confidence(android().same_address(&crowd(2)), Some((1, 60)))]
-#[case::company_leaves_some_confidence(
+#[case::clicks_of_another_version_lower_the_confidence(android().same_address(&crowd(2)), Some((1, 60)))]
+#[case::many_clicks_leave_the_minimum_confidence(
     android().same_address(&crowd(ADDRESS_CANDIDATES_MAX)),
     Some((1, 30))
 )]
@@ -113,9 +113,9 @@ fn version(scene: Scene, version: &str) -> Scene {
     android().same_address(&crowd(ADDRESS_CANDIDATES_MAX + 1)),
     None
 )]
-#[case::a_bot_is_no_company(android().same_address(&[tap(1), tap(2).bot()]), Some((1, 75)))]
-#[case::a_taken_click_is_no_company(android().same_address(&[tap(1), tap(2).taken()]), Some((1, 75)))]
-#[case::bots_do_not_make_an_address_a_shared_one(
+#[case::a_bot_does_not_lower_the_confidence(android().same_address(&[tap(1), tap(2).bot()]), Some((1, 75)))]
+#[case::a_taken_click_does_not_lower_the_confidence(android().same_address(&[tap(1), tap(2).taken()]), Some((1, 75)))]
+#[case::bots_do_not_make_an_address_shared(
     android().same_address(&crowd(ADDRESS_CANDIDATES_MAX)).same_address(&[tap(99).bot()]),
     Some((1, 30))
 )]
@@ -128,8 +128,8 @@ fn version(scene: Scene, version: &str) -> Scene {
     None
 )]
 #[case::an_unknown_address_is_not_compared(class(android().same_address(&[tap(1)]), None), None)]
-#[case::iphones_are_not_matched_unless_the_app_says_so(ios().same_address(&[apple_tap(1)]), None)]
-#[case::iphones_are_matched_where_the_app_says_so(
+#[case::iphones_are_not_matched_by_default(ios().same_address(&[apple_tap(1)]), None)]
+#[case::iphones_are_matched_if_enabled(
     iphone().same_address(&[apple_tap(1)]),
     Some((1, 75))
 )]
@@ -141,11 +141,11 @@ fn version(scene: Scene, version: &str) -> Scene {
     android().same_address(&[tap(1)]).evidence(|evidence| evidence.probabilistic_allowed = false),
     None
 )]
-#[case::plays_organic_word_does_not_rule_it_out(
+#[case::an_organic_referrer_does_not_rule_it_out(
     android().referrer("").same_address(&[tap(1)]),
     Some((1, 75))
 )]
-#[case::a_click_after_the_begin_of_the_installation_is_no_candidate(
+#[case::a_click_after_the_start_of_the_installation_is_no_candidate(
     android()
         .same_address(&[tap(1).before(60)])
         .store_times(90, 61)
@@ -156,24 +156,29 @@ fn version(scene: Scene, version: &str) -> Scene {
     android().same_address(&[tap(1).before(-1)]).fraud(FraudPolicy::Flag),
     None
 )]
-#[case::what_was_refused_by_name_is_not_taken_by_likeness(
-    android().by_client(tap(1).before(2 * HOUR)).same_address(&[tap(1).before(2 * HOUR)]).window(1),
+#[case::a_rejected_delivered_click_is_not_matched(
+    android()
+        .through_client(tap(1).before(2 * HOUR))
+        .same_address(&[tap(1).before(2 * HOUR)])
+        .window(1),
     None
 )]
-#[case::nothing_is_guessed_while_a_genuine_click_is_waited_for(
-    android().names(ClickIdSource::Referrer, ClickLookup::Unknown(click_id(9))).same_address(&[tap(1)]),
+#[case::nothing_is_matched_while_a_valid_click_is_pending(
+    android()
+        .delivers(ClickIdSource::Referrer, ClickLookup::Unknown(click_id(9)))
+        .same_address(&[tap(1)]),
     None
 )]
-#[case::a_forged_id_does_not_hide_what_is_like(
-    android().names(ClickIdSource::Referrer, ClickLookup::BadToken).same_address(&[tap(1)]),
+#[case::a_forged_id_does_not_prevent_a_match(
+    android().delivers(ClickIdSource::Referrer, ClickLookup::BadToken).same_address(&[tap(1)]),
     Some((1, 75))
 )]
-fn what_is_like_enough(#[case] scene: Scene, #[case] expected: Option<(u8, u8)>) {
+fn matches_similar_clicks(#[case] scene: Scene, #[case] expected: Option<(u8, u8)>) {
     let decision = scene.decide();
     let number = decision.click.map(|click| click.as_bytes()[0]);
     assert_eq!(number.zip(decision.confidence), expected);
-    let probabilistic = decision.match_type.as_str() == "probabilistic";
-    assert_eq!(probabilistic, expected.is_some());
+    let is_probabilistic = decision.match_type.as_str() == "probabilistic";
+    assert_eq!(is_probabilistic, expected.is_some());
 }
 
 #[rstest]
@@ -192,6 +197,6 @@ fn what_is_like_enough(#[case] scene: Scene, #[case] expected: Option<(u8, u8)>)
 #[case::bot(android().same_address(&[tap(1).bot()]), Rejection::Bot)]
 #[case::taken(android().same_address(&[tap(1).taken()]), Rejection::DuplicateClick)]
 #[case::too_old(android().same_address(&[tap(1).before(DAY + 1)]), Rejection::OutsideWindow)]
-fn why_it_was_not_taken(#[case] scene: Scene, #[case] expected: Rejection) {
+fn records_why_a_click_was_rejected(#[case] scene: Scene, #[case] expected: Rejection) {
     assert_eq!(scene.rejection(1), Some(expected));
 }

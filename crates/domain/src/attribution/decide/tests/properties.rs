@@ -1,4 +1,4 @@
-//! What holds whatever comes.
+//! Properties that hold for random scenes.
 
 use super::scene::*;
 use crate::app::FraudPolicy;
@@ -13,12 +13,12 @@ use crate::vocabulary::time::Timestamp;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Enough clicks to crowd an address.
+/// Enough clicks to make an address count as shared.
 const CLICKS_MAX: usize = 26;
-/// A little more than the longest window of the scenes.
+/// A little more than the longest window in the scenes.
 const OLDEST: i64 = 10 * DAY;
 
-/// What a random click is made of. Few values each, so that clicks are often alike, and often not.
+/// Generates a click. Each property has few values, so that clicks are often similar.
 fn any_tap(number: u8) -> impl Strategy<Value = Tap> {
     let age = prop_oneof![
         4 => 0..DAY,
@@ -29,20 +29,22 @@ fn any_tap(number: u8) -> impl Strategy<Value = Tap> {
     let version = prop::sample::select(vec!["14", "14", "14", "13", ""]);
     let model = prop::sample::select(vec!["", "", "Pixel 8", "pixel 8", "Pixel 7"]);
     let language = prop::sample::select(vec!["en", "en", "de", ""]);
-    let odd = prop::sample::select(vec!["", "", "", "", "", "bot", "taken", "ios"]);
-    (age, version, model, language, odd).prop_map(move |(age, version, model, language, odd)| {
-        let tap = tap(number)
-            .before(age)
-            .os(version)
-            .model(model)
-            .language(language);
-        match odd {
-            "bot" => tap.bot(),
-            "taken" => tap.taken(),
-            "ios" => tap.platform(Platform::Ios),
-            _ => tap,
-        }
-    })
+    let special = prop::sample::select(vec!["", "", "", "", "", "bot", "taken", "ios"]);
+    (age, version, model, language, special).prop_map(
+        move |(age, version, model, language, special)| {
+            let tap = tap(number)
+                .before(age)
+                .os(version)
+                .model(model)
+                .language(language);
+            match special {
+                "bot" => tap.bot(),
+                "taken" => tap.taken(),
+                "ios" => tap.platform(Platform::Ios),
+                _ => tap,
+            }
+        },
+    )
 }
 
 fn any_taps(first: u8) -> impl Strategy<Value = Vec<Tap>> {
@@ -50,8 +52,8 @@ fn any_taps(first: u8) -> impl Strategy<Value = Vec<Tap>> {
     size.prop_flat_map(move |size| (first..).take(size).map(any_tap).collect::<Vec<_>>())
 }
 
-/// Clicks from one address; sometimes just as many as it may have.
-fn any_company() -> impl Strategy<Value = Vec<Tap>> {
+/// Generates clicks from one address, sometimes as many as are compared.
+fn any_same_address() -> impl Strategy<Value = Vec<Tap>> {
     prop_oneof![4 => any_taps(1), 1 => Just(crowd(ADDRESS_CANDIDATES_MAX))]
 }
 
@@ -71,7 +73,7 @@ fn any_times() -> impl Strategy<Value = ReferrerTimes> {
     )
 }
 
-fn any_named() -> impl Strategy<Value = Option<ClickLookup>> {
+fn any_lookup() -> impl Strategy<Value = Option<ClickLookup>> {
     prop_oneof![
         3 => Just(None),
         3 => any_tap(200).prop_map(|tap| Some(ClickLookup::Found(Box::new(tap.candidate())))),
@@ -82,14 +84,14 @@ fn any_named() -> impl Strategy<Value = Option<ClickLookup>> {
 
 prop_compose! {
     fn any_scene()(
-        named in any_named(),
-        by_store: bool,
+        delivered in any_lookup(),
+        through_store: bool,
         times in any_times(),
         referrer in prop::sample::select(vec!["", "", "", "gclid=x"]),
         advertising in any_taps(100),
-        address in any_company(),
+        address in any_same_address(),
         window in prop::sample::select(vec![1, 24, 168, 168]),
-        likeness_window in prop::sample::select(vec![1, 24]),
+        probabilistic_window in prop::sample::select(vec![1, 24]),
         policy in prop::sample::select(FraudPolicy::ALL),
     ) -> Scene {
         let scene = android()
@@ -98,18 +100,18 @@ prop_compose! {
             .same_address(&address)
             .window(window)
             .fraud(policy)
-            .rules(|rules| rules.probabilistic_window_hours = likeness_window)
+            .rules(|rules| rules.probabilistic_window_hours = probabilistic_window)
             .evidence(|evidence| evidence.times = times);
-        let delivery = if by_store { ClickIdSource::Referrer } else { ClickIdSource::Client };
-        match named {
-            Some(named) => scene.names(delivery, named),
+        let delivery = if through_store { ClickIdSource::Referrer } else { ClickIdSource::Client };
+        match delivered {
+            Some(delivered) => scene.delivers(delivery, delivered),
             None => scene,
         }
     }
 }
 
-/// A click that cannot have led to the install: a crawler's, one that has its install, one that is too old
-/// for every window, or one that came after the first open.
+/// Generates a click that cannot have led to the install: a bot's, one with an install, one too old
+/// for every window, or one after the first open.
 fn any_ineligible_tap() -> impl Strategy<Value = Tap> {
     let why = prop::sample::select(vec!["bot", "taken", "old", "late"]);
     (any_tap(250), why).prop_map(|(tap, why)| match why {
@@ -120,7 +122,7 @@ fn any_ineligible_tap() -> impl Strategy<Value = Tap> {
     })
 }
 
-/// What a decision credits, and how surely.
+/// Returns what a decision credits, and its confidence.
 fn credit(decision: &Decision) -> impl PartialEq + std::fmt::Debug + use<> {
     let Decision {
         state,
@@ -135,45 +137,45 @@ fn credit(decision: &Decision) -> impl PartialEq + std::fmt::Debug + use<> {
 
 fn found(scene: &Scene) -> impl Iterator<Item = &Candidate> {
     let AttributionCandidates {
-        delivered: named,
+        delivered,
         same_advertising_id,
         same_address,
         ..
     } = &scene.facts;
-    let named = named.iter().filter_map(|one| match &one.lookup {
+    let delivered = delivered.iter().filter_map(|one| match &one.lookup {
         ClickLookup::Found(candidate) => Some(&**candidate),
         _ => None,
     });
-    named.chain(same_advertising_id).chain(same_address)
+    delivered.chain(same_advertising_id).chain(same_address)
 }
 
 fn find(scene: &Scene, click: ClickId) -> &Candidate {
     found(scene)
         .find(|one| one.click.id == click)
-        .expect("the winner was found")
+        .expect("a found winner")
 }
 
-/// The latest moment at which a winning click may have ended its window, by any clock that may be asked.
+/// Returns the age of a winning click in hours, by the clock that the decision used.
 fn hours_before_install(evidence: &Evidence, decision: &Decision, clicked_at: Timestamp) -> i64 {
     let times = evidence.times;
-    let by_store = decision.match_type == MatchType::Referrer;
+    let through_store = decision.match_type == MatchType::Referrer;
     let unverified = times.click_at_server.is_none() && times.install_begin_at_server.is_none();
     let by_device = times
         .install_begin_at
-        .filter(|begin| by_store && unverified && *begin >= clicked_at);
-    let by_likeness = decision.match_type == MatchType::Probabilistic;
+        .filter(|begin| through_store && unverified && *begin >= clicked_at);
+    let is_probabilistic = decision.match_type == MatchType::Probabilistic;
     let install = match (times.install_begin_at_server, by_device) {
-        _ if by_likeness => evidence.first_open_at,
+        _ if is_probabilistic => evidence.first_open_at,
         (Some(begin), _) | (None, Some(begin)) => begin,
         (None, None) => evidence.first_open_at,
     };
-    // Rounded up: a millisecond past the window is past it.
+    // Rounded up, because a millisecond past the window is outside.
     -(clicked_at.as_millis() - install.as_millis()).div_euclid(HOUR * 1_000)
 }
 
 proptest! {
     #[test]
-    fn the_order_in_which_clicks_are_listed_is_nothing(
+    fn the_order_of_clicks_does_not_matter(
         (scene, shuffled) in any_scene().prop_flat_map(|scene| {
             let advertising = Just(scene.facts.same_advertising_id.clone()).prop_shuffle();
             let address = Just(scene.facts.same_address.clone()).prop_shuffle();
@@ -186,32 +188,35 @@ proptest! {
     }
 
     #[test]
-    fn a_click_leads_to_one_install(
+    fn a_click_is_credited_once(
         installs in prop::collection::vec((any_scene(), prop::option::of(0..CLICKS_MAX)), 1..8),
         pool in any_taps(1),
     ) {
         let mut used = BTreeSet::new();
-        for (mut scene, named) in installs {
+        for (mut scene, delivered) in installs {
             let marked: Vec<_> = pool
                 .iter()
                 .map(|tap| tap.clone().candidate())
-                .map(|one| Candidate { is_taken: one.is_taken || used.contains(&one.click.id), ..one })
+                .map(|one| Candidate {
+                    is_taken: one.is_taken || used.contains(&one.click.id),
+                    ..one
+                })
                 .collect();
-            let named = named.and_then(|index| marked.get(index).cloned());
+            let delivered = delivered.and_then(|index| marked.get(index).cloned());
             scene.facts.delivered.clear();
-            if let Some(one) = named {
-                scene = scene.names(ClickIdSource::Client, ClickLookup::Found(Box::new(one)));
+            if let Some(one) = delivered {
+                scene = scene.delivers(ClickIdSource::Client, ClickLookup::Found(Box::new(one)));
             }
             scene.facts.same_advertising_id = marked.iter().take(2).cloned().collect();
             scene.facts.same_address = marked;
             if let Some(click) = scene.decide().click {
-                prop_assert!(used.insert(click), "a second install");
+                prop_assert!(used.insert(click), "credited twice");
             }
         }
     }
 
     #[test]
-    fn nothing_outside_its_window_wins(scene in any_scene()) {
+    fn no_click_outside_its_window_wins(scene in any_scene()) {
         let decision = scene.decide();
         if let Some(click) = decision.click {
             let clicked_at = find(&scene, click).click.clicked_at;
@@ -235,32 +240,32 @@ proptest! {
     }
 
     #[test]
-    fn a_click_that_cannot_have_led_to_the_install_changes_nothing(
+    fn an_ineligible_click_changes_nothing(
         scene in any_scene(),
-        stranger in any_ineligible_tap(),
-        places in (any::<bool>(), any::<bool>(), any::<prop::sample::Index>()),
+        ineligible in any_ineligible_tap(),
+        positions in (any::<bool>(), any::<bool>(), any::<prop::sample::Index>()),
     ) {
         let mut with = scene.clone();
-        let (advertising, address, at) = places;
+        let (advertising, address, at) = positions;
         for (list, adds) in [
             (&mut with.facts.same_advertising_id, advertising),
             (&mut with.facts.same_address, address),
         ] {
             if adds {
-                list.insert(at.index(list.len() + 1), stranger.clone().candidate());
+                list.insert(at.index(list.len() + 1), ineligible.clone().candidate());
             }
         }
         prop_assert_eq!(credit(&with.decide()), credit(&scene.decide()));
     }
 
     #[test]
-    fn a_click_of_another_platform_is_no_company(scene in any_scene(), other in any_tap(250)) {
+    fn a_click_on_another_platform_changes_nothing(scene in any_scene(), other in any_tap(250)) {
         let with = scene.clone().same_address(&[other.platform(Platform::Ios)]);
         prop_assert_eq!(credit(&with.decide()), credit(&scene.decide()));
     }
 
     #[test]
-    fn a_decision_explains_itself(scene in any_scene()) {
+    fn a_decision_has_an_explanation(scene in any_scene()) {
         let decision = scene.decide();
         prop_assert!(decision.reason.ends_with('.') && decision.reason.len() > 20);
         prop_assert!(decision.candidates.len() <= crate::attribution::DECISION_CANDIDATES_MAX);

@@ -1,4 +1,4 @@
-//! Scenes: an install and the clicks around it, built from what a rule is about.
+//! Scenes: an install and the clicks around it, built for one rule each.
 
 pub(super) use super::tap::*;
 
@@ -13,7 +13,7 @@ use crate::attribution::{
 use crate::click::address::AddressClass;
 use crate::device::Platform;
 
-/// An install with what is known of it.
+/// An install with its evidence, candidates and rules.
 #[derive(Debug, Clone)]
 pub(super) struct Scene {
     pub(super) evidence: Evidence,
@@ -21,7 +21,7 @@ pub(super) struct Scene {
     pub(super) rules: AttributionRules,
 }
 
-/// A live install on a phone with Android 14 and the default rules, of which nothing else is known.
+/// Returns a live install on Android 14 with default rules and no evidence.
 pub(super) fn android() -> Scene {
     let evidence = Evidence {
         platform: Platform::Android,
@@ -48,7 +48,7 @@ pub(super) fn android() -> Scene {
     }
 }
 
-/// The same on an iPhone.
+/// Returns the same on an iPhone.
 pub(super) fn ios() -> Scene {
     android().evidence(|evidence| {
         evidence.platform = Platform::Ios;
@@ -63,7 +63,7 @@ impl Scene {
         self
     }
 
-    pub(super) fn circumstances(self, change: impl FnOnce(&mut DeviceFingerprint)) -> Self {
+    pub(super) fn fingerprint(self, change: impl FnOnce(&mut DeviceFingerprint)) -> Self {
         self.evidence(|evidence| change(&mut evidence.fingerprint))
     }
 
@@ -88,49 +88,46 @@ impl Scene {
         self.evidence(|evidence| evidence.ad_services = answer)
     }
 
-    /// The tap in the store and the begin of the installation, by Google's clock, in seconds before the
-    /// first open.
-    pub(super) fn store_times(self, tap: i64, begin: i64) -> Self {
+    /// Sets the store tap and the start of the installation by Google's clock, in seconds before
+    /// the first open.
+    pub(super) fn store_times(self, tap: i64, start: i64) -> Self {
         self.evidence(|evidence| {
             evidence.times.click_at_server = Some(before_open(tap));
-            evidence.times.install_begin_at_server = Some(before_open(begin));
+            evidence.times.install_begin_at_server = Some(before_open(start));
         })
     }
 
-    /// The same by the device's clock.
-    pub(super) fn device_times(self, tap: i64, begin: i64) -> Self {
+    /// Sets the same times by the device's clock.
+    pub(super) fn device_times(self, tap: i64, start: i64) -> Self {
         self.evidence(|evidence| {
             evidence.times.click_at = Some(before_open(tap));
-            evidence.times.install_begin_at = Some(before_open(begin));
+            evidence.times.install_begin_at = Some(before_open(start));
         })
     }
 
-    /// The device names this click, and no other.
-    pub(super) fn names(mut self, delivery: ClickIdSource, named: ClickLookup) -> Self {
-        self.facts.delivered = vec![DeliveredClick {
-            source: delivery,
-            lookup: named,
-        }];
+    /// Delivers this click id, and no other.
+    pub(super) fn delivers(mut self, source: ClickIdSource, lookup: ClickLookup) -> Self {
+        self.facts.delivered = vec![DeliveredClick { source, lookup }];
         self
     }
 
-    /// The Play Store delivered the id of this click, and when.
-    pub(super) fn by_store(self, tap: Tap) -> Self {
+    /// Delivers this click id through the Play Store, with timestamps.
+    pub(super) fn through_store(self, tap: Tap) -> Self {
         let clicked = before_open(0).as_millis() - tap.0.click.clicked_at.as_millis();
         let seconds = clicked / 1_000;
-        self.by_store_untimed(tap)
+        self.through_store_without_times(tap)
             .store_times(seconds, seconds.min(1))
     }
 
-    /// The Play Store delivered the id of this click, and no times.
-    pub(super) fn by_store_untimed(self, tap: Tap) -> Self {
-        let scene = self.names(ClickIdSource::Referrer, ClickLookup::Found(Box::new(tap.0)));
+    /// Delivers this click id through the Play Store, without timestamps.
+    pub(super) fn through_store_without_times(self, tap: Tap) -> Self {
+        let scene = self.delivers(ClickIdSource::Referrer, ClickLookup::Found(Box::new(tap.0)));
         scene.referrer("ar_click_id=token")
     }
 
-    /// The app delivered the id of this click.
-    pub(super) fn by_client(self, tap: Tap) -> Self {
-        self.names(ClickIdSource::Client, ClickLookup::Found(Box::new(tap.0)))
+    /// Delivers this click id through the app.
+    pub(super) fn through_client(self, tap: Tap) -> Self {
+        self.delivers(ClickIdSource::Client, ClickLookup::Found(Box::new(tap.0)))
     }
 
     pub(super) fn same_advertising_id(mut self, taps: &[Tap]) -> Self {
@@ -151,8 +148,8 @@ impl Scene {
         decide(&self.evidence, &self.facts, &self.rules)
     }
 
-    /// The decision in a few words: state, and for a credited install by what, to whom, how surely, and the
-    /// number of the click.
+    /// Returns the decision in a few words: the state, and with credit the kind of match, network,
+    /// confidence and click number.
     pub(super) fn outcome(&self) -> String {
         let decision = self.decide();
         let Some(confidence) = decision.confidence else {
@@ -173,7 +170,7 @@ impl Scene {
         )
     }
 
-    /// Why the click of that number was not taken.
+    /// Returns why the click with this number was rejected.
     pub(super) fn rejection(&self, number: u8) -> Option<Rejection> {
         let decision = self.decide();
         let considered = |click| {
@@ -183,7 +180,7 @@ impl Scene {
                 .find(|one| one.click == Some(click))
         };
         considered(click_id(number))
-            .expect("it was looked at")
+            .expect("a considered click")
             .rejection
     }
 }

@@ -1,4 +1,4 @@
-//! Clicks around an install, and when they were.
+//! Sample clicks and their times.
 
 use crate::attribution::Candidate;
 use crate::click::Click;
@@ -15,10 +15,10 @@ pub(super) const MINUTE: i64 = 60;
 pub(super) const HOUR: i64 = 60 * MINUTE;
 pub(super) const DAY: i64 = 24 * HOUR;
 
-/// The first open of every scene.
+/// Time of the first open in every scene.
 const OPEN_SECONDS: i64 = 1_700_000_000;
 
-/// So many seconds before the first open.
+/// Returns the time this many seconds before the first open.
 pub(super) const fn before_open(seconds: i64) -> Timestamp {
     Timestamp::from_millis((OPEN_SECONDS - seconds) * 1_000)
 }
@@ -35,7 +35,7 @@ pub(super) fn screen(width: u32) -> Option<Screen> {
     Screen::new(width, 800, 200)
 }
 
-/// A person's tap on a link of `network_a`, an hour before the first open, from a phone like the scene's.
+/// A person's click on a Meta link, an hour before the first open, from a phone like the scene's.
 #[derive(Debug, Clone)]
 pub(super) struct Tap(pub(super) Candidate);
 
@@ -117,7 +117,7 @@ pub(super) fn text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// So many taps from one address, all of another version, and one that fits.
+/// Returns this many clicks from one address: one that matches, the others with another OS version.
 pub(super) fn crowd(size: usize) -> Vec<Tap> {
     let numbers = 1..=u8::try_from(size).expect("a small crowd");
     numbers

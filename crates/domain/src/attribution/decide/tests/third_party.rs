@@ -1,4 +1,4 @@
-//! Step 4: referrers of somebody else's.
+//! Step 4: third-party referrers.
 
 use super::scene::*;
 use crate::app::FraudPolicy;
@@ -12,22 +12,22 @@ const OTHER: &str = "utm_source=newsletter&utm_campaign=spring";
 const WEEK: i64 = 7 * DAY;
 
 #[rstest]
-#[case::a_gclid_is_network_b(android().referrer(GOOGLE), "third_party referrer network_b 100")]
-#[case::a_wbraid_is_network_b(android().referrer("wbraid=x"), "third_party referrer network_b 100")]
-#[case::the_encrypted_shape_is_network_a(android().referrer(META), "third_party referrer network_a 100")]
-#[case::other_tags_are_somebody_elses(android().referrer(OTHER), "third_party referrer other 100")]
-#[case::plays_own_word_is_organic(
+#[case::a_gclid_is_google_ads(android().referrer(GOOGLE), "third_party referrer network_b 100")]
+#[case::a_wbraid_is_google_ads(android().referrer("wbraid=x"), "third_party referrer network_b 100")]
+#[case::the_encrypted_shape_is_meta(android().referrer(META), "third_party referrer network_a 100")]
+#[case::other_tags_are_another_network(android().referrer(OTHER), "third_party referrer other 100")]
+#[case::an_organic_referrer_is_organic(
     android().referrer("utm_source=google-play&utm_medium=organic"),
     "organic"
 )]
 #[case::an_empty_referrer_is_organic(android().referrer(""), "organic")]
-#[case::what_names_nobody_is_organic(android().referrer("utm_source=(not%20set)&foo=bar"), "organic")]
+#[case::a_referrer_without_an_ad_is_organic(android().referrer("utm_source=(not%20set)&foo=bar"), "organic")]
 #[case::an_unreadable_referrer_is_unavailable(
     android().evidence(|evidence| evidence.referrer = Some(Referrer::Unavailable)),
     "unavailable"
 )]
-#[case::on_android_no_referrer_is_an_unreadable_one(android(), "unavailable")]
-#[case::an_iphone_has_no_referrer_to_miss(ios(), "organic")]
+#[case::on_android_a_missing_referrer_is_unavailable(android(), "unavailable")]
+#[case::an_iphone_needs_no_referrer(ios(), "organic")]
 #[case::exactly_at_the_window_wins(
     android().referrer(GOOGLE).store_times(8 * DAY, DAY),
     "third_party referrer network_b 100"
@@ -36,25 +36,25 @@ const WEEK: i64 = 7 * DAY;
     android().referrer(GOOGLE).store_times(8 * DAY + 1, DAY),
     "outside_window"
 )]
-#[case::without_a_begin_the_first_open_counts(
+#[case::without_an_install_start_the_first_open_counts(
     android()
         .referrer(GOOGLE)
         .evidence(|evidence| evidence.times.click_at_server = Some(before_open(WEEK + 1))),
     "outside_window"
 )]
-#[case::without_googles_clock_the_devices_has_to_do(
+#[case::without_googles_clock_the_devices_counts(
     android().referrer(GOOGLE).device_times(8 * DAY + 1, DAY),
     "outside_window"
 )]
-#[case::a_tap_after_the_begin_of_the_installation_is_implausible(
+#[case::a_tap_after_the_start_of_the_installation_is_implausible(
     android().referrer(GOOGLE).store_times(59, 60),
     "implausible"
 )]
-#[case::unless_the_app_only_marks_it(
+#[case::unless_the_policy_only_flags_it(
     android().referrer(GOOGLE).store_times(59, 60).fraud(FraudPolicy::Hold),
     "third_party referrer network_b 100"
 )]
-#[case::a_tap_after_the_first_open_led_to_nothing(
+#[case::a_tap_after_the_first_open_is_implausible(
     android().referrer(GOOGLE).store_times(-121, -150).fraud(FraudPolicy::Flag),
     "implausible"
 )]
@@ -66,11 +66,11 @@ const WEEK: i64 = 7 * DAY;
     android().referrer(GOOGLE).same_advertising_id(&[tap(1)]),
     "third_party referrer network_b 100"
 )]
-#[case::refused_it_leaves_room_for_an_advertising_id(
+#[case::a_rejected_one_leaves_room_for_an_advertising_id(
     android().referrer(GOOGLE).store_times(59, 60).same_advertising_id(&[tap(1)]),
     "attributed click_id network_a 95 #1"
 )]
-fn what_the_store_hands_over(#[case] scene: Scene, #[case] expected: &str) {
+fn credits_third_party_referrers(#[case] scene: Scene, #[case] expected: &str) {
     assert_eq!(scene.outcome(), expected);
 }
 
@@ -79,18 +79,18 @@ fn what_the_store_hands_over(#[case] scene: Scene, #[case] expected: &str) {
 #[case::timed_by_the_device(android().referrer(GOOGLE).device_times(HOUR, MINUTE), &["unverified_time"])]
 #[case::not_timed(android().referrer(GOOGLE), &["unverified_time"])]
 #[case::opened_too_soon(android().referrer(GOOGLE).store_times(9, 5), &["short_ctit"])]
-#[case::marked(
+#[case::flagged(
     android().referrer(GOOGLE).store_times(59, 60).fraud(FraudPolicy::Flag),
     &["implausible"]
 )]
-fn what_is_odd_about_it_is_marked(#[case] scene: Scene, #[case] expected: &[&str]) {
+fn flags_suspicious_referrers(#[case] scene: Scene, #[case] expected: &[&str]) {
     let decision = scene.decide();
     let flags: Vec<_> = decision.flags.iter().map(|flag| flag.as_str()).collect();
     assert_eq!(flags, expected);
 }
 
 #[test]
-fn a_click_id_of_network_b_is_kept_with_its_name() {
+fn keeps_a_google_ads_click_id_with_its_name() {
     let decision = android()
         .referrer("gbraid=0AAA_x&utm_campaign=spring&utm_term=run")
         .decide();
@@ -101,7 +101,7 @@ fn a_click_id_of_network_b_is_kept_with_its_name() {
 }
 
 #[test]
-fn the_tags_of_somebody_elses_link_are_kept() {
+fn keeps_the_tags_of_a_third_party_link() {
     let decision = android().referrer(OTHER).decide();
     assert_eq!(decision.campaign.name.as_deref(), Some("spring"));
     assert_eq!(decision.query_params["utm_source"], "newsletter");
@@ -109,14 +109,14 @@ fn the_tags_of_somebody_elses_link_are_kept() {
 }
 
 #[test]
-fn an_opened_envelope_names_its_campaign() {
-    let opened = MetaCampaign {
+fn a_decrypted_envelope_names_its_campaign() {
+    let decrypted = MetaCampaign {
         campaign_group_id: Some("23".to_owned()),
         ..MetaCampaign::default()
     };
     let scene = android().referrer(META).evidence(|evidence| {
         if let Some(Referrer::Meta { campaign, .. }) = &mut evidence.referrer {
-            *campaign = Some(Box::new(opened));
+            *campaign = Some(Box::new(decrypted));
         }
     });
     assert_eq!(scene.decide().campaign.id.as_deref(), Some("23"));

@@ -1,7 +1,7 @@
-//! A batch of SDK requests, decided in the order of their arrival.
+//! Decides a batch of SDK requests in order of arrival.
 //!
-//! Each decision is a fact for the next one: an id is given once, and a device pays for the first time once. A batch of
-//! one request is a batch.
+//! Each decision is an input of the next: an id is used once, and a device has one first payment. A
+//! batch may hold a single request.
 
 #[cfg(test)]
 mod tests;
@@ -24,10 +24,10 @@ use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Events of one device that arrived together.
+/// Events that one device sent in one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkRequest {
-    /// Where and when they arrived.
+    /// Context they are recorded with.
     pub context: SdkRequestContext,
     /// The events.
     pub events: Vec<SdkEvent>,
@@ -64,14 +64,14 @@ impl SdkRequest {
         })
     }
 
-    /// Returns the ids to reserve: those of events that a verified source may report too.
+    /// Returns the ids to reserve: those of events that a verified source may report, too.
     pub fn verifiable(&self) -> impl Iterator<Item = (SharedId<'_>, EventId)> {
         let events = self.events.iter();
         let verifiable = events.filter(|event| is_verifiable(&canonical(&event.name).0));
         verifiable.map(|event| (self.id(event), event.id))
     }
 
-    /// Returns the currencies and days to know rates for, of the events that have these ids.
+    /// Returns the currencies and days of rates needed for the events with these ids.
     pub fn exchange_days(
         &self,
         new_ids: &BTreeSet<SharedId<'_>>,
@@ -83,50 +83,50 @@ impl SdkRequest {
     }
 }
 
-/// What the store knows about the requests of a batch.
+/// Stored data about the requests of a batch.
 #[derive(Debug, Clone, Default)]
 pub struct SdkFacts<'a> {
-    /// The devices. Absent where nothing is known.
+    /// The devices. Unknown devices are absent.
     pub devices: BTreeMap<DeviceRef<'a>, DeviceState>,
-    /// Ids that no event had before this batch.
+    /// Ids not used before this batch.
     pub new_ids: BTreeSet<SharedId<'a>>,
-    /// Verified events that have ids of this batch, in the order of their own ids.
+    /// Verified events that share an id with this batch, in order of their internal ids.
     pub verified: BTreeMap<SharedId<'a>, Vec<Event>>,
     /// Exchange rates for the events' currencies and days.
     pub rates: ImportedRates,
-    /// Integrations of each app that were ever touched.
+    /// Configured integrations of each app.
     pub integrations: BTreeMap<AppId, Arc<[Integration]>>,
-    /// Clicks that planning needs ([`wanted_click`]).
+    /// Clicks needed for planning ([`planning_click`]).
     pub clicks: BTreeMap<(AppId, ClickId), Click>,
 }
 
-/// Returns the click that a device's events are planned with, if any ([`planned_with`]).
-pub fn planning_click(known: &DeviceState, integrations: &[Integration]) -> Option<ClickId> {
-    let credit = known.attribution.as_ref().map(Attribution::credit);
+/// Returns the click needed to plan a device's events, if any ([`credited_planning_click`]).
+pub fn planning_click(state: &DeviceState, integrations: &[Integration]) -> Option<ClickId> {
+    let credit = state.attribution.as_ref().map(Attribution::credit);
     credited_planning_click(integrations, credit.as_ref())
 }
 
-fn credited_click(known: &DeviceState) -> Option<ClickId> {
-    known.attribution.as_ref()?.decision.click
+fn credited_click(state: &DeviceState) -> Option<ClickId> {
+    state.attribution.as_ref()?.decision.click
 }
 
-/// Answers to the requests of a batch, and what to write.
+/// Responses to the requests of a batch, and the changes to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkDecisions<'a> {
-    /// One answer per event, request by request in their order.
+    /// One outcome per event, grouped by request.
     pub answers: Vec<Vec<Acceptance>>,
-    /// What to write.
+    /// Changes to write.
     pub changes: SdkChanges<'a>,
 }
 
-/// What a batch of requests changes. The ids of its events are claimed and reserved before.
+/// Changes made by a batch of requests. Its event ids were claimed and reserved before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SdkChanges<'a> {
-    /// Events to store, in the order of their arrival.
+    /// Events to store, in order of arrival.
     pub recorded: Vec<RecordedSdkEvent>,
-    /// Devices whose first payment must be settled after everything else is written.
+    /// Devices whose first payment must be determined again after all other writes.
     pub unsettled: BTreeSet<DeviceRef<'a>>,
-    /// Devices whose last call must be noted.
+    /// Devices whose `last_seen_at` must be updated.
     pub seen: BTreeMap<DeviceRef<'a>, Timestamp>,
 }
 
@@ -140,13 +140,13 @@ pub struct RecordedSdkEvent {
 }
 
 impl SdkChanges<'_> {
-    /// Returns the events that become the first payments of their devices.
+    /// Returns events that become their device's first payment.
     pub fn first_payments(&self) -> impl Iterator<Item = &Event> {
         let events = self.recorded.iter().map(|recorded| &recorded.event);
         events.filter(|event| event.first_payment)
     }
 
-    /// Counts the recorded events.
+    /// Adds the recorded events to the increments.
     pub fn count(&self, increments: &mut Increments) {
         for recorded in &self.recorded {
             increments.add_event(&recorded.event);
@@ -154,44 +154,44 @@ impl SdkChanges<'_> {
     }
 }
 
-/// Decides requests one after the other.
+/// Decides requests in order.
 pub fn decide<'a>(requests: &'a [SdkRequest], facts: &SdkFacts<'a>) -> SdkDecisions<'a> {
-    let mut fold = SdkBatchState {
+    let mut batch = SdkBatchState {
         facts,
         used: BTreeSet::new(),
-        owners: BTreeMap::new(),
+        device_contexts: BTreeMap::new(),
         changes: SdkChanges::default(),
     };
-    let answers = requests.iter().map(|request| fold.decide(request));
+    let answers = requests.iter().map(|request| batch.decide(request));
     let answers = answers.collect();
-    let changes = fold.changes;
+    let changes = batch.changes;
     SdkDecisions { answers, changes }
 }
 
-/// The facts, and what the decisions so far add to them.
+/// Facts plus the effects of the decisions made so far.
 struct SdkBatchState<'f, 'a> {
     facts: &'f SdkFacts<'a>,
-    /// New ids that an event of this batch has by now.
+    /// New ids already used in this batch.
     used: BTreeSet<SharedId<'a>>,
-    /// The devices as they are by now.
-    owners: BTreeMap<DeviceRef<'a>, DeviceContext>,
+    /// Current context of each device.
+    device_contexts: BTreeMap<DeviceRef<'a>, DeviceContext>,
     changes: SdkChanges<'a>,
 }
 
 impl<'a> SdkBatchState<'_, 'a> {
     fn decide(&mut self, request: &'a SdkRequest) -> Vec<Acceptance> {
-        let (arrival, sender) = (&request.context, request.sender());
+        let (context, sender) = (&request.context, request.sender());
         let unknown = DeviceState::default();
-        let known = self.facts.devices.get(&sender).unwrap_or(&unknown);
-        let owner = self.owners.remove(&sender);
-        let mut owner = owner.unwrap_or_else(|| DeviceContext::of(known));
-        let click = credited_click(known).map(|click| (arrival.app, click));
+        let state = self.facts.devices.get(&sender).unwrap_or(&unknown);
+        let device_context = self.device_contexts.remove(&sender);
+        let mut device_context = device_context.unwrap_or_else(|| DeviceContext::of(state));
+        let click = credited_click(state).map(|click| (context.app, click));
         let planning = DeviceFacts {
-            state: known,
+            state,
             click: click.and_then(|click| self.facts.clicks.get(&click)),
-            holds_suspicious: arrival.holds_suspicious,
-            policy: arrival.policy,
-            now: arrival.received_at,
+            holds_suspicious: context.holds_suspicious,
+            policy: context.policy,
+            now: context.received_at,
         };
         let mut answers = Vec::with_capacity(request.events.len());
         for sent in &request.events {
@@ -200,19 +200,19 @@ impl<'a> SdkBatchState<'_, 'a> {
                 answers.push(Acceptance::Duplicate);
                 continue;
             }
-            let recorded = self.recorded(sent, id, &planning, arrival, &owner);
+            let recorded = self.recorded(sent, id, &planning, context, &device_context);
             let event = &recorded.event;
             if event.first_payment {
-                owner.first_payment = Some(event.id);
-            } else if event.displaces_first_payment(owner.first_payment) {
-                owner.first_payment = Some(event.id);
+                device_context.first_payment = Some(event.id);
+            } else if event.displaces_first_payment(device_context.first_payment) {
+                device_context.first_payment = Some(event.id);
                 self.changes.unsettled.insert(sender);
             }
             self.changes.recorded.push(recorded);
             answers.push(Acceptance::Accepted);
         }
-        self.owners.insert(sender, owner);
-        self.note_seen(sender, known, arrival.received_at);
+        self.device_contexts.insert(sender, device_context);
+        self.note_seen(sender, state, context.received_at);
         answers
     }
 
@@ -221,25 +221,25 @@ impl<'a> SdkBatchState<'_, 'a> {
         sent: &SdkEvent,
         id: SharedId<'_>,
         planning: &DeviceFacts<'_>,
-        arrival: &SdkRequestContext,
-        owner: &DeviceContext,
+        context: &SdkRequestContext,
+        device_context: &DeviceContext,
     ) -> RecordedSdkEvent {
         let exchanged = sent
             .exchange_day()
             .and_then(|(amount, currency, day)| exchange(amount, currency, day, &self.facts.rates));
-        let mut event = record(sent, arrival, owner, exchanged);
+        let mut event = record(sent, context, device_context, exchanged);
         if let Some(verified) = self.facts.verified.get(&id) {
             mark_duplicate(&mut event, verified);
         }
-        let integrations = self.facts.integrations.get(&arrival.app);
+        let integrations = self.facts.integrations.get(&context.app);
         let plan = planning.plan(&mut event, integrations.map_or(&[], |all| all));
         let planned = plan.planned;
         RecordedSdkEvent { event, planned }
     }
 
-    /// Notes that a configured device called, unless it did so a moment ago.
-    fn note_seen(&mut self, sender: DeviceRef<'a>, known: &DeviceState, at: Timestamp) {
-        let Some(device) = &known.device else {
+    /// Updates when a configured device was last seen, at most once per [`LAST_SEEN_STEP`].
+    fn note_seen(&mut self, sender: DeviceRef<'a>, state: &DeviceState, at: Timestamp) {
+        let Some(device) = &state.device else {
             return;
         };
         let last = self.changes.seen.get(&sender);

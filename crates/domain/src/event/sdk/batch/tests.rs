@@ -1,4 +1,5 @@
-//! Requests of one batch see each other, and a batch comes to the same as its requests one after the other.
+//! Requests in a batch see each other's effects, and a batch equals its requests processed one by
+//! one.
 
 use super::*;
 use crate::access::Environment;
@@ -8,7 +9,7 @@ use crate::attribution::{
 };
 use crate::device::{Consent, Device, DeviceKey, Platform, Traits};
 use crate::event::memory::Memory;
-use crate::event::web::samples::{CLICK, posted};
+use crate::event::web::samples::{CLICK, web_event};
 use crate::event::web::{WebEvent, WebEventKind};
 use crate::forwarding::plan::samples::{APP, NOW, active};
 use crate::install::Attribution;
@@ -25,7 +26,7 @@ fn later(seconds: i64) -> Timestamp {
     Timestamp::from_millis(NOW.as_millis() + seconds * 1_000)
 }
 
-/// An event worth 5 USD. Its number is its place in time.
+/// An event of 5 USD. Events are ordered in time by number.
 fn sent(number: u8, name: &str, id: &str) -> SdkEvent {
     SdkEvent {
         id: EventId::from_bytes([number; 16]),
@@ -54,7 +55,7 @@ fn request(device: &str, received_at: Timestamp, events: &[SdkEvent]) -> SdkRequ
     }
 }
 
-/// A device that was configured, called last at a moment, and is credited to a click.
+/// A configured device with this last-seen time, credited to a click.
 fn configured(device: &str, last_seen_at: Timestamp) -> (DeviceKey, DeviceState) {
     let key = DeviceKey::stored(device.to_owned());
     let device = Device {
@@ -71,12 +72,12 @@ fn configured(device: &str, last_seen_at: Timestamp) -> (DeviceKey, DeviceState)
         last_seen_at,
     };
     let id = AttributionId::from_bytes([6; 16]);
-    let known = DeviceState {
+    let state = DeviceState {
         device: Some(device),
         attribution: Some(Attribution::first(id, credited(), last_seen_at)),
         ..DeviceState::default()
     };
-    (key, known)
+    (key, state)
 }
 
 fn credited() -> Decision {
@@ -119,7 +120,7 @@ fn credited() -> Decision {
     &[request("d", NOW, &[sent(1, "a", "x")]), request("d", NOW, &[sent(1, "a", "x")])],
     vec![vec![Accepted], vec![Duplicate]]
 )]
-fn an_id_is_given_once(#[case] requests: &[SdkRequest], #[case] expected: Vec<Vec<Acceptance>>) {
+fn an_id_is_used_once(#[case] requests: &[SdkRequest], #[case] expected: Vec<Vec<Acceptance>>) {
     let mut memory = Memory::default();
     assert_eq!(memory.send(requests), expected);
     let accepted = expected.iter().flatten();
@@ -127,7 +128,7 @@ fn an_id_is_given_once(#[case] requests: &[SdkRequest], #[case] expected: Vec<Ve
     assert_eq!(memory.events.len(), accepted.count());
 }
 
-/// Which of some payments is the device's first one: the earliest, however they arrive.
+/// The earliest payment is the first one, in whatever order they arrive.
 #[rstest]
 #[case::in_order(vec![vec![1], vec![2]], 1)]
 #[case::the_earliest_in_a_later_request(vec![vec![2, 3], vec![1]], 1)]
@@ -146,11 +147,11 @@ fn the_earliest_payment_is_the_first(#[case] numbers: Vec<Vec<u8>>, #[case] expe
 }
 
 #[test]
-fn an_event_that_a_website_reported_does_not_count() {
+fn an_sdk_event_that_a_website_reported_does_not_count() {
     let mut memory = Memory::default();
     let web = WebEvent {
         external_id: "order".to_owned(),
-        ..posted(WebEventKind::Purchase, Some("5"))
+        ..web_event(WebEventKind::Purchase, Some("5"))
     };
     assert_eq!(memory.post(std::slice::from_ref(&web)), [Ok(false)]);
     memory.send(&[request("d", NOW, &[sent(9, "purchase", "order")])]);
@@ -169,10 +170,10 @@ fn an_event_that_a_website_reported_does_not_count() {
 #[case::an_hour_ago(&[3_600], Some(3_600))]
 #[case::twice_in_a_batch(&[3_600, 3_700], Some(3_600))]
 #[case::an_hour_apart(&[3_600, 7_200], Some(7_200))]
-fn the_last_call_is_noted_once_an_hour(#[case] calls: &[i64], #[case] expected: Option<i64>) {
+fn last_seen_is_updated_at_most_once_an_hour(#[case] calls: &[i64], #[case] expected: Option<i64>) {
     let calls = calls.iter().map(|at| request("d", later(*at), &[]));
     let requests: Vec<_> = calls.collect();
-    let (key, known) = configured("d", NOW);
+    let (key, state) = configured("d", NOW);
     let sender = DeviceRef {
         app: APP,
         environment: Environment::Live,
@@ -180,7 +181,7 @@ fn the_last_call_is_noted_once_an_hour(#[case] calls: &[i64], #[case] expected: 
     };
     let mut facts = SdkFacts::default();
     assert_eq!(decide(&requests, &facts).changes.seen, BTreeMap::new());
-    facts.devices.insert(sender, known);
+    facts.devices.insert(sender, state);
     let expected = expected.map(|at| (sender, later(at)));
     let seen = decide(&requests, &facts).changes.seen;
     assert_eq!(seen, expected.into_iter().collect());
@@ -189,17 +190,17 @@ fn the_last_call_is_noted_once_an_hour(#[case] calls: &[i64], #[case] expected: 
 #[rstest]
 #[case::credited(Some(CLICK), true, Some(CLICK))]
 #[case::organic(None, true, None)]
-#[case::nothing_is_sent(Some(CLICK), false, None)]
-fn a_click_is_wanted_where_an_integration_is_active(
+#[case::no_active_integration(Some(CLICK), false, None)]
+fn a_click_is_loaded_only_if_an_integration_is_active(
     #[case] click: Option<ClickId>,
     #[case] is_sending: bool,
     #[case] expected: Option<ClickId>,
 ) {
-    let (_, mut known) = configured("d", NOW);
-    known.attribution.as_mut().unwrap().decision.click = click;
+    let (_, mut state) = configured("d", NOW);
+    state.attribution.as_mut().unwrap().decision.click = click;
     let mut integration = active(Network::A);
     integration.enabled = is_sending;
-    assert_eq!(planning_click(&known, &[integration]), expected);
+    assert_eq!(planning_click(&state, &[integration]), expected);
     assert_eq!(
         planning_click(&DeviceState::default(), &[active(Network::A)]),
         None
@@ -207,7 +208,7 @@ fn a_click_is_wanted_where_an_integration_is_active(
 }
 
 #[test]
-fn events_are_credited_and_planned_as_their_device() {
+fn events_take_credit_and_plan_from_their_device() {
     let mut memory = Memory::default();
     memory.devices.extend([configured("d", NOW)]);
     let events = [sent(1, "purchase", "a"), sent(2, "sign_up", "b")];
@@ -249,7 +250,7 @@ fn any_request() -> impl Strategy<Value = SdkRequest> {
 
 proptest! {
     #[test]
-    fn a_batch_comes_to_the_same_as_its_requests_one_after_the_other(
+    fn a_batch_equals_its_requests_one_by_one(
         mut requests in prop::collection::vec(any_request(), 1..6),
         numbers in Just((1..=30_u8).collect::<Vec<_>>()).prop_shuffle(),
         reported in prop::sample::subsequence(vec!["a", "b"], 0..=2),
@@ -257,13 +258,13 @@ proptest! {
         let mut numbers = numbers.into_iter();
         let mut before = Memory::default();
         before.devices.extend([configured("x", NOW), configured("y", NOW)]);
-        let posts = reported.iter().map(|id| WebEvent {
+        let web_events = reported.iter().map(|id| WebEvent {
             id: EventId::from_bytes([numbers.next().unwrap(); 16]),
             external_id: (*id).to_owned(),
             device: DeviceKey::stored("x".to_owned()),
-            ..posted(WebEventKind::Purchase, Some("5"))
+            ..web_event(WebEventKind::Purchase, Some("5"))
         });
-        before.post(&posts.collect::<Vec<_>>());
+        before.post(&web_events.collect::<Vec<_>>());
         for event in requests.iter_mut().flat_map(|request| &mut request.events) {
             event.id = EventId::from_bytes([numbers.next().unwrap(); 16]);
         }

@@ -1,7 +1,7 @@
-//! A batch of posts, decided in the order of their arrival.
+//! Decides a batch of web events in order of arrival.
 //!
-//! Each decision is a fact for the next one: a refund finds the purchase before it in its batch, two refunds of one
-//! payment add up, and an id is given once. A batch of one is a batch.
+//! Each decision is an input of the next: a refund finds a purchase earlier in its batch, refunds
+//! of one payment add up, and an id is used once. A batch may hold a single event.
 
 #[cfg(test)]
 mod tests;
@@ -23,29 +23,29 @@ use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An app, and an id that its website gave.
+/// App and the website's event id.
 pub type ExternalKey<'a> = (AppId, &'a str);
 
-/// What the store knows about the posts of a batch.
+/// Stored data about the web events of a batch.
 #[derive(Debug, Clone, Default)]
 pub struct WebFacts<'a> {
-    /// Accepted events that have ids of posts or of their parents.
+    /// Accepted events whose ids the batch uses or refers to.
     pub events: BTreeMap<ExternalKey<'a>, ExistingEvent>,
-    /// Refunds of payments among these events. Absent where there are none.
+    /// Refunds of the payments among them. Payments without refunds are absent.
     pub refunds: BTreeMap<ExternalKey<'a>, RefundTotals>,
-    /// Ids of posts that another source reserved.
+    /// Ids of the batch that another source reserved.
     pub reservations: BTreeMap<ExternalKey<'a>, Reservation>,
-    /// First payments of the posts' devices. Absent where a device has not paid.
+    /// First payments of the devices. Devices without one are absent.
     pub first_payments: BTreeMap<DeviceRef<'a>, EventId>,
-    /// Clicks that the posts name.
+    /// Clicks that the events name.
     pub clicks: BTreeMap<(AppId, ClickId), StoredWebClick>,
-    /// Exchange rates for the posts' currencies and days.
+    /// Exchange rates for the events' currencies and days.
     pub rates: ImportedRates,
-    /// Integrations of each app that were ever touched.
+    /// Configured integrations of each app.
     pub integrations: BTreeMap<AppId, Arc<[Integration]>>,
 }
 
-/// Refunds of one payment.
+/// Refund total and count of one payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RefundTotals {
     /// Sum of the refunds, not negative.
@@ -54,67 +54,67 @@ pub struct RefundTotals {
     pub version: i64,
 }
 
-/// An id that another source reserved for its own event.
+/// An id that another source reserved for its event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
     /// The event that the id is reserved for.
     pub event_id: EventId,
-    /// That event, if it is a stored event of the SDK.
+    /// That event, if it is a stored SDK event.
     pub sdk_event: Option<Box<Event>>,
 }
 
 /// A stored click with its link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredWebClick {
-    /// The click. Several posts may name it.
+    /// The click. Shared because several events may name it.
     pub click: Arc<WebClick>,
-    /// Whether an event refers to it already.
+    /// Whether a stored event refers to it.
     pub is_referenced: bool,
 }
 
-/// An accepted post. One that was accepted before is a duplicate.
+/// An accepted web event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedWebEvent {
-    /// Whether it was accepted before.
+    /// Whether the same event was accepted before.
     pub is_duplicate: bool,
-    /// When it arrived first.
+    /// Time of its first arrival.
     pub received_at: Timestamp,
 }
 
-/// Answers to the posts of a batch, and what to write.
+/// Responses to the web events of a batch, and the changes to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebDecisions<'a> {
-    /// One answer per post, in their order.
+    /// One response per event, in order.
     pub answers: Vec<Result<AcceptedWebEvent, Refusal>>,
-    /// What to write.
+    /// Changes to write.
     pub changes: WebChanges<'a>,
 }
 
-/// What a batch of posts changes.
+/// Changes made by a batch of web events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebChanges<'a> {
-    /// Events to store, in the order of their arrival.
+    /// Events to store, in order of arrival.
     pub recorded: Vec<RecordedWebEvent>,
-    /// Payments that refunds of this batch belong to.
+    /// Payments that this batch refunds.
     pub refunded: BTreeMap<ExternalKey<'a>, RefundedPayment>,
-    /// Devices that pay.
+    /// Devices with a payment in this batch.
     pub payers: BTreeMap<DeviceRef<'a>, Payer>,
-    /// SDK events to replace, each with the moment of the post that demotes it.
+    /// SDK events to replace, each with the arrival time of the web event that demotes it.
     pub demotions: Vec<(EventReplacement, Timestamp)>,
-    /// Devices whose first payment must be settled after everything else is written.
+    /// Devices whose first payment must be determined again after all other writes.
     pub unsettled: BTreeSet<(AppId, DeviceKey)>,
     /// Clicks that an event refers to for the first time.
     pub clicks: BTreeSet<(AppId, ClickId)>,
 }
 
-/// An event to store under an id to claim.
+/// An event to store, and the id to claim for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedWebEvent {
     /// The event.
     pub event: Event,
     /// Fingerprint of its payload.
     pub fingerprint: Digest,
-    /// The event that its id must still be reserved for. If absent, the id must be free.
+    /// The event that must still hold the id's reservation. `None`: the id must be free.
     pub reserved_by: Option<EventId>,
     /// Deliveries to plan.
     pub planned: Vec<PlannedDelivery>,
@@ -127,30 +127,30 @@ impl RecordedWebEvent {
     }
 }
 
-/// New refunds of one payment.
+/// Refunds that the batch adds to one payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefundedPayment {
     /// Sum of all its refunds, old and new.
     pub total: Amount,
-    /// Refund count when read, which it must still have.
+    /// Refund count when read. The write fails if it changed.
     pub version: i64,
-    /// How many refunds are new.
+    /// Number of new refunds.
     pub refunds: i64,
 }
 
-/// A device that pays.
+/// A device with a payment in this batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payer {
-    /// When its first payment of this batch arrived.
+    /// Arrival of its first payment in this batch.
     pub at: Timestamp,
-    /// Its first payment when read, which it must still have.
+    /// Its first payment when read. The write fails if it changed.
     pub stored_first_payment: Option<EventId>,
-    /// The payment that becomes its first one. The device must still have none.
+    /// The payment that becomes its first one. The write fails if the device has one by then.
     pub new_first_payment: Option<EventId>,
 }
 
 impl WebChanges<'_> {
-    /// Counts the recorded and the demoted events.
+    /// Adds recorded and demoted events to the increments.
     pub fn count(&self, increments: &mut Increments) {
         for (demotion, _) in &self.demotions {
             increments.replace_event(&demotion.before, &demotion.after);
@@ -161,75 +161,82 @@ impl WebChanges<'_> {
     }
 }
 
-/// Decides posts one after the other.
-pub fn decide<'a>(posts: &'a [WebEvent], facts: &WebFacts<'a>) -> WebDecisions<'a> {
-    let mut fold = WebBatchState {
+/// Decides web events in order.
+pub fn decide<'a>(web_events: &'a [WebEvent], facts: &WebFacts<'a>) -> WebDecisions<'a> {
+    let mut batch = WebBatchState {
         facts,
         recorded_index: BTreeMap::new(),
         changes: WebChanges::default(),
     };
-    let answers = posts.iter().map(|posted| fold.decide(posted)).collect();
-    let changes = fold.changes;
+    let answers = web_events
+        .iter()
+        .map(|web_event| batch.decide(web_event))
+        .collect();
+    let changes = batch.changes;
     WebDecisions { answers, changes }
 }
 
-/// The facts, and what the decisions so far add to them.
+/// Facts plus the effects of the decisions made so far.
 struct WebBatchState<'f, 'a> {
     facts: &'f WebFacts<'a>,
-    /// Places of this batch's events among those to store.
+    /// Index of this batch's events in the list of recorded events.
     recorded_index: BTreeMap<ExternalKey<'a>, usize>,
     changes: WebChanges<'a>,
 }
 
 impl<'a> WebBatchState<'_, 'a> {
-    fn decide(&mut self, posted: &'a WebEvent) -> Result<AcceptedWebEvent, Refusal> {
-        let facts = self.facts_of(posted);
+    fn decide(&mut self, web_event: &'a WebEvent) -> Result<AcceptedWebEvent, Refusal> {
+        let facts = self.facts_of(web_event);
         let before = facts
             .existing
             .as_ref()
             .and_then(|before| before.event.as_ref());
-        let first = before.map_or(posted.received_at, |event| event.received_at);
-        Ok(match accept(posted, facts)? {
+        let first = before.map_or(web_event.received_at, |event| event.received_at);
+        Ok(match accept(web_event, facts)? {
             WebAcceptance::Duplicate => AcceptedWebEvent {
                 is_duplicate: true,
                 received_at: first,
             },
             WebAcceptance::Recorded(record) => {
-                self.note(posted, *record);
+                self.note(web_event, *record);
                 AcceptedWebEvent {
                     is_duplicate: false,
-                    received_at: posted.received_at,
+                    received_at: web_event.received_at,
                 }
             }
         })
     }
 
-    fn facts_of(&self, posted: &WebEvent) -> WebEventFacts {
-        if let Some(before) = self.existing(posted.key()) {
-            // An id that was given before is compared with nothing else.
+    fn facts_of(&self, web_event: &WebEvent) -> WebEventFacts {
+        if let Some(before) = self.existing(web_event.key()) {
+            // A used id is only compared with the accepted payload.
             return WebEventFacts {
                 existing: Some(before),
                 ..WebEventFacts::default()
             };
         }
-        let click = posted.click.map(|click| (posted.app, click));
+        let click = web_event.click.map(|click| (web_event.app, click));
         let click = click.and_then(|click| self.facts.clicks.get(&click));
-        let reservation = self.facts.reservations.get(&posted.key());
-        let integrations = self.facts.integrations.get(&posted.app);
+        let reservation = self.facts.reservations.get(&web_event.key());
+        let integrations = self.facts.integrations.get(&web_event.app);
         WebEventFacts {
             existing: None,
             click: click.map(|click| click.click.clone()),
-            parent: posted.parent_key().and_then(|parent| self.parent(parent)),
+            parent: web_event
+                .parent_key()
+                .and_then(|parent| self.parent(parent)),
             sdk_event: reservation.and_then(|reservation| reservation.sdk_event.clone()),
-            exchanged: posted.exchange_day().and_then(|(amount, currency, day)| {
-                exchange(amount, currency, day, &self.facts.rates)
-            }),
-            has_paid: self.first_payment(posted.device_ref()).is_some(),
+            exchanged: web_event
+                .exchange_day()
+                .and_then(|(amount, currency, day)| {
+                    exchange(amount, currency, day, &self.facts.rates)
+                }),
+            has_paid: self.first_payment(web_event.device_ref()).is_some(),
             integrations: integrations.cloned().unwrap_or_default(),
         }
     }
 
-    /// The event that has an id, stored or of this batch.
+    /// Returns the event with this id, stored or from this batch.
     fn existing(&self, key: ExternalKey<'_>) -> Option<ExistingEvent> {
         if let Some(before) = self.facts.events.get(&key) {
             return Some(before.clone());
@@ -241,7 +248,7 @@ impl<'a> WebBatchState<'_, 'a> {
         })
     }
 
-    /// The event that has an id, as the parent of another.
+    /// Returns the event with this id as the parent of another.
     fn parent(&self, key: ExternalKey<'_>) -> Option<ParentEvent> {
         let event = self.existing(key)?.event;
         let before = self.facts.refunds.get(&key).map(|refunds| refunds.total);
@@ -253,14 +260,14 @@ impl<'a> WebBatchState<'_, 'a> {
         }))
     }
 
-    /// The first payment of a device so far.
+    /// Returns a device's first payment so far.
     fn first_payment(&self, device: DeviceRef<'_>) -> Option<EventId> {
         let payer = self.changes.payers.get(&device);
         let claimed = payer.and_then(|payer| payer.new_first_payment);
         claimed.or_else(|| self.stored_first_payment(device))
     }
 
-    /// The stored first payment of a device, unless this batch demotes it.
+    /// Returns a device's stored first payment, unless this batch demotes it.
     fn stored_first_payment(&self, device: DeviceRef<'_>) -> Option<EventId> {
         let stored = *self.facts.first_payments.get(&device)?;
         let is_vacated =
@@ -270,11 +277,11 @@ impl<'a> WebBatchState<'_, 'a> {
         (!is_vacated).then_some(stored)
     }
 
-    fn note(&mut self, posted: &'a WebEvent, record: WebRecord) {
+    fn note(&mut self, web_event: &'a WebEvent, record: WebRecord) {
         if let Some(demotion) = record.demotion {
-            self.note_demotion(*demotion, posted.received_at);
+            self.note_demotion(*demotion, web_event.received_at);
         }
-        if let (Some(key), Some(after)) = (posted.parent_key(), record.refunded) {
+        if let (Some(key), Some(after)) = (web_event.parent_key(), record.refunded) {
             let version = self.facts.refunds.get(&key).map(|refunds| refunds.version);
             let payment = self.changes.refunded.entry(key).or_insert(RefundedPayment {
                 total: after.refunded,
@@ -284,7 +291,7 @@ impl<'a> WebBatchState<'_, 'a> {
             payment.total = after.refunded;
             payment.refunds += 1;
         }
-        if let Some(click) = posted.click.map(|click| (posted.app, click))
+        if let Some(click) = web_event.click.map(|click| (web_event.app, click))
             && self
                 .facts
                 .clicks
@@ -293,10 +300,10 @@ impl<'a> WebBatchState<'_, 'a> {
         {
             self.changes.clicks.insert(click);
         }
-        self.note_payment(posted, &record.event);
-        let reservation = self.facts.reservations.get(&posted.key());
+        self.note_payment(web_event, &record.event);
+        let reservation = self.facts.reservations.get(&web_event.key());
         self.recorded_index
-            .insert(posted.key(), self.changes.recorded.len());
+            .insert(web_event.key(), self.changes.recorded.len());
         self.changes.recorded.push(RecordedWebEvent {
             event: record.event,
             fingerprint: record.fingerprint,
@@ -305,7 +312,7 @@ impl<'a> WebBatchState<'_, 'a> {
         });
     }
 
-    /// Notes that an SDK event counts no longer. It may have been the first payment of its device.
+    /// Records that an SDK event no longer counts. It may have been its device's first payment.
     fn note_demotion(&mut self, demotion: EventReplacement, at: Timestamp) {
         let before = &demotion.before;
         let device = before.device.clone();
@@ -321,19 +328,20 @@ impl<'a> WebBatchState<'_, 'a> {
         self.changes.demotions.push((demotion, at));
     }
 
-    /// Notes that a device pays. A payment earlier than the first one so far takes the flag when the device is settled.
-    fn note_payment(&mut self, posted: &'a WebEvent, event: &Event) {
+    /// Records a device's payment. If it is earlier than the first payment so far, the flag moves
+    /// to it when the device is settled.
+    fn note_payment(&mut self, web_event: &'a WebEvent, event: &Event) {
         if event.payer().is_none() {
             return;
         }
-        let device = posted.device_ref();
+        let device = web_event.device_ref();
         if event.displaces_first_payment(self.first_payment(device)) {
-            let unsettled = (posted.app, posted.device.clone());
+            let unsettled = (web_event.app, web_event.device.clone());
             self.changes.unsettled.insert(unsettled);
         }
         let before = self.stored_first_payment(device);
         let payer = self.changes.payers.entry(device).or_insert(Payer {
-            at: posted.received_at,
+            at: web_event.received_at,
             stored_first_payment: before,
             new_first_payment: None,
         });

@@ -1,6 +1,7 @@
-//! Posts of one batch see each other, and a batch comes to the same as its posts one after the other.
+//! Web events in a batch see each other's effects, and a batch equals its events processed one by
+//! one.
 
-use super::super::samples::{APP, CLICK, at, posted};
+use super::super::samples::{APP, CLICK, at, web_event};
 use super::super::{WebEventKind, WebEventKind as Kind};
 use super::*;
 use crate::event::memory::Memory;
@@ -9,8 +10,14 @@ use crate::vocabulary::currency::Currency;
 use proptest::prelude::*;
 use rstest::rstest;
 
-/// A post of 10 USD less than nothing for a refund. Its number is its place in time.
-fn post(number: u8, kind: WebEventKind, id: &str, parent: Option<&str>, device: &str) -> WebEvent {
+/// A web event of 10 USD, or a refund of 4 USD. Events are ordered in time by number.
+fn numbered_event(
+    number: u8,
+    kind: WebEventKind,
+    id: &str,
+    parent: Option<&str>,
+    device: &str,
+) -> WebEvent {
     let amount = if kind == Kind::Refund { "-4" } else { "10" };
     WebEvent {
         id: EventId::from_bytes([number; 16]),
@@ -21,26 +28,26 @@ fn post(number: u8, kind: WebEventKind, id: &str, parent: Option<&str>, device: 
         amount: Amount::parse(amount).ok(),
         currency: Some(Currency::USD),
         parent: parent.map(str::to_owned),
-        ..posted(kind, None)
+        ..web_event(kind, None)
     }
 }
 
 fn purchase(number: u8, id: &str) -> WebEvent {
-    post(number, Kind::Purchase, id, None, "d")
+    numbered_event(number, Kind::Purchase, id, None, "d")
 }
 
 fn refund(number: u8, id: &str, parent: &str) -> WebEvent {
-    post(number, Kind::Refund, id, Some(parent), "d")
+    numbered_event(number, Kind::Refund, id, Some(parent), "d")
 }
 
-fn forged(posted: WebEvent) -> WebEvent {
+fn forged(web_event: WebEvent) -> WebEvent {
     WebEvent {
         click: None,
-        ..posted
+        ..web_event
     }
 }
 
-/// An SDK event of 1 USD that reserved an id.
+/// An SDK event of 1 USD that reserved its id.
 fn reported(number: u8, id: &str, name: &str, device: &str) -> Event {
     let mut event = sample(name);
     event.id = EventId::from_bytes([number; 16]);
@@ -68,26 +75,29 @@ const AGAIN: Result<bool, Refusal> = Ok(true);
     &[NEW, Err(Refusal::RefundExceedsPayment)]
 )]
 #[case::a_renewal_finds_its_purchase(
-    &[purchase(1, "p"), post(2, Kind::Renewal, "n", Some("p"), "d"), refund(3, "f", "n")],
+    &[purchase(1, "p"), numbered_event(2, Kind::Renewal, "n", Some("p"), "d"), refund(3, "f", "n")],
     &[NEW, NEW, NEW]
 )]
 #[case::a_refund_of_a_refund(
     &[purchase(1, "p"), refund(2, "f", "p"), refund(3, "g", "f")],
     &[NEW, NEW, Err(Refusal::OriginalTransactionInvalid)]
 )]
-#[case::the_same_again(&[purchase(1, "p"), purchase(1, "p")], &[NEW, AGAIN])]
-#[case::the_id_of_a_refused_post_is_free(
+#[case::repeated(&[purchase(1, "p"), purchase(1, "p")], &[NEW, AGAIN])]
+#[case::the_id_of_a_rejected_event_is_free(
     &[forged(purchase(1, "p")), purchase(2, "p")],
     &[Err(Refusal::ClickNotVerified), NEW]
 )]
-fn posts_see_each_other(#[case] posts: &[WebEvent], #[case] expected: &[Result<bool, Refusal>]) {
+fn events_of_a_batch_see_each_other(
+    #[case] web_events: &[WebEvent],
+    #[case] expected: &[Result<bool, Refusal>],
+) {
     let mut memory = Memory::default();
     memory.post(&[purchase(7, "q"), refund(8, "r", "q")]);
-    assert_eq!(memory.post(posts), expected);
+    assert_eq!(memory.post(web_events), expected);
 }
 
 #[test]
-fn another_payload_under_an_id_of_the_batch_is_a_conflict() {
+fn a_different_payload_with_an_id_of_the_batch_is_a_conflict() {
     let mut other = purchase(1, "p");
     other.amount = Some(Amount::from_micros(1));
     let answers = Memory::default().post(&[purchase(1, "p"), other]);
@@ -95,7 +105,7 @@ fn another_payload_under_an_id_of_the_batch_is_a_conflict() {
 }
 
 #[test]
-fn a_duplicate_is_told_when_the_first_one_arrived() {
+fn a_duplicate_returns_the_first_arrival_time() {
     let first = purchase(1, "p");
     let again = WebEvent {
         received_at: at(900),
@@ -111,26 +121,26 @@ fn a_duplicate_is_told_when_the_first_one_arrived() {
         )]),
         ..WebFacts::default()
     };
-    let posts = [first, again];
-    let decisions = decide(&posts, &facts);
-    let told = decisions.answers.into_iter().map(Result::unwrap);
-    let told: Vec<_> = told.map(|answer| answer.received_at).collect();
-    assert_eq!(told, [at(300), at(300)]);
+    let web_events = [first, again];
+    let decisions = decide(&web_events, &facts);
+    let arrivals = decisions.answers.into_iter().map(Result::unwrap);
+    let arrivals: Vec<_> = arrivals.map(|answer| answer.received_at).collect();
+    assert_eq!(arrivals, [at(300), at(300)]);
     assert_eq!(decisions.changes.clicks, BTreeSet::from([(APP, CLICK)]));
 }
 
-/// Which of some payments is the device's first one: the earliest, however they arrive.
+/// The earliest payment is the first one, in whatever order they arrive.
 #[rstest]
 #[case::in_order(&[1, 2, 3], 1)]
 #[case::the_earliest_last(&[3, 2, 1], 1)]
 #[case::the_earliest_between(&[2, 1, 3], 1)]
 fn the_earliest_payment_is_the_first(#[case] numbers: &[u8], #[case] expected: u8) {
-    let posts: Vec<WebEvent> = numbers
+    let web_events: Vec<WebEvent> = numbers
         .iter()
         .map(|number| purchase(*number, &format!("p{number}")))
         .collect();
     let mut memory = Memory::default();
-    memory.post(&posts);
+    memory.post(&web_events);
     let first = memory.events.values().filter(|event| event.first_payment);
     let first: Vec<EventId> = first.map(|event| event.id).collect();
     assert_eq!(first, [EventId::from_bytes([expected; 16])]);
@@ -140,7 +150,7 @@ fn the_earliest_payment_is_the_first(#[case] numbers: &[u8], #[case] expected: u
 #[case::of_the_same_device("d", "purchase", true)]
 #[case::of_another_device("other", "purchase", true)]
 #[case::of_another_kind("d", "sign_up", false)]
-fn a_post_takes_a_reserved_id_over(
+fn a_web_event_takes_over_a_reserved_id(
     #[case] device: &str,
     #[case] name: &str,
     #[case] demotes: bool,
@@ -156,11 +166,11 @@ fn a_post_takes_a_reserved_id_over(
     let sdk = &memory.events[&EventId::from_bytes([9; 16])];
     assert_eq!(sdk.duplicate_of.is_some(), demotes);
     let web = &memory.events[&EventId::from_bytes([2; 16])];
-    assert!(web.first_payment, "it is the earliest one of its device");
+    assert!(web.first_payment, "it is the device's earliest payment");
     assert_eq!(web.dedup_root, demotes.then_some(sdk.id));
 }
 
-fn any_post() -> impl Strategy<Value = WebEvent> {
+fn any_web_event() -> impl Strategy<Value = WebEvent> {
     let kind = prop_oneof![
         3 => Just(Kind::Purchase),
         1 => Just(Kind::Renewal),
@@ -172,8 +182,8 @@ fn any_post() -> impl Strategy<Value = WebEvent> {
     let parts = (kind, id(), id(), device, prop::bool::weighted(0.1));
     parts.prop_map(|(kind, id, parent, device, is_forged)| {
         let parent = kind.has_parent().then_some(parent);
-        let made = post(0, kind, id, parent, device);
-        if is_forged { forged(made) } else { made }
+        let event = numbered_event(0, kind, id, parent, device);
+        if is_forged { forged(event) } else { event }
     })
 }
 
@@ -183,15 +193,15 @@ fn any_reported() -> impl Strategy<Value = Event> {
     (name, device).prop_map(|(name, device)| reported(0, "", name, device))
 }
 
-/// The numbers from one on, in any order: events arrive in another order than they happened.
+/// Shuffled numbers from 1 to `count`, because events arrive out of order.
 fn numbers(count: u8) -> impl Strategy<Value = Vec<u8>> {
     Just((1..=count).collect::<Vec<u8>>()).prop_shuffle()
 }
 
 proptest! {
     #[test]
-    fn a_batch_comes_to_the_same_as_its_posts_one_after_the_other(
-        mut posts in prop::collection::vec(any_post(), 1..12),
+    fn a_batch_equals_its_events_one_by_one(
+        mut web_events in prop::collection::vec(any_web_event(), 1..12),
         mut sdk in prop::collection::vec(any_reported(), 0..3),
         numbers in numbers(16),
         repeated in 0..12_usize,
@@ -206,17 +216,17 @@ proptest! {
             event.first_payment = !before.first_payments.contains_key(&device);
             before.report(event.clone());
         }
-        for (posted, number) in posts.iter_mut().zip(numbers) {
-            posted.id = EventId::from_bytes([number; 16]);
-            posted.occurred_at = at(i64::from(number));
+        for (web_event, number) in web_events.iter_mut().zip(numbers) {
+            web_event.id = EventId::from_bytes([number; 16]);
+            web_event.occurred_at = at(i64::from(number));
         }
-        posts.extend(posts.get(repeated).cloned());
-        let (earlier, posts) = posts.split_at(earlier.min(posts.len()));
+        web_events.extend(web_events.get(repeated).cloned());
+        let (earlier, web_events) = web_events.split_at(earlier.min(web_events.len()));
         before.post(earlier);
         let mut together = before.clone();
-        let answers = together.post(posts);
+        let answers = together.post(web_events);
         let mut alone = before;
-        let one_by_one = posts.chunks(1).flat_map(|one| alone.post(one));
+        let one_by_one = web_events.chunks(1).flat_map(|one| alone.post(one));
         prop_assert_eq!(answers, one_by_one.collect::<Vec<_>>());
         prop_assert_eq!(together.outcome(), alone.outcome());
     }

@@ -1,4 +1,4 @@
-//! Reading an AdAttributionKit postback: an envelope that nobody signed around a JWS that Apple did.
+//! Parsing an AdAttributionKit postback: an unsigned envelope around a JWS signed by Apple.
 
 use crate::skan::postback::fields::{self, PostbackFields, PostbackReader, Scalar};
 use crate::skan::postback::keys::Keys;
@@ -8,15 +8,15 @@ use crate::skan::postback::{
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::jws::Jws;
 
-/// The field of the envelope with the signed part.
+/// Envelope field with the signed JWS.
 pub const JWS_FIELD: &str = "jws-string";
-/// How faults name the header inside the JWS, for who cannot read it as JSON.
+/// Path of the JWS header in faults, used when it is not valid JSON.
 pub const JWS_HEADER: &str = "jws-string.header";
-/// The same for the payload.
+/// Path of the JWS payload in faults.
 pub const JWS_PAYLOAD: &str = "jws-string.payload";
 
-/// Reads a postback and checks its signature. `header` and `payload` are the JSON objects inside
-/// `jws`. The faults are those that no device makes.
+/// Parses a postback and verifies its signature. `header` and `payload` are the JSON objects inside
+/// `jws`. Returns faults only for postbacks that no Apple device sends.
 pub fn parse_adattributionkit(
     envelope: &PostbackFields,
     jws: &Jws,
@@ -52,38 +52,38 @@ pub fn parse_adattributionkit(
     })
 }
 
-/// What stands outside the JWS.
-struct Unsigned {
+/// Fields outside the JWS.
+struct UnsignedFields {
     fine_value: Option<u8>,
     coarse_value: Option<crate::skan::document::CoarseValue>,
     interaction: Option<Interaction>,
     country_code: Option<String>,
 }
 
-fn read_envelope(given: &PostbackFields, faults: &mut Faults) -> Unsigned {
-    let mut reader = PostbackReader::new(given, "");
-    let unsigned = Unsigned {
+fn read_envelope(input: &PostbackFields, faults: &mut Faults) -> UnsignedFields {
+    let mut reader = PostbackReader::new(input, "");
+    let unsigned = UnsignedFields {
         fine_value: reader.optional("conversion-value", fields::fine_value),
         coarse_value: reader.optional("coarse-conversion-value", fields::coarse_value),
         interaction: reader.optional("ad-interaction-type", interaction),
         country_code: reader.optional("country-code", fields::country_code),
     };
     reader.reject_both("coarse-conversion-value", "conversion-value");
-    take(reader, faults);
+    collect_faults(reader, faults);
     unsigned
 }
 
-fn read_header(given: &PostbackFields, faults: &mut Faults) -> Option<(String, String)> {
-    let mut reader = PostbackReader::new(given, "jws-string.header.");
+fn read_header(input: &PostbackFields, faults: &mut Faults) -> Option<(String, String)> {
+    let mut reader = PostbackReader::new(input, "jws-string.header.");
     let key_id = reader.required("kid", fields::text);
     let algorithm = reader.required("alg", fields::text);
-    take(reader, faults);
+    collect_faults(reader, faults);
     key_id.zip(algorithm)
 }
 
-/// The signed part, without what the envelope adds.
-fn read_payload(given: &PostbackFields, faults: &mut Faults) -> Option<Postback> {
-    let mut reader = PostbackReader::new(given, "jws-string.payload.");
+/// Parses the signed part, without the fields of the envelope.
+fn read_payload(input: &PostbackFields, faults: &mut Faults) -> Option<Postback> {
+    let mut reader = PostbackReader::new(input, "jws-string.payload.");
     let transaction_id = reader.required("postback-identifier", fields::text);
     let ad_network_id = reader.required("ad-network-identifier", fields::text);
     let app_store_id = reader.required("advertised-item-identifier", fields::store_id);
@@ -93,9 +93,9 @@ fn read_payload(given: &PostbackFields, faults: &mut Faults) -> Option<Postback>
     let sequence_index = reader.required("postback-sequence-index", fields::sequence_index);
     let source_app_id = reader.optional("publisher-item-identifier", fields::store_id);
     let marketplace_id = reader.optional("marketplace-identifier", fields::text);
-    // Nothing depends on it, but it is text.
+    // The value is not used, but it must be text.
     reader.optional("impression-type", fields::text);
-    take(reader, faults);
+    collect_faults(reader, faults);
     Some(Postback {
         protocol: Protocol::AdAttributionKit,
         version: None,
@@ -119,7 +119,7 @@ fn read_payload(given: &PostbackFields, faults: &mut Faults) -> Option<Postback>
     })
 }
 
-fn take(reader: PostbackReader<'_>, faults: &mut Faults) {
+fn collect_faults(reader: PostbackReader<'_>, faults: &mut Faults) {
     for fault in &reader.faults {
         let problem = Problem::new(fault.code, fault.message.clone());
         faults.add(fault.field.clone(), problem);
@@ -128,15 +128,15 @@ fn take(reader: PostbackReader<'_>, faults: &mut Faults) {
 
 fn interaction(value: &Scalar) -> Result<Interaction, Problem> {
     let word = fields::text(value)?;
-    let refused = || Problem::new(FaultCode::UnknownValue, "Must be click or view.");
-    Interaction::parse(&word).ok_or_else(refused)
+    let unknown = || Problem::new(FaultCode::UnknownValue, "Must be one of click, view.");
+    Interaction::parse(&word).ok_or_else(unknown)
 }
 
 fn conversion_type(value: &Scalar) -> Result<ConversionType, Problem> {
     let word = fields::text(value)?;
     let message = "Must be one of download, redownload, re-engagement.";
-    let refused = || Problem::new(FaultCode::UnknownValue, message);
-    ConversionType::parse(&word).ok_or_else(refused)
+    let unknown = || Problem::new(FaultCode::UnknownValue, message);
+    ConversionType::parse(&word).ok_or_else(unknown)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn header(key: &str, algorithm: &str) -> String {
     format!(r#"{{"kid":"{key}","alg":"{algorithm}"}}"#)
 }
 
-/// As the edge does it.
+/// Splits the JWS and parses the postback, as the endpoint does.
 fn read(envelope: &str, text: &str) -> Result<ParsedPostback, Faults> {
     let jws = Jws::split(text).expect("a JWS");
     let inner = |bytes: &[u8]| fields(std::str::from_utf8(bytes).unwrap());
@@ -39,12 +39,12 @@ fn payload_with(name: &str, value: &str) -> String {
 #[rstest]
 #[case::production(PRODUCTION, "ES256", Signature::Valid)]
 #[case::development(DEVELOPMENT, "ES256", Signature::Development)]
-#[case::unknown_key("somebody/0", "ES256", Signature::Unverifiable)]
-#[case::unknown_key_and_algorithm("somebody/0", "none", Signature::Unverifiable)]
+#[case::unknown_key("other-key/0", "ES256", Signature::Unverifiable)]
+#[case::unknown_key_and_algorithm("other-key/0", "none", Signature::Unverifiable)]
 #[case::other_algorithm(PRODUCTION, "HS256", Signature::Invalid)]
 #[case::no_algorithm(PRODUCTION, "none", Signature::Invalid)]
 #[case::algorithm_in_small_letters(PRODUCTION, "es256", Signature::Invalid)]
-fn the_key_is_chosen_by_its_name_and_the_algorithm_not_at_all(
+fn the_key_is_chosen_by_id_and_the_algorithm_is_fixed(
     #[case] key: &str,
     #[case] algorithm: &str,
     #[case] expected: Signature,
@@ -66,7 +66,7 @@ fn a_slash_may_be_escaped() {
 }
 
 #[test]
-fn everything_is_kept() {
+fn all_fields_are_parsed() {
     let text = jws(&header(PRODUCTION, "ES256"), PAYLOAD);
     let found = read(ENVELOPE, &text).unwrap().postback;
     let expected = Postback {
@@ -106,7 +106,7 @@ fn everything_is_kept() {
 #[case::no_publisher("publisher-item-identifier", "")]
 #[case::no_marketplace("marketplace-identifier", "")]
 #[case::an_added_field("extra", "1")]
-fn a_changed_payload_fails(#[case] name: &str, #[case] value: &str) {
+fn a_changed_payload_has_an_invalid_signature(#[case] name: &str, #[case] value: &str) {
     let genuine = jws(&header(PRODUCTION, "ES256"), PAYLOAD);
     let parts: Vec<&str> = genuine.split('.').collect();
     let other = URL_SAFE_NO_PAD.encode(payload_with(name, value));
@@ -158,7 +158,11 @@ fn a_signature_has_64_bytes(#[case] length: usize) {
 #[case::index_3("postback-sequence-index", "3", FaultCode::OutOfRange)]
 #[case::publisher_in_words("publisher-item-identifier", r#""5""#, FaultCode::WrongType)]
 #[case::impression_as_list("impression-type", "[]", FaultCode::WrongType)]
-fn what_no_device_signs(#[case] name: &str, #[case] value: &str, #[case] code: FaultCode) {
+fn rejects_payloads_that_no_device_sends(
+    #[case] name: &str,
+    #[case] value: &str,
+    #[case] code: FaultCode,
+) {
     let text = jws(&header(PRODUCTION, "ES256"), &payload_with(name, value));
     let faults = read(ENVELOPE, &text).unwrap_err();
     let found: Vec<_> = faults
@@ -179,7 +183,7 @@ fn what_no_device_signs(#[case] name: &str, #[case] value: &str, #[case] code: F
 #[case::fine_64(r#"{"conversion-value":64}"#, FaultCode::OutOfRange)]
 #[case::unknown_interaction(r#"{"ad-interaction-type":"hover"}"#, FaultCode::UnknownValue)]
 #[case::long_country(r#"{"country-code":"USA"}"#, FaultCode::InvalidFormat)]
-fn what_no_device_puts_around_it(#[case] envelope: &str, #[case] code: FaultCode) {
+fn rejects_envelopes_that_no_device_sends(#[case] envelope: &str, #[case] code: FaultCode) {
     let text = jws(&header(PRODUCTION, "ES256"), PAYLOAD);
     let faults = read(envelope, &text).unwrap_err();
     let found: Vec<_> = faults.iter().map(|one| one.code).collect();
@@ -191,7 +195,7 @@ fn what_no_device_puts_around_it(#[case] envelope: &str, #[case] code: FaultCode
 #[case::no_key(r#"{"alg":"ES256"}"#, 1)]
 #[case::no_algorithm(r#"{"kid":"test-production"}"#, 1)]
 #[case::a_number(r#"{"kid":1,"alg":"ES256"}"#, 1)]
-fn a_header_names_key_and_algorithm(#[case] header: &str, #[case] faults: usize) {
+fn rejects_headers_without_key_or_algorithm(#[case] header: &str, #[case] faults: usize) {
     let found = read(ENVELOPE, &jws(header, PAYLOAD)).unwrap_err();
     assert_eq!(found.iter().count(), faults);
 }
@@ -200,18 +204,18 @@ fn a_header_names_key_and_algorithm(#[case] header: &str, #[case] faults: usize)
 #[case::re_engagement(r#""re-engagement""#, ConversionType::ReEngagement)]
 #[case::without_hyphen(r#""reengagement""#, ConversionType::ReEngagement)]
 #[case::redownload(r#""redownload""#, ConversionType::Redownload)]
-fn conversion_types(#[case] word: &str, #[case] expected: ConversionType) {
+fn parses_conversion_types(#[case] word: &str, #[case] expected: ConversionType) {
     let payload = payload_with("conversion-type", word);
     let found = read(ENVELOPE, &jws(&header(PRODUCTION, "ES256"), &payload)).unwrap();
     assert_eq!(found.postback.conversion_type, expected);
 }
 
-/// Each case verifies a signature, which takes its time without optimisation.
+/// Each case verifies a signature, which is slow without optimisation.
 const CASES: u32 = 24;
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in ".*", parts in prop::collection::vec("[A-Za-z0-9_=-]{0,6}", 0..5)) {
+    fn no_text_panics(text in ".*", parts in prop::collection::vec("[A-Za-z0-9_=-]{0,6}", 0..5)) {
         drop(Jws::split(&text));
         drop(Jws::split(&parts.join(".")));
     }
@@ -222,7 +226,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn no_single_bit_can_change(position in any::<prop::sample::Index>(), bit in 0..8_u8) {
+    fn a_flipped_bit_makes_the_signature_invalid(position in any::<prop::sample::Index>(), bit in 0..8_u8) {
         let genuine = Jws::split(&jws(&header(PRODUCTION, "ES256"), PAYLOAD)).unwrap();
         let mut signature = genuine.signature.clone();
         let position = position.index(signature.len());

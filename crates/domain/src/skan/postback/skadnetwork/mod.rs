@@ -1,8 +1,8 @@
-//! Reading a SKAdNetwork postback.
+//! Parsing a SKAdNetwork postback.
 //!
-//! Which fields are required depends on the version; the type and the range of a known field do
-//! not. A field that the version does not have is checked and left alone: it is not signed, so a
-//! `did-win` in a 2.0 postback is somebody else's word.
+//! The version decides which fields are required; type and range of a known field are the same in
+//! all versions. A field that the version does not have is checked and ignored: it is not signed,
+//! so a `did-win` in a 2.0 postback cannot be trusted.
 
 use crate::skan::postback::fields::{self, PostbackFields, PostbackReader};
 use crate::skan::postback::keys::Keys;
@@ -12,7 +12,8 @@ use crate::skan::postback::{
 };
 use crate::vocabulary::fault::Faults;
 
-/// Reads a postback and checks its signature. The faults are those that no device makes.
+/// Parses a postback and verifies its signature. Returns faults only for postbacks that no Apple
+/// device sends.
 pub fn parse_skadnetwork(fields: &PostbackFields, keys: &Keys) -> Result<ParsedPostback, Faults> {
     let mut reader = PostbackReader::new(fields, "");
     let version = reader.optional("version", fields::text);
@@ -26,8 +27,8 @@ pub fn parse_skadnetwork(fields: &PostbackFields, keys: &Keys) -> Result<ParsedP
     }
 }
 
-/// A field that is required from one version on, and known in all.
-fn from<T>(
+/// Reads a field that is known in all versions and required only in some.
+fn required_if<T>(
     reader: &mut PostbackReader<'_>,
     required: bool,
     name: &str,
@@ -42,16 +43,16 @@ fn from<T>(
 
 fn read_known(
     version: SkAdNetworkVersion,
-    given: &PostbackFields,
+    input: &PostbackFields,
     keys: &Keys,
 ) -> Result<ParsedPostback, Faults> {
     use SkAdNetworkVersion::{V1_0, V2_0, V2_2, V3_0, V4_0};
     let since = |first| version >= first;
-    let mut reader = PostbackReader::new(given, "");
+    let mut reader = PostbackReader::new(input, "");
     let all = &mut reader;
     let ad_network_id = all.required("ad-network-id", fields::text);
-    let campaign_id = from(all, !since(V4_0), "campaign-id", fields::campaign_id);
-    let source_identifier = from(
+    let campaign_id = required_if(all, !since(V4_0), "campaign-id", fields::campaign_id);
+    let source_identifier = required_if(
         all,
         since(V4_0),
         "source-identifier",
@@ -60,12 +61,12 @@ fn read_known(
     let app_id = all.required("app-id", fields::store_id);
     let transaction_id = all.required("transaction-id", fields::text);
     let signature = all.required("attribution-signature", fields::any_text);
-    let redownload = from(all, since(V2_0), "redownload", fields::boolean);
+    let redownload = required_if(all, since(V2_0), "redownload", fields::boolean);
     let source_app_id = all.optional("source-app-id", fields::store_id);
     let source_domain = all.optional("source-domain", fields::text);
-    let fidelity = from(all, since(V2_2), "fidelity-type", fields::fidelity);
-    let did_win = from(all, since(V3_0), "did-win", fields::boolean);
-    let sequence_index = from(
+    let fidelity = required_if(all, since(V2_2), "fidelity-type", fields::fidelity);
+    let did_win = required_if(all, since(V3_0), "did-win", fields::boolean);
+    let sequence_index = required_if(
         all,
         since(V4_0),
         "postback-sequence-index",
@@ -116,7 +117,7 @@ fn read_known(
     })
 }
 
-/// The text that Apple signs for a SKAdNetwork postback; none for a version that is not known.
+/// Returns the text that Apple signs; `None` for an unknown version.
 pub fn signed_message(postback: &Postback) -> Option<String> {
     let version = postback.version.as_deref();
     let version = version.and_then(SkAdNetworkVersion::parse)?;
@@ -138,10 +139,10 @@ pub fn signed_message(postback: &Postback) -> Option<String> {
     Some(signed_text(version, values))
 }
 
-/// A version that came after this program. What it must have is what a row needs; the rest is taken
-/// where it still looks as it did, because a genuine device must never be refused.
-fn read_unknown(version: String, given: &PostbackFields) -> Result<ParsedPostback, Faults> {
-    let mut reader = PostbackReader::new(given, "");
+/// Parses a version newer than this program. Only the fields that a stored row needs are required;
+/// the others are used if they still parse, so that no genuine device is rejected.
+fn read_unknown(version: String, input: &PostbackFields) -> Result<ParsedPostback, Faults> {
+    let mut reader = PostbackReader::new(input, "");
     let ad_network_id = reader.required("ad-network-id", fields::text);
     let app_id = reader.required("app-id", fields::store_id);
     let transaction_id = reader.required("transaction-id", fields::text);
@@ -150,28 +151,28 @@ fn read_unknown(version: String, given: &PostbackFields) -> Result<ParsedPostbac
     else {
         return Err(reader.faults);
     };
-    let redownload = lenient(given, "redownload", fields::boolean);
-    let fine_value = lenient(given, "conversion-value", fields::fine_value);
-    let coarse_value = lenient(given, "coarse-conversion-value", fields::coarse_value);
+    let redownload = read_leniently(input, "redownload", fields::boolean);
+    let fine_value = read_leniently(input, "conversion-value", fields::fine_value);
+    let coarse_value = read_leniently(input, "coarse-conversion-value", fields::coarse_value);
     let postback = Postback {
         protocol: Protocol::SkAdNetwork,
         version: Some(version),
         ad_network_id,
         transaction_id,
         app_store_id: app_id,
-        source_identifier: lenient(given, "source-identifier", fields::source_identifier),
-        campaign_id: lenient(given, "campaign-id", fields::campaign_id),
+        source_identifier: read_leniently(input, "source-identifier", fields::source_identifier),
+        campaign_id: read_leniently(input, "campaign-id", fields::campaign_id),
         fine_value,
         coarse_value: coarse_value.filter(|_| fine_value.is_none()),
-        sequence_index: lenient(given, "postback-sequence-index", fields::sequence_index)
+        sequence_index: read_leniently(input, "postback-sequence-index", fields::sequence_index)
             .unwrap_or(0),
-        did_win: lenient(given, "did-win", fields::boolean).unwrap_or(true),
+        did_win: read_leniently(input, "did-win", fields::boolean).unwrap_or(true),
         redownload,
         conversion_type: conversion_type(redownload),
-        interaction: lenient(given, "fidelity-type", fields::fidelity).map(interaction),
-        source_app_id: lenient(given, "source-app-id", fields::store_id),
-        source_domain: lenient(given, "source-domain", fields::text),
-        country_code: lenient(given, "country-code", fields::country_code),
+        interaction: read_leniently(input, "fidelity-type", fields::fidelity).map(interaction),
+        source_app_id: read_leniently(input, "source-app-id", fields::store_id),
+        source_domain: read_leniently(input, "source-domain", fields::text),
+        country_code: read_leniently(input, "country-code", fields::country_code),
         marketplace_id: None,
         key_id: None,
     };
@@ -181,8 +182,8 @@ fn read_unknown(version: String, given: &PostbackFields) -> Result<ParsedPostbac
     })
 }
 
-fn lenient<T>(given: &PostbackFields, name: &str, rule: fields::FieldRule<T>) -> Option<T> {
-    given.get(name).and_then(|value| rule(value).ok())
+fn read_leniently<T>(input: &PostbackFields, name: &str, rule: fields::FieldRule<T>) -> Option<T> {
+    input.get(name).and_then(|value| rule(value).ok())
 }
 
 fn conversion_type(redownload: Option<bool>) -> ConversionType {

@@ -1,4 +1,4 @@
-//! What a postback says, and what the other tests of this module start from.
+//! Tests of parsed fields, and helpers for the other tests of this module.
 
 mod refused;
 mod signed;
@@ -18,36 +18,36 @@ const V4_0: &str = r#"{"version":"4.0","ad-network-id":"n.skadnetwork","source-i
     "attribution-signature":"x","redownload":false,"source-app-id":1234567891,"fidelity-type":1,
     "did-win":true,"postback-sequence-index":0,"conversion-value":63}"#;
 
-/// A postback with what its version needs, and a source where it can have one.
+/// Returns a postback with the required fields of its version, and a source app if it can have one.
 fn shape(version: &str) -> PostbackFields {
-    let mut given = match version {
+    let mut input = match version {
         "1.0" => fields(V1_0),
         "4.0" => fields(V4_0),
         _ => fields(V2_1),
     };
-    given.set("version", version);
+    input.set("version", version);
     if ["2.2", "3.0"].contains(&version) {
-        given.set("fidelity-type", 0);
+        input.set("fidelity-type", 0);
     }
     if version == "3.0" {
-        given.set("did-win", true);
+        input.set("did-win", true);
     }
-    given
+    input
 }
 
-fn changed(mut given: PostbackFields, changes: &[(&str, Scalar)]) -> PostbackFields {
+fn changed(mut input: PostbackFields, changes: &[(&str, Scalar)]) -> PostbackFields {
     for (name, value) in changes {
-        given.set(name, value.clone());
+        input.set(name, value.clone());
     }
-    given
+    input
 }
 
-fn signature(given: &PostbackFields) -> Signature {
-    parse_skadnetwork(given, &keys()).unwrap().signature
+fn signature(input: &PostbackFields) -> Signature {
+    parse_skadnetwork(input, &keys()).unwrap().signature
 }
 
-fn codes(given: &PostbackFields) -> Vec<(String, FaultCode)> {
-    let faults = parse_skadnetwork(given, &keys()).unwrap_err();
+fn codes(input: &PostbackFields) -> Vec<(String, FaultCode)> {
+    let faults = parse_skadnetwork(input, &keys()).unwrap_err();
     faults
         .iter()
         .map(|one| (one.field.clone(), one.code))
@@ -55,7 +55,7 @@ fn codes(given: &PostbackFields) -> Vec<(String, FaultCode)> {
 }
 
 #[test]
-fn a_version_believes_only_its_own_fields() {
+fn fields_of_other_versions_are_ignored() {
     let foreign = [
         ("did-win", Scalar::Boolean(false)),
         ("postback-sequence-index", Scalar::Integer(2)),
@@ -64,18 +64,18 @@ fn a_version_believes_only_its_own_fields() {
         ("source-domain", "example.com".into()),
         ("fidelity-type", Scalar::Integer(0)),
     ];
-    let mut given = shape("2.0");
-    sign(&mut given);
-    let plain = parse_skadnetwork(&given, &keys()).unwrap();
-    let with_foreign = parse_skadnetwork(&changed(given, &foreign), &keys()).unwrap();
+    let mut input = shape("2.0");
+    sign(&mut input);
+    let plain = parse_skadnetwork(&input, &keys()).unwrap();
+    let with_foreign = parse_skadnetwork(&changed(input, &foreign), &keys()).unwrap();
     assert_eq!(with_foreign, plain);
     assert!(plain.postback.did_win && plain.postback.sequence_index == 0);
 }
 
 #[test]
-fn everything_of_a_4_0_postback_is_kept() {
-    let given = changed(shape("4.0"), &[("country-code", "us".into())]);
-    let found = parse_skadnetwork(&given, &keys()).unwrap().postback;
+fn all_fields_of_a_4_0_postback_are_parsed() {
+    let input = changed(shape("4.0"), &[("country-code", "us".into())]);
+    let found = parse_skadnetwork(&input, &keys()).unwrap().postback;
     let expected = Postback {
         protocol: Protocol::SkAdNetwork,
         version: Some("4.0".to_owned()),
@@ -101,14 +101,14 @@ fn everything_of_a_4_0_postback_is_kept() {
 }
 
 #[test]
-fn a_1_0_postback_says_little() {
-    let mut given = shape("1.0");
-    given.remove("version");
+fn a_1_0_postback_has_few_fields() {
+    let mut input = shape("1.0");
+    input.remove("version");
     let extra = [
         ("conversion-value", Scalar::Integer(5)),
         ("source-app-id", Scalar::Integer(0)),
     ];
-    let found = parse_skadnetwork(&changed(given, &extra), &keys())
+    let found = parse_skadnetwork(&changed(input, &extra), &keys())
         .unwrap()
         .postback;
     assert_eq!(found.version.as_deref(), Some("1.0"));
@@ -121,8 +121,8 @@ fn a_1_0_postback_says_little() {
 }
 
 #[test]
-fn the_same_postback_is_known_by_its_key() {
-    let key = |given: PostbackFields| parse_skadnetwork(&given, &keys()).unwrap().postback.key();
+fn copies_of_a_postback_have_the_same_key() {
+    let key = |input: PostbackFields| parse_skadnetwork(&input, &keys()).unwrap().postback.key();
     let first = key(shape("4.0"));
     let upper = [
         (

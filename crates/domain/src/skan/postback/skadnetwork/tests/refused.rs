@@ -1,4 +1,4 @@
-//! What no device sends.
+//! Postbacks that no device sends.
 
 use super::*;
 use crate::skan::document::CoarseValue;
@@ -13,7 +13,7 @@ use rstest::rstest;
 #[case::v2_2("2.2", &["ad-network-id", "app-id", "attribution-signature", "campaign-id", "fidelity-type", "redownload", "transaction-id"])]
 #[case::v3_0("3.0", &["ad-network-id", "app-id", "attribution-signature", "campaign-id", "did-win", "fidelity-type", "redownload", "transaction-id"])]
 #[case::v4_0("4.0", &["ad-network-id", "app-id", "attribution-signature", "did-win", "fidelity-type", "postback-sequence-index", "redownload", "source-identifier", "transaction-id"])]
-fn each_version_needs_its_fields(#[case] version: &str, #[case] required: &[&str]) {
+fn each_version_requires_its_fields(#[case] version: &str, #[case] required: &[&str]) {
     let mut nothing = PostbackFields::default();
     nothing.set("version", version);
     let mut missing = codes(&nothing);
@@ -58,29 +58,33 @@ fn each_version_needs_its_fields(#[case] version: &str, #[case] required: &[&str
 #[case::id_too_long("transaction-id", "x".repeat(TEXT_CHARS_MAX + 1).as_str().into(), FaultCode::TooLong)]
 #[case::domain_as_list("source-domain", Scalar::Other, FaultCode::WrongType)]
 #[case::signature_as_number("attribution-signature", Scalar::Integer(1), FaultCode::WrongType)]
-fn what_no_device_sends(#[case] name: &str, #[case] value: Scalar, #[case] code: FaultCode) {
-    // The rules hold in every known version, also for fields it does not have.
+fn rejects_values_that_no_device_sends(
+    #[case] name: &str,
+    #[case] value: Scalar,
+    #[case] code: FaultCode,
+) {
+    // The rules apply in every known version, also to fields that it does not have.
     for version in ["1.0", "2.0", "3.0", "4.0"] {
-        let mut given = shape(version);
+        let mut input = shape(version);
         for optional in [
             "conversion-value",
             "coarse-conversion-value",
             "source-app-id",
         ] {
-            given.remove(optional);
+            input.remove(optional);
         }
-        given.set(name, value.clone());
-        assert_eq!(codes(&given), [(name.to_owned(), code)], "{version}");
+        input.set(name, value.clone());
+        assert_eq!(codes(&input), [(name.to_owned(), code)], "{version}");
     }
 }
 
 #[rstest]
 #[case::a_number(Scalar::Integer(4))]
 #[case::a_fraction(Scalar::Other)]
-fn a_version_is_text(#[case] version: Scalar) {
-    let given = changed(shape("4.0"), &[("version", version)]);
+fn rejects_a_version_that_is_not_text(#[case] version: Scalar) {
+    let input = changed(shape("4.0"), &[("version", version)]);
     assert_eq!(
-        codes(&given),
+        codes(&input),
         [("version".to_owned(), FaultCode::WrongType)]
     );
 }
@@ -89,12 +93,16 @@ fn a_version_is_text(#[case] version: Scalar) {
 #[case::fine_and_coarse("4.0", "coarse-conversion-value", "low".into())]
 #[case::fine_and_coarse_before_4_0("3.0", "coarse-conversion-value", "low".into())]
 #[case::app_and_domain("4.0", "source-domain", "example.com".into())]
-fn what_excludes_each_other(#[case] version: &str, #[case] name: &str, #[case] value: Scalar) {
-    let given = changed(
+fn rejects_fields_that_exclude_each_other(
+    #[case] version: &str,
+    #[case] name: &str,
+    #[case] value: Scalar,
+) {
+    let input = changed(
         shape(version),
         &[("conversion-value", Scalar::Integer(1)), (name, value)],
     );
-    assert_eq!(codes(&given), [(name.to_owned(), FaultCode::NotAllowed)]);
+    assert_eq!(codes(&input), [(name.to_owned(), FaultCode::NotAllowed)]);
 }
 
 fn scalar() -> impl Strategy<Value = Scalar> {
@@ -132,27 +140,27 @@ const NAMES: [&str; 16] = [
     "country-code",
 ];
 
-/// Each case may verify a signature, which takes its time without optimisation.
+/// Each case may verify a signature, which is slow without optimisation.
 const CASES: u32 = 128;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn nothing_that_is_sent_makes_it_panic_or_is_believed(
+    fn random_fields_never_panic_or_verify(
         start in 0..4_usize,
         drawn in prop::collection::vec((0..NAMES.len(), scalar()), 0..6),
     ) {
-        let mut given = match start {
+        let mut input = match start {
             0 => PostbackFields::default(),
             1 => shape("1.0"),
             2 => shape("3.0"),
             _ => shape("4.0"),
         };
         for (name, value) in drawn {
-            given.set(NAMES[name], value);
+            input.set(NAMES[name], value);
         }
-        match parse_skadnetwork(&given, &keys()) {
+        match parse_skadnetwork(&input, &keys()) {
             Err(faults) => prop_assert!(!faults.is_empty()),
             Ok(ParsedPostback { postback, signature }) => {
                 prop_assert_ne!(signature, Signature::Valid);
@@ -166,13 +174,13 @@ proptest! {
     }
 
     #[test]
-    fn coarse_values_are_read(index in 0..3_i64, word in 0..3_usize) {
-        let mut given = shape("4.0");
-        given.remove("conversion-value");
+    fn coarse_values_are_parsed(index in 0..3_i64, word in 0..3_usize) {
+        let mut input = shape("4.0");
+        input.remove("conversion-value");
         let value = crate::skan::document::CoarseValue::ALL[word];
-        given.set("coarse-conversion-value", value.as_str());
-        given.set("postback-sequence-index", index);
-        let found = parse_skadnetwork(&given, &keys()).unwrap().postback;
+        input.set("coarse-conversion-value", value.as_str());
+        input.set("postback-sequence-index", index);
+        let found = parse_skadnetwork(&input, &keys()).unwrap().postback;
         prop_assert_eq!(found.coarse_value.map(CoarseValue::as_str), Some(value.as_str()));
     }
 }

@@ -1,15 +1,15 @@
-//! Signatures, with keys of our own, of every shape.
+//! Signatures of every shape, with test keys.
 
 use super::*;
 use crate::skan::postback::message::SEPARATOR;
 use rstest::rstest;
 
 const ID: &str = "6aafb7a5-0170-41b5-bbe4-fe71dedf1e28";
-/// The ad was not shown by an app, or Apple does not say by which.
+/// The ad was not shown by an app, or Apple withholds which one.
 const NO_APP: (&str, &str) = ("source-app-id", "");
 
-/// `·` stands for the separator and `#` for the id. Written out, because the other tests here sign what
-/// they verify.
+/// `·` is the separator and `#` the id. The messages are written out, because the other tests here
+/// sign what they verify.
 #[rstest]
 #[case::v1_0("1.0", &[], "n.skadnetwork·42·525463029·#")]
 #[case::v2_0("2.0", &[], "2.0·n.skadnetwork·42·525463029·#·true·1234567891")]
@@ -30,15 +30,19 @@ const NO_APP: (&str, &str) = ("source-app-id", "");
     &[NO_APP, ("source-domain", "example.com")],
     "4.0·n.skadnetwork·0239·525463029·#·false·example.com·1·true·0"
 )]
-fn what_is_signed(#[case] version: &str, #[case] changes: &[(&str, &str)], #[case] expected: &str) {
-    let mut given = changed(shape(version), &[("transaction-id", ID.into())]);
+fn signed_messages_of_every_version(
+    #[case] version: &str,
+    #[case] changes: &[(&str, &str)],
+    #[case] expected: &str,
+) {
+    let mut input = changed(shape(version), &[("transaction-id", ID.into())]);
     for (name, text) in changes {
         match *text {
-            "" => given.remove(name),
-            text => given.set(name, text),
+            "" => input.remove(name),
+            text => input.set(name, text),
         }
     }
-    let postback = parse_skadnetwork(&given, &keys()).unwrap().postback;
+    let postback = parse_skadnetwork(&input, &keys()).unwrap().postback;
     let expected = expected
         .replace('·', &SEPARATOR.to_string())
         .replace('#', ID);
@@ -63,13 +67,13 @@ fn what_is_signed(#[case] version: &str, #[case] changes: &[(&str, &str)], #[cas
 #[case::v4_0_third("4.0", &[("postback-sequence-index", Scalar::Integer(2))])]
 #[case::v4_0_two_digits("4.0", &[("source-identifier", "39".into())])]
 #[case::v4_0_lost("4.0", &[("source-app-id", Scalar::Null), ("did-win", Scalar::Boolean(false))])]
-fn every_shape_verifies_and_fails_with_any_signed_field_changed(
+fn every_shape_verifies_until_a_signed_field_changes(
     #[case] version: &str,
     #[case] changes: &[(&str, Scalar)],
 ) {
-    let mut given = changed(shape(version), changes);
-    sign(&mut given);
-    assert_eq!(signature(&given), Signature::Valid);
+    let mut input = changed(shape(version), changes);
+    sign(&mut input);
+    assert_eq!(signature(&input), Signature::Valid);
     let signed: &[&str] = match version {
         "1.0" => &[],
         "2.0" | "2.1" => &["redownload"],
@@ -89,34 +93,34 @@ fn every_shape_verifies_and_fails_with_any_signed_field_changed(
         "campaign-id"
     };
     for name in always.iter().chain(signed).chain(&[campaign]) {
-        let other = match given.get(name).unwrap() {
+        let other = match input.get(name).unwrap() {
             Scalar::Text(_) if *name == campaign => Scalar::from("77"),
             Scalar::Text(text) => Scalar::Text(format!("{text}x")),
             Scalar::Integer(0) => Scalar::Integer(1),
             Scalar::Integer(number) => Scalar::Integer(number - 1),
-            Scalar::Boolean(truth) => Scalar::Boolean(!truth),
+            Scalar::Boolean(flag) => Scalar::Boolean(!flag),
             Scalar::Null | Scalar::Other => unreachable!(),
         };
-        let forged = changed(given.clone(), &[(name, other)]);
+        let forged = changed(input.clone(), &[(name, other)]);
         assert_eq!(signature(&forged), Signature::Invalid, "{name}");
     }
-    // A source comes, goes or is another.
+    // The source app is added or removed.
     if version != "1.0" {
-        let there = given.get("source-app-id").is_some();
-        let other = if there {
+        let is_present = input.get("source-app-id").is_some();
+        let other = if is_present {
             Scalar::Null
         } else {
             Scalar::Integer(5)
         };
         let without_domain = ("source-domain", Scalar::Null);
-        let forged = changed(given.clone(), &[("source-app-id", other), without_domain]);
+        let forged = changed(input.clone(), &[("source-app-id", other), without_domain]);
         assert_eq!(signature(&forged), Signature::Invalid);
     }
     let unsigned = [
         ("conversion-value", Scalar::Integer(1)),
         ("x", Scalar::Other),
     ];
-    assert_eq!(signature(&changed(given, &unsigned)), Signature::Valid);
+    assert_eq!(signature(&changed(input, &unsigned)), Signature::Valid);
 }
 
 #[rstest]
@@ -124,16 +128,16 @@ fn every_shape_verifies_and_fails_with_any_signed_field_changed(
 #[case::far("10.0")]
 #[case::spelled_otherwise("4")]
 #[case::with_space("4.0 ")]
-fn a_version_that_is_not_known_is_kept_and_never_valid(#[case] version: &str) {
-    let mut given = shape("4.0");
-    sign(&mut given);
+fn an_unknown_version_is_parsed_and_unverifiable(#[case] version: &str) {
+    let mut input = shape("4.0");
+    sign(&mut input);
     let odd = [
         ("version", version.into()),
         ("coarse-conversion-value", "low".into()),
         ("postback-sequence-index", Scalar::Integer(9)),
         ("did-win", "maybe".into()),
     ];
-    let found = parse_skadnetwork(&changed(given, &odd), &keys()).unwrap();
+    let found = parse_skadnetwork(&changed(input, &odd), &keys()).unwrap();
     assert_eq!(found.signature, Signature::Unverifiable);
     let postback = found.postback;
     assert_eq!(postback.version.as_deref(), Some(version));
@@ -149,38 +153,38 @@ fn a_version_that_is_not_known_is_kept_and_never_valid(#[case] version: &str) {
 
 #[rstest]
 #[case::empty("")]
-#[case::no_base64("***")]
-#[case::no_der("AAAA")]
+#[case::not_base64("***")]
+#[case::not_der("AAAA")]
 #[case::zeros("MAYCAQACAQA=")]
-fn what_is_no_signature_is_a_wrong_one(#[case] text: &str) {
+fn an_undecodable_signature_is_invalid(#[case] text: &str) {
     for version in ["1.0", "2.0", "2.1", "4.0"] {
-        let given = changed(shape(version), &[("attribution-signature", text.into())]);
-        assert_eq!(signature(&given), Signature::Invalid);
+        let input = changed(shape(version), &[("attribution-signature", text.into())]);
+        assert_eq!(signature(&input), Signature::Invalid);
     }
 }
 
 #[test]
-fn a_key_that_is_missing_makes_its_versions_unverifiable() {
+fn a_missing_key_makes_its_versions_unverifiable() {
     let without = Keys {
         p192: None,
         ..keys()
     };
     for (version, expected) in [("2.0", Signature::Unverifiable), ("2.1", Signature::Valid)] {
-        let mut given = shape(version);
-        sign(&mut given);
-        let found = parse_skadnetwork(&given, &without).unwrap().signature;
+        let mut input = shape(version);
+        sign(&mut input);
+        let found = parse_skadnetwork(&input, &without).unwrap().signature;
         assert_eq!(found, expected, "{version}");
     }
 }
 
 #[test]
-fn a_high_and_a_low_s_are_both_good() {
+fn high_and_low_s_are_both_valid() {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    let mut given = shape("3.0");
-    sign(&mut given);
+    let mut input = shape("3.0");
+    sign(&mut input);
     let der = STANDARD
-        .decode(given.text("attribution-signature").unwrap())
+        .decode(input.text("attribution-signature").unwrap())
         .unwrap();
     let (r, s) = p256::ecdsa::Signature::from_der(&der)
         .unwrap()
@@ -189,9 +193,9 @@ fn a_high_and_a_low_s_are_both_good() {
         .unwrap()
         .to_der();
     assert_ne!(other.as_bytes(), der);
-    given.set(
+    input.set(
         "attribution-signature",
         STANDARD.encode(other.as_bytes()).as_str(),
     );
-    assert_eq!(signature(&given), Signature::Valid);
+    assert_eq!(signature(&input), Signature::Valid);
 }
