@@ -1,4 +1,4 @@
-//! The fields of an app that can be set, in a new one and in a change alike.
+//! The writable fields of an app, for creation and changes.
 
 use crate::{FieldKind, Fields, InputValue, choice, flag, integer_in, text_as, text_list};
 use std::collections::BTreeSet;
@@ -16,49 +16,49 @@ use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 
-/// Secrets that a body or a form sets, not sealed yet.
+/// Secrets set by a body or a form, not encrypted yet.
 pub type Secrets = Vec<(AppSecret, Change<String>)>;
 
 /// Reads a new app.
 pub fn read_new(fields: &mut Fields<'_>, base_url: &str) -> Option<(Name, AppChange, Secrets)> {
     let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
     let name = fields.required("name", name.about("1–200 characters."));
-    let (change, secrets) = read_others(fields, base_url);
+    let (change, secrets) = read_common(fields, base_url);
     Some((name?, change, secrets))
 }
 
-/// Reads a change of an app.
+/// Reads a change to an app.
 pub fn read_change(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) {
     let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
     let name = fields.settable("name", name.about("1–200 characters."));
-    let (change, secrets) = read_others(fields, base_url);
+    let (change, secrets) = read_common(fields, base_url);
     (AppChange { name, ..change }, secrets)
 }
 
-fn read_others(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) {
+fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) {
     let revenue_events = text_list(REVENUE_EVENTS_MAX, revenue_event)
-        .then(without_duplicates)
+        .then(reject_duplicates)
         .about(
-            "Custom events whose amounts are income. Amounts on `purchase`, `subscribe` and `renewal` always are. \
-             Replaced whole.",
+            "Custom events whose amounts count as revenue. Amounts of `purchase`, `subscribe` and \
+             `renewal` always count. The whole list is replaced.",
         );
     let mut change = AppChange {
         timezone: fields.change(
             "timezone",
-            text_as(Timezone::parse).about("An IANA time zone; the default is UTC."),
+            text_as(Timezone::parse).about("IANA time zone. Default: UTC."),
         ),
         archived: fields.change("archived", flag()),
         link_domain: fields.change(
             "linkDomain",
             text_as(|text| app::parse_link_domain(text, base_url))
-                .about("A host name, unique on the instance."),
+                .about("Host name, unique on the instance."),
         ),
         skan_test_signals: fields.change("skanTestSignals", flag()),
         revenue_events: fields.change("revenueEvents", revenue_events),
         alert_webhook_url: fields.change(
             "alertWebhookUrl",
             text_as(HttpsUrl::parse_outbound)
-                .about("An https URL with a host name and the default port."),
+                .about("https URL with a host name and the default port."),
         ),
         ..AppChange::default()
     };
@@ -77,7 +77,7 @@ fn read_others(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
 fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
     let mut ios = fields.section("ios");
     change.ios_bundle_id = ios.change("bundleId", text_as(app::parse_bundle_id));
-    let store_id = text_as(app::parse_app_store_id).about("Digits; unique on the instance.");
+    let store_id = text_as(app::parse_app_store_id).about("Digits, unique on the instance.");
     change.ios_app_store_id = ios.change("appStoreId", store_id);
     let team_id = text_as(app::parse_team_id).about("Ten capital letters and digits.");
     change.ios_team_id = ios.change("teamId", team_id);
@@ -86,7 +86,8 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
     change.android_package_name = android.change("packageName", text_as(app::parse_package_name));
     change.android_sha256_cert_fingerprints = android.change(
         "sha256CertFingerprints",
-        text_list(CERT_FINGERPRINTS_MAX, app::parse_cert_fingerprint).about("Replaced whole."),
+        text_list(CERT_FINGERPRINTS_MAX, app::parse_cert_fingerprint)
+            .about("The whole list is replaced."),
     );
     android.finish();
     let mut web_events = fields.section("webEvents");
@@ -94,9 +95,8 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
     web_events.finish();
     let mut sdk = fields.section("sdk");
     change.sdk_enabled = sdk.change("enabled", flag());
-    let revenue = choice(SdkRevenue::ALL, SdkRevenue::as_str).about(
-        "Whether money that the SDK reports counts; `auto`: until a billing provider is configured.",
-    );
+    let revenue = choice(SdkRevenue::ALL, SdkRevenue::as_str)
+        .about("Whether SDK revenue counts. `auto`: until a billing provider is configured.");
     change.sdk_revenue = sdk.change("revenue", revenue);
     sdk.finish();
 }
@@ -106,7 +106,7 @@ fn read_attribution(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &m
     change.click_window_hours =
         attribution.change("clickWindowHours", integer_in(CLICK_WINDOW_HOURS));
     let fraud = choice(FraudPolicy::ALL, FraudPolicy::as_str).about(
-        "What happens to suspicious installs: marked, marked and not forwarded, not attributed.",
+        "Handling of suspicious installs: flag, flag and do not forward, or do not attribute.",
     );
     change.fraud = attribution.change("fraud", fraud);
     let key = secret(1..=SECRET_CHARS_MAX, "Write-only.");
@@ -132,19 +132,18 @@ pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
         let mut section = billing.section(provider.as_str());
         let about = match provider {
             BillingProvider::Revenuecat => {
-                "The value of the Authorization header. Write-only, 16 characters or more."
+                "Value of the Authorization header. Write-only, at least 16 characters."
             }
             BillingProvider::Superwall | BillingProvider::Appstore => {
-                "Write-only, 16 characters or more."
+                "Write-only, at least 16 characters."
             }
         };
         let value = section.change("secret", secret(chars.clone(), about));
         secrets.push((AppSecret::Billing(*provider), value));
-        // Only some providers sign with something else than they authenticate with.
+        // Only some providers have a separate signing secret.
         let signing = AppSecret::BillingSigning(*provider);
         if AppSecret::ALL.contains(&signing) {
-            let about =
-                "The secret that notifications are signed with. Write-only, 16 characters or more.";
+            let about = "Secret that signs the notifications. Write-only, at least 16 characters.";
             let value = section.change("signingSecret", secret(chars.clone(), about));
             secrets.push((signing, value));
         }
@@ -163,7 +162,7 @@ fn secret(
     text_as(check).size(size).write_only().about(about)
 }
 
-fn without_duplicates(names: Vec<String>) -> Result<Vec<String>, Problem> {
+fn reject_duplicates(names: Vec<String>) -> Result<Vec<String>, Problem> {
     let distinct: BTreeSet<&String> = names.iter().collect();
     if distinct.len() < names.len() {
         return Err(Problem::new(FaultCode::Duplicate, "Duplicate name."));

@@ -1,4 +1,4 @@
-//! The fields of an integration that can be changed. Settings and credentials depend on the network.
+//! The writable fields of an integration. Settings and credentials depend on the network.
 
 use crate::{
     Fields, any_object, any_text_object, choice, flag, integer, objects, text_as, text_map,
@@ -12,10 +12,10 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::text::{EVENT_NAME_CHARS_MAX, parse_event_name};
 
-/// Credentials that a body or a form sets, with their hints, not sealed yet.
+/// Credentials set by a body or a form, with their hints, not encrypted yet.
 pub type Credentials = Vec<(&'static str, Change<(String, Option<String>)>)>;
 
-/// Reads a change of an integration.
+/// Reads a change to an integration.
 pub fn read_change(fields: &mut Fields<'_>, network: Network) -> (IntegrationChange, Credentials) {
     let scope = choice(EventScope::ALL, EventScope::as_str);
     let mut change = IntegrationChange {
@@ -23,14 +23,14 @@ pub fn read_change(fields: &mut Fields<'_>, network: Network) -> (IntegrationCha
         scope: fields.change(
             "scope",
             scope.about(
-                "Events that are attributed to the network, or every mapped event of the app.",
+                "Forward events attributed to the network, or every mapped event of the app.",
             ),
         ),
         event_mapping: read_mapping(fields, network),
         ..IntegrationChange::default()
     };
     let open = any_object().about(
-        "Plain settings by name; which there are depends on the network. Those not mentioned stay.",
+        "Settings by name. Available settings depend on the network; absent ones are not changed.",
     );
     let mut settings = fields.section_as("settings", open);
     for spec in settings_of(network) {
@@ -39,7 +39,7 @@ pub fn read_change(fields: &mut Fields<'_>, network: Network) -> (IntegrationCha
     }
     settings.finish();
     let open = any_text_object().write_only().about(
-        "Secrets by name; which there are depends on the network. Write-only; those not mentioned stay.",
+        "Credentials by name, write-only. They depend on the network; absent ones are not changed.",
     );
     let mut credentials = Credentials::new();
     let mut section = fields.section_as("credentials", open);
@@ -74,7 +74,7 @@ fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<Mapping
     let list = objects()
         .size(0..=EVENT_MAPPING_ROWS_MAX)
         .expecting_each("an object with event, networkEvent and enabled")
-        .about("Replaced whole; null brings the default map back.");
+        .about("The whole mapping is replaced; null restores the default mapping.");
     match fields.items("eventMapping", list, read_row) {
         FieldInput::Absent if is_null => Change::Reset,
         FieldInput::Absent | FieldInput::Invalid => Change::Keep,
@@ -82,20 +82,26 @@ fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<Mapping
             let rows = rows.into_iter().map(|row| row.value().flatten());
             let mut rows: Vec<_> = rows.collect();
             fields.check(|faults| check_mapping(network, &mut rows, faults));
-            // A row that is missing here was noted as a fault, and then nothing of this is used.
+            // A missing row has a fault, so the change is not applied.
             Change::Set(rows.into_iter().flatten().collect())
         }
     }
 }
 
 fn read_row(fields: &mut Fields<'_>) -> Option<MappingRow> {
-    let event = text_as(parse_event_name).size(1..=EVENT_NAME_CHARS_MAX).about(
-        "The event's name in the service. Standard names ignore case; `renewal` and `refund` are never forwarded.",
-    );
+    let event = text_as(parse_event_name)
+        .size(1..=EVENT_NAME_CHARS_MAX)
+        .about(
+            "Event name in Tributary. Standard names ignore case; `renewal` and `refund` are never \
+         forwarded.",
+        );
     let event = fields.required("event", event);
-    let network_event = text_as(network_event_name).size(1..=NETWORK_EVENT_CHARS_MAX).about(
-        "The event's name at the network. `network_d` takes its standard types and lower-case custom names.",
-    );
+    let network_event = text_as(network_event_name)
+        .size(1..=NETWORK_EVENT_CHARS_MAX)
+        .about(
+            "Event name at the network. OpenAI Ads (`network_d`) accepts its standard types and \
+         lower-case custom names.",
+        );
     let network_event = fields.required("networkEvent", network_event);
     let enabled = match fields.input("enabled", flag()) {
         FieldInput::Absent => Some(true),

@@ -1,14 +1,14 @@
-//! JSON as it was sent: numbers keep their digits, and a field that stands twice is noticed.
+//! JSON as received: numbers keep their digits, and duplicate fields are detected.
 //!
-//! `serde_json::Value` would read numbers as floats and let the last of two equal names win. Money is never
-//! a float here, and a body that says two things at once is a fault of its sender.
+//! `serde_json::Value` would parse numbers as floats and use the last of two equal names. Money is
+//! never a float here, and a duplicate field is a fault.
 
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
-/// How deep a body may be nested. Ours need seven levels.
+/// Maximum nesting depth. The bodies of this API need seven levels.
 const DEPTH_MAX: usize = 32;
 
 /// A JSON value.
@@ -18,18 +18,18 @@ pub enum JsonNode {
     Null,
     /// `true` or `false`.
     Flag(bool),
-    /// A number, in the sender's own digits.
+    /// A number with its digits as received.
     Number(String),
     /// A string.
     Text(String),
     /// A list.
     List(Vec<JsonNode>),
-    /// An object, its members in the order they were sent.
+    /// An object with its members in the order received.
     Object(Vec<(String, JsonNode)>),
 }
 
 impl JsonNode {
-    /// A member of an object; the first of that name.
+    /// Returns a member of an object; the first with that name.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else {
             return None;
@@ -38,10 +38,12 @@ impl JsonNode {
         found.map(|(_, node)| node)
     }
 
-    /// Compares values: the order of members and trailing zeros of a fraction do not matter.
+    /// Compares values. The order of members and trailing zeros of a fraction do not matter.
     pub fn same_value(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Number(one), Self::Number(two)) => significant(one) == significant(two),
+            (Self::Number(one), Self::Number(two)) => {
+                trim_fraction_zeros(one) == trim_fraction_zeros(two)
+            }
             (Self::List(one), Self::List(two)) => {
                 one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.same_value(b))
             }
@@ -50,7 +52,7 @@ impl JsonNode {
                     two.iter()
                         .any(|(other, value)| other == name && node.same_value(value))
                 };
-                // Members that are repeated leave out another one.
+                // With a duplicate name in `one`, a member of `two` could be missing.
                 one.len() == two.len() && one.iter().all(is_same) && has_distinct_names(one)
             }
             _ => self == other,
@@ -63,8 +65,8 @@ fn has_distinct_names(members: &[(String, JsonNode)]) -> bool {
     names.len() == members.len()
 }
 
-/// A number without the zeros that end its fraction. An exponent is left as it is.
-fn significant(digits: &str) -> &str {
+/// Drops trailing zeros of a fraction. A number with an exponent is not changed.
+fn trim_fraction_zeros(digits: &str) -> &str {
     if digits.contains('.') && !digits.contains(['e', 'E']) {
         digits.trim_end_matches('0').trim_end_matches('.')
     } else {
@@ -72,7 +74,7 @@ fn significant(digits: &str) -> &str {
     }
 }
 
-/// Not JSON, or nested beyond reason.
+/// Not JSON, or nested too deeply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotJson;
 
@@ -100,7 +102,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Reads one JSON value, and nothing behind it.
+/// Parses one JSON value, and rejects anything after it.
 pub fn parse(text: &str) -> Result<JsonNode, NotJson> {
     read(serde_json::from_str(text).map_err(|_| NotJson)?, DEPTH_MAX)
 }
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stands_twice_is_kept_twice() {
+    fn duplicate_names_are_both_kept() {
         let Ok(JsonNode::Object(members)) = parse(r#"{"a": 1, "a": 2}"#) else {
             panic!("an object")
         };
@@ -164,7 +166,7 @@ mod tests {
     #[case::repeated_member(r#"{"a": 1, "a": 1}"#, r#"{"a": 1, "b": 1}"#, false)]
     #[case::another_type("1", r#""1""#, false)]
     #[case::null("null", "false", false)]
-    fn values(#[case] one: &str, #[case] two: &str, #[case] same: bool) {
+    fn compares_values(#[case] one: &str, #[case] two: &str, #[case] same: bool) {
         let (one, two) = (parse(one).unwrap(), parse(two).unwrap());
         assert_eq!((one.same_value(&two), two.same_value(&one)), (same, same));
     }
@@ -179,12 +181,12 @@ mod tests {
     #[case::leading_zero("01")]
     #[case::half_a_surrogate(r#""\ud800""#)]
     #[case::raw_control_character("\"\u{1}\"")]
-    fn what_is_not_json(#[case] text: &str) {
+    fn rejects_invalid_json(#[case] text: &str) {
         assert_eq!(parse(text), Err(NotJson));
     }
 
     #[test]
-    fn nesting_has_a_limit_and_costs_no_stack() {
+    fn deep_nesting_is_rejected_without_overflowing_the_stack() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse(&nested(DEPTH_MAX)).is_ok());
         assert_eq!(parse(&nested(DEPTH_MAX + 1)), Err(NotJson));

@@ -1,6 +1,7 @@
-//! How one value is read, and what the description says about it: both in one declaration.
+//! How a value is read and described, in one declaration.
 //!
-//! `text_as(Name::parse).size(1..=200).about("…")` reads a string with a function of the domain and describes it.
+//! `text_as(Name::parse).size(1..=200).about("…")` reads a string with a domain function and
+//! describes it.
 
 use super::value::InputValue;
 use std::collections::BTreeMap;
@@ -10,31 +11,31 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::number::parse_whole;
 
-/// How a value is read and described.
+/// Declaration of a value: how it is read and described.
 pub struct FieldKind<R> {
     pub(super) shape: Shape,
     pub(super) read: R,
 }
 
-/// What the description says about a value.
+/// OpenAPI description of a value.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shape {
     pub(super) of: Type,
     pub(super) about: &'static str,
-    /// The words that a text is one of; none: any text.
+    /// Allowed keywords; empty if any text is allowed.
     pub(super) words: Vec<&'static str>,
-    /// The smallest number, the shortest text or the shortest list.
+    /// Minimum of the number, or of the length of the text or list.
     pub(super) min: Option<i64>,
-    /// The largest number, the longest text or the longest list.
+    /// Maximum of the number, or of the length of the text or list.
     pub(super) max: Option<i64>,
     pub(super) pattern: Option<&'static str>,
     pub(super) format: Option<&'static str>,
     pub(super) write_only: bool,
-    /// Whether an empty field of a form is absent and not null.
+    /// Whether an empty form field means absent instead of null.
     pub(super) may_be_blank: bool,
 }
 
-/// What a value is.
+/// Type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Type {
     #[default]
@@ -46,13 +47,13 @@ pub(super) enum Type {
     Amount,
     Texts,
     TextMap,
-    /// An object whose fields the body declares.
+    /// An object with declared fields.
     Object,
     /// A list of such objects.
     Objects,
-    /// An object that may have any field.
+    /// An object with any fields.
     AnyObject,
-    /// An object that may have any field, each a string or null.
+    /// An object with any fields, each a string or null.
     AnyTexts,
 }
 
@@ -66,14 +67,14 @@ impl Shape {
 }
 
 impl<R> FieldKind<R> {
-    /// Says what the value means.
+    /// Sets the description.
     #[must_use]
     pub fn about(mut self, about: &'static str) -> Self {
         self.shape.about = about;
         self
     }
 
-    /// Says how many characters the text has.
+    /// Sets the length in characters. Only described, not checked.
     #[must_use]
     pub fn size(mut self, size: RangeInclusive<usize>) -> Self {
         self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
@@ -81,49 +82,49 @@ impl<R> FieldKind<R> {
         self
     }
 
-    /// Says what the smallest number is.
+    /// Sets the minimum. Only described, not checked.
     #[must_use]
     pub fn at_least(mut self, min: i64) -> Self {
         self.shape.min = Some(min);
         self
     }
 
-    /// Says which numbers there are. A rule of the domain checks it.
+    /// Sets the range of numbers. Only described; a domain rule checks it.
     #[must_use]
     pub fn within(mut self, range: RangeInclusive<i64>) -> Self {
         (self.shape.min, self.shape.max) = (Some(*range.start()), Some(*range.end()));
         self
     }
 
-    /// Says which words there are. A rule of the domain checks it.
+    /// Sets the keywords. Only described; a domain rule checks them.
     #[must_use]
     pub fn words(mut self, words: impl IntoIterator<Item = &'static str>) -> Self {
         self.shape.words = words.into_iter().collect();
         self
     }
 
-    /// Says which pattern the text has.
+    /// Sets the pattern of the text. Only described, not checked.
     #[must_use]
     pub fn pattern(mut self, pattern: &'static str) -> Self {
         self.shape.pattern = Some(pattern);
         self
     }
 
-    /// Says which format the text has, by its name in JSON Schema.
+    /// Sets the JSON Schema format of the text. Only described, not checked.
     #[must_use]
     pub fn format(mut self, format: &'static str) -> Self {
         self.shape.format = Some(format);
         self
     }
 
-    /// Takes an empty field of a form as absent: something else then decides about the value.
+    /// Treats an empty form field as absent, so that the value is chosen elsewhere.
     #[must_use]
     pub fn may_be_blank(mut self) -> Self {
         self.shape.may_be_blank = true;
         self
     }
 
-    /// Says that no answer contains the value.
+    /// Marks the value as write-only: no response contains it.
     #[must_use]
     pub fn write_only(mut self) -> Self {
         self.shape.write_only = true;
@@ -138,7 +139,7 @@ impl<R> FieldKind<R> {
         (self.read)(value)
     }
 
-    /// Says what is expected in place of any fault's own message.
+    /// Replaces the message of every fault.
     pub fn expecting<T>(
         self,
         message: String,
@@ -155,7 +156,7 @@ impl<R> FieldKind<R> {
         }
     }
 
-    /// Reads further.
+    /// Applies a further check or conversion.
     pub fn then<T, U>(
         self,
         further: impl FnOnce(T) -> Result<U, Problem>,
@@ -178,7 +179,7 @@ fn kind<T, R: FnOnce(InputValue<'_>) -> Result<T, Problem>>(of: Type, read: R) -
     }
 }
 
-/// An object with fields, for [`super::Fields::section_as`].
+/// Declares an object with fields, for [`super::Fields::section_as`].
 pub fn object() -> FieldKind<()> {
     FieldKind {
         shape: Shape::of(Type::Object),
@@ -186,7 +187,7 @@ pub fn object() -> FieldKind<()> {
     }
 }
 
-/// An object whose fields depend on something else, for [`super::Fields::section_as`].
+/// Declares an object with any fields, for [`super::Fields::section_as`].
 pub fn any_object() -> FieldKind<()> {
     FieldKind {
         shape: Shape::of(Type::AnyObject),
@@ -194,7 +195,7 @@ pub fn any_object() -> FieldKind<()> {
     }
 }
 
-/// As [`any_object`], of strings.
+/// As [`any_object`], with strings or nulls.
 pub fn any_text_object() -> FieldKind<()> {
     FieldKind {
         shape: Shape::of(Type::AnyTexts),
@@ -202,24 +203,24 @@ pub fn any_text_object() -> FieldKind<()> {
     }
 }
 
-/// What to say of a value of another type.
+/// Returns the problem of a value of the wrong type.
 pub fn wrong_type(expected: &str) -> Problem {
     Problem::new(FaultCode::WrongType, format!("Must be {expected}."))
 }
 
-/// An object that may have any field, or a value that the description does not show.
+/// Declares an object with any fields, or a value that is not described.
 pub fn value_as<T>(
     read: impl FnOnce(InputValue<'_>) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
     kind(Type::AnyObject, read)
 }
 
-/// A string, as it is.
+/// Declares a string.
 pub fn text() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     text_as(|text| Ok(text.to_owned()))
 }
 
-/// A string that is read further.
+/// Declares a string that is parsed by `read`.
 pub fn text_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
@@ -228,7 +229,7 @@ pub fn text_as<T>(
     })
 }
 
-/// One of a few words.
+/// Declares one of several keywords.
 pub fn choice<T: Copy>(
     all: &[T],
     word: fn(T) -> &'static str,
@@ -247,14 +248,14 @@ pub fn choice<T: Copy>(
     kind
 }
 
-/// `true` or `false`.
+/// Declares a boolean.
 pub fn flag() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<bool, Problem>> {
     kind(Type::Flag, |value: InputValue<'_>| {
         value.flag().ok_or_else(|| wrong_type("true or false"))
     })
 }
 
-/// A whole number. In a text, however it is written, and the closest one that fits 64 bits.
+/// Declares a whole number. Raw JSON text may use any notation and saturates at 64 bits.
 pub fn integer() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem>> {
     kind(Type::Integer, |value: InputValue<'_>| {
         let digits = value.digits().ok_or_else(|| wrong_type("a whole number"))?;
@@ -275,7 +276,7 @@ pub fn integer() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem
     })
 }
 
-/// A number, whose digits are read further.
+/// Declares a number whose digits are parsed by `read`.
 pub fn number_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
@@ -284,7 +285,7 @@ pub fn number_as<T>(
     })
 }
 
-/// A list of objects, each of which is read apart from the others.
+/// Declares a list of objects that are read separately.
 pub fn list_as<T>(
     expected: &'static str,
     read: impl FnOnce(Vec<InputValue<'_>>) -> Result<T, Problem>,
@@ -294,7 +295,7 @@ pub fn list_as<T>(
     })
 }
 
-/// A whole number of a range.
+/// Declares a whole number within a range.
 pub fn integer_in(
     range: RangeInclusive<i64>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem>> {
@@ -311,7 +312,7 @@ pub fn integer_in(
     .within(min..=max)
 }
 
-/// An amount: a number, whose float noise is rounded away, or an exact decimal in a string.
+/// Declares an amount: a number, whose float noise is rounded, or an exact decimal string.
 pub fn amount() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Amount, Problem>> {
     kind(Type::Amount, |value: InputValue<'_>| {
         match (value.text(), value.digits()) {
@@ -322,7 +323,7 @@ pub fn amount() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Amount, Probl
     })
 }
 
-/// A list of strings, each of which is read further.
+/// Declares a list of strings, each parsed by `read`.
 pub fn text_list<T>(
     items_max: usize,
     read: impl Fn(&str) -> Result<T, Problem>,
@@ -343,7 +344,7 @@ pub fn text_list<T>(
     kind.size(0..=items_max)
 }
 
-/// An object of strings.
+/// Declares an object of strings.
 pub fn text_map()
 -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<BTreeMap<String, String>, Problem>> {
     kind(Type::TextMap, |value: InputValue<'_>| {
@@ -374,7 +375,7 @@ fn pairs(value: InputValue<'_>) -> Result<Vec<(String, String)>, Problem> {
 /// Reads a line of `key = value`.
 fn pair(line: &str) -> Result<(String, String), Problem> {
     let (key, value) = line.split_once('=').ok_or_else(|| {
-        let message = "Must be lines of a key, an equals sign and a value.";
+        let message = "Each line must be `key = value`.";
         Problem::new(FaultCode::InvalidFormat, message)
     })?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))

@@ -1,19 +1,21 @@
-//! The one reader of bodies and forms: it reads them field by field, collecting every fault, and describes them.
+//! Reads request bodies and forms field by field, collects every fault, and describes the bodies.
 //!
-//! A derived deserializer stops at the first fault. Here each field is asked for by name, with the [`Kind`] that
-//! says how it is read and described; what is wrong is noted with its path, and the reader goes on.
+//! A derived deserializer stops at the first fault. Here each field is requested by name, with the
+//! [`FieldKind`] that reads and describes it. Faults are recorded with their path, and reading
+//! continues.
 //!
-//! A body is read in one of two modes. Strict: [`Fields::finish`] notes every field that the reader did not ask for and
-//! says which ones there are, and a field that is sent twice is a fault. Lenient: unknown fields are ignored, null is the
-//! same as absent, and the last of two equal names counts, as in browsers.
+//! There are two modes. Strict: [`Fields::finish`] reports every unknown field with the list of
+//! known ones, and duplicate fields. Lenient: unknown fields are ignored, null equals absent, and
+//! the last of two equal names counts, as in browsers.
 //!
-//! A [`Form`] is read by the same functions, so a page and an endpoint that change the same thing cannot disagree. Its
-//! names have dots for the objects in between, and every value is text; see [`Form`] for what an empty field means.
+//! A [`Form`] is read by the same functions, so a page and an endpoint that change the same object
+//! cannot disagree. Field names contain the path with dots, and every value is text; see [`Form`]
+//! for the meaning of empty fields.
 //!
-//! Run without a body, by [`describe`], the same reader declares the fields of the body for `openapi.yaml`.
+//! Without a body, [`describe`] uses the same reader to describe it for `openapi.yaml`.
 //!
-//! The body of a PATCH is compared with the document that GET answers: a field that carries its current value is
-//! read as absent. A client may therefore send back the whole document with some fields changed.
+//! A PATCH body is compared with the document that GET returns: a field with its current value is
+//! read as absent. So a client may send back the whole document with some fields changed.
 
 pub mod app;
 pub mod integration;
@@ -45,29 +47,29 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::field_input::FieldInput;
 use value::ObjectMembers;
 
-/// An object that is being read.
+/// The fields of an object.
 pub struct Fields<'a> {
     state: State<'a>,
     path: String,
-    known: Vec<&'static str>,
+    requested: Vec<&'static str>,
     ignored: Vec<&'static str>,
-    /// The object as GET answers it now; nothing outside a PATCH.
+    /// The object as GET returns it now; `None` outside of a PATCH.
     current: Option<&'a JsonNode>,
     is_lenient: bool,
     faults: &'a mut Faults,
 }
 
-/// What is in the place of the object.
+/// Source of the fields.
 enum State<'a> {
-    /// Nothing: every field in it is absent.
+    /// No object: every field is absent.
     Absent,
-    /// `null`: every field in it goes back to its default.
+    /// `null`: every field is reset to its default.
     Null,
-    /// The object.
+    /// A JSON object.
     Members(ObjectMembers<'a>),
-    /// A form, whose names begin with the path of the object.
+    /// A form, whose field names start with the path of the object.
     Form(&'a Form),
-    /// Nothing, and the fields are declared.
+    /// No object: the fields are collected for the description.
     Described(&'a RefCell<DeclaredFields>),
 }
 
@@ -76,7 +78,7 @@ impl<'a> Fields<'a> {
         Self {
             state,
             path,
-            known: Vec::new(),
+            requested: Vec::new(),
             ignored: Vec::new(),
             current: None,
             is_lenient: false,
@@ -84,13 +86,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The body itself.
+    /// Reads a body.
     pub fn of_body(body: &'a JsonNode, faults: &'a mut Faults) -> Self {
         let state = object_state(InputValue::Tree(body), "body", faults);
         Self::new(state, String::new(), faults)
     }
 
-    /// The body of a PATCH, compared with the document that it changes, if there is one.
+    /// Reads a PATCH body and compares it with the current document, if there is one.
     pub fn of_change(
         body: &'a JsonNode,
         current: Option<&'a JsonNode>,
@@ -102,12 +104,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A submitted form.
+    /// Reads a submitted form.
     pub fn of_form(form: &'a Form, faults: &'a mut Faults) -> Self {
         Self::new(State::Form(form), String::new(), faults)
     }
 
-    /// An object that is read leniently.
+    /// Reads an object leniently.
     pub fn lenient(value: InputValue<'a>, faults: &'a mut Faults) -> Self {
         Self {
             is_lenient: true,
@@ -115,12 +117,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// No body, for the description.
+    /// Collects the fields for the description, without a body.
     fn for_description(declared: &'a RefCell<DeclaredFields>, faults: &'a mut Faults) -> Self {
         Self::new(State::Described(declared), String::new(), faults)
     }
 
-    /// The path of a field of this object.
+    /// Returns the path of a field of this object.
     fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() {
             name.to_owned()
@@ -136,9 +138,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Finds a field, or declares it.
+    /// Finds a field, or declares it for the description.
     fn find(&mut self, name: &'static str, shape: Shape, need: Requirement) -> Lookup<'a> {
-        self.known.push(name);
+        self.requested.push(name);
         let found = self.peek(name, &shape);
         if let Some(declared) = self.declared() {
             declared.borrow_mut().add(self.path_of(name), shape, need);
@@ -175,7 +177,8 @@ impl<'a> Fields<'a> {
         current.same_value(node)
     }
 
-    /// A field that GET answers, that changes by itself and that a PATCH may therefore carry with any value.
+    /// Ignores a field that GET returns and that changes by itself, so a PATCH may contain any
+    /// value.
     pub fn ignore(&mut self, name: &'static str) {
         self.ignored.push(name);
     }
@@ -185,16 +188,16 @@ impl<'a> Fields<'a> {
         self.faults.add(path, problem);
     }
 
-    /// Says that a field must be there, in words for a program or for a person at a form.
+    /// Returns the problem of a missing field, worded for the API or for a form.
     fn missing(&self) -> Problem {
         let message = match self.state {
             State::Form(_) => "Must not be empty.",
-            _ => "Must be given.",
+            _ => "Required.",
         };
         Problem::new(FaultCode::Required, message)
     }
 
-    /// A field that must be there.
+    /// Reads a required field.
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -207,7 +210,7 @@ impl<'a> Fields<'a> {
         read.map_err(|problem| self.add_fault(name, problem)).ok()
     }
 
-    /// A field that can be set and not be reset: it has no default to go back to.
+    /// Reads a field that can be set but not reset, because it has no default.
     pub fn settable<T>(
         &mut self,
         name: &'static str,
@@ -220,7 +223,7 @@ impl<'a> Fields<'a> {
                 None
             }
             Lookup::Null => {
-                let message = "Has no default to go back to, so it cannot be null.";
+                let message = "Must not be null, because it has no default.";
                 self.add_fault(name, Problem::new(FaultCode::Required, message));
                 None
             }
@@ -231,7 +234,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that may be absent, null or given.
+    /// Reads a field that may be absent, null or set.
     pub fn change<T>(
         &mut self,
         name: &'static str,
@@ -250,16 +253,16 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that may be absent, where null is the same.
+    /// Reads an optional field; null equals absent.
     pub fn input<T>(
         &mut self,
         name: &'static str,
         kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
     ) -> FieldInput<T> {
-        self.given_as(name, kind, Requirement::Nullable)
+        self.input_as(name, kind, Requirement::Nullable)
     }
 
-    /// A field that may be absent, where a fault is the same but for being noted.
+    /// Reads an optional field; an invalid value is reported and read as absent.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -268,16 +271,17 @@ impl<'a> Fields<'a> {
         self.input(name, kind).value()
     }
 
-    /// As [`Self::given`], for a field that a rule of the domain requires and the description therefore does, too.
+    /// As [`Self::input`], for a field that a domain rule requires; the description marks it as
+    /// required.
     pub fn required_input<T>(
         &mut self,
         name: &'static str,
         kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
     ) -> FieldInput<T> {
-        self.given_as(name, kind, Requirement::Required)
+        self.input_as(name, kind, Requirement::Required)
     }
 
-    fn given_as<T>(
+    fn input_as<T>(
         &mut self,
         name: &'static str,
         kind: FieldKind<impl FnOnce(InputValue<'a>) -> Result<T, Problem>>,
@@ -295,27 +299,28 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether there is an object at all.
+    /// Returns whether there is an object.
     pub const fn is_present(&self) -> bool {
         matches!(self.state, State::Members(_) | State::Form(_))
     }
 
-    /// Whether a field is there and null.
+    /// Returns whether a field is present and null.
     pub fn is_null(&self, name: &'static str) -> bool {
         matches!(self.peek(name, &Shape::default()), Lookup::Null)
     }
 
-    /// Lets a rule of the domain note faults of its own.
+    /// Runs a domain rule that may add faults.
     pub fn check<T>(&mut self, rule: impl FnOnce(&mut Faults) -> T) -> T {
         rule(self.faults)
     }
 
-    /// An object inside this one. Absent or null, all its fields are.
+    /// Reads a nested object. If it is absent or null, so are all its fields.
     pub fn section(&mut self, name: &'static str) -> Fields<'_> {
         self.section_of(name, Shape::of(Type::Object))
     }
 
-    /// As [`Self::section`], with what the description says about it. It names no fields of one that takes any.
+    /// As [`Self::section`], with a description. Fields of an object that accepts any are not
+    /// described.
     pub fn section_as<R>(&mut self, name: &'static str, kind: FieldKind<R>) -> Fields<'_> {
         self.section_of(name, kind.shape)
     }
@@ -338,8 +343,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Notes the fields that do not exist, those that cannot be changed, and duplicates. A form may have others: its
-    /// token, its buttons.
+    /// Reports unknown fields, read-only fields and duplicates. A form may contain others, such as
+    /// its token and buttons.
     pub fn finish(self) {
         let State::Members(members) = &self.state else {
             return;
@@ -349,21 +354,20 @@ impl<'a> Fields<'a> {
         }
         let mut seen = BTreeSet::new();
         for (name, value) in members.each() {
-            let is_known = self.known.contains(&name);
+            let is_known = self.requested.contains(&name);
             let is_ignored = self.ignored.contains(&name) || self.is_current(name, value);
             let problem = if !is_known && is_ignored {
                 continue;
             } else if !is_known && self.current_value(name).is_some() {
-                let message =
-                    "PATCH cannot change this field. Leave it out, or send its current value.";
+                let message = "Read-only field. Omit it or send its current value.";
                 Problem::new(FaultCode::NotAllowed, message)
             } else if !is_known {
-                let message = if self.known.is_empty() {
-                    "No such field; this object takes none.".to_owned()
+                let message = if self.requested.is_empty() {
+                    "Unknown field. This object has no fields.".to_owned()
                 } else {
                     format!(
-                        "No such field. This object takes: {}.",
-                        self.known.join(", ")
+                        "Unknown field. Known fields: {}.",
+                        self.requested.join(", ")
                     )
                 };
                 Problem::new(FaultCode::UnknownField, message)

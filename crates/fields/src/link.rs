@@ -1,4 +1,4 @@
-//! The fields of a link that can be set, in a new one and in a change alike.
+//! The writable fields of a link, for creation and changes.
 
 use crate::{Fields, choice, flag, text_as, text_list, text_map};
 use tributary_domain::integration::Network;
@@ -9,71 +9,74 @@ use tributary_domain::link::{
 use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
 use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, URL_CHARS_MAX};
 
-/// Reads a new link: its name, its slug if it has one, and everything else.
+/// Reads a new link: its name, its slug if given, and the other fields.
 pub fn read_new(fields: &mut Fields<'_>) -> Option<(Name, Option<Slug>, LinkChange)> {
     let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
     let name = fields.required("name", name.about("1–200 characters."));
-    let mut change = read_others(fields);
+    let mut change = read_common(fields);
     let slug = change.slug.take();
     Some((name?, slug, change))
 }
 
-/// Reads a change of a link.
+/// Reads a change to a link.
 pub fn read_change(fields: &mut Fields<'_>) -> LinkChange {
     let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
     LinkChange {
         name: fields.settable("name", name.about("1–200 characters.")),
-        ..read_others(fields)
+        ..read_common(fields)
     }
 }
 
-fn read_others(fields: &mut Fields<'_>) -> LinkChange {
+fn read_common(fields: &mut Fields<'_>) -> LinkChange {
     let slug = text_as(Slug::parse)
         .size(3..=64)
         .pattern("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
         .may_be_blank()
         .about(
-            "Unique on the instance; made up where a new link has none. Lower-case letters, digits and inner \
-             hyphens. A former slug goes on leading to its link.",
+            "Unique on the instance; generated if a new link has none. Lower-case letters, digits \
+             and inner hyphens. Former slugs keep redirecting.",
         );
     let kind = choice(LinkKind::ALL, LinkKind::as_str).about(
-        "Where a link leads: to the app in its store, or to a web page. The default is `app_install`; `web_funnel` \
-         needs a `destinationUrl`.",
+        "Target of the link: the app's store page, or a web page. Default: `app_install`; \
+         `web_funnel` requires `destinationUrl`.",
     );
     let url = |about| {
         let url = text_as(HttpsUrl::parse).size(0..=URL_CHARS_MAX);
         url.pattern("^https://").about(about)
     };
     let pass_params = text_list(PASS_PARAMS_MAX, pass_param)
-        .about("Names of query parameters, or their beginning and `*`. Replaced whole.");
+        .about("Names of query parameters, or a prefix and `*`. The whole list is replaced.");
     let mut change = LinkChange {
         slug: fields.settable("slug", slug),
         kind: fields.change("type", kind),
         network: fields.change(
             "network",
-            choice(&Network::ALL, Network::as_str).about("An ad network."),
+            choice(&Network::ALL, Network::as_str).about("Ad network."),
         ),
         active: fields.change("active", flag()),
         ios_url: fields.change(
             "iosUrl",
-            url("An https URL, instead of the App Store page."),
+            url("https URL to use instead of the App Store page."),
         ),
-        android_url: fields.change("androidUrl", url("An https URL, instead of the Play page.")),
-        fallback_url: fields.change("fallbackUrl", url("An https URL, for everybody else.")),
+        android_url: fields.change(
+            "androidUrl",
+            url("https URL to use instead of the Play page."),
+        ),
+        fallback_url: fields.change("fallbackUrl", url("https URL for all other devices.")),
         destination_url: fields.change(
             "destinationUrl",
-            url("An https URL; `web_funnel` links only."),
+            url("https URL; only for `web_funnel` links."),
         ),
         pass_params: fields.change("passParams", pass_params),
         deep_link: fields.change(
             "deepLink",
-            text_as(DeepLink::parse).about("An https URL or a URL of the app's own scheme."),
+            text_as(DeepLink::parse).about("https URL or a URL of the app's own scheme."),
         ),
         custom_data: fields.change(
             "customData",
             text_map()
                 .then(custom_data)
-                .about("At most 50 keys and 4,096 bytes in all. Replaced whole."),
+                .about("At most 50 keys and 4,096 bytes in total. The whole object is replaced."),
         ),
         ..LinkChange::default()
     };

@@ -1,4 +1,4 @@
-//! Lists of objects, and objects that are read whole.
+//! Lists of objects, and nested objects.
 
 use crate::describe::Requirement;
 use crate::kind::{Shape, Type, wrong_type};
@@ -7,33 +7,33 @@ use crate::{Fields, Lookup, State};
 use std::ops::RangeInclusive;
 use tributary_domain::vocabulary::field_input::FieldInput;
 
-/// What a list of objects takes, and what the description says about it.
+/// Declaration of a list of objects: how it is read and described.
 pub struct ObjectList {
     shape: Shape,
     need: Requirement,
     expected: &'static str,
-    takes_null: bool,
+    accepts_null: bool,
 }
 
-/// A list of objects.
+/// Declares a list of objects.
 pub fn objects() -> ObjectList {
     ObjectList {
         shape: Shape::of(Type::Objects),
         need: Requirement::Nullable,
         expected: "an object",
-        takes_null: true,
+        accepts_null: true,
     }
 }
 
 impl ObjectList {
-    /// Says what the list means.
+    /// Sets the description.
     #[must_use]
     pub fn about(mut self, about: &'static str) -> Self {
         self.shape.about = about;
         self
     }
 
-    /// Says how many items the list has. A rule of the domain checks it.
+    /// Sets the length. Only described; a domain rule checks it.
     #[must_use]
     pub fn size(mut self, size: RangeInclusive<usize>) -> Self {
         self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
@@ -41,23 +41,23 @@ impl ObjectList {
         self
     }
 
-    /// Says that the list must be there. A rule of the domain checks it.
+    /// Marks the list as required. Only described; a domain rule checks it.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.need = Requirement::Required;
         self
     }
 
-    /// Rejects items that are null or no objects in these words.
+    /// Rejects items that are null or not an object, with this expectation in the message.
     #[must_use]
     pub fn expecting_each(mut self, expected: &'static str) -> Self {
-        (self.expected, self.takes_null) = (expected, false);
+        (self.expected, self.accepts_null) = (expected, false);
         self
     }
 }
 
 impl<'a> Fields<'a> {
-    /// A list of objects, each read with its path. An item that is null is absent.
+    /// Reads a list of objects, each with its path. A null item is absent.
     pub fn items<T>(
         &mut self,
         name: &'static str,
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
         };
         let item = |(index, value): (usize, InputValue<'a>)| {
             let path = format!("{path}[{index}]");
-            if value.is_null() && list.takes_null {
+            if value.is_null() && list.accepts_null {
                 FieldInput::Absent
             } else if let Some(members) = value.members() {
                 let mut fields = Fields::new(State::Members(members), path, self.faults);
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         FieldInput::Value(items.into_iter().enumerate().map(item).collect())
     }
 
-    /// An object whose fields the domain checks together.
+    /// Reads a nested object whose fields the domain validates together.
     pub fn object<T>(
         &mut self,
         name: &'static str,

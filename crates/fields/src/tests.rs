@@ -40,7 +40,7 @@ fn faults(body: &str) -> Vec<(String, &'static str)> {
     r#"{"name": "x", "hours": 99999999999999999999}"#, &[("hours", "out_of_range")]
 )]
 #[case::list_for_object(r#"{"name": "x", "sdk": []}"#, &[("sdk", "wrong_type")])]
-fn bodies(#[case] body: &str, #[case] expected: &[(&str, &str)]) {
+fn reports_every_fault_of_a_body(#[case] body: &str, #[case] expected: &[(&str, &str)]) {
     let found = faults(body);
     let found: Vec<(&str, &str)> = found
         .iter()
@@ -59,12 +59,12 @@ fn bodies(#[case] body: &str, #[case] expected: &[(&str, &str)]) {
 #[case::leading_zeros_in_a_string(r#""0009.90""#, Some("9.9"))]
 #[case::too_large("1000000000000", None)]
 #[case::another_type("true", None)]
-fn amounts(#[case] json: &str, #[case] expected: Option<&str>) {
+fn reads_amounts(#[case] json: &str, #[case] expected: Option<&str>) {
     let found = (amount().read)(InputValue::Tree(&parse(json).unwrap())).ok();
     assert_eq!(found.map(|it| it.to_string()).as_deref(), expected);
 }
 
-/// What a PATCH of this document is read as: the new values of `name` and `sdk.enabled`, and the faults.
+/// Reads a PATCH of this document: the changes of `name` and `sdk.enabled`, and the faults.
 fn changed(body: &str) -> (Change<String>, Change<bool>, Vec<(String, &'static str)>) {
     let document = serde_json::json!({
         "id": "app_1", "name": "x", "key": {"set": false}, "updatedAt": null, "pending": 5,
@@ -110,7 +110,7 @@ fn changed(body: &str) -> (Change<String>, Change<bool>, Vec<(String, &'static s
 #[case::fields_that_do_not_exist(
     r#"{"nmae": "x"}"#, Change::Keep, Change::Keep, &[("nmae", "unknown_field")]
 )]
-fn a_document_is_sent_back(
+fn a_patch_may_contain_the_whole_document(
     #[case] body: &str,
     #[case] name: Change<String>,
     #[case] enabled: Change<bool>,
@@ -127,7 +127,7 @@ fn a_document_is_sent_back(
 }
 
 #[test]
-fn an_unknown_field_learns_which_ones_there_are() {
+fn an_unknown_field_is_answered_with_the_known_ones() {
     let body = parse(r#"{"nmae": "x"}"#).unwrap();
     let mut faults = Faults::new();
     let mut fields = Fields::of_body(&body, &mut faults);
@@ -135,11 +135,11 @@ fn an_unknown_field_learns_which_ones_there_are() {
     fields.change("id", text());
     fields.finish();
     let message = &faults.iter().next().unwrap().message;
-    assert_eq!(message, "No such field. This object takes: name, id.");
+    assert_eq!(message, "Unknown field. Known fields: name, id.");
 }
 
 #[test]
-fn a_fault_never_repeats_the_value() {
+fn a_fault_never_contains_the_value() {
     let body = parse(r#"{"name": {"secret": "hush"}, "sdk": {"enabled": "hush"}}"#).unwrap();
     let mut faults = Faults::new();
     let mut fields = Fields::of_body(&body, &mut faults);
@@ -149,7 +149,7 @@ fn a_fault_never_repeats_the_value() {
     assert!(!faults.to_string().contains("hush"));
 }
 
-/// A body with every kind of field.
+/// Reads a body with every kind of field.
 fn read_all(fields: &mut Fields<'_>) {
     fields.required("name", text().size(1..=9).pattern("^x").about("A name."));
     fields.settable("slug", text());
@@ -213,7 +213,7 @@ fn raw(text: &str) -> InputValue<'_> {
 #[case::number("5", None)]
 #[case::list_of_bytes("[97]", None)]
 #[case::object("{}", None)]
-fn texts_that_browsers_send(#[case] json: &str, #[case] expected: Option<&str>) {
+fn reads_text_of_browsers(#[case] json: &str, #[case] expected: Option<&str>) {
     assert_eq!(text().parse_value(raw(json)).ok().as_deref(), expected);
 }
 
@@ -228,12 +228,12 @@ fn texts_that_browsers_send(#[case] json: &str, #[case] expected: Option<&str>) 
 #[case::exponent("1e3", Some(1_000))]
 #[case::text(r#""5""#, None)]
 #[case::flag("true", None)]
-fn integers_that_browsers_send(#[case] json: &str, #[case] expected: Option<i64>) {
+fn reads_integers_of_browsers(#[case] json: &str, #[case] expected: Option<i64>) {
     assert_eq!(integer().parse_value(raw(json)).ok(), expected);
 }
 
 #[test]
-fn lenient_faults_carry_the_path_of_their_field() {
+fn lenient_faults_have_a_path() {
     let body = raw(r#"{"screen": {"width": "x"}, "consent": 5, "new": 1, "id": null}"#);
     let mut faults = Faults::new();
     let mut fields = Fields::lenient(body, &mut faults);
@@ -258,7 +258,7 @@ fn lenient_faults_carry_the_path_of_their_field() {
 }
 
 #[test]
-fn nesting_costs_no_stack() {
+fn deep_nesting_does_not_overflow_the_stack() {
     let deep = format!(r#"{{"a": {}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
     let mut faults = Faults::new();
     let mut fields = Fields::lenient(raw(&deep), &mut faults);

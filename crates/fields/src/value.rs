@@ -1,4 +1,4 @@
-//! A value as it was sent: a parsed tree, JSON text that is parsed only where a reader looks, or a field of a form.
+//! A value as received: a parsed tree, JSON text that is parsed on demand, or a form field.
 
 use crate::json::JsonNode;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -6,14 +6,14 @@ use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A value of a body or a form. It may be a secret, so it does not print.
+/// A value of a body or a form. It may be a secret, so it does not implement `Debug`.
 #[derive(Clone, Copy)]
 pub enum InputValue<'a> {
-    /// Of a body whose every part matters: settings, money.
+    /// Value of a fully parsed body, such as settings or money.
     Tree(&'a JsonNode),
-    /// Of a body that mostly holds custom parameters, which are not parsed.
+    /// Value of a body with many custom parameters, which are parsed on demand.
     Text(&'a RawValue),
-    /// Of a form, trimmed. Only a box that is not ticked is empty.
+    /// Trimmed value of a form. Only an unchecked checkbox is empty.
     Form(&'a str),
 }
 
@@ -35,21 +35,21 @@ impl<'a> InputValue<'a> {
         }
     }
 
-    /// The string, if it is one. Browsers cut strings in the middle of a character and send the half they have left: in
-    /// a text it is replaced, since a name is never refused for its content.
+    /// Returns the string, if it is one. Browsers may cut a string in the middle of a character; in
+    /// JSON text the invalid half is replaced, because a name is never rejected for it.
     pub fn text(self) -> Option<Cow<'a, str>> {
         match self {
             Self::Tree(JsonNode::Text(text)) => Some(Cow::Borrowed(text)),
             Self::Tree(_) => None,
             Self::Text(raw) => {
-                let read: Result<Lossy, _> = serde_json::from_str(raw.get());
+                let read: Result<LossyText, _> = serde_json::from_str(raw.get());
                 read.map(|text| Cow::Owned(text.0)).ok()
             }
             Self::Form(text) => Some(Cow::Borrowed(text)),
         }
     }
 
-    /// The digits of the number, if it is one. A form has any text in their place.
+    /// Returns the digits of the number, if it is one. A form may have any text here.
     pub fn digits(self) -> Option<&'a str> {
         match self {
             Self::Tree(JsonNode::Number(digits)) => Some(digits),
@@ -97,7 +97,7 @@ impl<'a> InputValue<'a> {
     }
 }
 
-/// The members of an object, in the order they were sent.
+/// The members of an object, in the order received.
 #[derive(Debug)]
 pub(super) enum ObjectMembers<'a> {
     Tree(&'a [(String, JsonNode)]),
@@ -105,7 +105,7 @@ pub(super) enum ObjectMembers<'a> {
 }
 
 impl<'a> ObjectMembers<'a> {
-    /// The first member of this name.
+    /// Returns the first member with this name.
     pub(super) fn first(&self, name: &str) -> Option<InputValue<'a>> {
         match self {
             Self::Tree(members) => {
@@ -119,7 +119,7 @@ impl<'a> ObjectMembers<'a> {
         }
     }
 
-    /// The last member of this name, which counts in a browser.
+    /// Returns the last member with this name, which is the one that counts in a browser.
     pub(super) fn last(&self, name: &str) -> Option<InputValue<'a>> {
         match self {
             Self::Tree(members) => {
@@ -147,7 +147,7 @@ impl<'a> ObjectMembers<'a> {
     }
 }
 
-/// An object, cut into its members.
+/// An object split into its members, which are not parsed.
 #[derive(Debug)]
 pub(super) struct RawMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -176,20 +176,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct Lossy(String);
+struct LossyText(String);
 
-impl<'de> Deserialize<'de> for Lossy {
+impl<'de> Deserialize<'de> for LossyText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl Visitor<'_> for Text {
-            type Value = Lossy;
+            type Value = LossyText;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("a string")
             }
 
-            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Lossy, E> {
-                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<LossyText, E> {
+                Ok(LossyText(String::from_utf8_lossy(bytes).into_owned()))
             }
         }
         deserializer.deserialize_bytes(Text)

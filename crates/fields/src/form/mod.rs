@@ -1,4 +1,4 @@
-//! A submitted form (`application/x-www-form-urlencoded`): flat names, and text for every value.
+//! Submitted forms (`application/x-www-form-urlencoded`): flat names, and text for every value.
 
 use crate::kind::{Shape, Type};
 use crate::value::InputValue;
@@ -6,26 +6,26 @@ use crate::{Fields, Lookup};
 use tributary_domain::vocabulary::fault::Faults;
 use url::form_urlencoded;
 
-/// A form. It may hold a password, so it does not print.
+/// A form. It may contain a password, so it does not implement `Debug`.
 ///
 /// | In the form | Is read as |
 /// |---|---|
 /// | `ios.bundleId` | the field `bundleId` of the object `ios` |
-/// | an empty field | null: back to its default |
-/// | a field that the form does not have | absent |
-/// | a ticked box | true |
-/// | a box that is not ticked, or not there | false; browsers send neither |
-/// | lines, or words with commas between | a list of strings |
+/// | an empty field | null: reset to its default |
+/// | a missing field | absent |
+/// | a checked checkbox | true |
+/// | an unchecked or missing checkbox | false; browsers send neither |
+/// | lines, or comma-separated words | a list of strings |
 /// | lines of `key = value` | an object of strings |
-/// | an empty secret | absent; null when the box `<name>.remove` is ticked |
+/// | an empty secret | absent; null if the checkbox `<name>.remove` is checked |
 pub struct Form(Vec<(String, String)>);
 
-/// The most fields that a form has: some hundred conversion values with all their conditions. A megabyte of `a&a&a…` would
-/// otherwise take fifty in memory, before anyone has signed in.
+/// Maximum number of fields: enough for some hundred conversion values with all conditions. Without
+/// it a megabyte of `a&a&a…` would take fifty in memory before sign-in.
 const FIELDS_MAX: usize = 20_000;
 
 impl Form {
-    /// Decodes a body; nothing when it has too many fields. Bytes that are not UTF-8 are replaced.
+    /// Decodes a body; `None` if it has too many fields. Bytes that are not UTF-8 are replaced.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let fields = body.split(|byte| *byte == b'&').take(FIELDS_MAX + 1);
         let fits = fields.count() <= FIELDS_MAX;
@@ -39,17 +39,17 @@ impl Form {
         (value, faults)
     }
 
-    /// Returns the first field of a name; an absent one is empty.
+    /// Returns the first field with a name; an absent one is empty.
     pub fn field(&self, name: &str) -> String {
         self.first(name).unwrap_or_default().to_owned()
     }
 
-    /// Returns whether a box is ticked.
+    /// Returns whether a checkbox is checked.
     pub fn is_checked(&self, name: &str) -> bool {
         self.first(name).is_some_and(|value| !value.is_empty())
     }
 
-    /// Returns every field, in its order.
+    /// Returns every field, in order.
     pub fn fields(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
         let fields = self.0.iter();
         fields.map(|(name, value)| (name.as_str(), value.as_str()))
@@ -60,7 +60,7 @@ impl Form {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Finds the field of a path, as its declaration says that it is sent.
+    /// Finds the field of a path, depending on how a form sends its type.
     pub(crate) fn find(&self, path: &str, shape: &Shape) -> Lookup<'_> {
         let text = self.first(path).map(str::trim);
         match text {

@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::text::Name;
 #[case::first_of_two("email=a&email=b", "a")]
 #[case::not_utf_8("email=%ff", "\u{fffd}")]
 #[case::nothing("", "")]
-fn bodies(#[case] body: &str, #[case] email: &str) {
+fn decodes_bodies(#[case] body: &str, #[case] email: &str) {
     assert_eq!(Form::parse(body.as_bytes()).unwrap().field("email"), email);
 }
 
@@ -63,16 +63,16 @@ fn assert_read<T: Debug + PartialEq>(
 #[case::absent("x=y&a=y", (Change::Keep, Vec::new()))]
 #[case::a_number("a.x=5", set("5".to_owned()))]
 #[case::null_is_a_word("a.x=null", set("null".to_owned()))]
-fn fields_of_text(#[case] body: &str, #[case] expected: (Change<String>, Vec<String>)) {
+fn reads_text(#[case] body: &str, #[case] expected: (Change<String>, Vec<String>)) {
     assert_read(change(body, text()), expected);
 }
 
 #[rstest]
-#[case::ticked("a.x=on", true)]
+#[case::checked("a.x=on", true)]
 #[case::any_value("a.x=false", true)]
-#[case::not_ticked("", false)]
+#[case::unchecked("", false)]
 #[case::empty("a.x=", false)]
-fn boxes(#[case] body: &str, #[case] expected: bool) {
+fn reads_checkboxes(#[case] body: &str, #[case] expected: bool) {
     assert_read(change(body, flag()), set(expected));
 }
 
@@ -88,7 +88,7 @@ fn boxes(#[case] body: &str, #[case] expected: bool) {
     "a.x=99999999999999999999",
     fault("Must be a whole number from 1 to 24.")
 )]
-fn numbers(#[case] body: &str, #[case] expected: (Change<i64>, Vec<String>)) {
+fn reads_numbers(#[case] body: &str, #[case] expected: (Change<i64>, Vec<String>)) {
     assert_read(change(body, integer_in(1..=24)), expected);
 }
 
@@ -106,7 +106,7 @@ fn amounts_are_exact(#[case] body: &str, #[case] expected: Change<String>) {
 #[case::only_commas("a.x=,+,", set(Vec::new()))]
 #[case::empty("a.x=", (Change::Reset, Vec::new()))]
 #[case::too_many("a.x=1,2,3", fault("Must have at most 2 items."))]
-fn lists(#[case] body: &str, #[case] expected: (Change<Vec<String>>, Vec<String>)) {
+fn reads_lists(#[case] body: &str, #[case] expected: (Change<Vec<String>>, Vec<String>)) {
     assert_read(
         change(body, text_list(2, |text| Ok(text.to_owned()))),
         expected,
@@ -124,9 +124,12 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[case::lines("a.x=k+%3D+v%0D%0A%0D%0Al%3Dw%3Dw", set(map(&[("k", "v"), ("l", "w=w")])))]
 #[case::without_value("a.x=k%3D", set(map(&[("k", "")])))]
 #[case::empty("a.x=", (Change::Reset, Vec::new()))]
-#[case::no_equals_sign("a.x=k", fault("Must be lines of a key, an equals sign and a value."))]
+#[case::no_equals_sign("a.x=k", fault("Each line must be `key = value`."))]
 #[case::twice("a.x=k%3D1%0Ak%3D2", fault("Duplicate key."))]
-fn maps(#[case] body: &str, #[case] expected: (Change<BTreeMap<String, String>>, Vec<String>)) {
+fn reads_maps(
+    #[case] body: &str,
+    #[case] expected: (Change<BTreeMap<String, String>>, Vec<String>),
+) {
     assert_read(change(body, text_map()), expected);
 }
 
@@ -137,19 +140,19 @@ fn maps(#[case] body: &str, #[case] expected: (Change<BTreeMap<String, String>>,
 #[case::absent("", (Change::Keep, Vec::new()))]
 #[case::removed("a.x=&a.x.remove=on", (Change::Reset, Vec::new()))]
 #[case::removed_without_a_field("a.x.remove=on", (Change::Reset, Vec::new()))]
-#[case::box_not_ticked("a.x=&a.x.remove=", (Change::Keep, Vec::new()))]
-fn secrets(#[case] body: &str, #[case] expected: (Change<String>, Vec<String>)) {
+#[case::checkbox_unchecked("a.x=&a.x.remove=", (Change::Keep, Vec::new()))]
+fn reads_secrets(#[case] body: &str, #[case] expected: (Change<String>, Vec<String>)) {
     assert_read(change(body, text().write_only()), expected);
 }
 
 #[test]
-fn only_a_secret_has_a_box_that_removes_it() {
+fn only_a_secret_can_be_removed_by_a_checkbox() {
     let found = change("a.x=&a.x.remove=on", text().may_be_blank());
     assert_read(found, (Change::Keep, Vec::new()));
 }
 
 #[test]
-fn a_word_that_is_none_of_the_choices_learns_them() {
+fn an_unknown_choice_is_answered_with_the_choices() {
     let found = change("a.x=c", choice(&["a", "b"], |word| word));
     assert_read(found, fault("Must be one of a, b."));
 }
@@ -162,26 +165,26 @@ fn a_word_that_is_none_of_the_choices_learns_them() {
 )]
 #[case::absent_name("", Some("name: Must not be empty."), None)]
 #[case::named("name=x&slug=", None, None)]
-fn names_and_slugs_of_links(
+fn links_need_a_name_but_no_slug(
     #[case] body: &str,
     #[case] when_new: Option<&str>,
     #[case] when_changed: Option<&str>,
 ) {
     let form = Form::parse(body.as_bytes()).unwrap();
-    let said = |faults: Faults| Some(faults.to_string()).filter(|text| !text.is_empty());
+    let message = |faults: Faults| Some(faults.to_string()).filter(|text| !text.is_empty());
     let (new, faults) = form.read(link::read_new);
-    assert_eq!(said(faults).as_deref(), when_new);
+    assert_eq!(message(faults).as_deref(), when_new);
     assert_eq!(
         new.map(|(_, slug, _)| slug),
         when_new.is_none().then_some(None)
     );
     let (changed, faults) = form.read(link::read_change);
-    assert_eq!(said(faults).as_deref(), when_changed);
+    assert_eq!(message(faults).as_deref(), when_changed);
     assert_eq!(changed.slug, None);
 }
 
 #[test]
-fn a_page_reads_an_app_as_the_interface_does() {
+fn a_form_reads_an_app_as_the_api_does() {
     let body = "token=t&tag=3&name=Runner&ios.bundleId=com.example.runner&ios.teamId=&\
                 attribution.probabilistic.ios=on&attribution.clickWindowHours=999&\
                 revenueEvents=a%0D%0Ab&attribution.socialReferrerKey=&\
@@ -210,7 +213,7 @@ fn a_page_reads_an_app_as_the_interface_does() {
 }
 
 #[test]
-fn a_page_reads_an_integration_as_the_interface_does() {
+fn a_form_reads_an_integration_as_the_api_does() {
     let body = "scope=all&settings.pixelId=123&credentials.accessToken=";
     let form = Form::parse(body.as_bytes()).unwrap();
     let read = |fields: &mut Fields<'_>| integration::read_change(fields, Network::A);
@@ -220,7 +223,7 @@ fn a_page_reads_an_integration_as_the_interface_does() {
     assert_eq!(
         change.event_mapping,
         Change::Keep,
-        "the form does not have it"
+        "the form has no such field"
     );
     let pixel = Change::Set(SettingValue::Text("123".to_owned()));
     assert_eq!(change.settings.get("pixelId"), Some(&pixel));
@@ -232,7 +235,7 @@ fn a_page_reads_an_integration_as_the_interface_does() {
 }
 
 #[test]
-fn a_form_has_so_many_fields() {
+fn rejects_a_form_with_too_many_fields() {
     let most = vec!["a"; FIELDS_MAX].join("&");
     assert_eq!(
         Form::parse(most.as_bytes()).unwrap().fields().count(),
