@@ -1,4 +1,4 @@
-//! What the ads of a day cost: so much a click.
+//! Ad costs of a day, priced per click.
 
 use crate::sample_app::{SampleAction, SampleApp};
 use std::collections::BTreeMap;
@@ -9,18 +9,18 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 
-/// What a click costs at each network, in millionths of a dollar.
+/// Cost per click at each network, in millionths of a US dollar.
 const CLICK_MICROS: [i64; 4] = [1_150_000, 1_650_000, 740_000, 980_000];
-/// What Apple takes a day for each of its campaigns.
+/// Daily cost of each Apple Ads campaign, in millionths of a US dollar.
 const APPLE_MICROS: i64 = 620_000;
-/// The first of Apple's campaigns.
+/// Ids of the Apple Ads campaigns.
 const APPLE_CAMPAIGNS: std::ops::Range<u32> = 542_370_540..542_370_543;
 
-/// What the clicks among these steps of a day cost, and Apple's ads beside them.
-pub(crate) fn of_day(month: &SampleApp, day: u32, steps: &[SampleAction]) -> Vec<Cost> {
+/// Returns the cost of the clicks of a day, and of Apple Ads.
+pub(crate) fn of_day(app: &SampleApp, day: u32, actions: &[SampleAction]) -> Vec<Cost> {
     let mut clicks: BTreeMap<(Network, &str), i64> = BTreeMap::new();
-    for step in steps {
-        let SampleAction::Click(click) = step else {
+    for action in actions {
+        let SampleAction::Click(click) = action else {
             continue;
         };
         if let (Some(network), Some(campaign), None) =
@@ -29,7 +29,7 @@ pub(crate) fn of_day(month: &SampleApp, day: u32, steps: &[SampleAction]) -> Vec
             *clicks.entry((network, campaign)).or_default() += 1;
         }
     }
-    let day = Day::of(month.day_start(day));
+    let day = Day::of(app.day_start(day));
     let cost = |network, campaign: String, micros| Cost {
         day,
         network,

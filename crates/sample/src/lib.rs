@@ -1,9 +1,10 @@
-//! Made-up organizations: what happened in their apps, and what goes on happening.
+//! Sample organizations: the history of their apps, and a live stream of new activity.
 //!
-//! Everything is handed to a store through its port, as the doors hand it over, so that installs, money, figures and
-//! planned deliveries are what the rules make of it. The same seed gives the same organization, shifted to today.
+//! All data goes to the store through its port, as the endpoints do it, so that the rules compute
+//! installs, revenue, figures and planned deliveries. The same seed gives the same organization,
+//! shifted to today.
 //!
-//! `tributary demo` shows it, the tests hold reports against it, and the benchmarks measure with it.
+//! `tributary demo` shows it, tests compare reports with it, and benchmarks use it.
 
 mod costs;
 mod history;

@@ -1,4 +1,4 @@
-//! What goes on happening: now and then somebody taps an ad, perhaps installs the app, and begins to use it.
+//! The live stream: new taps on ads, some of which lead to an install and first events.
 
 use crate::Sample;
 use crate::sample_app::{SampleAction, SampleApp, SampleDevice};
@@ -6,15 +6,15 @@ use rand::RngExt as _;
 use std::collections::BTreeMap;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// How often somebody taps an ad, in milliseconds.
+/// Interval between taps, in milliseconds.
 const TAP_EVERY: i64 = 9_000;
-/// One of so many looks at the store and leaves.
-const LEAVES: u64 = 3;
-/// From the tap to the first open, in milliseconds.
+/// One in this many visitors does not install.
+const ABANDON_EVERY: u64 = 3;
+/// Time from the tap to the first open, in milliseconds.
 const OPENED_AFTER: std::ops::Range<i64> = 11_000..20_000;
-/// From the first open to the first events, in milliseconds.
-const BEGUN_AFTER: i64 = 4_000;
-/// What newcomers do, one row after the other.
+/// Time from the first open to the first events, in milliseconds.
+const FIRST_EVENTS_AFTER: i64 = 4_000;
+/// Events of first sessions, used in turn.
 const FIRST_SESSIONS: [&[&str]; 5] = [
     &["open_screen", "sign_up"],
     &["open_screen", "view_content", "purchase"],
@@ -23,111 +23,114 @@ const FIRST_SESSIONS: [&[&str]; 5] = [
     &["sign_up", "add_to_cart", "purchase"],
 ];
 
-/// What is to happen, and when.
+/// Scheduled actions of the live stream.
 #[derive(Debug)]
 pub struct LiveStream {
     apps: Vec<SampleApp>,
-    /// By their time; a number keeps apart what happens at the same moment.
-    waiting: BTreeMap<(Timestamp, u64), SampleAction>,
-    steps: u64,
+    /// Actions by time; a number makes equal times unique.
+    scheduled: BTreeMap<(Timestamp, u64), SampleAction>,
+    sequence: u64,
     taps: u64,
     next_tap: Timestamp,
 }
 
 impl LiveStream {
-    /// Begins at a moment.
+    /// Creates a stream that starts at `from`.
     pub fn new(sample: &Sample, from: Timestamp) -> Self {
         Self {
             apps: sample.apps.clone(),
-            waiting: BTreeMap::new(),
-            steps: 0,
+            scheduled: BTreeMap::new(),
+            sequence: 0,
             taps: 0,
             next_tap: from,
         }
     }
 
-    /// What has happened by now, in its order. Each is given once.
+    /// Returns the actions due by now, in order. Each is returned once.
     pub fn due(&mut self, now: Timestamp) -> Vec<SampleAction> {
         while self.next_tap <= now {
-            self.tap();
+            self.schedule_tap();
         }
-        let later = self.waiting.split_off(&(now, u64::MAX));
-        std::mem::replace(&mut self.waiting, later)
+        let later = self.scheduled.split_off(&(now, u64::MAX));
+        std::mem::replace(&mut self.scheduled, later)
             .into_values()
             .collect()
     }
 
-    /// Somebody taps an ad of the next app.
-    fn tap(&mut self) {
+    /// Schedules a tap on an ad of the next app.
+    fn schedule_tap(&mut self) {
         let (number, at) = (self.taps, self.next_tap);
         self.taps += 1;
         self.next_tap = Timestamp::from_millis(at.as_millis() + TAP_EVERY);
         let apps = self.apps.len() as u64;
-        let month = self.apps[usize::try_from(number % apps).unwrap_or(0)].clone();
-        // Behind those of the history.
-        let device = month.devices() + number;
-        let mut random = month.random(device, 5);
+        let app = self.apps[usize::try_from(number % apps).unwrap_or(0)].clone();
+        // Device numbers continue after those of the history.
+        let device = app.devices() + number;
+        let mut random = app.random(device, 5);
         let later = random.random_range(OPENED_AFTER);
-        let one = SampleDevice::draw_with_delay(&month, device, at, later, &mut random);
-        for step in one.clicks(&month, &mut random) {
-            self.wait_for(step);
+        let one = SampleDevice::draw_with_delay(&app, device, at, later, &mut random);
+        for action in one.clicks(&app, &mut random) {
+            self.schedule(action);
         }
-        // Only Apple could tell what brought some of them, and nobody asks it here.
-        if number % LEAVES == LEAVES - 1 || one.has_apple_token() {
+        // Devices from Apple Ads are skipped, because the demo does not call Apple.
+        if number % ABANDON_EVERY == ABANDON_EVERY - 1 || one.has_apple_token() {
             return;
         }
-        self.wait_for(SampleAction::Configure(Box::new(one.configure(&month))));
-        let begin = one.installed_at().as_millis() + BEGUN_AFTER;
+        self.schedule(SampleAction::Configure(Box::new(one.configure(&app))));
+        let begin = one.installed_at().as_millis() + FIRST_EVENTS_AFTER;
         let names =
             FIRST_SESSIONS[usize::try_from(number / apps).unwrap_or(0) % FIRST_SESSIONS.len()];
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let begin = Timestamp::from_millis(begin);
-        self.wait_for(one.session(&month, begin, "first", names, &mut random));
+        self.schedule(one.session(&app, begin, "first", names, &mut random));
     }
 
-    fn wait_for(&mut self, step: SampleAction) {
-        self.steps += 1;
-        self.waiting.insert((step.at(), self.steps), step);
+    fn schedule(&mut self, action: SampleAction) {
+        self.sequence += 1;
+        self.scheduled.insert((action.at(), self.sequence), action);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample_app::tests::month;
+    use crate::sample_app::tests::app;
     use tributary_domain::access::Authorized;
     use tributary_domain::vocabulary::id::OrganizationId;
 
     fn stream(from: Timestamp) -> LiveStream {
         let sample = Sample {
             writer: Authorized::operator(OrganizationId::from_bytes([1; 16])),
-            apps: vec![month(1), month(2), month(3)],
+            apps: vec![app(1), app(2), app(3)],
             app_store_ids: vec![1, 2, 3],
         };
         LiveStream::new(&sample, from)
     }
 
     #[test]
-    fn a_few_things_happen_a_minute_in_their_order_and_once() {
+    fn actions_are_due_in_order_and_once() {
         let begin = 21_000_i64 * 24 * 60 * 60 * 1_000;
         let at = |seconds: i64| Timestamp::from_millis(begin + seconds * 1_000);
         let mut once = stream(at(0));
         let all: Vec<String> = once
             .due(at(600))
             .iter()
-            .map(|step| format!("{step:?}"))
+            .map(|action| format!("{action:?}"))
             .collect();
         let mut often = stream(at(0));
         let mut events = 0;
         let mut piecemeal = Vec::new();
         for second in 0..=600 {
-            for step in often.due(at(second)) {
-                assert!(step.at() <= at(second));
-                events += step.events();
-                piecemeal.push(format!("{step:?}"));
+            for action in often.due(at(second)) {
+                assert!(action.at() <= at(second));
+                events += action.events();
+                piecemeal.push(format!("{action:?}"));
             }
         }
         assert_eq!(piecemeal.len(), all.len());
-        assert!((20..400).contains(&events), "{events} in ten minutes");
+        assert!(
+            (20..400).contains(&events),
+            "{events} events in ten minutes"
+        );
     }
 }

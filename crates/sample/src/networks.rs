@@ -1,4 +1,4 @@
-//! Connecting the apps to the four networks, with made-up accounts.
+//! Connects the apps to the four networks with sample accounts.
 
 use crate::organization::{Sample, fixed_runtime};
 use tributary_domain::access::Actor;
@@ -14,7 +14,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Store, StoreResult};
 
-/// What has a conversion action at `network_b`.
+/// Events with a conversion action at Google Ads (`network_b`).
 const CONVERSION_ACTIONS: [&str; 8] = [
     "install",
     "purchase",
@@ -27,7 +27,7 @@ const CONVERSION_ACTIONS: [&str; 8] = [
 ];
 
 impl Sample {
-    /// Connects every app to the four networks, as of a moment. What was accepted before is not sent to them.
+    /// Connects every app to the four networks as of `at`. Earlier events are not forwarded.
     pub(crate) async fn connect(
         &self,
         store: &dyn Store,
@@ -35,33 +35,34 @@ impl Sample {
         at: Timestamp,
         real: &Runtime,
     ) -> StoreResult<()> {
-        let source = fixed_runtime(at, self.apps.iter().map(|app| app.seed).sum());
-        for (place, app) in self.apps.iter().enumerate() {
+        let runtime = fixed_runtime(at, self.apps.iter().map(|app| app.seed).sum());
+        for (index, app) in self.apps.iter().enumerate() {
             for network in Network::ALL {
                 let change = IntegrationChange {
                     enabled: Change::Set(true),
-                    settings: settings(network, &format!("90210{place}"))
+                    settings: settings(network, &format!("90210{index}"))
                         .into_iter()
                         .collect(),
                     credentials: self.credentials(app.app, network, keyring, real),
                     ..IntegrationChange::default()
                 };
-                self.change(store, app.app, network, change, &source)
+                self.change(store, app.app, network, change, &runtime)
                     .await?;
             }
         }
         Ok(())
     }
 
-    /// Switches the networks off again, for data that outlives the simulator: its credentials are made up.
-    pub async fn disconnect(&self, store: &dyn Store, source: &Runtime) -> StoreResult<()> {
+    /// Disables the networks, for data that outlives the simulator: its credentials are not real.
+    pub async fn disconnect(&self, store: &dyn Store, runtime: &Runtime) -> StoreResult<()> {
         for app in &self.apps {
             for network in Network::ALL {
                 let change = IntegrationChange {
                     enabled: Change::Set(false),
                     ..IntegrationChange::default()
                 };
-                self.change(store, app.app, network, change, source).await?;
+                self.change(store, app.app, network, change, runtime)
+                    .await?;
             }
         }
         Ok(())
@@ -73,9 +74,9 @@ impl Sample {
         app: AppId,
         network: Network,
         change: IntegrationChange,
-        source: &Runtime,
+        runtime: &Runtime,
     ) -> StoreResult<()> {
-        let origin = source.origin(Actor::Operator, None, None);
+        let origin = runtime.origin(Actor::Operator, None, None);
         let none = Precondition::None;
         store
             .update_integration(&self.writer, app, network, change, none, origin)
@@ -83,7 +84,7 @@ impl Sample {
             .map(drop)
     }
 
-    /// The simulator takes every well-formed credential.
+    /// Returns sample credentials. The simulator accepts every well-formed one.
     fn credentials(
         &self,
         app: AppId,
@@ -99,8 +100,8 @@ impl Sample {
         let sealed = names.iter().map(|name| {
             let secret = format!("sample-{name}-0123456789");
             let organization = self.writer.organization();
-            let place = SecretScope::new(organization, app, network.as_str(), name);
-            let sealed = keyring.seal(&place.parts(), real.random_bytes(), secret.as_bytes());
+            let scope = SecretScope::new(organization, app, network.as_str(), name);
+            let sealed = keyring.seal(&scope.parts(), real.random_bytes(), secret.as_bytes());
             let hint = check_credential(&secret).expect("a credential");
             (*name, Change::Set(Credential { sealed, hint }))
         });
@@ -108,7 +109,7 @@ impl Sample {
     }
 }
 
-/// The account of a network.
+/// Returns the settings of a network.
 fn settings(network: Network, account: &str) -> Vec<(&'static str, Change<SettingValue>)> {
     let text = |text: &str| Change::Set(SettingValue::Text(text.to_owned()));
     match network {

@@ -1,4 +1,4 @@
-//! The organization: its owner, its apps, their links and their conversion values.
+//! The sample organization: owner, apps, links and conversion values.
 
 use crate::history::DAYS;
 use crate::sample_app::{AdLink, DAY_MILLIS, SHOP, SampleApp};
@@ -25,37 +25,37 @@ use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, Store, Sto
 const ORGANIZATION: &str = "Riverbend Studio";
 
 /// An app of the sample.
-struct Spec {
+struct AppSpec {
     name: &'static str,
-    /// What its identifiers and the slugs of its links begin with.
-    word: &'static str,
+    /// Prefix of its identifiers and of the slugs of its links.
+    slug_prefix: &'static str,
     app_store_id: i64,
     timezone: &'static str,
-    /// Events in its history, about.
+    /// Approximate number of events in its history.
     events: u64,
     fraud: FraudPolicy,
 }
 
-const APPS: [Spec; 3] = [
-    Spec {
+const APPS: [AppSpec; 3] = [
+    AppSpec {
         name: "Lantern – photo editor",
-        word: "lantern",
+        slug_prefix: "lantern",
         app_store_id: 6_450_000_001,
         timezone: "America/New_York",
         events: 11_000,
         fraud: FraudPolicy::Refuse,
     },
-    Spec {
+    AppSpec {
         name: "Stride – running coach",
-        word: "stride",
+        slug_prefix: "stride",
         app_store_id: 6_450_000_002,
         timezone: "Europe/Berlin",
         events: 8_000,
         fraud: FraudPolicy::Hold,
     },
-    Spec {
+    AppSpec {
         name: "Quill – pocket notes",
-        word: "quill",
+        slug_prefix: "quill",
         app_store_id: 6_450_000_003,
         timezone: "UTC",
         events: 5_000,
@@ -63,7 +63,7 @@ const APPS: [Spec; 3] = [
     },
 ];
 
-/// The links of each app: name, end of the slug, and whose ads lead there.
+/// Links of each app: name, end of the slug, and network of the ads.
 const LINKS: [(&str, &str, Network); 4] = [
     ("Social – stories", "social", Network::A),
     ("Search – brand terms", "search", Network::B),
@@ -71,56 +71,56 @@ const LINKS: [(&str, &str, Network); 4] = [
     ("Assistant – answers", "assistant", Network::D),
 ];
 
-/// Who signs in.
+/// The person who signs in.
 #[derive(Debug, Clone)]
 pub struct SampleOwner {
-    /// With which address.
+    /// Email address.
     pub email: Email,
-    /// With which password, hashed.
+    /// Hash of the password.
     pub password_hash: String,
-    /// A full key for the REST interface, to be stored under its digest.
+    /// API key with full permission; only its digest is stored.
     pub key: KeyText,
 }
 
-/// The organization, with an unwritten history for each of its apps.
+/// The organization, with a generated history for each app that is not written yet.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// Who may change everything in it.
+    /// Permission to change everything in it.
     pub writer: Authorized<AppsWrite>,
     /// The apps.
     pub apps: Vec<SampleApp>,
-    /// Their ids in the App Store, which postbacks name them by.
+    /// App Store ids of the apps, as named in postbacks.
     pub(crate) app_store_ids: Vec<i64>,
 }
 
-/// A moment that stands still, and numbers that are the same each time: nothing that is secret is made of them.
-struct Fixed {
+/// A fixed clock with reproducible random numbers. Never used for secrets.
+struct FixedRuntime {
     at: Timestamp,
     random: Mutex<ChaCha8Rng>,
 }
 
-impl Clock for Fixed {
+impl Clock for FixedRuntime {
     fn now(&self) -> Timestamp {
         self.at
     }
 }
 
-impl Random for Fixed {
+impl Random for FixedRuntime {
     fn fill(&self, bytes: &mut [u8]) {
-        let mut random = self.random.lock().expect("nobody panics with it");
+        let mut random = self.random.lock().expect("the lock is not poisoned");
         random.fill_bytes(bytes);
     }
 }
 
-/// Where ids and times of the past come from.
+/// Returns a fixed runtime for ids and times of the past.
 pub(crate) fn fixed_runtime(at: Timestamp, seed: u64) -> Runtime {
     let random = Mutex::new(ChaCha8Rng::seed_from_u64(seed));
-    let fixed = Arc::new(Fixed { at, random });
+    let fixed = Arc::new(FixedRuntime { at, random });
     Runtime::new(fixed.clone(), fixed)
 }
 
-/// Makes the organization with its owner, apps and links, as of the first day of a history that ends `today`, and
-/// gives what is to happen in it.
+/// Creates the organization with its owner, apps and links, as of the first day of a history that
+/// ends `today`. Returns the apps with their generated history.
 pub async fn create_sample(
     store: &dyn Store,
     owner: SampleOwner,
@@ -129,20 +129,20 @@ pub async fn create_sample(
 ) -> StoreResult<Sample> {
     let first = today.as_millis() / DAY_MILLIS - i64::from(DAYS - 1);
     let begin = Timestamp::from_millis(first * DAY_MILLIS);
-    let source = fixed_runtime(begin, seed);
+    let runtime = fixed_runtime(begin, seed);
     let organization = Organization {
-        id: OrganizationId::new(begin, source.random_bytes()),
-        name: Name::parse(ORGANIZATION).expect("a constant that is a name"),
+        id: OrganizationId::new(begin, runtime.random_bytes()),
+        name: Name::parse(ORGANIZATION).expect("a valid name"),
         created_at: begin,
     };
     let writer = Authorized::operator(organization.id);
     store
-        .create_organization(organization, source.origin(Actor::Operator, None, None))
+        .create_organization(organization, runtime.origin(Actor::Operator, None, None))
         .await?;
-    enrol(store, &source, writer.organization(), owner).await?;
+    create_owner(store, &runtime, writer.organization(), owner).await?;
     let mut apps = Vec::new();
     for (spec, seed) in APPS.iter().zip(seed..) {
-        apps.push(make_app(store, &source, &writer, spec, seed).await?);
+        apps.push(create_app(store, &runtime, &writer, spec, seed).await?);
     }
     Ok(Sample {
         writer,
@@ -151,15 +151,15 @@ pub async fn create_sample(
     })
 }
 
-/// By a set-up link, as every owner.
-async fn enrol(
+/// Creates the owner through a set-up link, as for every owner.
+async fn create_owner(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     organization: OrganizationId,
     owner: SampleOwner,
 ) -> StoreResult<()> {
-    let at = source.now();
-    let token = source.new_key(KeyKind::Setup, Environment::Live);
+    let at = runtime.now();
+    let token = runtime.new_key(KeyKind::Setup, Environment::Live);
     let link = SetupLink {
         organization,
         role: Role::Owner,
@@ -171,11 +171,11 @@ async fn enrol(
         link,
         digest: token.digest(),
     };
-    let origin = source.origin(Actor::Operator, None, None);
+    let origin = runtime.origin(Actor::Operator, None, None);
     store.create_setup_link(new, origin).await?;
-    let user = UserId::new(at, source.random_bytes());
+    let user = UserId::new(at, runtime.random_bytes());
     let key = ApiKey {
-        id: KeyId::new(at, source.random_bytes()),
+        id: KeyId::new(at, runtime.random_bytes()),
         organization,
         name: "First key".to_owned(),
         permission: Permission::Full,
@@ -194,37 +194,47 @@ async fn enrol(
             key,
             digest: owner.key.digest(),
         },
-        first_key_audit_id: AuditId::new(at, source.random_bytes()),
+        first_key_audit_id: AuditId::new(at, runtime.random_bytes()),
     };
-    let origin = source.origin(Actor::User(user), None, None);
+    let origin = runtime.origin(Actor::User(user), None, None);
     store
         .redeem_setup_link(token.digest(), redemption, origin)
         .await?;
     Ok(())
 }
 
-async fn make_app(
+async fn create_app(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     writer: &Authorized<AppsWrite>,
-    spec: &Spec,
+    spec: &AppSpec,
     seed: u64,
 ) -> StoreResult<SampleApp> {
-    let origin = || source.origin(Actor::Operator, None, None);
-    let app = new_app(source, writer.organization(), spec);
+    let origin = || runtime.origin(Actor::Operator, None, None);
+    let app = new_app(runtime, writer.organization(), spec);
     let app = store.create_app(writer, app, Vec::new(), origin()).await?;
     let mut links = Vec::new();
     for (name, end, network) in LINKS {
-        let mut link = new_link(source, app.id, name, &format!("{}-{end}", spec.word));
+        let mut link = new_link(
+            runtime,
+            app.id,
+            name,
+            &format!("{}-{end}", spec.slug_prefix),
+        );
         link.network = Some(network);
-        link.fallback_url = Some(address(&format!("{SHOP}/{}", spec.word)));
+        link.fallback_url = Some(address(&format!("{SHOP}/{}", spec.slug_prefix)));
         let link = store.create_link(writer, link, origin()).await?.id;
         let network = Some(network);
         links.push(AdLink { link, network });
     }
-    let mut funnel = new_link(source, app.id, "Website", &format!("{}-web", spec.word));
+    let mut funnel = new_link(
+        runtime,
+        app.id,
+        "Website",
+        &format!("{}-web", spec.slug_prefix),
+    );
     funnel.kind = LinkKind::WebFunnel;
-    funnel.destination_url = Some(address(&format!("{SHOP}/{}", spec.word)));
+    funnel.destination_url = Some(address(&format!("{SHOP}/{}", spec.slug_prefix)));
     let funnel = store.create_link(writer, funnel, origin()).await?.id;
     let skan = store.put_skan(
         writer,
@@ -240,23 +250,23 @@ async fn make_app(
         links,
         funnel,
         environment: Environment::Live,
-        begin: source.now(),
+        begin: runtime.now(),
         days: DAYS,
         events: spec.events,
         seed,
     })
 }
 
-fn new_app(source: &Runtime, organization: OrganizationId, spec: &Spec) -> App {
-    let at = source.now();
+fn new_app(runtime: &Runtime, organization: OrganizationId, spec: &AppSpec) -> App {
+    let at = runtime.now();
     let sdk_key = |environment| {
-        source
+        runtime
             .new_key(KeyKind::Sdk, environment)
             .reveal()
             .to_owned()
     };
     let birth = AppCreation {
-        id: AppId::new(at, source.random_bytes()),
+        id: AppId::new(at, runtime.random_bytes()),
         organization,
         live_key: sdk_key(Environment::Live),
         test_key: sdk_key(Environment::Test),
@@ -264,19 +274,19 @@ fn new_app(source: &Runtime, organization: OrganizationId, spec: &Spec) -> App {
     };
     let mut app = App::new(birth, Name::parse(spec.name).expect("a name"));
     app.timezone = Timezone::parse(spec.timezone).expect("a zone");
-    app.ios.bundle_id = Some(format!("com.example.{}", spec.word));
+    app.ios.bundle_id = Some(format!("com.example.{}", spec.slug_prefix));
     app.ios.app_store_id = Some(spec.app_store_id.to_string());
-    app.android.package_name = Some(format!("com.example.{}", spec.word));
+    app.android.package_name = Some(format!("com.example.{}", spec.slug_prefix));
     app.web_events_enabled = true;
     app.attribution.fraud = spec.fraud;
     app.attribution.probabilistic_ios = true;
     app
 }
 
-fn new_link(source: &Runtime, app: AppId, name: &str, slug: &str) -> Link {
-    let at = source.now();
+fn new_link(runtime: &Runtime, app: AppId, name: &str, slug: &str) -> Link {
+    let at = runtime.now();
     let birth = link::LinkCreation {
-        id: LinkId::new(at, source.random_bytes()),
+        id: LinkId::new(at, runtime.random_bytes()),
         app,
         at,
     };
@@ -288,7 +298,7 @@ fn address(text: &str) -> HttpsUrl {
     HttpsUrl::parse_without_query(text).expect("an address")
 }
 
-/// From a first open to a purchase, in four steps.
+/// Returns conversion values in four steps, from first open to purchase.
 fn conversion_values() -> Document {
     let steps = [
         ("Paid", "purchase", 40, CoarseValue::High),
@@ -314,7 +324,7 @@ fn conversion_values() -> Document {
         index,
         enabled: true,
         lock_on: None,
-        // The first open is over by then.
+        // Only window 0 contains the install.
         values: steps
             .into_iter()
             .filter(|step| index == 0 || step.1 != "install")

@@ -1,4 +1,4 @@
-//! Postbacks of SKAdNetwork and AdAttributionKit: some of the installs of a day, told a day or more later.
+//! SKAdNetwork and AdAttributionKit postbacks for some installs of a day, received days later.
 
 use crate::sample_app::{DAY_MILLIS, SampleAction, SampleApp};
 use rand::RngExt as _;
@@ -10,40 +10,41 @@ use tributary_domain::skan::postback::{
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// One of so many installs is one that Apple tells an ad network of.
+/// One in this many installs causes postbacks.
 const INSTALLS_PER_POSTBACK: u64 = 3;
-/// When the postback of each window comes, in days after the install.
+/// Delay of the postback of each window, in days after the install.
 const DAYS_LATER: [i64; 3] = [2, 9, 37];
 const AD_NETWORKS: [&str; 3] = ["video1", "social2", "search3"];
-/// The fine values that the conversion values give out; most people only open the app.
+/// Fine values of the sample conversion values; most people only open the app.
 const FINE_VALUES: [u8; 8] = [0, 0, 0, 0, 10, 10, 20, 40];
 
-/// The postbacks of a day's installs, of all three windows.
-pub(crate) fn of_day(month: &SampleApp, app_store_id: i64, day: u32) -> Vec<SampleAction> {
-    let installs = month.installs_before(day)..month.installs_before(day + 1);
-    let told = installs.filter(|number| number.is_multiple_of(INSTALLS_PER_POSTBACK));
-    told.flat_map(|number| of_install(month, app_store_id, day, number))
+/// Returns the postbacks of a day's installs, for all three windows.
+pub(crate) fn of_day(app: &SampleApp, app_store_id: i64, day: u32) -> Vec<SampleAction> {
+    let installs = app.installs_before(day)..app.installs_before(day + 1);
+    let reported = installs.filter(|number| number.is_multiple_of(INSTALLS_PER_POSTBACK));
+    reported
+        .flat_map(|number| of_install(app, app_store_id, day, number))
         .collect()
 }
 
-fn of_install(month: &SampleApp, app_store_id: i64, day: u32, number: u64) -> Vec<SampleAction> {
-    let mut random = month.random(number, 4);
+fn of_install(app: &SampleApp, app_store_id: i64, day: u32, number: u64) -> Vec<SampleAction> {
+    let mut random = app.random(number, 4);
     let transaction = format!("{:032x}", random.random::<u128>());
     let source_identifier = format!("{:04}", random.random_range(5_200..5_260));
     let ad_network = AD_NETWORKS[random.random_range(0..AD_NETWORKS.len())];
-    let newer = random.random_range(0..4) == 0;
-    let crowded = random.random_range(0..5) > 0;
+    let is_adattributionkit = random.random_range(0..4) == 0;
+    let has_fine_value = random.random_range(0..5) > 0;
     let fine = FINE_VALUES[random.random_range(0..FINE_VALUES.len())];
-    // A second and a third come only from people who are still there.
+    // Second and third postbacks come only from people who still use the app.
     let windows = random.random_range(0..4_u8).clamp(1, 3);
     let first = Postback {
-        protocol: if newer {
+        protocol: if is_adattributionkit {
             Protocol::AdAttributionKit
         } else {
             Protocol::SkAdNetwork
         },
-        version: (!newer).then(|| "4.0".to_owned()),
-        ad_network_id: if newer {
+        version: (!is_adattributionkit).then(|| "4.0".to_owned()),
+        ad_network_id: if is_adattributionkit {
             format!("{ad_network}.adattributionkit")
         } else {
             format!("{ad_network}.skadnetwork")
@@ -52,27 +53,27 @@ fn of_install(month: &SampleApp, app_store_id: i64, day: u32, number: u64) -> Ve
         app_store_id,
         source_identifier: Some(source_identifier),
         campaign_id: None,
-        fine_value: crowded.then_some(fine),
+        fine_value: has_fine_value.then_some(fine),
         coarse_value: None,
         sequence_index: 0,
         did_win: random.random_range(0..12) > 0,
-        redownload: (!newer).then_some(false),
+        redownload: (!is_adattributionkit).then_some(false),
         conversion_type: ConversionType::Download,
         interaction: Some(Interaction::Click),
         source_app_id: Some(1_234_567_891),
         source_domain: None,
         country_code: None,
-        marketplace_id: newer.then(|| "com.apple.AppStore".to_owned()),
-        key_id: newer.then(|| "apple-cas-identifier/0".to_owned()),
+        marketplace_id: is_adattributionkit.then(|| "com.apple.AppStore".to_owned()),
+        key_id: is_adattributionkit.then(|| "apple-cas-identifier/0".to_owned()),
     };
-    let forged = random.random_range(0..40) == 0;
+    let is_forged = random.random_range(0..40) == 0;
     let within = random.random_range(0..DAY_MILLIS);
     (0..windows)
         .map(|index| {
             let later = DAYS_LATER[usize::from(index)] * DAY_MILLIS + within;
-            let at = Timestamp::from_millis(month.day_start(day).as_millis() + later);
+            let at = Timestamp::from_millis(app.day_start(day).as_millis() + later);
             let postback = in_window(&first, index, fine);
-            let signature = if forged {
+            let signature = if is_forged {
                 Signature::Invalid
             } else {
                 Signature::Valid
@@ -93,7 +94,7 @@ fn of_install(month: &SampleApp, app_store_id: i64, day: u32, number: u64) -> Ve
         .collect()
 }
 
-/// The later windows know coarse values only.
+/// Returns the postback of a window. Later windows have coarse values only.
 fn in_window(first: &Postback, index: u8, fine: u8) -> Postback {
     let mut postback = first.clone();
     postback.sequence_index = index;

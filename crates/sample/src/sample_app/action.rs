@@ -1,4 +1,4 @@
-//! What happens, as a store takes it.
+//! Sample actions, as applied to a store.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,32 +12,33 @@ use tributary_domain::report::postback;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{LeasedToken, Store, StoreError, StoreResult, TokenOutcome};
 
-/// Steps that wait at a time: more than a batch of either store takes, so that the next one is full as well.
-const AT_A_TIME: usize = 2_000;
-/// Tokens that Apple is asked about at a time.
-const TOKENS_AT_A_TIME: u32 = 500;
-/// For how long they are leased. Nobody else asks.
+/// Number of concurrent actions: more than a batch of either store, so that the next batch is full,
+/// too.
+const CONCURRENT_ACTIONS: usize = 2_000;
+/// AdServices tokens leased at a time.
+const TOKENS_PER_LEASE: u32 = 500;
+/// Duration of a lease. No other worker competes for it.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Something that happens.
+/// One action of the sample.
 #[derive(Debug, Clone)]
 pub enum SampleAction {
-    /// A tap on a link.
+    /// A click on a link.
     Click(Box<Click>),
-    /// A first open.
+    /// The configure call of a first open.
     Configure(Box<ConfigureCommand>),
-    /// Apple tells of the ads behind the tokens that are waiting.
+    /// Apple's answers for all pending AdServices tokens.
     Apple(Timestamp),
-    /// Events of one device.
+    /// SDK events of one device.
     Events(Box<(SdkRequestContext, Vec<SdkEvent>)>),
     /// A website event.
     Web(Box<WebEvent>),
-    /// A postback of Apple's.
+    /// A postback from Apple.
     Postback(Box<postback::ReceivedPostback>),
 }
 
 impl SampleAction {
-    /// When it arrives.
+    /// Returns the time of the action.
     pub fn at(&self) -> Timestamp {
         match self {
             Self::Click(click) => click.clicked_at,
@@ -49,7 +50,7 @@ impl SampleAction {
         }
     }
 
-    /// Hands it to a store.
+    /// Applies the action to a store.
     pub async fn apply(self, store: &dyn Store) -> StoreResult<()> {
         match self {
             Self::Click(click) => store.record_click(*click).await,
@@ -64,7 +65,7 @@ impl SampleAction {
         }
     }
 
-    /// How many events it is.
+    /// Returns the number of events of the action.
     pub fn events(&self) -> u64 {
         match self {
             Self::Click(_) | Self::Apple(_) | Self::Postback(_) => 0,
@@ -74,16 +75,17 @@ impl SampleAction {
     }
 }
 
-/// Hands many to a store, so many at a time that it commits them in batches. They come in no order.
-pub async fn apply_all(store: &Arc<dyn Store>, steps: Vec<SampleAction>) -> StoreResult<()> {
-    let steps = Arc::new(Mutex::new(steps.into_iter()));
+/// Applies many actions concurrently, so that the store commits them in batches. Their order is not
+/// defined.
+pub async fn apply_all(store: &Arc<dyn Store>, actions: Vec<SampleAction>) -> StoreResult<()> {
+    let actions = Arc::new(Mutex::new(actions.into_iter()));
     let mut tasks: JoinSet<StoreResult<()>> = JoinSet::new();
-    for _ in 0..AT_A_TIME {
-        let (store, steps) = (store.clone(), steps.clone());
+    for _ in 0..CONCURRENT_ACTIONS {
+        let (store, actions) = (store.clone(), actions.clone());
         tasks.spawn(async move {
-            let next = || steps.lock().ok().and_then(|mut steps| steps.next());
-            while let Some(step) = next() {
-                step.apply(&*store).await?;
+            let next = || actions.lock().ok().and_then(|mut actions| actions.next());
+            while let Some(action) = next() {
+                action.apply(&*store).await?;
             }
             Ok(())
         });
@@ -94,12 +96,12 @@ pub async fn apply_all(store: &Arc<dyn Store>, steps: Vec<SampleAction>) -> Stor
     Ok(())
 }
 
-/// Redeems the tokens that are waiting: a tap on an ad led to each of them.
+/// Settles the pending tokens: each was caused by a tap on an ad.
 async fn answer_tokens(store: &dyn Store, at: Timestamp) -> StoreResult<()> {
     let until = at.plus(LEASE);
     loop {
         let leased = store
-            .lease_ad_services_tokens(at, until, TOKENS_AT_A_TIME)
+            .lease_ad_services_tokens(at, until, TOKENS_PER_LEASE)
             .await?;
         if leased.is_empty() {
             return Ok(());

@@ -1,6 +1,6 @@
-//! A month of an app, made up: a daily and a weekly rhythm, growth, campaigns, bots, installs of every kind, trials,
-//! payments in several currencies, renewals and refunds. The same seed and size give the same month, of any size, a
-//! day at a time.
+//! A generated app history: daily and weekly rhythm, growth, campaigns, bots, installs of every
+//! kind, trials, payments in several currencies, renewals and refunds. The same seed and size give
+//! the same history, one day at a time.
 
 mod action;
 mod device;
@@ -27,111 +27,114 @@ use tributary_store::{Store, StoreResult};
 
 const HOUR_MILLIS: i64 = 60 * 60 * 1_000;
 pub(crate) const DAY_MILLIS: i64 = 24 * HOUR_MILLIS;
-/// How much happens in each hour of a day.
-const RHYTHM: [u32; 24] = [
+/// Relative activity per hour of the day.
+const HOUR_WEIGHTS: [u32; 24] = [
     2, 1, 1, 1, 1, 2, 3, 5, 6, 6, 6, 7, 8, 7, 6, 6, 7, 8, 9, 10, 10, 9, 6, 4,
 ];
-/// How many installs come on each day of a week.
-const WEEK: [u64; 7] = [90, 85, 95, 100, 120, 150, 140];
-/// By how much more come each day, in the unit of [`WEEK`].
+/// Relative installs per day of the week.
+const WEEKDAY_WEIGHTS: [u64; 7] = [90, 85, 95, 100, 120, 150, 140];
+/// Daily growth of installs, in the unit of [`WEEKDAY_WEIGHTS`].
 const GROWTH: u64 = 2;
-/// Of a thousand devices, how many come back at an age in days; older ones as the last.
-const BACK: [u32; 14] = [
+/// Of a thousand devices, the number that return at an age in days; the last entry applies to all
+/// later ages.
+const RETURN_PER_MILLE: [u32; 14] = [
     1_000, 400, 300, 250, 200, 200, 200, 140, 140, 140, 140, 140, 140, 90,
 ];
-/// Events of a device in such a month, about.
+/// Approximate number of events per device.
 const EVENTS_PER_DEVICE: u64 = 22;
 const COUNTRIES: [&str; 10] = ["US", "US", "DE", "GB", "FR", "BR", "IN", "JP", "ES", "NL"];
-/// Campaigns, each with ad sets and ads of its own.
+/// Campaigns, each with its own ad sets and ads.
 const CAMPAIGNS: [&str; 4] = [
     "Launch",
     "Lookalike audience",
     "Seasonal offer",
     "Brand search",
 ];
-/// Ads of a campaign; each three are an ad set.
+/// Ads per campaign; three of them form an ad set.
 const ADS_PER_CAMPAIGN: usize = 6;
-/// Where the website is that some of them pay on.
+/// Origin of the website with web payments.
 pub(crate) const SHOP: &str = "https://shop.example.com";
 const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_2 like Mac OS X) AppleWebKit/605.1.15 \
      (KHTML, like Gecko) Version/18.2 Mobile/15E148 Safari/604.1";
 const ANDROID: &str = "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) \
      Chrome/141.0.0.0 Mobile Safari/537.36";
 
-/// A link that ads lead to.
+/// A link used in ads.
 #[derive(Debug, Clone, Copy)]
 pub struct AdLink {
     /// The link.
     pub link: LinkId,
-    /// Whose ads; without one, those of all networks.
+    /// Network of the ads; `None` for all networks.
     pub network: Option<Network>,
 }
 
-/// What a month is made up for.
+/// An app with a generated history.
 #[derive(Debug, Clone)]
 pub struct SampleApp {
-    /// Of which app.
+    /// The app.
     pub app: AppId,
-    /// Its rules.
+    /// Attribution rules of the app.
     pub rules: AttributionRules,
-    /// Links that lead to the app.
+    /// Links to the app.
     pub links: Vec<AdLink>,
-    /// The link that leads to the website `https://shop.example.com`.
+    /// Link to the website `https://shop.example.com`.
     pub funnel: LinkId,
-    /// Live or test.
+    /// Live or test environment.
     pub environment: Environment,
-    /// The first moment of the first day, in UTC.
+    /// Start of the first day, in UTC.
     pub begin: Timestamp,
-    /// How many days.
+    /// Number of days.
     pub days: u32,
-    /// How many events, about.
+    /// Approximate number of events.
     pub events: u64,
-    /// What it is made of.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl SampleApp {
-    /// The steps of a day in stages: those of one stage may be taken at the same time, the next ones after them.
+    /// Returns the actions of a day in stages: actions of one stage may run concurrently, the next
+    /// stage after them.
     pub fn day(&self, day: u32) -> [Vec<SampleAction>; 4] {
         let (mut clicks, mut opens, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        let mut asks_apple = false;
+        let mut has_apple_ads = false;
         for number in 0..self.installs_before(day + 1) {
-            let born = self.born(number);
-            let back = BACK.get((day - born) as usize);
-            let back = back.unwrap_or(&BACK[BACK.len() - 1]);
+            let install_day = self.install_day(number);
+            let return_rate = RETURN_PER_MILLE.get((day - install_day) as usize);
+            let return_rate = return_rate.unwrap_or(&RETURN_PER_MILLE[RETURN_PER_MILLE.len() - 1]);
             let mut today = self.random(number, 1_000 + u64::from(day));
-            let is_back = today.random_range(0..1_000) < *back;
-            if !is_back && born != day {
+            let returns = today.random_range(0..1_000) < *return_rate;
+            if !returns && install_day != day {
                 continue;
             }
             let mut random = self.random(number, 1);
-            let clicked_at = self.moment(born, &mut random);
+            let clicked_at = self.moment(install_day, &mut random);
             let one = SampleDevice::draw(self, number, clicked_at, &mut random);
-            if born == day {
+            if install_day == day {
                 clicks.extend(one.clicks(self, &mut random));
-                asks_apple |= one.has_apple_token();
+                has_apple_ads |= one.has_apple_token();
                 opens.push(SampleAction::Configure(Box::new(one.configure(self))));
             }
-            if is_back {
+            if returns {
                 events.extend(one.sessions_on(self, day, &mut today));
             }
         }
         self.add_shop_day(day, &mut clicks, &mut events);
-        // As they come in life: what comes together counts into the same stretches of time.
+        // Sorted by time, as in production: neighbouring actions count into the same buckets.
         for stage in [&mut clicks, &mut opens, &mut events] {
             stage.sort_by_key(SampleAction::at);
         }
-        // An hour into the next day: whoever clicked at its end has opened the app by then.
+        // An hour into the next day, when every device with a click on this day has opened the app.
         let answered_at = self.day_start(day + 1).as_millis() + HOUR_MILLIS;
-        let answers = asks_apple.then(|| SampleAction::Apple(Timestamp::from_millis(answered_at)));
+        let answers =
+            has_apple_ads.then(|| SampleAction::Apple(Timestamp::from_millis(answered_at)));
         [clicks, opens, answers.into_iter().collect(), events]
     }
 
-    /// Hands all of it to a store, one step after the other.
+    /// Applies the whole history to a store, one action after the other.
     pub async fn apply(&self, store: &Arc<dyn Store>) -> StoreResult<()> {
         for day in 0..self.days {
-            for step in self.day(day).into_iter().flatten() {
-                step.apply(&**store).await?;
+            for action in self.day(day).into_iter().flatten() {
+                action.apply(&**store).await?;
             }
         }
         Ok(())
@@ -144,38 +147,40 @@ impl SampleApp {
         ChaCha8Rng::seed_from_u64(mixed)
     }
 
-    /// How many install the app.
+    /// Returns the number of devices.
     pub(crate) fn devices(&self) -> u64 {
         (self.events / EVENTS_PER_DEVICE).max(1)
     }
 
-    /// Installs follow the week, and grow.
+    /// Returns the number of installs before a day. They follow the week and grow.
     pub(crate) fn installs_before(&self, day: u32) -> u64 {
         let weight = |day: u32| {
-            let (day, week) = (u64::from(day), WEEK.len());
+            let (day, week) = (u64::from(day), WEEKDAY_WEIGHTS.len());
             let rest = usize::try_from(day).unwrap_or(0) % week;
-            let whole = day / 7 * WEEK.iter().sum::<u64>();
-            whole + WEEK[..rest].iter().sum::<u64>() + GROWTH * day * day.saturating_sub(1) / 2
+            let whole = day / 7 * WEEKDAY_WEIGHTS.iter().sum::<u64>();
+            whole
+                + WEEKDAY_WEIGHTS[..rest].iter().sum::<u64>()
+                + GROWTH * day * day.saturating_sub(1) / 2
         };
         self.devices() * weight(day.min(self.days)) / weight(self.days)
     }
 
-    fn born(&self, device: u64) -> u32 {
+    fn install_day(&self, device: u64) -> u32 {
         (0..self.days)
             .find(|day| device < self.installs_before(day + 1))
             .unwrap_or(self.days - 1)
     }
 
-    /// The first moment of a day.
+    /// Returns the start of a day.
     pub(crate) fn day_start(&self, day: u32) -> Timestamp {
         Timestamp::from_millis(self.begin.as_millis() + i64::from(day) * DAY_MILLIS)
     }
 
-    /// A moment of a day, by its rhythm.
+    /// Draws a time of a day, weighted by hour.
     pub(crate) fn moment(&self, day: u32, random: &mut ChaCha8Rng) -> Timestamp {
-        let mut rest = random.random_range(0..RHYTHM.iter().sum::<u32>());
+        let mut rest = random.random_range(0..HOUR_WEIGHTS.iter().sum::<u32>());
         let mut hour = 0;
-        for weight in RHYTHM {
+        for weight in HOUR_WEIGHTS {
             if rest < weight {
                 break;
             }
@@ -186,7 +191,7 @@ impl SampleApp {
         Timestamp::from_millis(self.day_start(day).as_millis() + hour * HOUR_MILLIS + within)
     }
 
-    /// A click on one of the links that lead to the app.
+    /// Draws a click on one of the links to the app.
     pub(crate) fn ad_click(&self, at: Timestamp, random: &mut ChaCha8Rng) -> Click {
         let ad = self.links[random.random_range(0..self.links.len())];
         self.click(ad, at, random)
@@ -196,7 +201,7 @@ impl SampleApp {
         let network = ad
             .network
             .unwrap_or_else(|| Network::ALL[random.random_range(0..Network::ALL.len())]);
-        let place = random.random_range(0..CAMPAIGNS.len() * ADS_PER_CAMPAIGN);
+        let ad_index = random.random_range(0..CAMPAIGNS.len() * ADS_PER_CAMPAIGN);
         let country = COUNTRIES[random.random_range(0..COUNTRIES.len())];
         let platform = if random.random_range(0..2) == 0 {
             Platform::Ios
@@ -205,7 +210,7 @@ impl SampleApp {
         };
         let captured = TrackingParams {
             click_ids: click_ids(network, random.random()),
-            campaign: campaign(place),
+            campaign: campaign(ad_index),
             ..TrackingParams::default()
         };
         let address = [203, 0, 113, random.random_range(1..=254)];
@@ -245,26 +250,26 @@ const fn user_agent(platform: Platform) -> &'static str {
     }
 }
 
-/// The click id that a network puts into the URL of its ads.
+/// Returns the click id that a network adds to the URL of an ad.
 fn click_ids(network: Network, number: u128) -> NetworkClickIds {
     let mut ids = NetworkClickIds::default();
-    let (place, text) = match network {
+    let (slot, text) = match network {
         Network::A => (&mut ids.fbclid, format!("IwY2xjaw{number:032x}")),
         Network::B => (&mut ids.gclid, format!("CjwKCAjw{number:032x}")),
         Network::C => (&mut ids.ttclid, format!("E.C.P.{number:032x}")),
         Network::D => (&mut ids.oppref, format!("{number:032x}")),
     };
-    *place = Some(text);
+    *slot = Some(text);
     ids
 }
 
-fn campaign(place: usize) -> Campaign {
-    let number = place / ADS_PER_CAMPAIGN;
+fn campaign(ad_index: usize) -> Campaign {
+    let number = ad_index / ADS_PER_CAMPAIGN;
     Campaign {
         id: Some(format!("c{number}")),
         name: Some(CAMPAIGNS[number].to_owned()),
-        adset_id: Some(format!("s{}", place / 3)),
-        ad_id: Some(format!("a{place}")),
+        adset_id: Some(format!("s{}", ad_index / 3)),
+        ad_id: Some(format!("a{ad_index}")),
         ..Campaign::default()
     }
 }
@@ -274,7 +279,7 @@ pub(crate) mod tests {
     use super::*;
     use tributary_domain::attribution::evidence::ClickIdSource;
 
-    pub(crate) fn month(seed: u64) -> SampleApp {
+    pub(crate) fn app(seed: u64) -> SampleApp {
         let ad = |network| AdLink {
             link: LinkId::from_bytes([network as u8 + 1; 16]),
             network: Some(network),
@@ -293,27 +298,27 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_month_and_another_one_another() {
-        let text = |seed| format!("{:?}", month(seed).day(40));
+    fn the_seed_determines_the_history() {
+        let text = |seed| format!("{:?}", app(seed).day(40));
         assert_eq!(text(1), text(1));
         assert_ne!(text(1), text(2));
     }
 
     #[test]
-    fn installs_grow_and_come_to_the_number_of_devices() {
-        let month = month(1);
-        let on = |day| month.installs_before(day + 1) - month.installs_before(day);
+    fn installs_grow_and_add_up_to_the_number_of_devices() {
+        let app = app(1);
+        let on = |day| app.installs_before(day + 1) - app.installs_before(day);
         let week = |first: u32| (first..first + 7).map(on).sum::<u64>();
         assert!(week(50) > week(0), "{} and {}", week(0), week(50));
-        assert_eq!((0..60).map(on).sum::<u64>(), month.devices());
+        assert_eq!((0..60).map(on).sum::<u64>(), app.devices());
     }
 
     #[test]
-    fn installs_come_in_every_way() {
-        let month = month(1);
-        let opens = (0..month.days).flat_map(|day| {
-            let [_, opens, ..] = month.day(day);
-            opens.into_iter().filter_map(|step| match step {
+    fn installs_come_from_every_acquisition() {
+        let app = app(1);
+        let opens = (0..app.days).flat_map(|day| {
+            let [_, opens, ..] = app.day(day);
+            opens.into_iter().filter_map(|action| match action {
                 SampleAction::Configure(open) => Some(*open),
                 _ => None,
             })

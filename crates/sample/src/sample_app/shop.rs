@@ -1,4 +1,4 @@
-//! The website: what is paid there, renewed a week later, and given back in part in between.
+//! The website: payments, renewals a week later, and partial refunds in between.
 
 use super::{AdLink, SHOP, SampleAction, SampleApp};
 use crate::sample_app::device::{PRICES, device_key};
@@ -11,13 +11,13 @@ use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 
-/// One of so many events is a payment on the website.
+/// One web buyer per this many events.
 const EVENTS_PER_BUYER: u64 = 400;
-/// The prices of the website: the first ones of all.
-const PRICES_THERE: u64 = 5;
+/// Number of prices that the website uses, from the first.
+const WEB_PRICES: u64 = 5;
 
 impl SampleApp {
-    /// What happens on the website on a day.
+    /// Adds the website clicks and events of a day.
     pub(super) fn add_shop_day(
         &self,
         day: u32,
@@ -45,16 +45,16 @@ impl SampleApp {
                     network: None,
                 };
                 let click = self.click(funnel, clicked_at, &mut random);
-                let posted = self.posted(&click, number, kind, day, &mut random);
+                let event = self.web_event(&click, number, kind, day, &mut random);
                 if kind == WebEventKind::Purchase {
                     clicks.push(SampleAction::Click(Box::new(click)));
                 }
-                events.push(SampleAction::Web(Box::new(posted)));
+                events.push(SampleAction::Web(Box::new(event)));
             }
         }
     }
 
-    fn posted(
+    fn web_event(
         &self,
         click: &Click,
         number: u64,
@@ -63,9 +63,9 @@ impl SampleApp {
         random: &mut ChaCha8Rng,
     ) -> WebEvent {
         let url = HttpsUrl::parse_without_query(&format!("{SHOP}/paid")).expect("an address");
-        let (price, currency) = PRICES[(number % PRICES_THERE) as usize];
+        let (price, currency) = PRICES[(number % WEB_PRICES) as usize];
         let price = Amount::parse(price).expect("an amount");
-        let (given_id, amount) = match kind {
+        let (external_id, amount) = match kind {
             WebEventKind::Refund => (
                 format!("refund-{number}"),
                 Amount::from_micros(-price.micros() / 2),
@@ -77,7 +77,7 @@ impl SampleApp {
         WebEvent {
             app: self.app,
             id: EventId::new(at, random.random()),
-            external_id: given_id,
+            external_id,
             click_text: click.id.to_string(),
             click: Some(click.id),
             device: device_key("visitor", number),
