@@ -1,4 +1,4 @@
-//! What operators are told without asking.
+//! Alerts: webhook messages to operators.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -7,22 +7,22 @@ use tributary_domain::vocabulary::id::{AlertId, AppId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 
-/// An alert to be told now.
+/// An alert that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueAlert {
-    /// What.
+    /// Alert to send.
     pub alert: Alert,
-    /// To whom; nothing: nobody listens any more.
+    /// Webhook of the app. `None` when it was removed.
     pub url: Option<HttpsUrl>,
-    /// Tries so far, this one included.
+    /// Number of attempts, including this one.
     pub attempts: u32,
 }
 
 /// Alerts.
 #[async_trait]
 pub trait Alerts: Send + Sync {
-    /// Remembers an alert for every app that has somebody to tell, unless one of its kind was remembered since.
-    /// Gives how many.
+    /// Queues an alert for every app that has a webhook, unless an alert of this kind was raised
+    /// since `unless_since`. Returns the number of alerts.
     async fn raise_alert_everywhere(
         &self,
         kind: AlertKind,
@@ -32,7 +32,7 @@ pub trait Alerts: Send + Sync {
         random: [u8; 8],
     ) -> StoreResult<u64>;
 
-    /// Alerts to be told, each due again at `until` unless it is settled before.
+    /// Leases due alerts until `until`. An alert that is not settled by then is due again.
     async fn lease_alerts(
         &self,
         now: Timestamp,
@@ -40,7 +40,7 @@ pub trait Alerts: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<DueAlert>>;
 
-    /// Told, or given up on (nothing); or to be tried again then.
+    /// Settles an alert: removes it, or schedules a retry at `retry_at`.
     async fn settle_alert(
         &self,
         app: AppId,

@@ -12,23 +12,23 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Apps that [`Apps::app_names`] tells of, the newest ones. More would fit no menu.
+/// Maximum number of apps that [`Apps::app_names`] returns. A menu cannot show more.
 pub const APP_NAMES_MAX: u32 = 500;
 
-/// As much of an app as whoever reads figures may know.
+/// The part of an app that readers of analytics may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppName {
-    /// Its id.
+    /// App id.
     pub id: AppId,
-    /// What people call it.
+    /// Display name.
     pub name: Name,
-    /// In which zone its days begin.
+    /// Time zone of the app's days.
     pub timezone: Timezone,
-    /// Put away.
+    /// Whether the app is archived.
     pub archived: bool,
 }
 
-/// Apps. An app of another organization is as good as none.
+/// Apps. Apps of other organizations are not found.
 #[async_trait]
 pub trait Apps: Send + Sync {
     /// Stores a new app with its SDK keys and secrets.
@@ -40,21 +40,22 @@ pub trait Apps: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<App>;
 
-    /// One app.
+    /// Returns an app.
     async fn app(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<App>;
 
-    /// The zone in which an app's days begin. Figures are read by the day, so who may read them may know it.
+    /// Returns the time zone of an app's days. Readers of analytics may see it, because figures are
+    /// grouped by day.
     async fn app_timezone(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Timezone>;
 
-    /// The organization's apps by name, newest first, at most [`APP_NAMES_MAX`]. Who may read figures may know
-    /// whose they are.
+    /// Lists the names of the organization's apps, newest first, at most [`APP_NAMES_MAX`].
     async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>>;
 
-    /// The organization's apps, newest first; archived ones only when they are asked for.
+    /// Lists the organization's apps, newest first. Includes archived ones if `with_archived` is
+    /// set.
     async fn apps(
         &self,
         caller: &Authorized<AppsRead>,
@@ -72,7 +73,7 @@ pub trait Apps: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<App>;
 
-    /// A secret of an app, sealed.
+    /// Returns a sealed secret of an app.
     async fn app_secret(
         &self,
         caller: &Authorized<AppsRead>,

@@ -1,4 +1,4 @@
-//! The audit log. It is written by the methods that change something, and read here.
+//! The audit log. Methods that change something write it; this trait reads it.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 /// The audit log.
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// The organization's log, newest first; of one app where one is named.
+    /// Lists the organization's log, newest first, optionally of one app.
     async fn audit_log(
         &self,
         caller: &Authorized<AppsRead>,
@@ -19,6 +19,7 @@ pub trait AuditLog: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<AuditEntry>>;
 
-    /// Removes entries from before a moment, of every organization, at most so many; how many there were.
+    /// Removes at most `limit` entries of all organizations older than `before`. Returns their
+    /// number.
     async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

@@ -1,4 +1,4 @@
-//! Billing: what providers of subscriptions report.
+//! Billing: notifications of subscription providers.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -11,76 +11,78 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// An app as its providers' notifications need it.
+/// The data of an app that handling its notifications needs.
 #[derive(Debug, Clone)]
 pub struct BillingApp {
     /// The app.
     pub app: App,
-    /// Its secrets for billing.
+    /// Billing secrets of the app.
     pub secrets: Vec<BillingSecret>,
 }
 
-/// A secret of an app, and since when.
+/// A secret of an app.
 #[derive(Debug, Clone)]
 pub struct BillingSecret {
-    /// Which one.
+    /// Kind of the secret.
     pub secret: AppSecret,
-    /// Sealed.
+    /// Sealed value.
     pub sealed: SealedSecret,
-    /// When it was set; for the one before, when it was replaced.
+    /// When it was set. For a previous secret, when it was replaced.
     pub set_at: Timestamp,
 }
 
-/// What became of a notification.
+/// Outcome of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotificationOutcome {
-    /// It is kept, with everything that follows from it.
+    /// Stored, with everything that follows from it.
     Stored {
-        /// Whether it makes an event.
+        /// Whether it created an event.
         has_event: bool,
-        /// Whether that has a device.
+        /// Whether the event has a device.
         is_matched: bool,
     },
-    /// It was here before; nothing else happened.
+    /// Already stored. Nothing changed.
     Duplicate,
-    /// Another one was here before under this id; nothing else happened.
+    /// Another notification has used this id. Nothing changed.
     IdReused,
 }
 
-/// How a provider's notifications do.
+/// Notification counts of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BillingFigures {
-    /// Which provider.
+    /// Provider.
     pub provider: BillingProvider,
     /// Live or test.
     pub environment: Environment,
-    /// How many were kept.
+    /// Notifications stored.
     pub notifications: i64,
-    /// How many of them make an event.
+    /// Events created.
     pub events: i64,
-    /// How many of those have a device.
+    /// Events matched to a device.
     pub matched: i64,
-    /// How many could not say who they are. They have no environment, and count as live.
+    /// Requests that failed authentication. They count as live, because their environment is
+    /// unknown.
     pub unauthorized: i64,
-    /// How many used another one's id.
+    /// Notifications that reused an id with a different body.
     pub reused: i64,
 }
 
 /// Billing.
 #[async_trait]
 pub trait Billing: Send + Sync {
-    /// The app that notifications are posted for. Whoever posts has to prove it.
+    /// Returns the app that notifications are posted for. The caller has not been authenticated
+    /// yet.
     async fn billing_app(&self, app: AppId) -> StoreResult<Option<BillingApp>>;
 
-    /// Keeps a notification once by its provider's id, and settles its subscription anew
-    /// (`domain::billing::settlement`): events, money, figures and planned deliveries come to what they come to,
-    /// whatever the order of arrival was.
+    /// Stores a notification once per provider id, and settles its subscription again
+    /// (`domain::billing::settlement`). Events, revenue, figures and planned deliveries do not
+    /// depend on the order of arrival.
     async fn accept_notification(
         &self,
         arrival: IncomingNotification,
     ) -> StoreResult<NotificationOutcome>;
 
-    /// Counts a post that could not prove who it is from.
+    /// Counts a request that failed authentication.
     async fn note_unauthorized(
         &self,
         app: AppId,
@@ -88,7 +90,7 @@ pub trait Billing: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<()>;
 
-    /// How an app's notifications do, per provider and environment, in some days of UTC.
+    /// Returns an app's notification counts per provider and environment for some UTC days.
     async fn billing_figures(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -96,10 +98,11 @@ pub trait Billing: Send + Sync {
         days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>>;
 
-    /// Lets trials count that are due and still alive, at most so many. Gives how many were looked at.
+    /// Settles due trials that are still active, at most `limit`. Returns the number of examined
+    /// trials.
     async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Forgets the bodies of notifications that arrived before then, and no longer waits for their devices. Gives
-    /// how many rows that were, at most about `limit`.
+    /// Deletes the bodies of notifications received before `before`, and stops waiting for their
+    /// devices. Returns the number of rows, at most about `limit`.
     async fn forget_notifications(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

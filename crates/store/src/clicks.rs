@@ -1,4 +1,4 @@
-//! Clicks, and the links as the doors see them: by what stands in a URL, without a caller.
+//! Clicks, and links as the public endpoints look them up: by URL, without a caller.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -9,16 +9,16 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
 
-/// How a URL names a link.
+/// Reference to a link in a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkRef {
-    /// By its id.
+    /// Link id.
     Id(LinkId),
-    /// By its slug, also one that it had before.
+    /// Slug, current or former.
     Slug(Slug),
 }
 
-/// A link with the app that it leads to.
+/// A link and its app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedLink {
     /// The link.
@@ -30,19 +30,19 @@ pub struct TrackedLink {
 /// Clicks.
 #[async_trait]
 pub trait Clicks: Send + Sync {
-    /// The link that a URL names. Nothing when there is none, or it was archived; whether it is active is
-    /// the caller's to judge.
+    /// Finds a link by its reference. Returns `None` when it does not exist or is archived. The
+    /// caller checks whether it is active.
     async fn tracking_link(&self, link: LinkRef) -> StoreResult<Option<TrackedLink>>;
 
-    /// The apps whose association files a host serves: the one whose own host it is, or, for the host of
-    /// the service (nothing), every app without a host of its own, oldest first.
+    /// Lists the apps whose association files a host serves. For a custom host this is its app; for
+    /// the service's host (`None`) all apps without a custom host, oldest first.
     async fn apps_for_host(&self, host: Option<HostName>) -> StoreResult<Vec<App>>;
 
-    /// Records a click, and counts it unless it was no person's. The same click again changes nothing.
+    /// Records a click, and counts it unless it came from a bot. Idempotent.
     async fn record_click(&self, click: Click) -> StoreResult<()>;
 
-    /// Adds what our own page learned about the device, to a click not older than `not_before`. Only what is
-    /// not known yet is added. True when there was such a click.
+    /// Adds device hints from the landing page to a click not older than `not_before`. Fills only
+    /// missing fields. Returns whether the click was found.
     async fn add_page_hints(
         &self,
         app: AppId,
@@ -51,10 +51,11 @@ pub trait Clicks: Send + Sync {
         not_before: Timestamp,
     ) -> StoreResult<bool>;
 
-    /// Forgets the addresses and user agents of clicks before a moment, at most `limit` of them, and what is
-    /// kept of the addresses of as many devices first seen before it; gives how many of both.
+    /// Deletes the addresses and user agents of at most `limit` clicks older than `before`, and the
+    /// address hashes of at most as many devices first seen before it. Returns the number of both.
     async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Removes clicks before a moment that no install refers to, at most `limit` of them; gives how many.
+    /// Removes at most `limit` clicks older than `before` that no install refers to. Returns their
+    /// number.
     async fn remove_clicks(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

@@ -1,17 +1,18 @@
-//! Shares of the database's connections.
+//! Shares of the database connections.
 //!
-//! A report may take seconds and many of them may run at once. Each kind of caller has its own share of the connections,
-//! so that blocked reports delay neither the public endpoints nor the forwarder. This module alone decides which
-//! transaction belongs to which share.
+//! A report may take seconds, and many may run at once. Each kind of caller has its own share of
+//! the connections, so that slow reports delay neither the public endpoints nor the forwarder. This
+//! module decides which transaction belongs to which share.
 
 /// A kind of caller with its own share of the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionShare {
-    /// The public endpoints (redirects, SDK, website events, webhooks, postbacks), sign-in, and changes of settings.
+    /// Public endpoints (redirects, SDK, web events, webhooks, postbacks), sign-in, and changes of
+    /// settings.
     Public,
     /// The forwarder and the other workers.
     Worker,
-    /// Reports, logs, exports and the figures of the dashboard.
+    /// Reports, logs, exports and dashboard figures.
     Report,
 }
 
@@ -49,7 +50,7 @@ const WORKER: &[&str] = &[
     "settle_trials",
 ];
 
-/// Transactions that read much.
+/// Transactions that read many rows.
 const REPORT: &[&str] = &[
     "audit_log",
     "billing_figures",
@@ -74,8 +75,8 @@ const REPORT: &[&str] = &[
 ];
 
 impl ConnectionShare {
-    /// Returns the share of a transaction by its name. Everything that is not listed is public, so that a new
-    /// transaction never waits for reports by mistake.
+    /// Returns the share of a transaction by its name. Unlisted transactions are public, so that a
+    /// new one never waits for reports by mistake.
     pub fn of(transaction: &str) -> Self {
         if WORKER.contains(&transaction) {
             Self::Worker
@@ -87,23 +88,23 @@ impl ConnectionShare {
     }
 }
 
-/// How many connections each share may use.
+/// Number of connections per share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionShares {
-    /// Of [`Share::Public`].
+    /// Connections of [`ConnectionShare::Public`].
     pub public: usize,
-    /// Of [`Share::Worker`].
+    /// Connections of [`ConnectionShare::Worker`].
     pub worker: usize,
-    /// Of [`Share::Report`].
+    /// Connections of [`ConnectionShare::Report`].
     pub report: usize,
 }
 
-/// Fewer connections than shares cannot be divided.
+/// With fewer connections than shares, all shares use all of them.
 const DIVIDED_MIN: usize = 3;
 
 impl ConnectionShares {
-    /// Divides connections. Workers and reports get what is asked for, but at most a third each; the public
-    /// endpoints get the rest. Fewer than three connections are not divided.
+    /// Divides connections. Workers and reports get the requested number, at most a third each; the
+    /// public endpoints get the rest. Fewer than three connections are not divided.
     pub fn divide(connections: usize, worker: usize, report: usize) -> Self {
         if connections < DIVIDED_MIN {
             return Self {
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transactions_and_their_shares() {
+    fn assigns_transactions_to_shares() {
         for (transaction, expected) in [
             ("accept_sdk_events", ConnectionShare::Public),
             ("tracking_link", ConnectionShare::Public),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_divided() {
+    fn divides_connections_between_shares() {
         for (connections, worker, report, expected) in [
             (10, 2, 3, (5, 2, 3)),
             (10, 9, 9, (4, 3, 3)),

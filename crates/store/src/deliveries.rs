@@ -1,4 +1,4 @@
-//! Deliveries, as people see them.
+//! Deliveries, as the API and the dashboard show them.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -15,37 +15,37 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Deliveries that one call may bring back.
+/// Maximum number of deliveries that one call retries.
 pub const RETRIES_MAX: u32 = 10_000;
 
-/// A delivery and the event that it is of.
+/// A delivery with its event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryWithEvent {
     /// The delivery.
     pub delivery: Delivery,
-    /// Its event; nothing when that is gone.
+    /// Event of the delivery. `None` when it was removed.
     pub event: Option<Event>,
 }
 
-/// How an integration does, in figures.
+/// Health of an integration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IntegrationHealth {
-    /// How its queue stands.
+    /// State of the queue.
     pub state: QueueState,
-    /// Deliveries to be made.
+    /// Pending deliveries.
     pub pending: u64,
     /// Delivered in the last 24 hours.
     pub delivered: u64,
     /// Failed, expired or unconfirmed in the last 24 hours.
     pub failed: u64,
-    /// Live conversions of the last days that the network did not get.
+    /// Recent live conversions that were not sent to the network.
     pub skipped: SkippedConversions,
 }
 
 /// Deliveries.
 #[async_trait]
 pub trait Deliveries: Send + Sync {
-    /// The deliveries of an app, newest first by the events' own time. Only live events have any.
+    /// Lists the deliveries of an app, newest event first. Only live events have deliveries.
     async fn deliveries(
         &self,
         caller: &Authorized<AppsRead>,
@@ -54,7 +54,7 @@ pub trait Deliveries: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<DeliveryWithEvent>>;
 
-    /// One delivery.
+    /// Returns a delivery.
     async fn delivery(
         &self,
         caller: &Authorized<AppsRead>,
@@ -62,10 +62,10 @@ pub trait Deliveries: Send + Sync {
         delivery: DeliveryId,
     ) -> StoreResult<DeliveryWithEvent>;
 
-    /// The deliveries of some events of an app.
+    /// Returns the deliveries of some events of an app.
     async fn deliveries_of(&self, app: AppId, events: Vec<EventId>) -> StoreResult<Vec<Delivery>>;
 
-    /// Brings a delivery that came to no good end back into its queue.
+    /// Puts a delivery that failed, expired or is unconfirmed back into its queue.
     async fn retry_delivery(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -74,7 +74,8 @@ pub trait Deliveries: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<DeliveryWithEvent>;
 
-    /// The same for those that fit, newest first, at most [`RETRIES_MAX`]. Gives how many.
+    /// Retries the deliveries that match a filter, newest first, at most [`RETRIES_MAX`]. Returns
+    /// their number.
     async fn retry_deliveries(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -83,7 +84,7 @@ pub trait Deliveries: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<u64>;
 
-    /// How the integrations of an app do, in the order of the networks.
+    /// Returns the health of an app's integrations, in the order of the networks.
     async fn integration_health(
         &self,
         caller: &Authorized<AppsRead>,
@@ -91,7 +92,7 @@ pub trait Deliveries: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>>;
 
-    /// Lets a paused integration go on.
+    /// Resumes a paused integration.
     async fn resume_integration(
         &self,
         caller: &Authorized<AppsWrite>,

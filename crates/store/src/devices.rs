@@ -1,4 +1,4 @@
-//! Devices, their people, and the decisions about their installs.
+//! Devices, their identities, and the attribution of their installs.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -15,110 +15,112 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Other installs from an address that are counted: those of this long before an install.
+/// Period before an install in which other installs from the same address are counted.
 pub const INSTALL_BURST_WINDOW: Duration = Duration::from_hours(1);
-/// Clicks of people from one address that are looked at for likeness, the newest ones. Those on the device's
-/// platform that nobody has come first among the candidates, so that the others hide none of them.
+/// Maximum number of clicks from one address that are considered for a probabilistic match, newest
+/// first. Unclaimed clicks on the device's platform come first, so that other clicks cannot crowd
+/// them out.
 pub const ADDRESS_CLICKS_SCANNED_MAX: usize = 1_000;
-/// Events that are shown with a device's story.
+/// Maximum number of events that are returned with a device.
 pub const DEVICE_EVENTS_MAX: usize = 50;
 
-/// The app that an SDK key names.
+/// App and environment of an SDK key.
 #[derive(Debug, Clone)]
 pub struct SdkApp {
     /// The app.
     pub app: App,
     /// Live or test.
     pub environment: Environment,
-    /// Decrypts the social network's referrer, where it is set.
+    /// Key that decrypts Meta's install referrer, if set.
     pub social_referrer_key: Option<SealedSecret>,
 }
 
-/// What a call of `configure` came to.
+/// Outcome of a `configure` call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigureOutcome {
-    /// Whether this was the first call of the device.
+    /// Whether this was the device's first call.
     pub is_first_open: bool,
-    /// The decision that stands.
+    /// Current attribution of the device.
     pub attribution: Attribution,
 }
 
-/// A device with everything that is known about it.
+/// A device with its state and latest events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceDetails {
-    /// The device, its person and the decision.
+    /// Device, identity and attribution.
     pub state: DeviceState,
-    /// Its latest events, newest first.
+    /// Latest events, newest first.
     pub events: Vec<Event>,
-    /// Whether there are older ones.
+    /// Whether older events exist.
     pub has_more_events: bool,
 }
 
 impl DeviceDetails {
-    /// Builds the story from one event more than it shows; refused when nothing is known of the device.
-    pub fn new(known: DeviceState, mut events: Vec<Event>) -> Result<Self, Refusal> {
-        if known.is_empty() && events.is_empty() {
+    /// Builds the details from up to one event more than they contain. Refused when the device is
+    /// unknown.
+    pub fn new(state: DeviceState, mut events: Vec<Event>) -> Result<Self, Refusal> {
+        if state.is_empty() && events.is_empty() {
             return Err(Refusal::DeviceNotFound);
         }
         let has_more_events = events.len() > DEVICE_EVENTS_MAX;
         events.truncate(DEVICE_EVENTS_MAX);
         Ok(Self {
-            state: known,
+            state,
             events,
             has_more_events,
         })
     }
 }
 
-/// A token to be redeemed at Apple's, leased to one worker.
+/// An AdServices token leased to one worker.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeasedToken {
-    /// Of which app.
+    /// App of the device.
     pub app: AppId,
     /// Live or test.
     pub environment: Environment,
-    /// Of which device.
+    /// Device that sent the token.
     pub device: DeviceKey,
-    /// The token. It never reaches a log.
+    /// Token. It must never be logged.
     pub token: String,
-    /// When the device sent it.
+    /// When the device sent the token.
     pub received_at: Timestamp,
-    /// How often it was tried before.
+    /// Number of earlier attempts.
     pub attempts: u32,
-    /// Until when it is this worker's; settling names it, so that a lease that was lost settles nothing.
+    /// End of the lease. Settling names it, so that a lost lease cannot settle anything.
     pub leased_until: Timestamp,
 }
 
-/// What becomes of a token.
+/// Outcome of redeeming a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenOutcome {
-    /// Apple's last word.
+    /// Apple's final answer.
     Final(AdServices),
-    /// To be tried again.
+    /// Time of the next attempt.
     RetryAt(Timestamp),
 }
 
-/// What one batch of [`Devices::forget_attributions`] did.
+/// Result of one batch of [`Devices::forget_attributions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AttributionSweep {
-    /// Devices whose last known activity was old enough to be looked at.
+    /// Devices that were examined.
     pub examined: u64,
-    /// Those that were not active since, and lost their attribution data.
+    /// Devices that were inactive and lost their attribution data.
     pub forgotten: u64,
 }
 
 /// Devices.
 #[async_trait]
 pub trait Devices: Send + Sync {
-    /// The app that a public SDK key names.
+    /// Returns the app and environment of an SDK key.
     async fn sdk_app(&self, sdk_key: &str) -> StoreResult<Option<SdkApp>>;
 
-    /// Takes a call of `configure`: registers the device, decides at its first call, takes the click, records
-    /// the install, and counts it. A later call that brings better evidence replaces the decision, and the
-    /// events so far are credited anew. Two calls at the same moment make one install.
+    /// Handles a `configure` call: registers the device, decides its attribution on the first call,
+    /// claims the click, and records and counts the install. A later call with better evidence
+    /// replaces the decision and recredits earlier events. Concurrent calls record one install.
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome>;
 
-    /// Remembers who is behind a device, also one that was never configured.
+    /// Stores the identity of a device's user, also for a device that was never configured.
     async fn identify(
         &self,
         app: AppId,
@@ -128,7 +130,7 @@ pub trait Devices: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<()>;
 
-    /// A device's story, in the caller's environment.
+    /// Returns a device in the caller's environment.
     async fn device(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -136,11 +138,12 @@ pub trait Devices: Send + Sync {
         device: DeviceKey,
     ) -> StoreResult<DeviceDetails>;
 
-    /// Erases a device of the caller's environment, and what its people's ids lead to that no other device goes by. Its
-    /// rows stay, under the pseudonym and without anything that says whose they were, so that every figure stays what it
-    /// is; what waits to be sent is cancelled. Refused when there is no such device, and so when it is erased already.
+    /// Erases a device in the caller's environment, and the data of its users that no other device
+    /// uses. Its rows stay under the pseudonym without personal data, so that all figures stay the
+    /// same. Pending deliveries are cancelled. Refused when the device does not exist or is erased
+    /// already.
     ///
-    /// One transaction, however many events there are: half of a person is no state to be in.
+    /// One transaction regardless of the number of events, so that a device is never half erased.
     async fn erase_device(
         &self,
         caller: &Authorized<PeopleErase>,
@@ -150,15 +153,16 @@ pub trait Devices: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Forgets the attribution data of devices that were last active before a moment, examining at most `limit`
-    /// of them. [`tributary_domain::retention`] says what goes; ids of devices, credit and figures stay.
+    /// Deletes the attribution data of devices that were last active before `before`, examining at
+    /// most `limit` of them. [`tributary_domain::retention`] decides what is deleted; device ids,
+    /// credit and figures stay.
     async fn forget_attributions(
         &self,
         before: Timestamp,
         limit: u32,
     ) -> StoreResult<AttributionSweep>;
 
-    /// Tokens that are due, at most `limit`, leased until `until`.
+    /// Leases at most `limit` due tokens until `until`.
     async fn lease_ad_services_tokens(
         &self,
         now: Timestamp,
@@ -166,8 +170,8 @@ pub trait Devices: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<LeasedToken>>;
 
-    /// Settles a leased token: forgets it with Apple's last word, which may make the decision better, or
-    /// puts it back. False when the lease was lost meanwhile.
+    /// Settles a leased token: removes it and applies Apple's final answer to the attribution, or
+    /// schedules a retry. Returns false when the lease was lost.
     async fn settle_ad_services_token(
         &self,
         lease: LeasedToken,

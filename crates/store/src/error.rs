@@ -1,42 +1,42 @@
-//! The three ways a store method ends without a value.
+//! Errors of store methods.
 
 use tributary_domain::refusal::Refusal;
 
-/// Why there is no value.
+/// Error of a store method.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The rules said no. Nothing was changed; the caller hears why.
+    /// A domain rule refused the request. Nothing was changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database could not commit or be read. Nothing is known to be changed; trying again is right.
+    /// The database could not commit or be read. The change may not have been stored; retry.
     #[error("the database is unavailable ({during})")]
     Unavailable {
-        /// The transaction that failed, by name.
+        /// Name of the failed transaction.
         during: &'static str,
-        /// What the database said.
+        /// Error of the database.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A stored value makes no sense: a bug, or somebody edited the database.
-    #[error("{table}.{column} of {id} holds what this version cannot read")]
+    /// A stored value is unreadable: a bug, or the database was edited.
+    #[error("unreadable value in {table}.{column} of {id}")]
     Corrupt {
-        /// The table.
+        /// Table.
         table: &'static str,
-        /// The column.
+        /// Column.
         column: &'static str,
-        /// The row.
+        /// Row.
         id: String,
     },
 }
 
-/// The source of [`StoreError::Unavailable`] where the database file is damaged. Trying again does not help until an
-/// operator has restored it.
+/// Source of [`StoreError::Unavailable`] when the database file is damaged. Retrying does not help
+/// until an operator restores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the database is damaged")]
 pub struct DatabaseDamaged;
 
 impl StoreError {
-    /// A fault of the database.
+    /// Creates an error for a failure of the database.
     pub fn unavailable(
         during: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -47,7 +47,7 @@ impl StoreError {
         }
     }
 
-    /// A value that makes no sense.
+    /// Creates an error for an unreadable value.
     pub fn corrupt(table: &'static str, column: &'static str, id: impl ToString) -> Self {
         Self::Corrupt {
             table,

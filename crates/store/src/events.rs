@@ -1,4 +1,4 @@
-//! Events and the figures made of them.
+//! Events.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -8,19 +8,20 @@ use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 
-/// A page of the log.
+/// A page of the event log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPage {
     /// The events, newest first.
     pub items: Vec<Event>,
-    /// True when older ones may exist.
+    /// Whether older events may exist.
     pub has_more: bool,
-    /// Where the search stopped before the page was full, if it did: the next one continues behind it.
+    /// Event at which the search stopped before the page was full. The next page continues after
+    /// it.
     pub stopped_at: Option<EventId>,
 }
 
 impl EventPage {
-    /// A page whose search was not cut short.
+    /// Creates a page whose search was not cut short.
     pub fn complete(page: Page<Event>) -> Self {
         Self {
             items: page.items,
@@ -29,8 +30,8 @@ impl EventPage {
         }
     }
 
-    /// A page of those that fit among the events down to one, where that was as far as the search went. A page
-    /// that is full did not get there.
+    /// Creates a page whose search may have stopped at an event. A full page did not reach that
+    /// event.
     pub fn with_stop(page: Page<Event>, stopped_at: Option<EventId>) -> Self {
         if page.has_more {
             return Self::complete(page);
@@ -46,16 +47,16 @@ impl EventPage {
 /// Events.
 #[async_trait]
 pub trait Events: Send + Sync {
-    /// Records events of one device in their order, each once by the id its sender gave, with its money, its
-    /// credit and its figures. One answer per event.
+    /// Records events of one device in order, once per external id, with revenue, credit and
+    /// figures. Returns one result per event.
     async fn accept_sdk_events(
         &self,
         arrival: SdkRequestContext,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>>;
 
-    /// The log of an app in the caller's environment, newest first by the events' own time. Where no index leads to
-    /// what is asked for, a page looks through so many events and no more
+    /// Lists an app's events in the caller's environment, newest first by their own time. If no
+    /// index supports the filter, a page scans a limited number of events
     /// ([`EventFilter::is_indexed`]).
     async fn events(
         &self,

@@ -1,44 +1,45 @@
-//! The instance itself: which secret it was set up with, whether it can commit.
+//! The instance: its secret, readiness and health of the database.
 
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// What an operator wants to know of a database.
+/// Report about the database for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceReport {
     /// `SQLite` or `PostgreSQL`, with its version.
     pub engine: String,
-    /// The newest migration applied.
+    /// Number of the newest applied migration.
     pub schema: i64,
-    /// The newest time that anything was stored at, to hold the clock against.
+    /// Time of the newest record, to detect a wrong clock.
     pub newest_record_at: Option<Timestamp>,
-    /// The time the database server has, where it is another machine's.
+    /// Time of the database server, if it runs on another machine.
     pub server_time: Option<Timestamp>,
-    /// What is legal but unwise about how the database is run.
+    /// Warnings about the configuration of the database.
     pub warnings: Vec<String>,
 }
 
-/// The instance itself.
+/// The instance.
 #[async_trait]
 pub trait Instance: Send + Sync {
-    /// Compares the check value of a secret with the one the database keeps, and keeps it when there is
-    /// none yet. False: the database was set up with another secret.
+    /// Compares the check value of the secret with the stored one, and stores it if there is none.
+    /// Returns false when the database was set up with another secret.
     async fn secret_fits(&self, check_value: [u8; 32]) -> StoreResult<bool>;
 
-    /// Whether the database keeps the check value of a secret already. Changes nothing.
+    /// Returns whether the check value of a secret is stored.
     async fn has_secret(&self) -> StoreResult<bool>;
 
-    /// Commits something. Whoever asks whether the service is ready wants to know just this.
+    /// Commits a row. Readiness checks use this.
     async fn commit_probe(&self, at: Timestamp) -> StoreResult<()>;
 
-    /// What an operator wants to know.
+    /// Returns a report about the database.
     async fn report(&self) -> StoreResult<InstanceReport>;
 
-    /// How many changes of keys and apps that are there already were made through this value, so far. It has grown
-    /// by the time a change is answered. What other processes change does not show.
+    /// Returns the number of changes to existing keys and apps made through this store, for
+    /// invalidating caches. It increases before the change returns. Changes by other processes are
+    /// not counted.
     fn change_count(&self) -> u64;
 
-    /// Finishes what was accepted and lets go of the database. Whatever is asked afterwards is unavailable.
+    /// Finishes accepted work and closes the database. Later calls return unavailable.
     async fn close(&self);
 }

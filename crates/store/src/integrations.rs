@@ -8,17 +8,17 @@ use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// Integrations. Every app has all four; one that nobody touched has its defaults.
+/// Integrations. Every app has all four; one that was never changed has its defaults.
 #[async_trait]
 pub trait Integrations: Send + Sync {
-    /// The four of an app, in the order of the networks.
+    /// Returns the four integrations of an app, in the order of the networks.
     async fn integrations(
         &self,
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<Integration>>;
 
-    /// Changes one.
+    /// Changes an integration.
     async fn update_integration(
         &self,
         caller: &Authorized<AppsWrite>,

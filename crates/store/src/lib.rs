@@ -1,16 +1,17 @@
-//! The storage port: what the service asks of a database, in the domain's words.
+//! The storage port: the operations that the service needs from a database.
 //!
-//! Every method is exactly one transaction. Those that change something read the facts, let a function of
-//! `domain` decide, and write the decision together with its line in the audit log. Adapters differ in
-//! syntax only, and the suite in `contract` holds them to that.
+//! Every method is exactly one transaction. Methods that change something read the facts, call a
+//! function of `domain` to decide, and write the decision together with its audit log entry.
+//! Adapters differ in syntax only; the suite in `contract` checks this.
 //!
 //! # Adding a method
 //!
-//! 1. Write it into the trait of its noun here, asking for [`Authorized`] where a tenant is concerned.
-//! 2. Say what it promises as tests in `contract/<noun>.rs`, two tenants included.
-//! 3. Implement it in the file of the same name in both adapters. A method of several steps is a function in `recording`,
-//!    over the traits of its tables, and the adapters call it.
-//! 4. A new column is a line of its row in [`records`], and a value in each adapter's insert.
+//! 1. Add it to the trait of its noun here, with an [`Authorized`] parameter if it concerns a
+//!    tenant.
+//! 2. Add its tests to `contract/<noun>.rs`, with two tenants.
+//! 3. Implement it in the file of the same name in both adapters. A method with several steps is a
+//!    function in `recording` over the traits of its tables, and the adapters call it.
+//! 4. A new column is one line of its row in [`records`], and one value in each adapter's insert.
 //!
 //! [`Authorized`]: tributary_domain::access::Authorized
 #![deny(missing_docs)]
@@ -76,7 +77,7 @@ pub use tributary_domain::forwarding::settlement::DeliverySettlement;
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use web_events::WebEvents;
 
-/// Everything a database has to do for the service.
+/// All operations of a database.
 pub trait Store:
     Instance
     + Tenants
@@ -125,5 +126,5 @@ impl<T> Store for T where
 {
 }
 
-/// What a store method gives: a value, a refusal of the domain, or a fault of the database.
+/// Result of a store method.
 pub type StoreResult<T> = Result<T, StoreError>;

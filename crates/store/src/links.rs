@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// Tracking links. A link of another app or organization is as good as none, and so is an archived one.
+/// Tracking links. Archived links, and links of other apps or organizations, are not found.
 #[async_trait]
 pub trait Links: Send + Sync {
     /// Stores a new link of an app.
@@ -20,7 +20,7 @@ pub trait Links: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Link>;
 
-    /// One link.
+    /// Returns a link.
     async fn link(
         &self,
         caller: &Authorized<AppsRead>,
@@ -28,7 +28,7 @@ pub trait Links: Send + Sync {
         link: LinkId,
     ) -> StoreResult<Link>;
 
-    /// An app's links, newest first.
+    /// Lists an app's links, newest first.
     async fn links(
         &self,
         caller: &Authorized<AppsRead>,
@@ -36,7 +36,7 @@ pub trait Links: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<Link>>;
 
-    /// Changes a link. A slug it had before goes on leading to it.
+    /// Changes a link. Its former slug still leads to it.
     async fn update_link(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -47,7 +47,7 @@ pub trait Links: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Link>;
 
-    /// Archives a link: from now on it is not found, its history and its slug stay.
+    /// Archives a link. It is no longer found; its history stays and its slug stays taken.
     async fn delete_link(
         &self,
         caller: &Authorized<AppsWrite>,

@@ -1,4 +1,4 @@
-//! The people of an organization.
+//! The members of an organization.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -8,22 +8,22 @@ use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 
-/// A set-up link that nobody used yet.
+/// An unused set-up link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
-    /// What it is found by. The link itself nobody can show again.
+    /// Digest of the link's token. The link itself is not stored.
     pub digest: Digest,
-    /// For whom, as what, until when.
+    /// Recipient, role and expiry.
     pub link: SetupLink,
 }
 
-/// Members. A person of another organization is as good as none.
+/// Members. Members of other organizations are not found.
 #[async_trait]
 pub trait Members: Send + Sync {
-    /// Everybody, oldest account first.
+    /// Lists all members, oldest account first.
     async fn members(&self, caller: &Authorized<AppsRead>) -> StoreResult<Vec<User>>;
 
-    /// Gives a member another role (`domain::access::person::change_member`).
+    /// Changes the role of a member (`domain::access::person::change_member`).
     async fn change_member_role(
         &self,
         caller: &Authorized<MembersWrite>,
@@ -32,7 +32,7 @@ pub trait Members: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<User>;
 
-    /// Removes a member: the account and its sessions end. What the person did stays in the audit log.
+    /// Removes a member with account and sessions. The audit log keeps their actions.
     async fn remove_member(
         &self,
         caller: &Authorized<MembersWrite>,
@@ -40,10 +40,10 @@ pub trait Members: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Set-up links that nobody used, valid or not, the one that ends last first.
+    /// Lists unused set-up links, expired ones included, the latest expiry first.
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>>;
 
-    /// Withdraws a set-up link that nobody used; any other one stays as it was.
+    /// Withdraws an unused set-up link. Other links stay unchanged.
     async fn withdraw_invitation(
         &self,
         caller: &Authorized<MembersWrite>,

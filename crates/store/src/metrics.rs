@@ -1,13 +1,10 @@
-//! The metrics that every adapter records, declared once.
-#![expect(
-    clippy::disallowed_macros,
-    reason = "this is the one place where they are declared"
-)]
+//! Metrics that both adapters record.
+#![expect(clippy::disallowed_macros, reason = "metrics are declared here")]
 
 use crate::{StoreError, StoreResult};
 use std::time::Duration;
 
-/// A transaction ended. Names are those of the port's methods, so there are as many series as methods.
+/// Records the end of a transaction. There is one series per transaction name.
 pub fn record_transaction<T>(name: &'static str, outcome: &StoreResult<T>, duration: Duration) {
     let outcome = outcome_label(outcome);
     if outcome == UNAVAILABLE {
@@ -21,7 +18,7 @@ pub fn record_transaction<T>(name: &'static str, outcome: &StoreResult<T>, durat
 
 const UNAVAILABLE: &str = "unavailable";
 
-/// What cannot be read is as good as away.
+/// A corrupt value counts as unavailable.
 const fn outcome_label<T>(outcome: &StoreResult<T>) -> &'static str {
     match outcome {
         Ok(_) => "ok",
@@ -30,11 +27,12 @@ const fn outcome_label<T>(outcome: &StoreResult<T>) -> &'static str {
     }
 }
 
-/// Declares the metrics for `/metrics`, with counters at zero: an alert on an increase sees the first one only then.
+/// Describes the metrics, and initialises the counter to zero so that an alert on its increase sees
+/// the first failure.
 pub fn describe() {
     metrics::describe_counter!(
         "tributary_store_unavailable_total",
-        "Transactions of any name whose outcome was unavailable. Exists before the first one, unlike the series by name."
+        "Transactions with outcome unavailable. Starts at zero, unlike the series by name."
     );
     metrics::counter!("tributary_store_unavailable_total").increment(0);
     metrics::describe_counter!(
@@ -44,7 +42,7 @@ pub fn describe() {
     metrics::describe_histogram!(
         "tributary_store_transaction_duration_seconds",
         metrics::Unit::Seconds,
-        "From the request for a transaction to its answer, waiting and retries included."
+        "Duration of a transaction, including waiting and retries."
     );
 }
 
@@ -54,11 +52,11 @@ mod tests {
     use tributary_domain::refusal::Refusal;
 
     #[test]
-    fn a_refusal_is_no_fault_of_the_database() {
+    fn counts_refusals_separately_from_failures() {
         let label = |error: StoreError| outcome_label::<()>(&Err(error));
         assert_eq!(outcome_label(&Ok(())), "ok");
         assert_eq!(label(Refusal::AppNotFound.into()), "refused");
-        assert_eq!(label(StoreError::unavailable("x", "away")), "unavailable");
+        assert_eq!(label(StoreError::unavailable("x", "down")), "unavailable");
         assert_eq!(label(StoreError::corrupt("t", "c", 1)), "unavailable");
     }
 }

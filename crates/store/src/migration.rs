@@ -2,66 +2,66 @@
 
 use tributary_domain::vocabulary::digest::{Digest, hex};
 
-/// One numbered step, as it stands in the binary.
+/// A numbered migration in the binary.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
-    /// From 1, without gaps.
+    /// Number, from 1 without gaps.
     pub number: i64,
-    /// What it brings.
+    /// Short description.
     pub name: &'static str,
-    /// The statements.
+    /// SQL statements.
     pub sql: &'static str,
 }
 
 impl Migration {
-    /// Recognises a step that was edited after it was applied somewhere.
+    /// Returns the checksum, which detects a migration that was edited after it was applied.
     pub fn checksum(&self) -> String {
         hex(Digest::of(self.sql.as_bytes()).as_bytes())
     }
 }
 
-/// A step that a database says it has.
+/// A migration recorded in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedMigration {
     /// Its number.
     pub number: i64,
-    /// Its checksum at the time.
+    /// Checksum when it was applied.
     pub checksum: String,
 }
 
-/// Why a database is not touched.
+/// Reason why a database is not migrated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MigrationRefusal {
-    /// A newer version of the program was here.
+    /// A newer version of the program has migrated the database.
     #[error(
-        "the database is of a newer version (migration {found}, this program knows {known}); \
-         start the newer program, or restore a backup made before the upgrade"
+        "the database has migration {found} of a newer version, this program has {known}; \
+         start the newer program, or restore a backup from before the upgrade"
     )]
     DatabaseIsNewer {
-        /// The newest step in the database.
+        /// Newest migration in the database.
         found: i64,
-        /// The newest step in the program.
+        /// Newest migration in the program.
         known: i64,
     },
-    /// A step was changed after it had been applied.
+    /// A migration was edited after it had been applied.
     #[error(
-        "migration {number} was applied in another form than this program has; \
-         use the program that made this database, or restore a backup"
+        "migration {number} differs from the one applied to this database; \
+         use the program version that created the database, or restore a backup"
     )]
     ChecksumDiffers {
-        /// Which step.
+        /// Number of the migration.
         number: i64,
     },
 }
 
-/// The steps that are still to be applied.
+/// Returns the migrations that are not applied yet.
 pub fn pending_migrations<'a>(
-    known: &'a [Migration],
+    migrations: &'a [Migration],
     applied: &[AppliedMigration],
 ) -> Result<Vec<&'a Migration>, MigrationRefusal> {
-    let newest_known = known.last().map_or(0, |migration| migration.number);
+    let newest_known = migrations.last().map_or(0, |migration| migration.number);
     for step in applied {
-        let Some(migration) = known
+        let Some(migration) = migrations
             .iter()
             .find(|migration| migration.number == step.number)
         else {
@@ -77,7 +77,7 @@ pub fn pending_migrations<'a>(
         }
     }
     let is_applied = |number| applied.iter().any(|step| step.number == number);
-    Ok(known
+    Ok(migrations
         .iter()
         .filter(|migration| !is_applied(migration.number))
         .collect())
@@ -101,7 +101,7 @@ mod tests {
     ];
 
     fn applied(number: i64) -> AppliedMigration {
-        let index = usize::try_from(number - 1).expect("numbers begin at 1");
+        let index = usize::try_from(number - 1).expect("numbers start at 1");
         AppliedMigration {
             number,
             checksum: KNOWN[index].checksum(),
@@ -109,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_applied_is_pending() {
+    fn returns_unapplied_migrations() {
         let numbers = |applied: &[AppliedMigration]| -> Vec<i64> {
             pending_migrations(KNOWN, applied)
-                .expect("admitted")
+                .expect("accepted")
                 .iter()
                 .map(|m| m.number)
                 .collect()

@@ -1,4 +1,4 @@
-//! The outbox: deliveries that are to be made, and the queues that they stand in.
+//! The outbox: pending deliveries and their queues.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -13,47 +13,48 @@ use tributary_domain::link::Link;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The queue of an integration.
+/// Reference to the queue of an integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueRef {
-    /// Of which app.
+    /// App.
     pub app: AppId,
-    /// To which network.
+    /// Network.
     pub network: Network,
 }
 
-/// Who holds a queue: a number that nobody else has. Whatever is written about a queue names it, so that one who was
-/// thought dead changes nothing.
+/// Identifies the holder of a queue by a unique number. Every write to a queue names it, so that a
+/// process that lost its lease changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseId(pub [u8; 16]);
 
-/// A queue that is held, with everything about its integration.
+/// A leased queue with its integration.
 #[derive(Debug, Clone)]
 pub struct LeasedQueue {
     /// The app.
     pub app: App,
-    /// The integration, credentials sealed.
+    /// Integration, with sealed credentials.
     pub integration: Integration,
     /// State of the queue.
     pub state: QueueState,
 }
 
-/// A pending delivery with what its network may know; nothing when its event is gone.
+/// A pending delivery with the data to send.
 #[derive(Debug, Clone)]
 pub struct GatheredDelivery {
     /// The delivery.
     pub pending: PendingDelivery,
-    /// What its network may know. Its page is a web event's own; for the others it follows from `link`.
+    /// Data to send. `None` when the event was removed. Web events have their own page URL; for
+    /// others it follows from `link`.
     pub conversion: Option<Conversion>,
-    /// The link that its click was on.
+    /// Link of the event's click.
     pub link: Option<Link>,
 }
 
 /// The outbox.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Queues of a network that somebody should work on: switched on, not paused, not held, with something due. Those that were
-    /// worked on longest ago come first.
+    /// Returns queues of a network that are enabled, not paused and not leased, and have due
+    /// deliveries. Least recently served first.
     async fn due_queues(
         &self,
         network: Network,
@@ -61,7 +62,7 @@ pub trait Outbox: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<QueueRef>>;
 
-    /// Takes a queue; nothing when somebody else has it, or it is paused or off.
+    /// Leases a queue. Returns `None` when it is leased, paused or disabled.
     async fn lease_queue(
         &self,
         queue: QueueRef,
@@ -70,7 +71,7 @@ pub trait Outbox: Send + Sync {
         until: Timestamp,
     ) -> StoreResult<Option<LeasedQueue>>;
 
-    /// Keeps a queue for longer; false when it is somebody else's by now.
+    /// Extends a lease. Returns false when another process holds it now.
     async fn renew_lease(
         &self,
         queue: QueueRef,
@@ -78,7 +79,7 @@ pub trait Outbox: Send + Sync {
         until: Timestamp,
     ) -> StoreResult<bool>;
 
-    /// Gives a queue back.
+    /// Releases a queue.
     async fn release_queue(
         &self,
         queue: QueueRef,
@@ -86,8 +87,8 @@ pub trait Outbox: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<()>;
 
-    /// What is due, oldest first. Nothing when the queue is somebody else's by now, or its integration is no longer the
-    /// one that was leased: changed, or switched off.
+    /// Returns due deliveries, oldest first. Returns `None` when another process holds the queue
+    /// now, or the integration was changed or disabled since it was leased.
     async fn due_deliveries(
         &self,
         queue: QueueRef,
@@ -97,8 +98,8 @@ pub trait Outbox: Send + Sync {
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>>;
 
-    /// Notes that these are being sent: whoever finds the note later knows that an attempt was made. Gives those that
-    /// are still to be sent; nothing when the queue is somebody else's by now.
+    /// Marks deliveries as being sent, so that an interrupted attempt is detected later. Returns
+    /// those that still exist, or `None` when another process holds the queue now.
     async fn begin_sending(
         &self,
         queue: QueueRef,
@@ -107,14 +108,15 @@ pub trait Outbox: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<Option<Vec<DeliveryId>>>;
 
-    /// What the network may know of these, as it is now. In the same order.
+    /// Reads the current data to send for these deliveries, in the same order.
     async fn gather_conversions(
         &self,
         queue: QueueRef,
         pending: Vec<PendingDelivery>,
     ) -> StoreResult<Vec<GatheredDelivery>>;
 
-    /// Writes what came of deliveries; false, and nothing is written, when the queue is somebody else's by now.
+    /// Writes the results of deliveries. Returns false and writes nothing when another process
+    /// holds the queue now.
     async fn settle_deliveries(
         &self,
         queue: QueueRef,
@@ -122,7 +124,7 @@ pub trait Outbox: Send + Sync {
         settlement: DeliverySettlement,
     ) -> StoreResult<bool>;
 
-    /// Requests to be asked about.
+    /// Returns due status checks.
     async fn due_status_checks(
         &self,
         queue: QueueRef,
@@ -130,7 +132,8 @@ pub trait Outbox: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<StatusCheck>>;
 
-    /// Writes what came of asking; false when the queue is somebody else's by now.
+    /// Writes the outcome of a status check. Returns false when another process holds the queue
+    /// now.
     async fn settle_status_check(
         &self,
         queue: QueueRef,
@@ -140,12 +143,13 @@ pub trait Outbox: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<bool>;
 
-    /// Counts the integrations of each network that a pause has stopped.
+    /// Counts the paused integrations of each network.
     async fn paused_integrations(&self) -> StoreResult<Vec<(Network, u64)>>;
 
-    /// Ends what grew too old in queues that nobody works on, at most so many. Gives how many ended.
+    /// Expires at most `limit` overdue deliveries in queues without a worker. Returns their number.
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Drops deliveries that came to their end before this, and hours of counts; at most so many. Gives how many.
+    /// Removes deliveries that ended before `settled_before`, and old hourly counts, at most
+    /// `limit` rows. Returns their number.
     async fn remove_deliveries(&self, settled_before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

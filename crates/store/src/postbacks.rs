@@ -11,16 +11,16 @@ use tributary_domain::vocabulary::id::{AppId, PostbackId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Postbacks that an app gets with the App Store id that they waited for, in the transaction that gives it the id. The
-/// others follow with [`Postbacks::claim_postbacks`]: nobody's change may wait for a month of them.
+/// Number of waiting postbacks that an app gets in the transaction that sets its App Store id.
+/// [`Postbacks::claim_postbacks`] assigns the others later, so that the change stays fast.
 pub const CLAIMED_AT_ONCE_MAX: u32 = 500;
 
-/// What became of a postback that is on disk.
+/// Outcome of a durable postback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PostbackOutcome {
-    /// An app has it.
+    /// Stored for an app.
     Stored,
-    /// It was here before; nothing changed.
+    /// Already stored. Nothing changed.
     Duplicate,
     /// No app has its App Store id. It waits for one.
     Unclaimed,
@@ -29,66 +29,67 @@ pub enum PostbackOutcome {
 /// A postback of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPostback {
-    /// Its id.
+    /// Postback id.
     pub id: PostbackId,
-    /// When it came.
+    /// Time of arrival.
     pub received_at: Timestamp,
-    /// What it says, and what its signature is worth.
+    /// Parsed postback and the state of its signature.
     pub parsed: ParsedPostback,
     /// When it counts.
     pub counting: Counting,
-    /// Whether another body came under its key before.
+    /// Whether an earlier postback with its key has another body.
     pub conflicting: bool,
 }
 
-/// Which postbacks are asked for.
+/// Filter for postbacks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostbackFilter {
-    /// Of this framework.
+    /// Framework.
     pub protocol: Option<Protocol>,
-    /// With a signature of this worth.
+    /// State of the signature.
     pub signature: Option<Signature>,
-    /// That count now, or do not.
+    /// Whether it counts now.
     pub counted: Option<bool>,
-    /// Of this ad network, in lower case.
+    /// Ad network, in lower case.
     pub ad_network_id: Option<String>,
-    /// Whose source identifier ends with these digits: the shorter forms are the last digits of the longer one.
+    /// Last digits of the source identifier. Shorter identifiers are the last digits of longer
+    /// ones.
     pub source_identifier: Option<String>,
-    /// Of this window.
+    /// Conversion window.
     pub sequence_index: Option<u8>,
-    /// Won, or lost.
+    /// Whether the ad network won the attribution.
     pub did_win: Option<bool>,
-    /// Of this kind.
+    /// Conversion type.
     pub conversion_type: Option<ConversionType>,
-    /// That came at this moment or later.
+    /// Earliest time of arrival.
     pub from: Option<Timestamp>,
-    /// That came before this moment.
+    /// End of the time of arrival, exclusive.
     pub until: Option<Timestamp>,
 }
 
-/// A page of postbacks, with what is needed to read them.
+/// A page of postbacks, with the data to interpret them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostbackPage {
     /// The postbacks, newest first.
     pub page: Page<StoredPostback>,
-    /// Every version of the conversion values there has been, the present one under its present names.
+    /// All versions of the conversion values. The current one has its current names.
     pub versions: Vec<Version>,
-    /// Whether the app wants tests to count.
+    /// Whether test postbacks count.
     pub accept_test_signals: bool,
 }
 
-/// By what figures of postbacks are told apart.
+/// Dimensions that postback figures are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PostbackDimensions {
     /// By framework.
     pub protocol: bool,
     /// By ad network.
     pub ad_network_id: bool,
-    /// By the last so many digits of the source identifier: 2, 3 or 4.
+    /// By the last 2, 3 or 4 digits of the source identifier.
     pub source_digits: Option<u8>,
-    /// By the campaigns of the older versions.
+    /// By campaign id, which older SKAdNetwork versions have.
     pub campaign_id: bool,
-    /// By window.
+    /// By conversion window.
     pub sequence_index: bool,
     /// By fine value.
     pub fine_value: bool,
@@ -96,35 +97,36 @@ pub struct PostbackDimensions {
     pub coarse_value: bool,
 }
 
-/// What is asked of the figures.
+/// A query for postback figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostbackReportQuery {
-    /// Periods that are told apart, one after the other: from a moment until before another.
+    /// Periods to report separately, each with an exclusive end.
     pub periods: Vec<(Timestamp, Timestamp)>,
-    /// What else is told apart.
+    /// Other dimensions.
     pub group_by: PostbackDimensions,
-    /// Of this ad network only, in lower case.
+    /// Only this ad network, in lower case.
     pub ad_network_id: Option<String>,
-    /// Of this framework only.
+    /// Only this framework.
     pub protocol: Option<Protocol>,
-    /// Rows, at most.
+    /// Maximum number of rows.
     pub rows_max: u32,
 }
 
-/// One row of figures. What was not asked for is nothing, and so is what the postbacks do not say.
+/// A row of postback figures. A field is `None` when it was not requested or the postbacks do not
+/// contain it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostbackStats {
-    /// Which of the periods.
+    /// Index of the period.
     pub period: usize,
     /// The framework.
     pub protocol: Option<Protocol>,
     /// The ad network.
     pub ad_network_id: Option<String>,
-    /// So many digits as were asked for. Nothing where Apple told fewer.
+    /// As many digits as requested. `None` where Apple sent fewer.
     pub source_identifier: Option<String>,
     /// The campaign.
     pub campaign_id: Option<i64>,
-    /// The window.
+    /// The conversion window.
     pub sequence_index: Option<u8>,
     /// The fine value.
     pub fine_value: Option<u8>,
@@ -132,18 +134,18 @@ pub struct PostbackStats {
     pub coarse_value: Option<CoarseValue>,
     /// The figures.
     pub figures: PostbackFigures,
-    /// Those of them that won and have no value at all.
+    /// Number of winning postbacks without a conversion value.
     pub withheld: i64,
 }
 
-/// Postbacks. They are live data: a test key finds none.
+/// Postbacks. They are live data; a test key finds none.
 #[async_trait]
 pub trait Postbacks: Send + Sync {
-    /// Stores a postback once, with what it counts, for the app that has its App Store id
-    /// (`domain::report::postback::course`). One of no app is kept for whoever gets the id.
+    /// Stores a postback once, with its counts, for the app with its App Store id
+    /// (`domain::report::postback::decide_postback`). Without such an app, it waits for one.
     async fn accept_postback(&self, arrival: ReceivedPostback) -> StoreResult<PostbackOutcome>;
 
-    /// The postbacks of an app, newest first by their arrival.
+    /// Lists the postbacks of an app, latest arrival first.
     async fn postbacks(
         &self,
         caller: &Authorized<AppsRead>,
@@ -152,21 +154,22 @@ pub trait Postbacks: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<PostbackPage>;
 
-    /// Figures of the postbacks that count now. Rows without any are left out.
+    /// Returns figures of the postbacks that count now. Rows of zeros are omitted.
     async fn postback_stats(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: PostbackReportQuery,
+        query: PostbackReportQuery,
     ) -> StoreResult<Vec<PostbackStats>>;
 
-    /// Gives postbacks that waited to the apps that have their App Store ids by now, at most `limit`. Gives how many.
+    /// Assigns at most `limit` waiting postbacks to the apps that have their App Store ids now.
+    /// Returns their number.
     async fn claim_postbacks(&self, limit: u32) -> StoreResult<u64>;
 
-    /// Removes postbacks that came before a moment, at most `limit` of them; gives how many. What they counted stays,
-    /// and so does that they counted.
+    /// Removes at most `limit` postbacks received before `before`. Returns their number. Their
+    /// counts and deduplication keys stay.
     async fn remove_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Removes postbacks of no app that came before a moment, at most `limit` of them; gives how many.
+    /// Removes at most `limit` unclaimed postbacks received before `before`. Returns their number.
     async fn remove_unclaimed_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

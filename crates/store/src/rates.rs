@@ -1,4 +1,4 @@
-//! Exchange rates that were imported. The snapshot that is compiled in is not stored.
+//! Imported exchange rates. The compiled-in snapshot is not stored.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -10,13 +10,13 @@ use tributary_domain::vocabulary::time::Timestamp;
 /// Exchange rates.
 #[async_trait]
 pub trait Rates: Send + Sync {
-    /// Stores rates, one per currency and day; a later import replaces an earlier one. Events keep the rate
-    /// they were recorded with. Gives how many rows are new or differ from what was stored.
+    /// Stores rates, one per currency and day. A later import replaces an earlier one; events keep
+    /// their rate. Returns the number of new or changed rows.
     async fn import_rates(&self, rates: Vec<Rate>, at: Timestamp) -> StoreResult<u64>;
 
-    /// Returns the answer to each question that has one, in no particular order.
-    async fn latest_rates(&self, questions: Vec<RateQuery>) -> StoreResult<Vec<Rate>>;
+    /// Returns the rate for each query that has one, in no particular order.
+    async fn latest_rates(&self, queries: Vec<RateQuery>) -> StoreResult<Vec<Rate>>;
 
-    /// The latest day that a rate of the currency was imported for.
+    /// Returns the latest day with an imported rate of the currency.
     async fn latest_rate_day(&self, currency: Currency) -> StoreResult<Option<Day>>;
 }

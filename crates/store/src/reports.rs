@@ -1,5 +1,5 @@
-//! Reports: figures, cohorts, costs, and the log read from one end to the other. A report never writes: a read replica,
-//! a read-only file and a full disk answer it.
+//! Reports: figures, cohorts, costs and log exports. Reports never write, so that they work on a
+//! read replica, a read-only file or a full disk.
 
 use crate::{IntegrationHealth, StoreResult};
 use async_trait::async_trait;
@@ -16,21 +16,21 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A part of the log, oldest first. A long reader asks for one part after the other, so that no snapshot is held
-/// while somebody downloads.
+/// A part of the log to read, oldest first. Exports read one part after the other, so that no
+/// snapshot stays open during a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogPart<I> {
-    /// Behind this one; from the beginning when there is none.
+    /// Last id of the previous part. `None` for the first part.
     pub after: Option<I>,
-    /// Not before.
+    /// Start of the period.
     pub from: Timestamp,
-    /// Before.
+    /// End of the period, exclusive.
     pub until: Timestamp,
-    /// So many, at most.
+    /// Maximum number of entries.
     pub limit: u32,
 }
 
-/// A day of an app whose figures are made anew.
+/// A day of an app to rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct RollupDay {
@@ -39,68 +39,69 @@ pub struct RollupDay {
     pub day: Day,
 }
 
-/// What came of making the figures of a day anew.
+/// Result of rebuilding a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RebuildReport {
-    /// Events that were read.
+    /// Events read.
     pub events: u64,
-    /// Rows that were right.
+    /// Rows that were correct.
     pub correct_rows: u64,
-    /// Rows that were wrong, or missing, or too many.
+    /// Rows that were wrong, missing or superfluous.
     pub corrected_rows: u64,
 }
 
 /// Reports.
 #[async_trait]
 pub trait Reports: Send + Sync {
-    /// Figures of an app in the caller's environment, from the roll-up that answers the question. Refused where
-    /// none does: [`Rollup::answering`](tributary_domain::report::Rollup::answering) says so beforehand. Rows
-    /// without any figure are left out.
+    /// Returns figures of an app in the caller's environment, from the roll-up that has the
+    /// dimensions. Refused when none has them; check with
+    /// [`Rollup::for_dimensions`](tributary_domain::report::Rollup::for_dimensions). Rows of zeros
+    /// are omitted.
     async fn stats(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: ReportQuery,
+        query: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>>;
 
-    /// The figures of an app in a period, by credited network. Both ends of the period are taken at the quarter of
-    /// an hour that they fall into.
+    /// Returns the figures of an app in a period, by credited network. Start and end are rounded
+    /// down to quarters of an hour.
     async fn figures_by_network(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         period: Period,
     ) -> StoreResult<Vec<(String, Figures)>> {
-        let question = ReportQuery {
+        let query = ReportQuery {
             periods: vec![period],
             group_by: vec![Dimension::Network],
             filters: Vec::new(),
             rows_max: u32::MAX,
         };
-        let rows = self.stats(caller, app, question).await?;
+        let rows = self.stats(caller, app, query).await?;
         let by_network = rows
             .into_iter()
             .map(|row| (row.values.concat(), row.figures));
         Ok(by_network.collect())
     }
 
-    /// The sums of several apps of the organization, for each its own periods.
+    /// Returns the totals of several apps of the organization, each for its own periods.
     async fn totals(
         &self,
         caller: &Authorized<AppsRead>,
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>>;
 
-    /// What devices that were installed together did in the days after.
+    /// Returns the activity of install cohorts on the following days.
     async fn cohorts(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        question: CohortReportQuery,
+        query: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>>;
 
-    /// Takes costs, each in the place of what was told for its day, network and campaign before; nothing is
-    /// taken when one of them cannot be exchanged. A cost of zero removes. Gives how many there were.
+    /// Stores costs. Each replaces the one for its day, network and campaign; zero removes it.
+    /// Stores none if one of them cannot be converted to USD. Returns their number.
     async fn put_costs(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -109,7 +110,7 @@ pub trait Reports: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<u64>;
 
-    /// The costs that were told, newest day first.
+    /// Lists the stored costs, newest day first.
     async fn costs(
         &self,
         caller: &Authorized<AppsRead>,
@@ -118,8 +119,8 @@ pub trait Reports: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<StoredCost>>;
 
-    /// What ads cost from one day to another, both inclusive. A test key finds none: costs are live
-    /// data.
+    /// Returns ad costs between two days, both inclusive. Costs are live data; a test key finds
+    /// none.
     async fn cost_sums(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -128,8 +129,8 @@ pub trait Reports: Send + Sync {
         to: Day,
     ) -> StoreResult<Vec<(AppId, CostSum)>>;
 
-    /// How the integrations of an app do, in the order of the networks. A test key finds none: test events are never
-    /// sent.
+    /// Returns the health of an app's integrations, in the order of the networks. A test key finds
+    /// none, because test events are never sent.
     async fn delivery_health(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -137,7 +138,7 @@ pub trait Reports: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>>;
 
-    /// What links are called, archived ones too.
+    /// Returns the names of links, archived ones included.
     async fn link_names(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -145,7 +146,7 @@ pub trait Reports: Send + Sync {
         links: Vec<LinkId>,
     ) -> StoreResult<Vec<(LinkId, String)>>;
 
-    /// A part of the log of events; of installs alone where they are asked for.
+    /// Returns a part of the event log, or of its installs only.
     async fn log_events(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -154,7 +155,7 @@ pub trait Reports: Send + Sync {
         installs: bool,
     ) -> StoreResult<Vec<Event>>;
 
-    /// A part of the clicks. They are live data: a test key finds none.
+    /// Returns a part of the click log, in the caller's environment.
     async fn log_clicks(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -162,11 +163,11 @@ pub trait Reports: Send + Sync {
         part: LogPart<ClickId>,
     ) -> StoreResult<Vec<Click>>;
 
-    /// The days that have events or figures, for [`Self::rebuild_rollups`].
+    /// Returns the days that have events or figures, for [`Self::rebuild_rollups`].
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>>;
 
-    /// Makes the figures of a day anew from its events, and the cohorts of the devices that were installed on
-    /// it. Clicks stay as they were counted: most of them are forgotten after a while. What is recorded meanwhile
-    /// is counted too.
+    /// Rebuilds the figures of a day from its events, and the cohorts of the devices that were
+    /// installed on it. Click counts stay, because most clicks are removed after a while. Events
+    /// that are recorded meanwhile are counted too.
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<RebuildReport>;
 }

@@ -1,4 +1,4 @@
-//! People who are signed in.
+//! Dashboard sessions.
 
 use crate::{Organization, StoreResult};
 use async_trait::async_trait;
@@ -8,42 +8,42 @@ use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A session to be stored.
+/// A new session.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// The record.
+    /// Session.
     pub session: Session,
-    /// What it will be found by.
+    /// Digest of the session token.
     pub digest: Digest,
 }
 
-/// Whose a session is.
+/// A session with its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserSession {
     /// The session.
     pub session: Session,
-    /// The person, as of now: a role that was changed holds for the very next request.
+    /// User as stored now, so that a changed role applies to the next request.
     pub user: User,
-    /// The person's organization.
+    /// Organization of the user.
     pub organization: Organization,
 }
 
-/// Sessions. They end with their person's account.
+/// Sessions. Removing an account ends its sessions.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// Begins a session, and forgets those of anybody that are over.
+    /// Starts a session, and removes all expired ones.
     async fn begin_session(&self, session: NewSession, origin: AuditContext) -> StoreResult<()>;
 
-    /// The session with this digest, valid or not.
+    /// Returns the session with this digest, even if it expired.
     async fn session(&self, digest: Digest) -> StoreResult<Option<UserSession>>;
 
-    /// Writes a session's last use down.
+    /// Records the last use of a session.
     async fn note_session_use(&self, digest: Digest, at: Timestamp) -> StoreResult<()>;
 
-    /// Ends a session; one that is over already stays so.
+    /// Ends a session. Idempotent.
     async fn end_session(&self, digest: Digest) -> StoreResult<()>;
 
-    /// Gives a person another password. Every session of theirs ends, and this one begins.
+    /// Changes a user's password. Ends all their sessions and starts this one.
     async fn change_password(
         &self,
         session: NewSession,

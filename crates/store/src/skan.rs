@@ -14,16 +14,16 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Conversion-value configurations. `acceptTestSignals` is the app's `skanTestSignals` under another name:
-/// it is kept on the app, and whichever door changes it, both show it.
+/// Conversion-value configurations. `acceptTestSignals` is the app's `skanTestSignals`. It is
+/// stored on the app, and both endpoints show and change the same value.
 #[async_trait]
 pub trait SkanConfigurations: Send + Sync {
-    /// The present configuration of an app.
+    /// Returns the current configuration of an app.
     async fn skan(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Configuration>;
 
-    /// What a device of the app that its SDK key named decides by: the present configuration, which is no secret
-    /// (whoever has the app has the key), the rates of the moment, and what only the server knows of the device, where
-    /// it says which one it is.
+    /// Returns the document for a device: the current configuration, the exchange rates, and the
+    /// device's events that only the server knows, if the device is given. The configuration is not
+    /// secret, because the SDK key is part of the app.
     async fn skan_for_device(
         &self,
         app: App,
@@ -32,7 +32,8 @@ pub trait SkanConfigurations: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<DeviceDocument>;
 
-    /// Replaces the document. Old versions are kept: postbacks that are still under way were made by them.
+    /// Replaces the document. Old versions are kept, because postbacks based on them are still to
+    /// come.
     async fn put_skan(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -53,14 +54,15 @@ pub trait SkanConfigurations: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Configuration>;
 
-    /// Every version there has been, the present one under its present names: for whoever reads what postbacks count.
+    /// Returns all versions with their documents, for interpreting postback figures. The current
+    /// one has its current names.
     async fn skan_meanings(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Vec<Version>>;
 
-    /// The numbers of all versions of an app, oldest first, with the time from which each applied.
+    /// Lists the version numbers of an app, oldest first, with the time from which each applied.
     async fn skan_versions(
         &self,
         caller: &Authorized<AppsRead>,

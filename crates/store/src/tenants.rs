@@ -1,4 +1,4 @@
-//! Organizations, people and keys.
+//! Organizations, users and API keys.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -10,19 +10,19 @@ use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The tenant that everything else belongs to.
+/// A tenant. Everything else belongs to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Organization {
-    /// Its id.
+    /// Organization id.
     pub id: OrganizationId,
-    /// What people call it.
+    /// Display name.
     pub name: Name,
-    /// Since when.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
 impl Organization {
-    /// What the audit log says of a new one.
+    /// Returns the audit log changes of a new organization.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         changes.initial("name", Some(self.name.as_str().to_owned()));
@@ -30,86 +30,86 @@ impl Organization {
     }
 }
 
-/// A key to be stored.
+/// A new API key.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// The record.
+    /// Key.
     pub key: ApiKey,
-    /// What it will be found by.
+    /// Digest of the key's text.
     pub digest: Digest,
 }
 
-/// A one-time link to be stored.
+/// A new set-up link.
 #[derive(Debug, Clone)]
 pub struct NewSetupLink {
-    /// The record.
+    /// Set-up link.
     pub link: SetupLink,
-    /// What it will be found by.
+    /// Digest of the link's token.
     pub digest: Digest,
 }
 
-/// What a person makes of a set-up link: an account, and a first key to begin with.
+/// Data for redeeming a set-up link: the account and its first API key.
 #[derive(Debug, Clone)]
 pub struct Redemption {
-    /// The new account.
+    /// Id of the new account.
     pub user: UserId,
-    /// The address, checked.
+    /// Validated email address.
     pub email: Email,
-    /// The password, hashed.
+    /// Hashed password.
     pub password_hash: String,
-    /// A first key for the REST interface. Its organization is the link's, whatever it says.
+    /// First API key. Its organization is replaced by the link's.
     pub first_key: NewKey,
-    /// The line of the audit log that the key leaves, beside that of the account.
+    /// Audit log id for the creation of the key.
     pub first_key_audit_id: AuditId,
 }
 
-/// Organizations, people and keys.
+/// Organizations, users and API keys.
 #[async_trait]
 pub trait Tenants: Send + Sync {
-    /// Makes an organization.
+    /// Creates an organization.
     async fn create_organization(
         &self,
         organization: Organization,
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Makes the very first organization; false when there is one already, however many nodes ask at once.
+    /// Creates the first organization. Returns false when one exists, also under concurrent calls.
     async fn create_first_organization(
         &self,
         organization: Organization,
         origin: AuditContext,
     ) -> StoreResult<bool>;
 
-    /// Every organization, oldest first.
+    /// Lists all organizations, oldest first.
     async fn organizations(&self) -> StoreResult<Vec<Organization>>;
 
-    /// The oldest organization, as long as nobody on the instance has an account.
+    /// Returns the oldest organization if the instance has no account yet.
     async fn organization_awaiting_its_owner(&self) -> StoreResult<Option<Organization>>;
 
     /// Stores a key.
     async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()>;
 
-    /// An organization's keys, oldest first, revoked ones included.
+    /// Lists an organization's keys, oldest first, revoked ones included.
     async fn keys(&self, organization: OrganizationId) -> StoreResult<Vec<ApiKey>>;
 
-    /// Revokes a key; a revoked one stays as it was.
+    /// Revokes a key. A revoked key stays unchanged.
     async fn revoke_key(&self, key: KeyId, origin: AuditContext) -> StoreResult<ApiKey>;
 
-    /// The key with this digest, valid or not.
+    /// Returns the key with this digest, even if it is not valid.
     async fn key_by_digest(&self, digest: Digest) -> StoreResult<Option<ApiKey>>;
 
-    /// Writes a key's last use down.
+    /// Records the last use of a key.
     async fn note_key_use(&self, key: KeyId, at: Timestamp) -> StoreResult<()>;
 
-    /// Stores a one-time link. One without an address is for the first owner: it uses up those without an
-    /// address that the organization was given before.
+    /// Stores a set-up link. A link without an email address is for the first owner, and
+    /// invalidates the organization's earlier links without one.
     async fn create_setup_link(&self, link: NewSetupLink, origin: AuditContext) -> StoreResult<()>;
 
-    /// The link with this digest, valid or not.
+    /// Returns the link with this digest, even if it is not valid.
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>>;
 
-    /// Uses a link up: the account and its first key are made, or nothing is. The account belongs to the
-    /// link's organization, whose other links without an address are used up as well.
+    /// Redeems a link: creates the account and its first key in the link's organization, or
+    /// nothing. Invalidates the organization's other links without an email address.
     async fn redeem_setup_link(
         &self,
         digest: Digest,
@@ -117,6 +117,6 @@ pub trait Tenants: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<User>;
 
-    /// The person with this address and the hash of the password.
+    /// Returns the user with this email address, and the password hash.
     async fn user_by_email(&self, email: &Email) -> StoreResult<Option<(User, String)>>;
 }

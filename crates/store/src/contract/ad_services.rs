@@ -1,4 +1,4 @@
-//! Tokens that are redeemed at Apple's, and what its word makes of a decision.
+//! Redeeming AdServices tokens at Apple, and the effect of Apple's answer on attribution.
 
 use super::fixtures::{SharedStore, at};
 use super::sdk_fixtures::{Tenant, tenant};
@@ -20,7 +20,7 @@ fn with_token(tenant: &Tenant, key: &str) -> ConfigureCommand {
     command
 }
 
-/// A token is leased to one worker, put back, and settled once.
+/// A token is leased to one worker, retried, and settled once.
 pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(with_token(&tenant, "device-1")).await;
@@ -36,14 +36,14 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     assert_eq!(first.received_at, at(60));
     assert!(lease(store, 61).await.is_empty(), "it is leased");
     let again = lease(store, 90).await;
-    assert_eq!(again[0].attempts, 1, "the first worker went away");
+    assert_eq!(again[0].attempts, 1, "the first lease ended");
     let settle = async |lease: LeasedToken, outcome: TokenOutcome| {
         let settled = store.settle_ad_services_token(lease, outcome, at(91));
         settled.await.expect("a token is settled")
     };
     assert!(
         !settle(first, TokenOutcome::Final(AdServices::Invalid)).await,
-        "its lease is lost"
+        "its lease was lost"
     );
     assert!(settle(again[0].clone(), TokenOutcome::RetryAt(at(200))).await);
     assert!(lease(store, 199).await.is_empty());
@@ -58,7 +58,7 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     );
     assert!(lease(store, 9_000).await.is_empty());
     let known = tenant.device_details("device-1").await.state;
-    let decision = known.attribution.expect("it is decided").decision;
+    let decision = known.attribution.expect("it has a decision").decision;
     assert_eq!(
         decision.evidence.ad_services.as_deref(),
         Some("not_attributed")
@@ -67,12 +67,12 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     tenant.call_configure(with_token(&tenant, "device-1")).await;
     assert!(
         lease(store, 9_000).await.is_empty(),
-        "Apple was asked already"
+        "Apple has answered already"
     );
 }
 
-/// Apple's word improves an organic install, and its events move along.
-pub async fn apples_word_improves_an_organic_install(store: &SharedStore) {
+/// Apple's answer improves an organic install and recredits its events.
+pub async fn apples_answer_improves_an_organic_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(with_token(&tenant, "device-1")).await;
     assert_eq!(tenant.figures_of("organic").await.organic_installs, 1);

@@ -1,4 +1,4 @@
-//! What people are told of.
+//! Alerts.
 
 use super::fixtures::{SharedStore, at, origin, unique};
 use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
@@ -10,8 +10,8 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 
-/// Many failures within an hour are told once.
-pub async fn many_failures_are_told(store: &SharedStore) {
+/// Many failures within an hour raise one alert.
+pub async fn many_failures_raise_one_alert(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     let ids: Vec<String> = (0..100).map(|number| format!("s{number}")).collect();
@@ -33,12 +33,12 @@ pub async fn many_failures_are_told(store: &SharedStore) {
         settlement.failure_alert = Some(one.alert(AlertKind::DeliveriesFailing, 14 + round));
         assert!(one.settle(LEASE, settlement).await);
     }
-    let told = store
+    let alerts = store
         .lease_alerts(at(20), at(80), 10)
         .await
         .expect("alerts");
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].url, None, "nobody listens");
+    assert_eq!(alerts.len(), 1);
+    assert_eq!(alerts[0].url, None, "the app has no webhook");
     assert_eq!(
         store
             .lease_alerts(at(21), at(80), 10)
@@ -47,7 +47,7 @@ pub async fn many_failures_are_told(store: &SharedStore) {
         [],
         "leased"
     );
-    let alert = &told[0].alert;
+    let alert = &alerts[0].alert;
     store
         .settle_alert(alert.app, alert.id, Some(at(90)))
         .await
@@ -73,8 +73,8 @@ pub async fn many_failures_are_told(store: &SharedStore) {
     );
 }
 
-/// Everybody who listens is told, and not again for a while.
-pub async fn alerts_reach_every_app_that_listens(store: &SharedStore) {
+/// Every app with a webhook gets the alert, at most once per period.
+pub async fn alerts_reach_every_app_with_a_webhook(store: &SharedStore) {
     let (one, other) = (forwarding_app(store).await, forwarding_app(store).await);
     let change = AppChange {
         alert_webhook_url: Change::Set(
@@ -99,15 +99,15 @@ pub async fn alerts_reach_every_app_that_listens(store: &SharedStore) {
             .await
             .expect("raised")
     };
-    assert_eq!(raise(0, 10).await, 1, "the other one does not listen");
-    assert_eq!(raise(5, 11).await, 0, "told a moment ago");
-    assert_eq!(raise(11, 100).await, 1, "a while later");
-    let told = store
+    assert_eq!(raise(0, 10).await, 1, "the other app has no webhook");
+    assert_eq!(raise(5, 11).await, 0, "raised a moment ago");
+    assert_eq!(raise(11, 100).await, 1, "after the period");
+    let alerts = store
         .lease_alerts(at(101), at(200), 10)
         .await
         .expect("alerts");
-    assert_eq!(told.len(), 2);
-    for one in told {
+    assert_eq!(alerts.len(), 2);
+    for one in alerts {
         assert_eq!(
             (one.alert.app, one.alert.kind),
             (app, AlertKind::RatesStale)

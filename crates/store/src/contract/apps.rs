@@ -4,7 +4,7 @@ use super::fixtures::{
     SharedStore, app, at, first_page, join3, name, new_app, organization, origin, refusal,
 };
 use tributary_domain::access::{AppsWrite, Authorized};
-use tributary_domain::app::{AppChange, AppSecret, BillingProvider, FraudPolicy, SdkRevenue};
+use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider, FraudPolicy, SdkRevenue};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -58,21 +58,20 @@ fn link_domain(host: &str) -> AppChange {
     }
 }
 
-/// Every field survives storing, when it is made and when it is changed.
-pub async fn an_app_comes_back_as_it_was_stored(store: &SharedStore) {
+async fn read_app(store: &SharedStore, caller: &Authorized<AppsWrite>, id: AppId) -> App {
+    let app = store.app(&caller.read_access(), id).await;
+    app.expect("the app")
+}
+
+/// Every field is stored, on creation and on change.
+pub async fn an_app_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_app(&caller, 1);
-    let made = store
+    let created = store
         .create_app(&caller, new.clone(), Vec::new(), origin(1))
         .await;
-    assert_eq!(made.expect("an app is made"), new);
-    assert_eq!(
-        store
-            .app(&caller.read_access(), new.id)
-            .await
-            .expect("the app"),
-        new
-    );
+    assert_eq!(created.expect("an app is created"), new);
+    assert_eq!(read_app(store, &caller, new.id).await, new);
 
     let changed = store
         .update_app(&caller, new.id, everything(), Precondition::None, origin(9))
@@ -81,17 +80,11 @@ pub async fn an_app_comes_back_as_it_was_stored(store: &SharedStore) {
     assert_eq!(changed.updated_at, at(9));
     assert_eq!(changed.created_at, at(1));
     assert_eq!(changed.timezone.as_str(), "Asia/Kathmandu");
-    assert_eq!(
-        store
-            .app(&caller.read_access(), new.id)
-            .await
-            .expect("the app"),
-        changed
-    );
+    assert_eq!(read_app(store, &caller, new.id).await, changed);
 }
 
-/// Two changes of different fields add up.
-pub async fn a_change_is_decided_on_what_is_stored(store: &SharedStore) {
+/// A change is applied to the stored app, so changes of different fields add up.
+pub async fn changes_of_different_fields_add_up(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let one = AppChange {
@@ -108,17 +101,14 @@ pub async fn a_change_is_decided_on_what_is_stored(store: &SharedStore) {
             .await;
         outcome.expect("the app is changed");
     }
-    let stored = store
-        .app(&caller.read_access(), app.id)
-        .await
-        .expect("the app");
+    let stored = read_app(store, &caller, app.id).await;
     assert!(stored.web_events_enabled);
     assert!(!stored.sdk.enabled);
     assert_eq!(stored.tag(), "3");
 }
 
-/// `If-Match` is obeyed.
-pub async fn an_old_version_is_not_changed(store: &SharedStore) {
+/// An outdated `If-Match` is refused.
+pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let old = Precondition::AnyOf(vec!["7".to_owned()]);
@@ -126,26 +116,20 @@ pub async fn an_old_version_is_not_changed(store: &SharedStore) {
         .update_app(&caller, app.id, everything(), old, origin(2))
         .await;
     assert_eq!(refusal(outcome), Refusal::VersionConflict);
-    assert_eq!(
-        store
-            .app(&caller.read_access(), app.id)
-            .await
-            .expect("the app"),
-        app
-    );
+    assert_eq!(read_app(store, &caller, app.id).await, app);
 }
 
-/// Saying the same again is no change: no new version, no line in the log.
+/// An equal change creates no new version and no audit log entry.
 pub async fn an_unchanged_app_is_not_written(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
-    let lines = async || {
+    let entry_count = async || {
         let log = store
             .audit_log(&caller.read_access(), None, first_page("500"))
             .await;
         log.expect("the log").items.len()
     };
-    let before = lines().await;
+    let before = entry_count().await;
     let same = AppChange {
         archived: Change::Set(false),
         ..AppChange::default()
@@ -154,10 +138,10 @@ pub async fn an_unchanged_app_is_not_written(store: &SharedStore) {
         .update_app(&caller, app.id, same, Precondition::None, origin(5))
         .await;
     assert_eq!(outcome.expect("nothing to do"), app);
-    assert_eq!(lines().await, before);
+    assert_eq!(entry_count().await, before);
 }
 
-/// Postbacks name nothing but the App Store id, so it can lead to one app only.
+/// Postbacks name only the App Store id, so it must identify one app.
 pub async fn an_app_store_id_belongs_to_one_app_of_the_instance(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     let first = app(store, &one).await;
@@ -165,24 +149,20 @@ pub async fn an_app_store_id_belongs_to_one_app_of_the_instance(store: &SharedSt
     let take = |caller, app, id| {
         store.update_app(caller, app, app_store_id(id), Precondition::None, origin(2))
     };
-    take(&one, first.id, "42").await.expect("the id is free");
+    take(&one, first.id, "42")
+        .await
+        .expect("the id is available");
     assert_eq!(
         refusal(take(&other, second.id, "42").await),
         Refusal::StoreIdTaken
     );
-    assert_eq!(
-        store
-            .app(&other.read_access(), second.id)
-            .await
-            .expect("the app"),
-        second
-    );
+    assert_eq!(read_app(store, &other, second.id).await, second);
     take(&one, first.id, "42")
         .await
-        .expect("it is its own already");
+        .expect("the app owns the id");
 }
 
-/// A host's links and association files are one app's.
+/// The links and association files of a host belong to one app.
 pub async fn a_link_domain_belongs_to_one_app_of_the_instance(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     let first = app(store, &one).await;
@@ -196,22 +176,22 @@ pub async fn a_link_domain_belongs_to_one_app_of_the_instance(store: &SharedStor
             origin(2),
         )
     };
-    take(&one, first.id).await.expect("the domain is free");
+    take(&one, first.id).await.expect("the domain is available");
     assert_eq!(refusal(take(&other, second.id).await), Refusal::DomainTaken);
 }
 
-/// Giving a name up frees it for others.
-pub async fn a_name_given_up_is_free_again(store: &SharedStore) {
+/// A released name can be claimed by another app.
+pub async fn a_released_name_is_free_again(store: &SharedStore) {
     let caller = organization(store).await;
     let (one, two) = (app(store, &caller).await, app(store, &caller).await);
     let update =
         |app, change| store.update_app(&caller, app, change, Precondition::None, origin(2));
     update(one.id, app_store_id("42"))
         .await
-        .expect("the id is free");
+        .expect("the id is available");
     update(one.id, link_domain("go.example.com"))
         .await
-        .expect("the domain is free");
+        .expect("the domain is available");
     update(one.id, app_store_id("43"))
         .await
         .expect("another id");
@@ -222,21 +202,21 @@ pub async fn a_name_given_up_is_free_again(store: &SharedStore) {
     update(one.id, none).await.expect("no domain");
     update(two.id, app_store_id("42"))
         .await
-        .expect("the id is free again");
+        .expect("the id is available again");
     update(two.id, link_domain("go.example.com"))
         .await
-        .expect("the domain is free again");
+        .expect("the domain is available again");
 }
 
-/// A creation that is refused half way leaves no half.
-pub async fn a_refused_creation_leaves_nothing(store: &SharedStore) {
+/// A creation that is refused half way stores nothing.
+pub async fn a_refused_creation_stores_nothing(store: &SharedStore) {
     let caller = organization(store).await;
     let first = app(store, &caller).await;
     let change = app_store_id("42");
     let outcome = store
         .update_app(&caller, first.id, change, Precondition::None, origin(2))
         .await;
-    outcome.expect("the id is free");
+    outcome.expect("the id is available");
     let mut second = new_app(&caller, 3);
     second.apply(app_store_id("42"));
     let outcome = store
@@ -252,7 +232,7 @@ pub async fn a_refused_creation_leaves_nothing(store: &SharedStore) {
     assert_eq!(apps.items.len(), 1);
 }
 
-/// Foreign and missing are the same.
+/// Apps of other organizations are not found.
 pub async fn another_organization_sees_and_changes_nothing(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
@@ -275,28 +255,22 @@ pub async fn another_organization_sees_and_changes_nothing(store: &SharedStore) 
         .await
         .expect("a list");
     assert!(list.items.is_empty());
-    assert_eq!(
-        store
-            .app(&owner.read_access(), app.id)
-            .await
-            .expect("the app"),
-        app
-    );
+    assert_eq!(read_app(store, &owner, app.id).await, app);
 }
 
-/// Newest first, every app once.
+/// Pages list every app once, newest first.
 pub async fn apps_are_paged_newest_first(store: &SharedStore) {
     let caller = organization(store).await;
-    let mut made = Vec::new();
+    let mut created = Vec::new();
     for seconds in 0..5 {
         let app = new_app(&caller, seconds);
-        made.push(app.id);
+        created.push(app.id);
         store
             .create_app(&caller, app, Vec::new(), origin(seconds))
             .await
             .expect("an app");
     }
-    made.reverse();
+    created.reverse();
     let mut seen = Vec::new();
     let mut request = first_page("2");
     loop {
@@ -314,10 +288,10 @@ pub async fn apps_are_paged_newest_first(store: &SharedStore) {
             ..request
         };
     }
-    assert_eq!(seen, made);
+    assert_eq!(seen, created);
 }
 
-/// Archived apps are listed only when they are asked for.
+/// Archived apps are listed only on request.
 pub async fn archived_apps_are_left_out(store: &SharedStore) {
     let caller = organization(store).await;
     let (present, archived) = (new_app(&caller, 1), new_app(&caller, 2));
@@ -344,8 +318,8 @@ pub async fn archived_apps_are_left_out(store: &SharedStore) {
     }
 }
 
-/// A secret is stored as it was sealed; what the app shows is that it is set.
-pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
+/// A secret is stored sealed. The app shows only that it is set.
+pub async fn secrets_are_stored_sealed_and_can_be_removed(store: &SharedStore) {
     const SECRET: AppSecret = AppSecret::Billing(BillingProvider::Revenuecat);
     let caller = organization(store).await;
     let sealed = SealedSecret::from_bytes(vec![1, 2, 3]);
@@ -355,11 +329,11 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
     let app = store
         .create_app(&caller, new, secrets, origin(1))
         .await
-        .expect("an app is made");
+        .expect("an app is created");
     let stored = store
         .app_secret(&caller.read_access(), app.id, AppSecret::SocialReferrerKey)
         .await;
-    assert_eq!(stored.expect("a look-up"), Some(sealed));
+    assert_eq!(stored.expect("a lookup"), Some(sealed));
 
     let change = |change| AppChange {
         secrets: vec![(SECRET, change)],
@@ -375,7 +349,7 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
     let stored = store
         .app_secret(&caller.read_access(), app.id, SECRET)
         .await
-        .expect("a look-up");
+        .expect("a lookup");
     assert_eq!(stored, Some(SealedSecret::from_bytes(vec![5])));
 
     let reset = change(Change::Reset);
@@ -392,17 +366,14 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
         store
             .app_secret(&caller.read_access(), app.id, SECRET)
             .await
-            .expect("a look-up"),
+            .expect("a lookup"),
         None
     );
-    let app = store
-        .app(&caller.read_access(), app.id)
-        .await
-        .expect("the app");
+    let app = read_app(store, &caller, app.id).await;
     assert_eq!(app.secrets.len(), 1);
 }
 
-/// The secret of a foreign app is that of no app.
+/// Secrets of another organization's app are not found.
 pub async fn another_organization_reads_no_secret(store: &SharedStore) {
     const SECRET: AppSecret = AppSecret::SocialReferrerKey;
     let (owner, stranger) = (organization(store).await, organization(store).await);
@@ -412,38 +383,38 @@ pub async fn another_organization_reads_no_secret(store: &SharedStore) {
     let app = store
         .create_app(&owner, new, secrets, origin(1))
         .await
-        .expect("an app is made");
+        .expect("an app is created");
     let outcome = store
         .app_secret(&stranger.read_access(), app.id, SECRET)
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
 }
 
-/// What was stored under an older list of zones stays readable.
-pub async fn a_zone_that_is_no_longer_listed_comes_back(store: &SharedStore) {
+/// A time zone from an older list stays readable.
+pub async fn an_unlisted_time_zone_is_still_readable(store: &SharedStore) {
     let caller = organization(store).await;
     let mut new = new_app(&caller, 1);
     new.timezone = Timezone::from_stored("Mars/Olympus").expect("a well-formed name");
-    let made = store
+    let created = store
         .create_app(&caller, new, Vec::new(), origin(1))
         .await
-        .expect("an app is made");
-    let found = store.app(&caller.read_access(), made.id).await;
+        .expect("an app is created");
+    let found = store.app(&caller.read_access(), created.id).await;
     assert_eq!(found.expect("the app").timezone.as_str(), "Mars/Olympus");
 }
 
-/// Who reads figures learns the zone of their days, and of no other organization's.
-pub async fn the_zone_of_an_apps_days_is_known_to_readers_of_figures(store: &SharedStore) {
+/// Readers of analytics can read the time zone of their organization's apps only.
+pub async fn analytics_readers_can_read_the_time_zone(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let mut new = new_app(&owner, 1);
     new.timezone = Timezone::parse("Europe/Berlin").expect("a zone");
-    let made = store
+    let created = store
         .create_app(&owner, new, Vec::new(), origin(1))
         .await
-        .expect("an app is made");
+        .expect("an app is created");
     let zone = async |caller: &Authorized<AppsWrite>| {
         let reader = caller.read_access().analytics_access();
-        store.app_timezone(&reader, made.id).await
+        store.app_timezone(&reader, created.id).await
     };
     assert_eq!(
         zone(&owner).await.expect("a zone").as_str(),
@@ -452,7 +423,7 @@ pub async fn the_zone_of_an_apps_days_is_known_to_readers_of_figures(store: &Sha
     assert_eq!(refusal(zone(&stranger).await), Refusal::AppNotFound);
 }
 
-/// Three changes of three fields at the same moment: all three are there afterwards.
+/// Three concurrent changes of three fields are all stored.
 pub async fn concurrent_changes_lose_nothing(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -486,16 +457,13 @@ pub async fn concurrent_changes_lose_nothing(store: &SharedStore) {
     )
     .await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    let stored = store
-        .app(&caller.read_access(), app.id)
-        .await
-        .expect("the app");
+    let stored = read_app(store, &caller, app.id).await;
     assert!(stored.web_events_enabled && !stored.sdk.enabled && stored.skan_test_signals);
     assert_eq!(stored.tag(), "4");
 }
 
-/// Who reads figures knows whose they are, newest first, and nobody else's.
-pub async fn the_names_of_apps_are_known_to_readers_of_figures(store: &SharedStore) {
+/// Readers of analytics can list the names of their organization's apps, newest first.
+pub async fn analytics_readers_can_list_app_names(store: &SharedStore) {
     let (caller, other) = (organization(store).await, organization(store).await);
     let (first, second) = (app(store, &caller).await, app(store, &caller).await);
     app(store, &other).await;

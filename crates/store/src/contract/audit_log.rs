@@ -45,7 +45,7 @@ async fn make_every_change(store: &SharedStore, caller: &Authorized<AppsWrite>) 
     store
         .create_key(key.clone(), origin(3))
         .await
-        .expect("a key is made");
+        .expect("a key is created");
     store
         .revoke_key(key.key.id, origin(4))
         .await
@@ -94,8 +94,8 @@ async fn make_every_change(store: &SharedStore, caller: &Authorized<AppsWrite>) 
         .expect("a change");
 }
 
-/// Who, what, when, from where: one line for each change, newest first.
-pub async fn every_change_leaves_one_line(store: &SharedStore) {
+/// Each change adds one entry with actor, action, time and origin, newest first.
+pub async fn every_change_adds_one_entry(store: &SharedStore) {
     let caller = organization(store).await;
     make_every_change(store, &caller).await;
     let log = log(store, &caller, None).await;
@@ -124,7 +124,7 @@ pub async fn every_change_leaves_one_line(store: &SharedStore) {
     let update = log
         .iter()
         .find(|entry| entry.action == Action::AppUpdated)
-        .expect("the line");
+        .expect("the entry");
     assert_eq!(update.at, at(5));
     assert_eq!(update.target, update.app.expect("an app").to_string());
     let fields: Vec<&str> = update
@@ -135,8 +135,8 @@ pub async fn every_change_leaves_one_line(store: &SharedStore) {
     assert_eq!(fields, ["webEvents.enabled", "social_referrer_key"]);
 }
 
-/// What was not done was not done.
-pub async fn a_refused_change_leaves_none(store: &SharedStore) {
+/// A refused change adds no entry.
+pub async fn a_refused_change_adds_no_entry(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let before = log(store, &caller, None).await.len();
@@ -158,19 +158,19 @@ pub async fn a_refused_change_leaves_none(store: &SharedStore) {
     let stranger = organization(store).await;
     let foreign = super::fixtures::new_link(app.id, 2);
     refusal(store.create_link(&stranger, foreign, origin(2)).await);
-    let mut twin = new_app(&caller, 3);
-    twin.id = app.id;
+    let mut same_id = new_app(&caller, 3);
+    same_id.id = app.id;
     assert!(
         store
-            .create_app(&caller, twin, Vec::new(), origin(3))
+            .create_app(&caller, same_id, Vec::new(), origin(3))
             .await
             .is_err()
     );
     assert_eq!(log(store, &caller, None).await.len(), before);
 }
 
-/// Whoever reads of a new key or app reads what it may do or is called, not only that there is one.
-pub async fn a_creation_says_what_was_made(store: &SharedStore) {
+/// The entry of a creation contains the initial values, for example name and permission.
+pub async fn a_creation_records_the_initial_values(store: &SharedStore) {
     let caller = organization(store).await;
     make_every_change(store, &caller).await;
     let mut app = new_app(&caller, 10);
@@ -180,11 +180,11 @@ pub async fn a_creation_says_what_was_made(store: &SharedStore) {
     store
         .create_app(&caller, app, secrets, origin(10))
         .await
-        .expect("an app is made");
+        .expect("an app is created");
     let log = log(store, &caller, None).await;
-    let said = |action: Action| -> BTreeMap<&str, &str> {
+    let initial_values = |action: Action| -> BTreeMap<&str, &str> {
         let entry = log.iter().find(|entry| entry.action == action);
-        let changes = &entry.expect("the line").changes;
+        let changes = &entry.expect("the entry").changes;
         assert!(changes.iter().all(|change| change.before.is_none()));
         assert!(changes.iter().all(|change| change.after.is_some()));
         changes
@@ -197,21 +197,24 @@ pub async fn a_creation_says_what_was_made(store: &SharedStore) {
             })
             .collect()
     };
-    assert_eq!(said(Action::OrganizationCreated)["name"], "Example");
-    let key = said(Action::KeyCreated);
+    assert_eq!(
+        initial_values(Action::OrganizationCreated)["name"],
+        "Example"
+    );
+    let key = initial_values(Action::KeyCreated);
     assert_eq!((key["name"], key["environment"]), ("CI", "live"));
     assert_eq!(
         key["permission"],
         new_key(caller.organization()).key.permission.as_str()
     );
     assert_eq!(key["expiresAt"], at(1_000).as_millis().to_string());
-    let app = said(Action::AppCreated);
+    let app = initial_values(Action::AppCreated);
     assert_eq!((app["name"], app["timezone"]), ("Runner", "UTC"));
     assert_eq!(app["social_referrer_key"], "set");
-    assert_eq!(said(Action::LinkCreated)["name"], "Spring");
+    assert_eq!(initial_values(Action::LinkCreated)["name"], "Spring");
 }
 
-/// That a secret was set is worth a line; the secret, sealed or not, is not.
+/// The log records that a secret was set, but never the secret, sealed or not.
 pub async fn secrets_never_reach_the_log(store: &SharedStore) {
     let caller = organization(store).await;
     make_every_change(store, &caller).await;
@@ -220,7 +223,7 @@ pub async fn secrets_never_reach_the_log(store: &SharedStore) {
     assert!(!text.contains("canary"), "{text}");
 }
 
-/// Foreign lines do not exist.
+/// Entries of other organizations are not found.
 pub async fn another_organization_reads_its_own_log_only(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
@@ -232,8 +235,8 @@ pub async fn another_organization_reads_its_own_log_only(store: &SharedStore) {
     assert!(log(store, &stranger, Some(app.id)).await.is_empty());
 }
 
-/// A filter by app leaves out the rest.
-pub async fn the_log_can_be_narrowed_to_an_app(store: &SharedStore) {
+/// A filter by app omits all other entries.
+pub async fn the_log_can_be_filtered_by_app(store: &SharedStore) {
     let caller = organization(store).await;
     let (one, other) = (app(store, &caller).await, app(store, &caller).await);
     link(store, &caller, one.id).await;
@@ -241,7 +244,7 @@ pub async fn the_log_can_be_narrowed_to_an_app(store: &SharedStore) {
     assert_eq!(log(store, &caller, Some(other.id)).await.len(), 1);
 }
 
-/// Pages follow each other without gaps.
+/// Pages have no gaps.
 pub async fn the_log_is_paged_newest_first(store: &SharedStore) {
     let caller = organization(store).await;
     make_every_change(store, &caller).await;
@@ -270,8 +273,8 @@ pub async fn the_log_is_paged_newest_first(store: &SharedStore) {
     assert_eq!(seen, whole);
 }
 
-/// What is too old goes, a little at a time, of every organization; the rest stays.
-pub async fn the_oldest_of_the_log_is_forgotten(store: &SharedStore) {
+/// Old entries of all organizations are removed in small batches; the rest stays.
+pub async fn old_entries_are_removed(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     make_every_change(store, &one).await;
     let before = log(store, &one, None).await;

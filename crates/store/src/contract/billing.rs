@@ -1,4 +1,4 @@
-//! Billing: notifications, and what they come to.
+//! Billing: notifications and the events they create.
 
 use super::fixtures::{SharedStore, at, first_page, join_all, origin};
 use super::sdk_fixtures::{Tenant, tenant};
@@ -25,7 +25,7 @@ fn person(name: &str) -> UserKey {
     UserKey::parse(name).expect("a user id")
 }
 
-/// Something of a person's subscription that happened at that second.
+/// Builds a notification about a person's subscription that happened at a second.
 fn arrival(
     tenant: &Tenant,
     id: &str,
@@ -80,7 +80,7 @@ fn payment(tenant: &Tenant, id: &str, second: i64, claim: PaymentClaim) -> Incom
 impl Tenant {
     async fn notify(&self, arrival: &IncomingNotification) -> NotificationOutcome {
         let accepted = self.store.accept_notification(arrival.clone());
-        accepted.await.expect("a notification is kept")
+        accepted.await.expect("a notification is stored")
     }
 
     async fn billing_events(&self) -> Vec<Event> {
@@ -99,7 +99,7 @@ impl Tenant {
         events.map(|event| event.name).collect()
     }
 
-    /// Money in less money back, in millionths.
+    /// Returns revenue minus refunds in micro-units.
     async fn net_revenue(&self) -> i64 {
         let (from, until) = (at(0), at(10_000));
         let store = &self.store;
@@ -114,8 +114,8 @@ impl Tenant {
     }
 }
 
-/// A notification is kept once by its id, whoever posts it at the same moment, and apart for every app.
-pub async fn a_notification_is_kept_once(store: &SharedStore) {
+/// A notification is stored once per id and app, also under concurrent calls.
+pub async fn a_notification_is_stored_once(store: &SharedStore) {
     let (one, other) = (tenant(store).await, tenant(store).await);
     let paid = payment(&one, "n-1", 10, PaymentClaim::Start);
     let at_once = (0..8).map(|_| {
@@ -126,7 +126,7 @@ pub async fn a_notification_is_kept_once(store: &SharedStore) {
     let answers = join_all(at_once.collect()).await;
     let stored = answers.iter().filter(|answer| {
         matches!(
-            answer.as_ref().expect("all are answered"),
+            answer.as_ref().expect("all succeed"),
             NotificationOutcome::Stored {
                 has_event: true,
                 ..
@@ -157,8 +157,8 @@ pub async fn a_notification_is_kept_once(store: &SharedStore) {
     refused.expect_err("another organization's app");
 }
 
-/// Payments of one person that are stored at the same moment have one first among them, by their own time.
-pub async fn payments_at_once_have_one_first(store: &SharedStore) {
+/// Of concurrent payments of one person, the earliest by its own time is the first.
+pub async fn concurrent_payments_have_one_first(store: &SharedStore) {
     let tenant = tenant(store).await;
     let payments = (1..=12).map(|number| {
         let id = format!("n-{number:02}");
@@ -168,7 +168,7 @@ pub async fn payments_at_once_have_one_first(store: &SharedStore) {
         async move { store.accept_notification(one).await }
     });
     for answer in join_all(payments.collect()).await {
-        answer.expect("all are kept");
+        answer.expect("all are stored");
     }
     let events = tenant.billing_events().await;
     let first: Vec<&str> = events
@@ -181,7 +181,7 @@ pub async fn payments_at_once_have_one_first(store: &SharedStore) {
     assert_eq!(tenant.net_revenue().await, 120_000_000);
 }
 
-/// A billing event says which transaction its subscription began with, if the provider does.
+/// A billing event names the original transaction of its subscription, if the provider sends it.
 pub async fn events_name_their_original_transaction(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant
@@ -204,7 +204,7 @@ pub async fn events_name_their_original_transaction(store: &SharedStore) {
     assert_eq!(found, expected);
 }
 
-/// A refund and its reversal count against their payment, in whichever order they come.
+/// A refund and its reversal count against their payment, in any order of arrival.
 pub async fn refunds_wait_for_their_payment(store: &SharedStore) {
     let tenant = tenant(store).await;
     let of_t1 = |mut one: IncomingNotification| {
@@ -245,8 +245,8 @@ pub async fn refunds_wait_for_their_payment(store: &SharedStore) {
     assert_eq!(worth, [10_000_000, -4_000_000, 4_000_000]);
 }
 
-/// A person who shows up within the time is joined to what waited for them, once.
-pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
+/// A device whose user is identified in time gets the waiting subscription once.
+pub async fn a_later_identified_device_gets_the_subscription(store: &SharedStore) {
     let tenant = tenant(store).await;
     let paid = payment(&tenant, "n-1", 10, PaymentClaim::Start);
     let accepted = tenant.notify(&paid).await;
@@ -263,7 +263,7 @@ pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
     for second in [2_000, 2_001] {
         let (app, live) = (tenant.app.id, Environment::Live);
         let identified = store.identify(app, live, device.clone(), identity.clone(), at(second));
-        identified.await.expect("a person is known");
+        identified.await.expect("a user is identified");
     }
     let events = tenant.billing_events().await;
     assert_eq!(events[0].device, Some(device));
@@ -277,7 +277,7 @@ pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
     assert_eq!((figures[0].events, figures[0].matched), (1, 1));
 }
 
-/// A trial counts when its hold is over, once, and not when it was cancelled before.
+/// A trial counts once when its hold ends, unless it was cancelled before.
 pub async fn trials_on_hold_count_once(store: &SharedStore) {
     let tenant = tenant(store).await;
     for (sub, cancelled) in [("alive", false), ("gone", true)] {
@@ -304,7 +304,7 @@ pub async fn trials_on_hold_count_once(store: &SharedStore) {
         async move { store.settle_trials(at(1_100), 10).await }
     });
     for answer in join_all(workers.collect()).await {
-        answer.expect("workers do not get in each other's way");
+        answer.expect("concurrent workers succeed");
     }
     assert_eq!(settled(1_200).await, 0);
     let qualified: Vec<Event> = tenant
@@ -318,8 +318,8 @@ pub async fn trials_on_hold_count_once(store: &SharedStore) {
     assert_eq!(qualified[0].occurred_at, at(1_100));
 }
 
-/// A new secret leaves the one before it beside it.
-pub async fn a_secret_is_replaced(store: &SharedStore) {
+/// Rotating a secret keeps the previous one.
+pub async fn rotating_a_secret_keeps_the_previous_one(store: &SharedStore) {
     let tenant = tenant(store).await;
     let sealed = |text: &str| SealedSecret::from_bytes(text.as_bytes().to_vec());
     for (number, text) in ["one", "two", "three"].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Subscriptions in cohorts: wherever their events end up, figures that are made anew are the ones that are there.
+//! Subscriptions in cohorts: rebuilt figures equal the maintained ones, wherever events move.
 
 use super::erasure_fixtures::{billing_notification, device, person};
 use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, join_all};
@@ -10,10 +10,10 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::report::cohort::{CohortDimension, CohortReportQuery};
 
 const DAY: i64 = 24 * 60 * 60;
-/// What every payment brings, in millionths.
+/// Amount of every payment in micro-units.
 const PAID: i64 = 10_000_000;
 
-/// Network, age, devices, and money in less money back.
+/// Network, age, devices, and revenue minus refunds.
 type Row = (&'static str, u8, i64, i64);
 
 fn paid(tenant: &Tenant, who: &str, chain: &str, second: i64) -> IncomingNotification {
@@ -29,7 +29,7 @@ fn of_person(who: &str, mut arrival: IncomingNotification) -> IncomingNotificati
     arrival
 }
 
-/// The same, and it says which device it is about.
+/// Adds the device to a notification.
 fn of_device(name: &str, mut arrival: IncomingNotification) -> IncomingNotification {
     arrival.content.subscriber.device = Some(device(name));
     arrival
@@ -42,7 +42,7 @@ fn with_person(who: &str, mut command: ConfigureCommand) -> ConfigureCommand {
 
 async fn notify(tenant: &Tenant, arrival: IncomingNotification) {
     let accepted = tenant.store.accept_notification(arrival).await;
-    accepted.expect("a notification is kept");
+    accepted.expect("a notification is stored");
 }
 
 async fn send_open(tenant: &Tenant, name: &str, second: i64) {
@@ -50,21 +50,19 @@ async fn send_open(tenant: &Tenant, name: &str, second: i64) {
     let accepted = tenant
         .store
         .accept_sdk_events(tenant.arrival(name, second), events);
-    accepted.await.expect("events are taken");
+    accepted.await.expect("events are accepted");
 }
 
-/// The cohorts are these, and stay these when they are made anew.
+/// Asserts the cohorts, before and after a rebuild.
 async fn assert_cohorts(tenant: &Tenant, expected: &[Row]) {
-    let told = async || {
-        let question = CohortReportQuery {
+    let cohorts = async || {
+        let query = CohortReportQuery {
             periods: vec![(at(-DAY), at(DAY))],
             group_by: Some(CohortDimension::Network),
             age_max: 30,
             rows_max: 1_000,
         };
-        let found = tenant
-            .store
-            .cohorts(&tenant.reader, tenant.app.id, question);
+        let found = tenant.store.cohorts(&tenant.reader, tenant.app.id, query);
         let found = found.await.expect("cohorts are read").into_iter();
         let mut rows: Vec<_> = found
             .map(|row| {
@@ -80,22 +78,23 @@ async fn assert_cohorts(tenant: &Tenant, expected: &[Row]) {
         .iter()
         .map(|(network, age, devices, money)| ((*network).to_owned(), *age, *devices, *money))
         .collect();
-    assert_eq!(told().await, expected);
+    assert_eq!(cohorts().await, expected);
     assert_rebuild_changes_nothing(&tenant.store).await;
-    assert_eq!(told().await, expected);
+    assert_eq!(cohorts().await, expected);
 }
 
-/// Money that came before its device was known is in that device's cohort once it is, however it is found.
-pub async fn late_money_is_in_its_cohort(store: &SharedStore) {
+/// A payment that arrived before its device was known counts in the device's cohort later, however
+/// the device is found.
+pub async fn late_payments_count_in_the_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(5).await;
     notify(&tenant, paid(&tenant, "one", "sub-1", 10)).await;
     assert_cohorts(&tenant, &[]).await;
-    // With the first call, which makes the cohort.
+    // Found by the first call, which creates the cohort.
     let command = tenant.configure_with_click("phone", &click, 2_000);
     tenant.call_configure(with_person("one", command)).await;
     assert_cohorts(&tenant, &[("network_a", 0, 1, PAID)]).await;
-    // By a person who is known later, on a day without anything else.
+    // Found by a user who is identified later, on a day without other events.
     tenant
         .call_configure(tenant.configure("tablet", 3_000))
         .await;
@@ -107,25 +106,25 @@ pub async fn late_money_is_in_its_cohort(store: &SharedStore) {
         ..Identity::default()
     };
     let (app, live) = (tenant.app.id, Environment::Live);
-    let known = store.identify(app, live, device("tablet"), identity, at(4 * DAY));
-    known.await.expect("a person is known");
+    let identified = store.identify(app, live, device("tablet"), identity, at(4 * DAY));
+    identified.await.expect("a user is identified");
     let [phone, tablet] = before;
     assert_cohorts(&tenant, &[phone, tablet, ("organic", 2, 1, PAID)]).await;
-    // By a transfer: what one person had is another's, and so is the device.
+    // Found by a transfer: the subscription and the device now belong to another person.
     notify(&tenant, paid(&tenant, "three", "sub-3", 5 * DAY)).await;
     let transfer = NotificationMeaning::Transfer {
         from: vec![person("two")],
         to: vec![person("three")],
     };
     let transfer = billing_notification(&tenant, "transfer", "", 6 * DAY, transfer);
-    notify(&tenant, of_person("nobody", transfer)).await;
+    notify(&tenant, of_person("unknown", transfer)).await;
     let joined: Row = ("organic", 2, 1, PAID);
     assert_cohorts(&tenant, &[phone, tablet, joined, ("organic", 4, 1, PAID)]).await;
 }
 
-/// An event that turns out to be another device's leaves the cohort that it was in, money and all. The device that it
-/// leaves was seen on that day only if it did something else.
-pub async fn what_leaves_a_device_leaves_its_cohort(store: &SharedStore) {
+/// An event that moves to another device leaves its old cohort with its revenue. The old device was
+/// active on that day only if it has another event.
+pub async fn a_moved_event_leaves_its_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(5).await;
     let command = tenant.configure_with_click("phone", &click, 10);
@@ -156,19 +155,19 @@ pub async fn what_leaves_a_device_leaves_its_cohort(store: &SharedStore) {
         ("organic", 6, 1, PAID),
     ];
     assert_cohorts(&tenant, &moved).await;
-    // To one that never was configured, and so is in no cohort: all that was paid before it stays.
+    // Moved to a device that was never configured and has no cohort. Earlier payments stay.
     let late = paid(&tenant, "one", "sub-1", 7 * DAY + 100);
-    notify(&tenant, of_device("somebody-elses", late)).await;
+    notify(&tenant, of_device("unconfigured", late)).await;
     assert_cohorts(&tenant, &moved).await;
     let first = paid(&tenant, "one", "sub-1", 50);
-    notify(&tenant, of_device("somebody-elses", first)).await;
+    notify(&tenant, of_device("unconfigured", first)).await;
     let [phone, seen, tablet, _, _, last] = moved;
     let (_, age, devices, _) = tablet;
     assert_cohorts(&tenant, &[phone, seen, ("organic", age, devices, 0), last]).await;
 }
 
-/// A refund that waited for its payment is in its cohort with what it came to.
-pub async fn money_that_comes_to_something_else_moves_in_its_cohort(store: &SharedStore) {
+/// A refund that waited for its payment counts in its cohort with its settled amount.
+pub async fn a_settled_refund_updates_its_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
     let command = tenant.configure("phone", 10);
     tenant.call_configure(with_person("one", command)).await;
@@ -212,8 +211,9 @@ pub async fn money_that_comes_to_something_else_moves_in_its_cohort(store: &Shar
     .await;
 }
 
-/// Events that leave a device while it goes on talking, and while both are credited anew, are counted right.
-pub async fn leaving_meets_a_busy_device(store: &SharedStore) {
+/// Figures stay right when events leave a device that sends events and is recredited at the same
+/// time.
+pub async fn moving_events_of_a_busy_device_keeps_figures_right(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(5).await;
     let command = tenant.configure("phone", 10);
@@ -228,26 +228,26 @@ pub async fn leaving_meets_a_busy_device(store: &SharedStore) {
             let (store, sub) = (store.clone(), 2 * round + number % 2);
             let second = 20 * DAY + sub;
             let renewal = paid(&tenant, "one", &format!("sub-{sub}"), second);
-            // On a day of its own, or on one that an event leaves.
+            // On its own day, or on a day that a moved event leaves.
             let day = if number < 4 { 30 + sub } else { 1 + sub };
             let open = event(&format!("open-{round}-{number}"), "open", day * DAY + 300);
-            let talks = tenant.arrival("phone", 60 * DAY);
+            let context = tenant.arrival("phone", 60 * DAY);
             let name = if round % 2 == 0 { "phone" } else { "tablet" };
             let claim = tenant.configure_with_click(name, &click, second);
             async move {
                 match number {
                     0 | 1 => {
-                        let kept = store
+                        let accepted = store
                             .accept_notification(of_device("tablet", renewal))
                             .await;
-                        kept.expect("it is kept");
+                        accepted.expect("it is stored");
                     }
                     2..6 => {
-                        let accepted = store.accept_sdk_events(talks, vec![open]).await;
-                        accepted.expect("events are taken");
+                        let accepted = store.accept_sdk_events(context, vec![open]).await;
+                        accepted.expect("events are accepted");
                     }
                     _ => {
-                        store.configure(claim).await.expect("a call is taken");
+                        store.configure(claim).await.expect("a call succeeds");
                     }
                 }
             }

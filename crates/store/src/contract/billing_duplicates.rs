@@ -1,4 +1,4 @@
-//! Payments that an app reports by their store transactions, and a billing provider as well.
+//! Payments that both an app and a billing provider report by their store transaction.
 
 use super::duplicates::{assert_duplicate_of, forwarding_shop};
 use super::erasure_fixtures::{billing_notification, device, person};
@@ -16,7 +16,7 @@ use tributary_domain::event::sdk::SdkEvent;
 use tributary_domain::event::{Event, EventSource};
 
 impl ForwardingApp {
-    /// A payment of 10 USD on a device, by the transaction's own subscription.
+    /// Builds a payment of 10 USD on a device, with its own subscription.
     fn paid(&self, on: &str, transaction: &str, second: i64) -> IncomingNotification {
         self.paid_in(on, transaction, transaction, second, PaymentClaim::Start)
     }
@@ -40,7 +40,7 @@ impl ForwardingApp {
 
     async fn notify(&self, arrival: IncomingNotification) {
         let accepted = self.tenant.store.accept_notification(arrival).await;
-        accepted.expect("a notification is kept");
+        accepted.expect("a notification is stored");
     }
 
     async fn billing_event(&self, transaction: &str) -> Event {
@@ -53,7 +53,7 @@ impl ForwardingApp {
         found.next().expect("a billing event")
     }
 
-    /// Purchases, paying devices and revenue in whole USD.
+    /// Returns purchases, paying devices and revenue in whole USD.
     async fn purchase_totals(&self) -> (i64, i64, i64) {
         let total = self.total().await;
         let usd = total.revenue_micros / 1_000_000;
@@ -61,16 +61,16 @@ impl ForwardingApp {
     }
 }
 
-/// The SDK's event stops counting when a provider reports the same transaction. The provider's event is sent under the id
-/// that the network may know already.
-pub async fn a_billing_event_replaces_the_sdks(store: &SharedStore) {
+/// The SDK event stops counting when a provider reports the same transaction. The provider's event
+/// is sent with the deduplication id that the network may know already.
+pub async fn a_billing_event_replaces_the_sdk_event(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
         .await;
     let before = one.event(EventSource::Sdk, "t1").await;
     assert!(before.first_payment && before.skipped.is_empty());
-    let [(_, _, known)] = &one.deliveries_of_event(&before).await[..] else {
-        panic!("one delivery is planned");
+    let [(_, _, dedup_id)] = &one.deliveries_of_event(&before).await[..] else {
+        panic!("expected one delivery");
     };
     one.notify(one.paid("phone", "t1", 110)).await;
     let sdk = one.event(EventSource::Sdk, "t1").await;
@@ -81,19 +81,19 @@ pub async fn a_billing_event_replaces_the_sdks(store: &SharedStore) {
     let cancelled = Some("duplicate_of_verified".to_owned());
     assert_eq!(
         one.deliveries_of_event(&sdk).await,
-        [("cancelled", cancelled, known.clone())]
+        [("cancelled", cancelled, dedup_id.clone())]
     );
     assert_eq!(
         one.deliveries_of_event(&billed).await,
-        [("pending", None, known.clone())]
+        [("pending", None, dedup_id.clone())]
     );
     assert_eq!(one.purchase_totals().await, (1, 1, 10));
-    // What is learnt about the device later changes neither.
+    // A later attribution of the device changes neither event.
     one.attribute_install("phone", 300).await;
     assert_eq!(one.billing_event("t1").await.dedup_root, Some(sdk.id));
     assert_eq!(
         one.deliveries_of_event(&billed).await,
-        [("pending", None, known.clone())]
+        [("pending", None, dedup_id.clone())]
     );
     assert_rebuild_changes_nothing(store).await;
 }
@@ -115,7 +115,7 @@ pub async fn an_sdk_event_after_the_billing_event_does_not_count(store: &SharedS
     assert_eq!(one.deliveries_of_event(&billed).await.len(), 1);
     assert_eq!(one.purchase_totals().await, (1, 1, 10));
     assert_eq!(one.total().await.subscriptions, 0);
-    // Another kind of the same transaction is another event, and so is another transaction.
+    // Events of another kind, or of another transaction, are not duplicates.
     one.report_sdk_event("phone", event("n-t1-t1", "purchase", 100))
         .await;
     one.notify(one.paid("tablet", "t2", 120)).await;
@@ -127,8 +127,8 @@ pub async fn an_sdk_event_after_the_billing_event_does_not_count(store: &SharedS
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// A purchase that turns out to be a renewal is no longer what the SDK reported: the SDK's event counts again.
-pub async fn the_sdks_event_counts_again_without_a_twin(store: &SharedStore) {
+/// A purchase that turns out to be a renewal no longer matches the SDK event, which counts again.
+pub async fn the_sdk_event_counts_again_without_its_duplicate(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("t2", "9", "USD", 200))
         .await;
@@ -153,12 +153,12 @@ pub async fn the_sdks_event_counts_again_without_a_twin(store: &SharedStore) {
     );
     assert_eq!(sdk.skipped, []);
     assert!(one.billing_event("t1").await.first_payment && !sdk.first_payment);
-    // 9 of the SDK, 10 of the first period and 10 of the renewal.
+    // 9 from the SDK, 10 from the first period and 10 from the renewal.
     assert_eq!(one.purchase_totals().await, (2, 1, 29));
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// A subscription that moves to another device leaves the SDK's event the duplicate that it is.
+/// The SDK event stays a duplicate when the subscription moves to another device.
 pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
     for sdk_first in [true, false] {
         let (one, _) = forwarding_shop(store).await;
@@ -179,8 +179,8 @@ pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
             user: Some(person("ann")),
             ..Identity::default()
         };
-        let known = store.identify(app, live, device("phone"), ann, at(120));
-        known.await.expect("a person is known");
+        let identified = store.identify(app, live, device("phone"), ann, at(120));
+        identified.await.expect("a user is identified");
         let mut moved = one.paid_in("tablet", "t1", "t9", 130, PaymentClaim::Continuation);
         moved.content.subscriber.people = vec![person("ann")];
         one.notify(moved).await;
@@ -196,7 +196,7 @@ pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
     }
 }
 
-/// Erasing a device releases no id: what is sent later of it is the duplicate that it would have been.
+/// Erasing a device does not release its ids: a later report is still a duplicate.
 pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
     for sdk_first in [true, false] {
         let (one, _) = forwarding_shop(store).await;
@@ -227,7 +227,7 @@ pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
     }
 }
 
-/// A website and a provider both prove what they report: each event counts, and the SDK's does not.
+/// Web and billing events are both verified: each counts, and the SDK event does not.
 pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
     let orders = [
         [0, 1, 2],
@@ -243,7 +243,7 @@ pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
             match source {
                 0 => {
                     one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
-                        .await
+                        .await;
                 }
                 1 => one.post_web_event(purchase(&click, "t1", "20")).await,
                 _ => one.notify(one.paid("phone", "t1", 110)).await,
@@ -258,7 +258,7 @@ pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
 
 type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Reports both sides of many payments at the same moment, on two nodes.
+/// Reports both sides of many payments concurrently, through two nodes.
 async fn at_once(one: &ForwardingApp, other: &ForwardingApp, click: &Click) {
     let ids: Vec<String> = (0..40).map(|number| format!("t{number}")).collect();
     let all = ids.iter().enumerate().flat_map(|(place, id)| {
@@ -298,10 +298,10 @@ async fn at_once(one: &ForwardingApp, other: &ForwardingApp, click: &Click) {
     );
 }
 
-/// Payments whose two sides meet, the app's a little later each time.
+/// Number of payments that both sides report concurrently, the app a little later each time.
 const MEETINGS: usize = 40;
 
-/// Reports both sides of one payment at the same moment, again and again.
+/// Reports both sides of one payment concurrently, repeatedly.
 async fn meeting(one: &ForwardingApp, other: &ForwardingApp) {
     for number in 0..MEETINGS {
         let id = format!("m{number}");
@@ -322,14 +322,14 @@ async fn meeting(one: &ForwardingApp, other: &ForwardingApp) {
     }
 }
 
-/// Reports that arrive at the same moment count once.
-pub async fn reports_of_transactions_at_once_count_once(store: &SharedStore) {
+/// Concurrent reports count once.
+pub async fn concurrent_reports_of_transactions_count_once(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     at_once(&one, &one, &click).await;
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// The same with two nodes on one database.
+/// Like the case above, with two nodes on one database.
 pub async fn nodes_at_once_count_once(store: &SharedStore, node: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     let other = one.through(node);
@@ -338,14 +338,14 @@ pub async fn nodes_at_once_count_once(store: &SharedStore, node: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// What undoes the matching, so that the rows are those of a version that did not match. Its keys are deleted as well.
+/// SQL that undoes the matching and deletes its keys, as if an older version had written the rows.
 pub const UNDO_MATCHING_SQL: &str =
     "update events set duplicate_of = null, uncounted = null where source = 'sdk';
      update events set dedup_root = null;
      delete from billing_keys where lookup_key like 'transaction:%';
      delete from event_keys where source = 'web' and fingerprint is null;";
 
-/// Stores pairs, and a billing event without an SDK event.
+/// Stores two pairs, and a billing event without an SDK event.
 pub async fn store_pairs(store: &SharedStore) -> ForwardingApp {
     let (one, click) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
@@ -358,7 +358,8 @@ pub async fn store_pairs(store: &SharedStore) -> ForwardingApp {
     one
 }
 
-/// A rebuild matches pairs of before the upgrade. The migration lets those be matched that arrive afterwards.
+/// Asserts that a rebuild matches pairs from before the upgrade, and that later reports match
+/// through the migrated keys.
 pub async fn assert_pairs_corrected(store: &SharedStore, one: &ForwardingApp) {
     super::fixtures::rebuild(store).await;
     for id in ["t1", "w1"] {

@@ -1,10 +1,10 @@
-//! Histories of subscribers in random orders: the order of arrival changes nothing.
+//! Random subscriber histories in random orders: the order of arrival changes nothing.
 //!
-//! What depends on the arrival itself is fixed or left out: a notification carries the same `receivedAt` in every order,
-//! ids are compared by the sender's ids since they contain the app's, and of deliveries those count that are planned,
-//! since a cancelled one tells that an event was something else meanwhile.
+//! Values that depend on the arrival are fixed or omitted: a notification has the same
+//! `receivedAt` in every order. Events are compared by external id, because event ids depend on the
+//! app. Cancelled deliveries are omitted, because they depend on intermediate states.
 
-use super::billing_orders_reports::{StableNames, reports};
+use super::billing_orders_reports::{StableNames, event_text, reports};
 use super::erasure_fixtures::{billing_notification, device, person};
 use super::fixtures::{SharedStore, at};
 use super::outbox_fixtures::{ForwardingApp, forwarding_app};
@@ -15,28 +15,28 @@ use std::time::Duration;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::device::{AdvertisingId, Identity};
-use tributary_domain::event::{Event, EventSource};
+use tributary_domain::event::Event;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 
-/// Histories in every run of the tests.
+/// Number of histories in a normal test run.
 pub const CASES: u64 = 500;
-/// The environment variable with which `./test --long` asks the adapters' tests for more.
+/// Environment variable with which `./test --long` requests more histories.
 pub const CASES_VARIABLE: &str = "TRIBUTARY_BILLING_ORDERS";
-/// Histories on PostgreSQL, where every step is a round trip.
+/// Number of histories on PostgreSQL, where every step is a round trip.
 pub const CASES_ON_A_SERVER: u64 = 60;
 const PEOPLE: [&str; 4] = ["ann", "ben", "cid", "dot"];
 const DEVICES: [&str; 3] = ["phone", "tablet", "watch"];
 const SUBSCRIPTIONS: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const PRODUCTS: [&str; 3] = ["weekly", "monthly", "yearly"];
 const REPORTED: [&str; 5] = ["purchase", "subscribe", "renewal", "refund", "start_trial"];
-/// Few, so that they meet.
+/// Few, so that notifications share transactions.
 const TRANSACTIONS: usize = 6;
 const DAY: i64 = 24 * 60 * 60;
 
-/// A small generator of numbers: the same seed gives the same history.
+/// A small random number generator. The same seed gives the same history.
 struct Random(u64);
 
 impl Random {
@@ -64,10 +64,10 @@ impl Random {
 #[derive(Debug, Clone)]
 enum Step {
     Notify(GeneratedNotification),
-    /// The device is configured, with the advertising id that is its own.
+    /// Configures the device with its own advertising id.
     Configure(&'static str, i64),
     Identify(&'static str, &'static str, i64),
-    /// The app reports a transaction itself: device, transaction, name.
+    /// The app reports a transaction: device, transaction, name.
     Report(&'static str, String, &'static str, i64),
 }
 
@@ -122,8 +122,8 @@ fn notification(random: &mut Random, number: usize) -> GeneratedNotification {
             to: vec![person(to)],
         };
     }
-    // Few transactions and ids, so that they meet. Moments differ: event ids break ties, and they contain the app's id,
-    // which differs between the two runs that are compared.
+    // Few transactions and ids, so that they collide. Times differ, because event ids break ties
+    // and differ between the two compared runs.
     let second = random.below(8) * 100 + 1_000 + number;
     let second = i64::try_from(second).expect("a small number");
     let received = i64::try_from(random.below(40) * 10 + 2_000).expect("a small number");
@@ -158,7 +158,8 @@ fn history(seed: u64) -> Vec<Step> {
             steps.push(Step::Identify(name, random.of(&PEOPLE), 950 + second));
         }
     }
-    // Every other history has none, since what an SDK event says about its device is what was known on its arrival.
+    // Every other history has no reports, because an SDK event stores the state of its device on
+    // arrival.
     let reports = if seed.is_multiple_of(2) {
         0
     } else {
@@ -185,12 +186,12 @@ impl GeneratedNotification {
         );
         one.received_at = at(self.received);
         one.trial_hold = Some(Duration::from_mins(5));
-        let said = &mut one.content;
-        said.transaction = Some(self.transaction.clone());
-        said.product = Some(self.product.to_owned());
-        said.country = self.country.map(str::to_owned);
-        said.price.usd = Some(Amount::parse(self.usd).expect("an amount"));
-        let who = &mut said.subscriber;
+        let content = &mut one.content;
+        content.transaction = Some(self.transaction.clone());
+        content.product = Some(self.product.to_owned());
+        content.country = self.country.map(str::to_owned);
+        content.price.usd = Some(Amount::parse(self.usd).expect("an amount"));
+        let who = &mut content.subscriber;
         who.device = self.device.map(device);
         who.people = self.people.iter().map(|name| person(name)).collect();
         who.advertising = self.advertising.and_then(advertising).into_iter().collect();
@@ -198,7 +199,7 @@ impl GeneratedNotification {
     }
 }
 
-/// Everything that a history comes to.
+/// Events, planned deliveries and figures of a history.
 type Outcome = (Vec<String>, Vec<String>, Vec<String>);
 
 async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
@@ -217,7 +218,7 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
         match step {
             Step::Notify(notified) => {
                 let accepted = store.accept_notification(notified.arrival(&one));
-                accepted.await.expect("a notification is kept");
+                accepted.await.expect("a notification is stored");
             }
             Step::Configure(name, second) => {
                 let mut command = if *name == "phone" {
@@ -234,9 +235,9 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
                     ..Identity::default()
                 };
                 let app = tenant.app.id;
-                let known =
+                let identified =
                     store.identify(app, Environment::Live, device(name), identity, at(*second));
-                known.await.expect("a person is known");
+                identified.await.expect("a user is identified");
             }
             Step::Report(name, transaction, reported, second) => {
                 let mut event = payment(transaction, "7", "USD", *second);
@@ -259,21 +260,21 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
     } else {
         Detail::Everything
     };
-    let told = read(store, &one, detail).await;
+    let result = read(store, &one, detail).await;
     assert_eq!(
         wrong_rows(tenant).await,
         0,
-        "rebuilt figures are the maintained ones: {steps:#?}"
+        "rebuilt figures equal the maintained ones: {steps:#?}"
     );
     assert_eq!(
         read(store, &one, detail).await,
-        told,
+        result,
         "a rebuild changes nothing"
     );
-    told
+    result
 }
 
-/// Rebuilds the days of a history, and counts the rows that were wrong.
+/// Rebuilds the days of a history. Returns the number of corrected rows.
 async fn wrong_rows(tenant: &Tenant) -> u64 {
     let mut wrong = 0;
     for day in [at(0), at(DAY)] {
@@ -288,54 +289,12 @@ async fn wrong_rows(tenant: &Tenant) -> u64 {
     wrong
 }
 
-/// An event without what differs between two apps.
-fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
-    let credit = event
-        .credit
-        .as_ref()
-        .map(|credit| (credit.network, credit.match_type));
-    let first = payments.get(&event.external_id);
-    if event.source == EventSource::Sdk {
-        // Who the device was is what was known when it arrived.
-        return format!(
-            "{} {} sdk {:?} {:?} {:?} {credit:?} duplicate={} first={} {:?} {first:?}",
-            event.external_id,
-            event.name,
-            event.occurred_at,
-            event.device,
-            event.revenue,
-            event.duplicate_of.is_some(),
-            event.first_payment,
-            event.skipped,
-        );
-    }
-    format!(
-        "{} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} first={} {:?} {:?} {first:?}",
-        event.external_id,
-        event.name,
-        event.source.as_str(),
-        event.original_name,
-        event.occurred_at,
-        event.received_at,
-        event.device,
-        event.user.as_ref().map(|user| user.as_str().to_owned()),
-        event.platform,
-        event.country,
-        event.revenue,
-        credit,
-        event.params,
-        event.first_payment,
-        event.is_service_install,
-        event.skipped,
-    )
-}
-
-/// How much of an outcome is compared.
+/// Level of detail that is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// Every field and every report.
     Everything,
-    /// What counts, and the figures by network.
+    /// Counted revenue, and figures by network.
     Figures,
 }
 
@@ -347,7 +306,7 @@ async fn read(store: &SharedStore, of: &ForwardingApp, detail: Detail) -> Outcom
         .into_iter()
         .filter(|event| !event.is_service_install)
         .collect();
-    let mut noted = BTreeMap::new();
+    let mut first_payments = BTreeMap::new();
     for name in DEVICES {
         if let Ok(story) = store
             .device(&tenant.reader, tenant.app.id, device(name))
@@ -355,12 +314,16 @@ async fn read(store: &SharedStore, of: &ForwardingApp, detail: Detail) -> Outcom
             && let Some(first) = story.state.first_payment
             && let Some(event) = log.iter().find(|event| event.id == first)
         {
-            noted.insert(event.external_id.clone(), name.to_owned());
+            first_payments.insert(event.external_id.clone(), name.to_owned());
         }
     }
     let text = |event| match detail {
-        Detail::Everything => format!("{} {}", event_text(event, &noted), names.text(event)),
-        Detail::Figures => event_text(event, &noted),
+        Detail::Everything => format!(
+            "{} {}",
+            event_text(event, &first_payments),
+            names.text(event)
+        ),
+        Detail::Figures => event_text(event, &first_payments),
     };
     let mut events: Vec<String> = log.iter().map(text).collect();
     events.sort();
@@ -383,7 +346,7 @@ async fn read(store: &SharedStore, of: &ForwardingApp, detail: Detail) -> Outcom
         })
         .collect();
     planned.sort();
-    // A row of zeros is left where something was counted and moved away: it says the same as no row.
+    // Omit rows of zeros, which remain when figures move away.
     let counted = tenant.figures().await.into_iter();
     let counted = counted.filter(|(_, figures)| *figures != Figures::default());
     let mut figures: Vec<String> = counted.map(|one| format!("{one:?}")).collect();
@@ -397,10 +360,15 @@ async fn read(store: &SharedStore, of: &ForwardingApp, detail: Detail) -> Outcom
     (events, planned, figures)
 }
 
-/// Compares random histories in two random orders: `cases` of them, or as many as [`CASES_VARIABLE`] asks for.
-pub async fn arrival_order_changes_nothing(store: &SharedStore, cases: u64, asked: Option<String>) {
-    let asked = asked.map(|asked| asked.parse().expect("a number of histories"));
-    for seed in 0..asked.unwrap_or(cases) {
+/// Compares random histories in two random orders: `cases` of them, or as many as
+/// [`CASES_VARIABLE`] requests.
+pub async fn arrival_order_changes_nothing(
+    store: &SharedStore,
+    cases: u64,
+    requested: Option<String>,
+) {
+    let requested = requested.map(|requested| requested.parse().expect("a number of histories"));
+    for seed in 0..requested.unwrap_or(cases) {
         let steps = history(seed);
         let mut shuffled = steps.clone();
         Random(seed ^ 0x5555).shuffle(&mut shuffled);
@@ -414,8 +382,9 @@ pub async fn arrival_order_changes_nothing(store: &SharedStore, cases: u64, aske
     }
 }
 
-/// The first example: a subscription that an advertising id joined to the first one's device moves to the device that a
-/// later notification names, and takes its first payment along, in every order.
+/// The original example, in every order: an advertising id joins a subscription to the first one's
+/// device. A later notification names another device, and the subscription moves there with its
+/// first payment.
 pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
     let notified = |id: &str, subscription, second, claim| GeneratedNotification {
         id: id.to_owned(),
@@ -479,8 +448,8 @@ pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
     }
 }
 
-/// A notification with an impossible date is kept, and makes no event.
-pub async fn an_impossible_date_makes_no_event(store: &SharedStore) {
+/// A notification with an impossible date is stored and creates no event.
+pub async fn an_impossible_date_creates_no_event(store: &SharedStore) {
     let one = forwarding_app(store).await;
     let start = NotificationMeaning::Payment(PaymentClaim::Start);
     let mut arrival = billing_notification(&one.tenant, "seconds", "s1", 10, start);
@@ -490,16 +459,16 @@ pub async fn an_impossible_date_makes_no_event(store: &SharedStore) {
     let accepted = store
         .accept_notification(arrival.clone())
         .await
-        .expect("it is kept");
-    let kept = crate::NotificationOutcome::Stored {
+        .expect("it is stored");
+    let stored = crate::NotificationOutcome::Stored {
         has_event: false,
         is_matched: false,
     };
-    assert_eq!(accepted, kept);
+    assert_eq!(accepted, stored);
     assert_eq!(one.log().await, []);
     let again = store
         .accept_notification(arrival)
         .await
-        .expect("it is known");
+        .expect("a duplicate is accepted");
     assert_eq!(again, crate::NotificationOutcome::Duplicate);
 }

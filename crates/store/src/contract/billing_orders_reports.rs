@@ -1,16 +1,17 @@
-//! Everything that the reports tell about an app, without what differs between two apps with the same history.
+//! All reports of an app, without values that differ between two apps with the same history.
 
 use super::fixtures::at;
 use super::outbox_fixtures::ForwardingApp;
 use crate::LogPart;
+use std::collections::BTreeMap;
 use tributary_domain::access::{AppsRead, Authorized};
-use tributary_domain::event::Event;
+use tributary_domain::event::{Event, EventSource};
 use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortReportQuery};
 use tributary_domain::report::{Dimension, Figures, Period, ReportQuery};
 
 const DAY: i64 = 24 * 60 * 60;
 const ROWS_MAX: u32 = 10_000;
-/// What figures can be asked by: every dimension, and those that one table has together.
+/// Dimensions to query: each alone, and those that one table has together.
 const DIMENSIONS: [&[Dimension]; 13] = [
     &[],
     &[Dimension::Network],
@@ -34,7 +35,7 @@ const COHORTS: [Option<CohortDimension>; 5] = [
     Some(CohortDimension::Country),
 ];
 
-/// Two days, and both together.
+/// Returns two days, and both together.
 fn periods() -> Vec<Period> {
     vec![
         (at(0), at(DAY)),
@@ -43,11 +44,11 @@ fn periods() -> Vec<Period> {
     ]
 }
 
-/// Names instead of ids, which are derived from the app's.
+/// Replaces ids, which depend on the app, by stable names.
 pub(super) struct StableNames(Vec<(String, String)>);
 
 impl StableNames {
-    /// Of an app with this log.
+    /// Collects the ids of an app and its log.
     pub(super) fn of(one: &ForwardingApp, log: &[Event]) -> Self {
         let (app, link) = (one.tenant.app.id, one.tenant.link.id);
         let mut names = vec![
@@ -67,7 +68,7 @@ impl StableNames {
         Self(names)
     }
 
-    /// A value in words.
+    /// Formats a value with stable names.
     pub(super) fn text(&self, value: &impl std::fmt::Debug) -> String {
         let text = format!("{value:?}");
         let replaced = |text: String, (id, name): &(String, String)| text.replace(id, name);
@@ -75,38 +76,80 @@ impl StableNames {
     }
 }
 
-/// Every report of an app. Rows of zeros say the same as no rows.
+/// Formats an event without values that differ between two apps.
+pub(super) fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
+    let credit = event
+        .credit
+        .as_ref()
+        .map(|credit| (credit.network, credit.match_type));
+    let first = payments.get(&event.external_id);
+    if event.source == EventSource::Sdk {
+        // The user is the one known on arrival.
+        return format!(
+            "{} {} sdk {:?} {:?} {:?} {credit:?} duplicate={} first={} {:?} {first:?}",
+            event.external_id,
+            event.name,
+            event.occurred_at,
+            event.device,
+            event.revenue,
+            event.duplicate_of.is_some(),
+            event.first_payment,
+            event.skipped,
+        );
+    }
+    format!(
+        "{} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} first={} {:?} {:?} {first:?}",
+        event.external_id,
+        event.name,
+        event.source.as_str(),
+        event.original_name,
+        event.occurred_at,
+        event.received_at,
+        event.device,
+        event.user.as_ref().map(|user| user.as_str().to_owned()),
+        event.platform,
+        event.country,
+        event.revenue,
+        credit,
+        event.params,
+        event.first_payment,
+        event.is_service_install,
+        event.skipped,
+    )
+}
+
+/// Returns all reports of an app. Rows of zeros are omitted.
 pub(super) async fn reports(of: &ForwardingApp, names: &StableNames) -> Vec<String> {
     let tenant = &of.tenant;
     let (store, app, reader) = (&tenant.store, tenant.app.id, &tenant.reader);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for by in DIMENSIONS {
-        let question = ReportQuery {
+        let query = ReportQuery {
             periods: periods(),
             group_by: by.to_vec(),
             filters: Vec::new(),
             rows_max: ROWS_MAX,
         };
-        let rows = store.stats(reader, app, question).await;
+        let rows = store.stats(reader, app, query).await;
         let rows = rows.expect("figures are read").into_iter();
         let rows = rows.filter(|row| row.figures != Figures::default());
-        told.extend(rows.map(|row| format!("by {by:?}: {}", names.text(&row))));
+        reports.extend(rows.map(|row| format!("by {by:?}: {}", names.text(&row))));
     }
     for by in COHORTS {
-        let question = CohortReportQuery {
+        let query = CohortReportQuery {
             periods: periods(),
             group_by: by,
             age_max: 30,
             rows_max: ROWS_MAX,
         };
-        let rows = store.cohorts(reader, app, question).await;
+        let rows = store.cohorts(reader, app, query).await;
         let rows = rows.expect("cohorts are read").into_iter();
         let rows = rows.filter(|row| row.figures != CohortFigures::default());
-        told.extend(rows.map(|row| format!("cohorts by {by:?}: {}", names.text(&row))));
+        reports.extend(rows.map(|row| format!("cohorts by {by:?}: {}", names.text(&row))));
     }
     let caller = Authorized::<AppsRead>::operator(tenant.writer.organization());
     let totals = store.totals(&caller, vec![(app, periods())]).await;
-    told.push(format!(
+    reports.push(format!(
         "totals: {}",
         names.text(&totals.expect("totals are read"))
     ));
@@ -123,10 +166,10 @@ pub(super) async fn reports(of: &ForwardingApp, names: &StableNames) -> Vec<Stri
             .filter(|event| !event.is_service_install)
             .map(|event| format!("export, installs {installs}: {}", names.text(&event)))
             .collect();
-        // Events of the same moment are in the order of their ids.
+        // Events with the same time are ordered by id.
         log.sort();
-        told.extend(log);
+        reports.extend(log);
     }
-    told.sort();
-    told
+    reports.sort();
+    reports
 }

@@ -1,4 +1,4 @@
-//! Clicks, and links as the doors see them.
+//! Clicks, and link lookups of the public endpoints.
 
 use super::fixtures::{SharedStore, app, at, join_all, new_app, new_link, origin};
 use super::sdk_fixtures::tenant;
@@ -18,8 +18,8 @@ use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HostName;
 
-/// By its id, its slug and the slug it had before; not once it is archived.
-pub async fn a_link_is_found_by_what_stands_in_a_url(store: &SharedStore) {
+/// A link is found by its id and by its current and former slugs, unless it is archived.
+pub async fn a_link_is_found_by_id_and_slugs(store: &SharedStore) {
     let tenant = tenant(store).await;
     let by_id = LinkRef::Id(tenant.link.id);
     let former = LinkRef::Slug(tenant.link.slug.clone());
@@ -72,8 +72,8 @@ pub async fn a_link_is_found_by_what_stands_in_a_url(store: &SharedStore) {
     }
 }
 
-/// A host of an app's own serves that app alone; the service's host serves the others.
-pub async fn association_files_are_made_per_host(store: &SharedStore) {
+/// A custom host serves its app only; the service's host serves all other apps.
+pub async fn apps_are_listed_per_host(store: &SharedStore) {
     let tenant = tenant(store).await;
     let other = app(store, &tenant.writer).await;
     let own = HostName::parse("go.example.com").expect("a host");
@@ -104,8 +104,8 @@ pub async fn association_files_are_made_per_host(store: &SharedStore) {
     assert!(ids(Some(&stranger)).await.is_empty());
 }
 
-/// Every field survives storing: the candidates of a decision are read back whole.
-pub async fn a_click_comes_back_as_it_was_recorded(store: &SharedStore) {
+/// Every field is stored: a decision reads its candidates back complete.
+pub async fn a_click_is_read_as_it_was_recorded(store: &SharedStore) {
     let tenant = tenant(store).await;
     let mut captured = TrackingParams {
         campaign: Campaign {
@@ -146,26 +146,26 @@ pub async fn a_click_comes_back_as_it_was_recorded(store: &SharedStore) {
     assert_eq!(decision.keyword, click.captured.keyword);
 }
 
-/// The same click twice is one click.
-pub async fn a_click_is_counted_once_and_a_bots_never(store: &SharedStore) {
+/// A repeated click counts once. Bot clicks do not count.
+pub async fn a_click_is_counted_once_and_bots_are_not(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
-    store.record_click(click).await.expect("the same again");
+    store.record_click(click).await.expect("a repeated click");
     let mut bot = tenant.click(11);
     bot.bot = Some(BotReason::KnownAgent);
     store.record_click(bot).await.expect("a bot is recorded");
-    let mut nobodys = tenant.click(12);
-    nobodys.network = None;
+    let mut unattributed = tenant.click(12);
+    unattributed.network = None;
     store
-        .record_click(nobodys)
+        .record_click(unattributed)
         .await
         .expect("a click is recorded");
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
     assert_eq!(tenant.figures_of("other").await.clicks, 1);
 }
 
-/// Many at once, all of them answered after their commit.
-pub async fn clicks_recorded_at_once_are_all_there(store: &SharedStore) {
+/// Concurrent clicks are all recorded.
+pub async fn concurrent_clicks_are_all_recorded(store: &SharedStore) {
     let tenant = tenant(store).await;
     let clicks = (0..200).map(|_| store.record_click(tenant.click(10)));
     for outcome in join_all(clicks.collect()).await {
@@ -174,8 +174,8 @@ pub async fn clicks_recorded_at_once_are_all_there(store: &SharedStore) {
     assert_eq!(tenant.figures_of("network_a").await.clicks, 200);
 }
 
-/// What the page learned is added to what the click did not say, and only while the click is young.
-pub async fn hints_of_the_page_add_what_is_not_known(store: &SharedStore) {
+/// Page hints fill fields that the click lacks, and only while the click is recent.
+pub async fn page_hints_fill_missing_fields(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
     let hints = PageHints {
@@ -201,15 +201,15 @@ pub async fn hints_of_the_page_add_what_is_not_known(store: &SharedStore) {
     let decision = tenant.call_configure(command).await.attribution.decision;
     let signals = decision.candidates[0]
         .signals
-        .expect("likeness has signals");
+        .expect("a probabilistic match has signals");
     assert_eq!(
         (signals.timezone, signals.screen, signals.model),
         (Some(10), Some(10), Some(10))
     );
 }
 
-/// Addresses go after their time; so do clicks nobody refers to, and only those.
-pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &SharedStore) {
+/// Old addresses are deleted, and old clicks without a reference are removed.
+pub async fn old_clicks_are_removed_unless_referenced(store: &SharedStore) {
     let tenant = tenant(store).await;
     let taken = tenant.record_click(10).await;
     let first = tenant
@@ -222,7 +222,7 @@ pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &Shar
     let young = tenant.record_click(500).await;
     let forget = async |limit| {
         let forgotten = store.forget_addresses(at(100), limit);
-        forgotten.await.expect("addresses are forgotten")
+        forgotten.await.expect("addresses are deleted")
     };
     assert_eq!(
         (forget(3).await, forget(3).await, forget(3).await),
@@ -236,7 +236,7 @@ pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &Shar
         (remove(2).await, remove(2).await, remove(2).await),
         (2, 1, 0)
     );
-    // A click that is not there any more is not known; one that an install has is still taken.
+    // A removed click is unknown; one that an install claimed is still taken.
     let again = tenant
         .call_configure(tenant.configure_with_click("device-2", &taken, 510))
         .await;
@@ -245,23 +245,19 @@ pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &Shar
         rejected.map(tributary_domain::attribution::Rejection::as_str),
         Some("duplicate_click")
     );
-    let like = tenant
+    let from_address = tenant
         .call_configure(tenant.configure_from_address("device-3", 520))
         .await;
-    let considered = like.attribution.decision.candidates;
+    let considered = from_address.attribution.decision.candidates;
     let clicks: Vec<_> = considered
         .iter()
         .filter_map(|candidate| candidate.click)
         .collect();
-    assert_eq!(
-        clicks,
-        [young.id],
-        "an address that was forgotten matches nothing"
-    );
+    assert_eq!(clicks, [young.id], "a deleted address matches nothing");
 }
 
-/// What is kept of a device's address goes with those of the clicks.
-pub async fn the_address_of_a_device_is_forgotten(store: &SharedStore) {
+/// A device's address hash is deleted together with those of the clicks.
+pub async fn old_device_addresses_are_deleted(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant
         .call_configure(tenant.configure_from_address("device-1", 60))
@@ -274,13 +270,13 @@ pub async fn the_address_of_a_device_is_forgotten(store: &SharedStore) {
         .await;
     let forget = async || {
         let forgotten = store.forget_addresses(at(100), 10);
-        forgotten.await.expect("addresses are forgotten")
+        forgotten.await.expect("addresses are deleted")
     };
     assert_eq!((forget().await, forget().await), (1, 0));
 }
 
-/// Whatever else a network or an address sent, a person's click is among the candidates.
-pub async fn bots_hide_nobody(store: &SharedStore) {
+/// Real clicks stay among the candidates, regardless of the number of bot clicks.
+pub async fn bot_clicks_do_not_crowd_out_real_ones(store: &SharedStore) {
     let tenant = tenant(store).await;
     let gaid = Some(Digest::of(b"gaid"));
     let mut click = tenant.click(10);
@@ -300,14 +296,14 @@ pub async fn bots_hide_nobody(store: &SharedStore) {
         advertising_hash: gaid,
         ..tenant.configure("device-1", 60)
     };
-    let like = tenant.configure_from_address("device-2", 60);
-    for command in [by_gaid, like] {
+    let from_address = tenant.configure_from_address("device-2", 60);
+    for command in [by_gaid, from_address] {
         let decision = tenant.call_configure(command).await.attribution.decision;
         assert_eq!(decision.click, Some(click.id));
     }
 }
 
-/// A link belongs to its app, so a click of another app's link is not stored.
+/// A click on another app's link is not stored.
 pub async fn a_click_needs_the_link_of_its_app(store: &SharedStore) {
     let tenant = tenant(store).await;
     let other = new_app(&tenant.writer, 3);
@@ -319,7 +315,7 @@ pub async fn a_click_needs_the_link_of_its_app(store: &SharedStore) {
     assert_eq!(click.link, tenant.link.id);
 }
 
-/// A click that a test key reports is counted in the test figures alone and claims no live install.
+/// A click from a test key counts only in test figures and never matches a live install.
 pub async fn a_click_of_a_test_key_stays_in_the_test_environment(store: &SharedStore) {
     let tenant = tenant(store).await;
     let mut click = tenant.click(60);
@@ -353,10 +349,10 @@ pub async fn a_click_of_a_test_key_stays_in_the_test_environment(store: &SharedS
     assert_eq!(found.expect("clicks are read"), [click.clone()]);
     let found = store.log_clicks(&tenant.reader, app, part()).await;
     assert_eq!(found.expect("clicks are read"), []);
-    let by_likeness = tenant
+    let probabilistic = tenant
         .call_configure(tenant.configure_from_address("person", 120))
         .await;
-    assert_eq!(by_likeness.attribution.decision.click, None);
+    assert_eq!(probabilistic.attribution.decision.click, None);
     let by_name = tenant
         .call_configure(tenant.configure_with_click("other", &click, 121))
         .await;

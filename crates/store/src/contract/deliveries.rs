@@ -1,4 +1,4 @@
-//! Deliveries, as people see them.
+//! Deliveries, as the API and the dashboard show them.
 
 use super::fixtures::{SharedStore, at, first_page, organization, origin, refusal};
 use super::outbox_fixtures::{ForwardingApp, LEASE, ends_with, forwarding_app, settled};
@@ -11,7 +11,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// Three events that ended in three ways, and one that waits.
+/// Creates three deliveries with different final statuses, and a pending one.
 async fn varied(store: &SharedStore) -> ForwardingApp {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -36,7 +36,7 @@ async fn varied(store: &SharedStore) -> ForwardingApp {
     one
 }
 
-/// Lists are narrowed by status, network, event and time, and read page by page.
+/// Lists can be filtered by status, network, event and time, and are paged.
 pub async fn deliveries_are_listed(store: &SharedStore) {
     let one = varied(store).await;
     let count = async |filter| one.deliveries(filter).await.len();
@@ -73,7 +73,7 @@ pub async fn deliveries_are_listed(store: &SharedStore) {
     };
     assert_eq!(count(of_event).await, 1);
     let unknown = DeliveryFilter {
-        external_id: Some("nobody".to_owned()),
+        external_id: Some("unknown".to_owned()),
         ..DeliveryFilter::default()
     };
     assert_eq!(count(unknown).await, 0);
@@ -89,7 +89,7 @@ pub async fn deliveries_are_listed(store: &SharedStore) {
     assert_eq!((page.items.len(), page.has_more), (3, true));
 }
 
-/// The deliveries of an event are found with it.
+/// Deliveries are found by their events.
 pub async fn deliveries_are_found_by_their_event(store: &SharedStore) {
     let one = varied(store).await;
     let log = one.log().await;
@@ -109,24 +109,26 @@ pub async fn deliveries_are_found_by_their_event(store: &SharedStore) {
     }
 }
 
-/// What a network does not get is counted by its reason for a week, whether it was skipped or turned out to be unsendable.
-pub async fn conversions_that_a_network_misses_are_counted(store: &SharedStore) {
+/// Conversions that a network did not get are counted by reason for a week, whether they were
+/// skipped or could not be sent.
+pub async fn skipped_conversions_are_counted(store: &SharedStore) {
     let one = forwarding_app(store).await;
     let tenant = &one.tenant;
-    let mut nameless = tenant.click(9);
-    nameless.user_agent = None;
+    let mut without_agent = tenant.click(9);
+    without_agent.user_agent = None;
     store
-        .record_click(nameless.clone())
+        .record_click(without_agent.clone())
         .await
         .expect("a click is recorded");
-    // Its install and its event lack a user agent; the name without a mapping is by design.
+    // Install and event lack a user agent. The unmapped name is not counted, because it is
+    // intended.
     tenant
-        .call_configure(tenant.configure_with_click("silent", &nameless, 10))
+        .call_configure(tenant.configure_with_click("silent", &without_agent, 10))
         .await;
     one.send_events("silent", &["s1"], "sign_up", 11).await;
     one.send_events("silent", &["b1"], "boss_defeated", 11)
         .await;
-    // One that the network refused is no such conversion, one that could not be sent is.
+    // A conversion that the network rejected is not counted; one that could not be sent is.
     one.attribute_install("phone", 20).await;
     one.send_events("phone", &["s2"], "sign_up", 21).await;
     one.lease(LEASE, 30, 100).await.expect("a lease");
@@ -166,8 +168,8 @@ pub async fn conversions_that_a_network_misses_are_counted(store: &SharedStore) 
     assert_eq!(skipped(week + 22).await, counted(&[]));
 }
 
-/// What failed can be brought back, alone or by the dozen; what arrived cannot.
-pub async fn what_failed_is_tried_again(store: &SharedStore) {
+/// Failed deliveries can be retried, alone or by filter; delivered ones cannot.
+pub async fn failed_deliveries_can_be_retried(store: &SharedStore) {
     let one = varied(store).await;
     let (writer, app) = (&one.tenant.writer, one.queue.app);
     let by = |status| DeliveryFilter {
@@ -184,10 +186,7 @@ pub async fn what_failed_is_tried_again(store: &SharedStore) {
     assert_eq!(back.delivery.status, DeliveryStatus::Pending);
     assert_eq!(back.delivery.dedup_id, failed.dedup_id);
     assert_eq!(back.delivery.next_attempt_at, Some(at(20)));
-    assert_eq!(
-        back.delivery.attempts, failed.attempts,
-        "what was tried is not forgotten"
-    );
+    assert_eq!(back.delivery.attempts, failed.attempts, "attempts are kept");
     let delivered = one.deliveries(by(DeliveryStatus::Delivered)).await[0]
         .delivery
         .id;
@@ -202,7 +201,7 @@ pub async fn what_failed_is_tried_again(store: &SharedStore) {
     assert_eq!(one.deliveries(by(DeliveryStatus::Pending)).await.len(), 3);
 }
 
-/// Nobody else sees them, and a test key has none.
+/// Other organizations find no deliveries, and neither does a test key.
 pub async fn another_organization_finds_no_delivery(store: &SharedStore) {
     let one = varied(store).await;
     let stranger = organization(store).await;

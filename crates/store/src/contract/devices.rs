@@ -1,4 +1,4 @@
-//! Devices, and the decisions about their installs.
+//! Devices and the attribution of their installs.
 
 use super::fixtures::{SharedStore, at, join3, organization, refusal};
 use super::sdk_fixtures::{event, payment, tenant};
@@ -15,7 +15,7 @@ fn device(text: &str) -> DeviceKey {
     DeviceKey::parse(text).expect("a device id")
 }
 
-/// An SDK key names its app and environment; any other names nothing.
+/// An SDK key identifies its app and environment; an unknown key identifies none.
 pub async fn an_sdk_key_names_its_app(store: &SharedStore) {
     let tenant = tenant(store).await;
     let sdk = tenant.app.sdk.clone();
@@ -40,7 +40,7 @@ pub async fn an_sdk_key_names_its_app(store: &SharedStore) {
     );
 }
 
-/// The first call is an install, every later one is not.
+/// The first call records an install, later calls do not.
 pub async fn the_first_call_records_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -53,7 +53,7 @@ pub async fn the_first_call_records_one_install(store: &SharedStore) {
         .call_configure(tenant.configure("device-1", 90))
         .await;
     assert!(!again.is_first_open);
-    assert_eq!(again.attribution, first.attribution, "the decision stands");
+    assert_eq!(again.attribution, first.attribution, "the decision stays");
     let expected = [("install".to_owned(), Some("network_a".to_owned()))];
     assert_eq!(tenant.log("device-1").await, expected);
     let figures = tenant.figures_of("network_a").await;
@@ -63,8 +63,8 @@ pub async fn the_first_call_records_one_install(store: &SharedStore) {
     );
 }
 
-/// Two identical calls at the same moment make one install.
-pub async fn calls_at_the_same_moment_make_one_install(store: &SharedStore) {
+/// Identical concurrent calls record one install.
+pub async fn concurrent_calls_record_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     for round in 0..10 {
         let click = tenant.record_click(10 + round).await;
@@ -73,7 +73,7 @@ pub async fn calls_at_the_same_moment_make_one_install(store: &SharedStore) {
         let outcomes = join3(call(), call(), call()).await;
         let first_opens = outcomes
             .into_iter()
-            .map(|outcome| outcome.expect("a call is taken"))
+            .map(|outcome| outcome.expect("a call succeeds"))
             .filter(|configured| {
                 assert_eq!(configured.attribution.decision.click, Some(click.id));
                 configured.is_first_open
@@ -85,7 +85,7 @@ pub async fn calls_at_the_same_moment_make_one_install(store: &SharedStore) {
     assert_eq!((figures.installs, figures.events), (10, 10));
 }
 
-/// A click leads to one install, whoever comes first.
+/// Of concurrent installs with one click, one gets it.
 pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -93,7 +93,7 @@ pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
     let outcomes = join3(call("device-1"), call("device-2"), call("device-3")).await;
     let winners = outcomes
         .into_iter()
-        .map(|outcome| outcome.expect("a call is taken").attribution.decision)
+        .map(|outcome| outcome.expect("a call succeeds").attribution.decision)
         .filter(|decision| {
             if decision.click.is_none() {
                 assert_eq!(decision.state, MatchState::DuplicateClick);
@@ -104,14 +104,11 @@ pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
     assert_eq!(winners, 1);
     let all = tenant.figures().await;
     let installs: i64 = all.iter().map(|(_, figures)| figures.installs).sum();
-    assert_eq!(
-        installs, 3,
-        "an install without a click is an install all the same"
-    );
+    assert_eq!(installs, 3, "an install without a click still counts");
 }
 
-/// A test device may match any click and uses none up; its figures are its own.
-pub async fn a_test_device_uses_no_click_up(store: &SharedStore) {
+/// A test device may match any click and claims none; its figures are separate.
+pub async fn a_test_device_claims_no_click(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
     let in_test = |key: &str| ConfigureCommand {
@@ -141,7 +138,7 @@ pub async fn a_test_device_uses_no_click_up(store: &SharedStore) {
     let unknown = store
         .device(&reader, tenant.app.id, device("device-2"))
         .await;
-    assert!(unknown.is_ok(), "device-2 called with the test key too");
+    assert!(unknown.is_ok(), "device-2 also called with the test key");
     assert_eq!(
         refusal(
             store
@@ -152,8 +149,8 @@ pub async fn a_test_device_uses_no_click_up(store: &SharedStore) {
     );
 }
 
-/// One candidate from the address is taken by likeness, two equal ones are not.
-pub async fn likeness_is_found_by_address(store: &SharedStore) {
+/// One candidate from the address matches probabilistically, two equal ones do not.
+pub async fn a_probabilistic_match_is_found_by_address(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
     let one = tenant
@@ -185,8 +182,8 @@ pub async fn likeness_is_found_by_address(store: &SharedStore) {
     assert_eq!(ambiguous.count(), 2);
 }
 
-/// A click with the device's advertising id is found, also when the address differs.
-pub async fn an_advertising_id_is_found(store: &SharedStore) {
+/// A click with the device's advertising id is found even if the address differs.
+pub async fn a_click_is_found_by_advertising_id(store: &SharedStore) {
     use tributary_domain::vocabulary::digest::Digest;
     let tenant = tenant(store).await;
     let mut click = tenant.click(10);
@@ -206,10 +203,10 @@ pub async fn an_advertising_id_is_found(store: &SharedStore) {
     );
 }
 
-/// Better evidence moves the decision, the events so far, their figures, and frees the click it had.
-pub async fn better_evidence_moves_everything(store: &SharedStore) {
+/// Better evidence moves the decision, earlier events and figures, and releases the old click.
+pub async fn better_evidence_moves_decision_events_and_figures(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let like = tenant.record_click(10).await;
+    let nearby = tenant.record_click(10).await;
     let mut right = tenant.click(20);
     right.network = Some(tributary_domain::integration::Network::C);
     right.address_hash = None;
@@ -220,7 +217,7 @@ pub async fn better_evidence_moves_everything(store: &SharedStore) {
     let first = tenant
         .call_configure(tenant.configure_from_address("device-1", 60))
         .await;
-    assert_eq!(first.attribution.decision.click, Some(like.id));
+    assert_eq!(first.attribution.decision.click, Some(nearby.id));
     let events = vec![event("e1", "sign_up", 70), payment("e2", "5", "USD", 71)];
     store
         .accept_sdk_events(tenant.arrival("device-1", 72), events)
@@ -274,10 +271,10 @@ pub async fn better_evidence_moves_everything(store: &SharedStore) {
     );
 }
 
-/// A click that a better one replaced is free again; a certain decision is never replaced, and says what was tried.
-pub async fn a_certain_decision_stands(store: &SharedStore) {
+/// A released click can be claimed again. A deterministic decision is never replaced.
+pub async fn a_deterministic_decision_is_not_replaced(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let like = tenant.record_click(10).await;
+    let nearby = tenant.record_click(10).await;
     let mut right = tenant.click(20);
     right.address_hash = None;
     store
@@ -291,37 +288,33 @@ pub async fn a_certain_decision_stands(store: &SharedStore) {
         .call_configure(tenant.configure_with_click("device-1", &right, 80))
         .await;
     let other = tenant
-        .call_configure(tenant.configure_with_click("device-2", &like, 90))
+        .call_configure(tenant.configure_with_click("device-2", &nearby, 90))
         .await;
     assert_eq!(
         other.attribution.decision.click,
-        Some(like.id),
-        "the click is free again"
+        Some(nearby.id),
+        "the click is available again"
     );
-    let kept = tenant
-        .call_configure(tenant.configure_with_click("device-1", &like, 95))
+    let unchanged = tenant
+        .call_configure(tenant.configure_with_click("device-1", &nearby, 95))
         .await;
     let decided = |one: &tributary_domain::install::Attribution| (one.decision.click, one.revision);
-    let (kept, better) = (&kept.attribution, &better.attribution);
+    let (unchanged, better) = (&unchanged.attribution, &better.attribution);
     assert_eq!(
-        decided(kept),
+        decided(unchanged),
         decided(better),
-        "a certain decision is never replaced"
+        "a deterministic decision is never replaced"
     );
-    let refused = kept
+    let refused = unchanged
         .decision
         .candidates
         .last()
         .and_then(|one| one.rejection);
-    let word = refused.map(tributary_domain::attribution::Rejection::as_str);
-    assert_eq!(
-        word,
-        Some("duplicate_click"),
-        "what was refused is written down"
-    );
+    let reason = refused.map(tributary_domain::attribution::Rejection::as_str);
+    assert_eq!(reason, Some("duplicate_click"), "the rejection is recorded");
 }
 
-/// Events that came before the first call are credited with it.
+/// Events before the first call are credited by it.
 pub async fn events_before_the_first_call_are_credited_with_it(store: &SharedStore) {
     let tenant = tenant(store).await;
     store
@@ -341,8 +334,8 @@ pub async fn events_before_the_first_call_are_credited_with_it(store: &SharedSto
     assert_eq!(tenant.figures_of("network_a").await.events, 2);
 }
 
-/// Everything that a device says comes back, and what a later call leaves out stays.
-pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
+/// Every field of a device is stored, and fields that a later call omits stay.
+pub async fn a_device_is_read_as_it_was_described(store: &SharedStore) {
     let tenant = tenant(store).await;
     let gaid = AdvertisingId::parse("6f9619ff-8b86-4011-b42d-00c04fc964ff");
     let consent = Consent {
@@ -370,9 +363,9 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
         ..tenant.configure("device-1", 60)
     };
     let configured = tenant.call_configure(command).await;
-    let told = tenant.device_details("device-1").await;
-    assert_eq!(told.state.attribution, Some(configured.attribution));
-    let found = told.state.device.expect("the device is known");
+    let details = tenant.device_details("device-1").await;
+    assert_eq!(details.state.attribution, Some(configured.attribution));
+    let found = details.state.device.expect("the device exists");
     assert_eq!(
         (&found.traits, &found.advertising_id, found.consent),
         (&traits, &gaid, consent)
@@ -382,7 +375,7 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
         (found.country.as_deref(), found.idfv.as_deref()),
         (Some("DE"), Some("idfv"))
     );
-    assert_eq!(told.events.len(), 1);
+    assert_eq!(details.events.len(), 1);
 
     let silent = ConfigureCommand {
         traits: Traits {
@@ -398,7 +391,7 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
         .await
         .state
         .device
-        .expect("the device is known");
+        .expect("the device exists");
     let expected = (Platform::Ios, Some("18.0"), Some("iPhone15,2"));
     let traits = &found.traits;
     assert_eq!(
@@ -411,13 +404,13 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
     );
     assert_eq!(
         found.advertising_id, None,
-        "an id that is no longer sent was taken back"
+        "an id that is no longer sent is removed"
     );
     assert_eq!((found.first_seen_at, found.last_seen_at), (at(60), at(90)));
 }
 
-/// A person is known by what each call adds, also before the device is.
-pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
+/// Each call adds to the identity, also before the device is configured.
+pub async fn identities_accumulate_over_calls(store: &SharedStore) {
     let tenant = tenant(store).await;
     let identity = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| Identity {
         user: user.map(|text| UserKey::stored(text.to_owned())),
@@ -427,10 +420,10 @@ pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
             ..ContactHashes::default()
         },
     };
-    let identify = async |said: Identity| {
+    let identify = async |identity: Identity| {
         let (app, live) = (tenant.app.id, Environment::Live);
-        let told = store.identify(app, live, device("device-1"), said, at(5));
-        told.await.expect("a person is remembered");
+        let stored = store.identify(app, live, device("device-1"), identity, at(5));
+        stored.await.expect("an identity is stored");
     };
     identify(identity(Some("u1"), Some("e1"), None)).await;
     identify(identity(None, None, Some("p1"))).await;
@@ -453,8 +446,8 @@ pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
     assert_eq!(after.events[0].user, Some(UserKey::stored("u2".to_owned())));
 }
 
-/// A web page that uses the SDK makes no install and uses no click up.
-pub async fn a_web_page_makes_no_install(store: &SharedStore) {
+/// A web page with the SDK records no install and claims no click.
+pub async fn a_web_page_records_no_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
     let mut page = tenant.configure_with_click("page-1", &click, 60);
@@ -468,7 +461,7 @@ pub async fn a_web_page_makes_no_install(store: &SharedStore) {
     assert_eq!(phone.attribution.decision.click, Some(click.id));
 }
 
-/// A link that opened the app without passing our doors is recorded and may win.
+/// A link that opened the app without a redirect is recorded as a click and may win.
 pub async fn a_link_that_opened_the_app_is_a_click(store: &SharedStore) {
     let tenant = tenant(store).await;
     let opened = tenant.click(60);
@@ -481,7 +474,7 @@ pub async fn a_link_that_opened_the_app_is_a_click(store: &SharedStore) {
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
 }
 
-/// Another organization finds no device, and nobody finds one that never called.
+/// Other organizations find no device, and an unknown device is not found.
 pub async fn another_organization_finds_no_device(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant

@@ -20,7 +20,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::id::EventId;
 
-/// A shop that forwards to `network_a`, and a phone whose install is credited to it.
+/// Creates a shop that forwards to `network_a`, and a phone whose install is credited to it.
 pub(super) async fn forwarding_shop(store: &SharedStore) -> (ForwardingApp, Click) {
     let (tenant, click) = shop(store).await;
     let queue = QueueRef {
@@ -51,7 +51,7 @@ impl ForwardingApp {
         found.next().expect("an event")
     }
 
-    /// The deliveries of an event: status, reason and deduplication id.
+    /// Returns the deliveries of an event: status, reason and deduplication id.
     pub(super) async fn deliveries_of_event(
         &self,
         event: &Event,
@@ -88,16 +88,16 @@ pub(super) fn assert_duplicate_of(sdk: &Event, verified: &Event) {
     assert_eq!(verified.duplicate_of, None);
 }
 
-/// The SDK's event stops counting when a website reports the same payment, and what waits of it is cancelled. The
-/// website's event is sent under the id that the network may know already.
-pub async fn a_web_event_replaces_the_sdks(store: &SharedStore) {
+/// The SDK event stops counting when a website reports the same payment, and its pending delivery
+/// is cancelled. The web event is sent with the deduplication id that the network may know already.
+pub async fn a_web_event_replaces_the_sdk_event(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("o1", "9", "USD", 100))
         .await;
     let before = one.event(EventSource::Sdk, "o1").await;
     assert!(before.first_payment && before.skipped.is_empty());
-    let [(_, _, known)] = &one.deliveries_of_event(&before).await[..] else {
-        panic!("one delivery is planned");
+    let [(_, _, dedup_id)] = &one.deliveries_of_event(&before).await[..] else {
+        panic!("expected one delivery");
     };
     let refund = post(&click, WebEventKind::Refund, "r1", "-10", Some("o1"));
     let early = store.accept_web_event(refund.clone()).await;
@@ -113,20 +113,20 @@ pub async fn a_web_event_replaces_the_sdks(store: &SharedStore) {
     let cancelled = Some("duplicate_of_verified".to_owned());
     assert_eq!(
         one.deliveries_of_event(&sdk).await,
-        [("cancelled", cancelled, known.clone())]
+        [("cancelled", cancelled, dedup_id.clone())]
     );
     assert_eq!(
         one.deliveries_of_event(&web).await,
-        [("pending", None, known.clone())]
+        [("pending", None, dedup_id.clone())]
     );
     let total = one.total().await;
     assert_eq!(
         (total.purchases, total.paying_devices, total.revenue_micros),
         (1, 1, 10_000_000)
     );
-    // The id is the web event's from now on.
+    // The id now belongs to the web event.
     let again = store.accept_web_event(purchase(&click, "o1", "10")).await;
-    assert!(again.expect("it is known").is_duplicate);
+    assert!(again.expect("a duplicate is accepted").is_duplicate);
     one.post_web_event(refund).await;
     assert_rebuild_changes_nothing(store).await;
 }
@@ -153,10 +153,10 @@ pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore
         (total.paying_devices, total.revenue_micros),
         (1, 10_000_000)
     );
-    // A later decision about the device does not bring it back.
+    // A later attribution of the device does not restore it.
     one.attribute_install("phone", 300).await;
     assert_eq!(one.deliveries_of_event(&sdk).await, []);
-    // Both are found by the id; a reservation is not an event.
+    // Both events are found by the id; a reservation is not an event.
     let filter = EventFilter {
         external_id: Some("o1".to_owned()),
         ..EventFilter::default()
@@ -167,8 +167,8 @@ pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// Events of one id and two kinds are two events.
-pub async fn another_kind_is_another_event(store: &SharedStore) {
+/// Events with the same id and different kinds are not duplicates.
+pub async fn events_of_different_kinds_are_not_duplicates(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     one.report_sdk_event("phone", event("a", "sign_up", 100))
         .await;
@@ -187,8 +187,8 @@ pub async fn another_kind_is_another_event(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// The next payment of the device becomes its first one.
-pub async fn the_first_payment_passes_on(store: &SharedStore) {
+/// When the first payment becomes a duplicate, the device's next payment becomes the first.
+pub async fn the_first_payment_moves_to_the_next_payment(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     let on = |device: &str, posted: WebEvent| WebEvent {
         device: DeviceKey::parse(device).expect("a device id"),
@@ -203,7 +203,7 @@ pub async fn the_first_payment_passes_on(store: &SharedStore) {
         .await;
     assert!(one.event(EventSource::Sdk, "b").await.first_payment);
     assert!(one.event(EventSource::Web, "a").await.first_payment);
-    // None does: the device has not paid until it pays again.
+    // No payment counts, so the device has not paid yet.
     one.post_web_event(on("laptop", purchase(&click, "b", "2")))
         .await;
     assert!(!one.event(EventSource::Sdk, "b").await.first_payment);
@@ -212,7 +212,7 @@ pub async fn the_first_payment_passes_on(store: &SharedStore) {
     one.report_sdk_event("phone", payment("c", "3", "USD", 102))
         .await;
     assert!(one.event(EventSource::Sdk, "c").await.first_payment);
-    // The verified event itself, on the same device.
+    // The verified event is on the same device.
     one.report_sdk_event("tablet", payment("d", "4", "USD", 103))
         .await;
     one.post_web_event(on("tablet", purchase(&click, "d", "4")))
@@ -222,7 +222,7 @@ pub async fn the_first_payment_passes_on(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// A report of one of the sources.
+/// A report of one source.
 #[derive(Clone)]
 enum Report {
     Sdk(&'static str, SdkEvent),
@@ -261,7 +261,7 @@ fn reports(click: &Click) -> Vec<Report> {
     ]
 }
 
-/// Order of arrival, as a seed says.
+/// Shuffles the order of arrival by a seed.
 fn shuffled(mut reports: Vec<Report>, seed: u64) -> Vec<Report> {
     let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     for last in (1..reports.len()).rev() {
@@ -275,7 +275,8 @@ fn shuffled(mut reports: Vec<Report>, seed: u64) -> Vec<Report> {
     reports
 }
 
-/// What must not depend on the order: figures, and of every event whether it is a duplicate, its flag and its money.
+/// Must not depend on the order: figures, and for every event its duplicate flag, first-payment
+/// flag and revenue.
 type Outcome = (
     Figures,
     BTreeMap<(String, &'static str), ((bool, bool), i64)>,
@@ -289,10 +290,13 @@ async fn outcome(one: &ForwardingApp) -> Outcome {
     for event in &log {
         *payers.entry(event.device.clone()).or_default() += usize::from(event.first_payment);
         if let Some(verified) = event.duplicate_of {
-            assert_eq!(roots[&event.id], roots[&verified], "both have one root");
+            assert_eq!(
+                roots[&event.id], roots[&verified],
+                "both have the same root"
+            );
         }
         if let Some(root) = event.dedup_root {
-            assert_eq!(roots[&root], root, "a root is the first");
+            assert_eq!(roots[&root], root, "a root is its own root");
         }
     }
     assert!(payers.values().all(|first| *first <= 1));
@@ -303,15 +307,15 @@ async fn outcome(one: &ForwardingApp) -> Outcome {
         let flags = (event.duplicate_of.is_some(), event.first_payment);
         (key, (flags, counted))
     });
-    // An install has an id of its own at every run.
+    // Installs have a random id in every run, so leave them out.
     let events = events.filter(|((id, _), _)| id.len() < 3).collect();
     (one.total().await, events)
 }
 
-/// How often the order of arrival is shuffled.
+/// Number of shuffled orders.
 const SHUFFLES: u64 = 12;
 
-/// The order of arrival changes neither figures nor what counts.
+/// The order of arrival changes neither figures nor counted events.
 pub async fn the_order_of_arrival_changes_nothing(store: &SharedStore) {
     let mut expected: Option<Outcome> = None;
     let mut runs = Vec::new();
@@ -341,8 +345,8 @@ pub async fn the_order_of_arrival_changes_nothing(store: &SharedStore) {
 
 type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Reports that arrive at the same moment are decided one after the other.
-pub async fn reports_at_once_count_once(store: &SharedStore) {
+/// Concurrent reports of one payment are decided one after the other.
+pub async fn concurrent_reports_count_once(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     let (one, click) = (&one, &click);
     let ids: Vec<String> = (0..40).map(|number| format!("o{number}")).collect();
@@ -360,7 +364,10 @@ pub async fn reports_at_once_count_once(store: &SharedStore) {
     join_all(both.collect()).await;
     let total = one.total().await;
     assert_eq!((total.purchases, total.revenue_micros), (40, 40_000_000));
-    assert_eq!(total.paying_devices, 1, "only the visitor's payments count");
+    assert_eq!(
+        total.paying_devices, 1,
+        "only the visitor has counted payments"
+    );
     let log = one.log().await;
     let (sdk, web): (Vec<&Event>, Vec<&Event>) = log
         .iter()
@@ -368,18 +375,18 @@ pub async fn reports_at_once_count_once(store: &SharedStore) {
         .partition(|event| event.source == EventSource::Sdk);
     assert!(sdk.iter().all(|event| event.duplicate_of.is_some()));
     for event in web {
-        let twin = sdk.iter().find(|sdk| sdk.external_id == event.external_id);
-        assert_eq!(twin.expect("a twin").root(), event.root());
+        let reported = sdk.iter().find(|sdk| sdk.external_id == event.external_id);
+        assert_eq!(reported.expect("the SDK event").root(), event.root());
     }
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// How often payments race.
+/// Number of races.
 const RACES: i64 = 6;
 
-/// Payments of one device that arrive at the same moment leave its flag on the earliest one that counts: whichever
-/// source they are of, and while what was the first one becomes a duplicate.
-pub async fn payments_at_once_leave_one_first(store: &SharedStore) {
+/// Concurrent payments of one device leave the first-payment flag on the earliest counted one, from
+/// any source, and while the previous first payment becomes a duplicate.
+pub async fn concurrent_payments_leave_one_first_payment(store: &SharedStore) {
     for round in 0..RACES {
         let (one, click) = forwarding_shop(store).await;
         race(&one, &one, &click, round).await;
@@ -387,7 +394,7 @@ pub async fn payments_at_once_leave_one_first(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// The same with two nodes on one database.
+/// Like the case above, with two nodes on one database.
 pub async fn nodes_leave_one_first_payment(store: &SharedStore, node: &SharedStore) {
     for round in 0..RACES {
         let (one, click) = forwarding_shop(store).await;
@@ -398,7 +405,7 @@ pub async fn nodes_leave_one_first_payment(store: &SharedStore, node: &SharedSto
 
 async fn race(one: &ForwardingApp, other: &ForwardingApp, click: &Click, round: i64) {
     let visitor = "visitor";
-    // The first payment so far, which a website reports again in the race.
+    // The first payment so far, which a website also reports in the race.
     one.report_sdk_event(visitor, payment("first", "1", "USD", 50))
         .await;
     let web = |id: String, second: i64| {

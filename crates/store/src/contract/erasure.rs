@@ -1,4 +1,4 @@
-//! Erasing a person: nothing says who it was, and every figure stays what it is.
+//! Erasing a person: no personal data remains, and all figures stay the same.
 
 use super::erasure_fixtures::{
     ALIAS, DEVICE, LONG_AGO, PERSON, PersonScenario, device, person, person_scenario,
@@ -29,7 +29,7 @@ impl PersonScenario {
         store.device(&self.tenant().reader, app, device).await
     }
 
-    /// All figures there are, in words.
+    /// Returns all figures as text.
     pub(super) async fn figures(&self) -> Vec<String> {
         let (store, app, reader) = {
             let tenant = self.tenant();
@@ -45,13 +45,13 @@ impl PersonScenario {
             vec![Dimension::Country, Dimension::Platform],
         ];
         for by in dimensions {
-            let question = ReportQuery {
+            let query = ReportQuery {
                 periods: vec![span],
                 group_by: by,
                 filters: Vec::new(),
                 rows_max: 10_000,
             };
-            let rows = store.stats(reader, app, question).await;
+            let rows = store.stats(reader, app, query).await;
             let rows = rows.expect("figures are read").into_iter();
             figures.extend(rows.map(|row| format!("{:?} {:?}", row.values, row.figures)));
         }
@@ -59,13 +59,13 @@ impl PersonScenario {
             Some(CohortDimension::Network),
             Some(CohortDimension::Country),
         ] {
-            let question = CohortReportQuery {
+            let query = CohortReportQuery {
                 periods: vec![span],
                 group_by: by,
                 age_max: 30,
                 rows_max: 1_000,
             };
-            let rows = store.cohorts(reader, app, question).await;
+            let rows = store.cohorts(reader, app, query).await;
             let rows = rows.expect("cohorts are read").into_iter();
             figures.extend(rows.map(|row| format!("{row:?}")));
         }
@@ -73,7 +73,7 @@ impl PersonScenario {
         figures
     }
 
-    /// Figures that are made anew are those that are there.
+    /// Asserts that a rebuild keeps all figures.
     pub(super) async fn assert_rebuild_keeps_figures(&self) {
         let before = self.figures().await;
         assert_rebuild_changes_nothing(&self.tenant().store).await;
@@ -89,10 +89,10 @@ impl PersonScenario {
     }
 }
 
-/// Once erased it is not found any more, by nobody and under none of its ids; and is not erased a second time.
+/// An erased device is not found under any of its ids, and cannot be erased again.
 pub async fn an_erased_device_is_not_found(store: &SharedStore) {
-    let life = person_scenario(store).await;
-    let (app, live) = (life.tenant().app.id, life.eraser(Environment::Live));
+    let scenario = person_scenario(store).await;
+    let (app, live) = (scenario.tenant().app.id, scenario.eraser(Environment::Live));
     let erase = |name: &'static str| {
         let (store, eraser) = (store.clone(), live.clone());
         async move {
@@ -103,7 +103,7 @@ pub async fn an_erased_device_is_not_found(store: &SharedStore) {
         }
     };
     assert_eq!(refusal(erase("never-seen").await), Refusal::DeviceNotFound);
-    let of_tests = life.eraser(Environment::Test);
+    let of_tests = scenario.eraser(Environment::Test);
     let refused = store.erase_device(
         &of_tests,
         app,
@@ -122,52 +122,52 @@ pub async fn an_erased_device_is_not_found(store: &SharedStore) {
     );
     assert_eq!(refusal(refused.await), Refusal::AppNotFound);
     assert!(
-        life.device_details(device(DEVICE)).await.is_ok(),
-        "nothing is erased yet"
+        scenario.device_details(device(DEVICE)).await.is_ok(),
+        "nothing was erased"
     );
 
-    life.erase(400).await;
+    scenario.erase(400).await;
     assert_eq!(
-        refusal(life.device_details(device(DEVICE)).await),
+        refusal(scenario.device_details(device(DEVICE)).await),
         Refusal::DeviceNotFound
     );
     assert_eq!(refusal(erase(DEVICE).await), Refusal::DeviceNotFound);
-    assert!(life.events_of_device(device(DEVICE)).await.is_empty());
+    assert!(scenario.events_of_device(device(DEVICE)).await.is_empty());
     for name in [PERSON, ALIAS] {
         let filter = EventFilter {
             user: Some(person(name)),
             ..EventFilter::default()
         };
-        assert!(life.log(filter).await.is_empty());
+        assert!(scenario.log(filter).await.is_empty());
     }
 }
 
-/// Figures and cohorts stay, and are the same when they are made anew.
-pub async fn every_figure_stays(store: &SharedStore) {
-    let life = person_scenario(store).await;
-    let before = life.figures().await;
-    assert!(before.len() > 8, "there is something to count: {before:?}");
-    life.assert_rebuild_keeps_figures().await;
-    life.erase(400).await;
-    assert_eq!(life.figures().await, before);
-    life.assert_rebuild_keeps_figures().await;
+/// Figures and cohorts stay, also after a rebuild.
+pub async fn erasing_keeps_all_figures(store: &SharedStore) {
+    let scenario = person_scenario(store).await;
+    let before = scenario.figures().await;
+    assert!(before.len() > 8, "there are figures: {before:?}");
+    scenario.assert_rebuild_keeps_figures().await;
+    scenario.erase(400).await;
+    assert_eq!(scenario.figures().await, before);
+    scenario.assert_rebuild_keeps_figures().await;
 }
 
-/// What remains of device, events and click is what the rule says, on every engine.
-pub async fn what_remains_is_what_the_rule_says(store: &SharedStore) {
-    let life = person_scenario(store).await;
-    let before = life
+/// The remaining device, events and click equal the domain rule on every engine.
+pub async fn the_remaining_rows_follow_the_domain_rule(store: &SharedStore) {
+    let scenario = person_scenario(store).await;
+    let before = scenario
         .device_details(device(DEVICE))
         .await
-        .expect("a story")
+        .expect("device details")
         .state;
-    let log = life.log(EventFilter::default()).await;
+    let log = scenario.log(EventFilter::default()).await;
     let lonely = &log["lonely"];
     assert_eq!(
         (&lonely.device, &lonely.user),
         (&None, &Some(person(PERSON)))
     );
-    let name = life.erase(400).await;
+    let name = scenario.erase(400).await;
     let erasure = Erasure {
         device: device(DEVICE),
         pseudonym: name.clone(),
@@ -182,11 +182,11 @@ pub async fn what_remains_is_what_the_rule_says(store: &SharedStore) {
         .into_iter()
         .map(|(id, event)| (id, erasure.erase_event(event)))
         .collect();
-    assert_eq!(life.log(EventFilter::default()).await, expected);
-    let now = life
+    assert_eq!(scenario.log(EventFilter::default()).await, expected);
+    let now = scenario
         .device_details(name)
         .await
-        .expect("a pseudonym's story")
+        .expect("the pseudonym's details")
         .state;
     assert_eq!(now.device, before.device.map(|it| erasure.erase_device(it)));
     assert_eq!(
@@ -202,34 +202,37 @@ pub async fn what_remains_is_what_the_rule_says(store: &SharedStore) {
         until: at(1_000),
         limit: 10,
     };
-    let app = life.tenant().app.id;
-    let clicks = store.log_clicks(&life.tenant().reader, app, part).await;
+    let app = scenario.tenant().app.id;
+    let clicks = store.log_clicks(&scenario.tenant().reader, app, part).await;
     assert_eq!(
         clicks.expect("clicks are read"),
-        [erasure.erase_click(life.click.clone())]
+        [erasure.erase_click(scenario.click.clone())]
     );
 }
 
-/// What waits is cancelled and counted as that. What is being sent this very moment is its sender's to settle.
-pub async fn what_waits_is_never_sent(store: &SharedStore) {
-    let life = person_scenario(store).await;
-    let forwarding = &life.forwarding;
+/// Pending deliveries are cancelled and counted as cancelled. Deliveries being sent are settled by
+/// their sender.
+pub async fn erasing_cancels_pending_deliveries(store: &SharedStore) {
+    let scenario = person_scenario(store).await;
+    let forwarding = &scenario.forwarding;
     assert!(forwarding.lease(LEASE, 95_000, 95_100).await.is_some());
     let due = forwarding
         .take_due(LEASE, 95_000)
         .await
-        .expect("a queue that is held");
-    assert!(due.len() > 1, "something is sent");
+        .expect("a leased queue");
+    assert!(due.len() > 1, "several are due");
     forwarding
         .send_events(DEVICE, &["late"], "sign_up", 95_001)
         .await;
     let cancelled = async || {
-        let standing = forwarding.delivery_statuses().await.into_iter();
-        let over = standing.filter(|(_, status, _)| *status == "cancelled");
-        over.map(|(id, _, why)| (id, why)).collect::<Vec<_>>()
+        let statuses = forwarding.delivery_statuses().await.into_iter();
+        let cancelled_ones = statuses.filter(|(_, status, _)| *status == "cancelled");
+        cancelled_ones
+            .map(|(id, _, why)| (id, why))
+            .collect::<Vec<_>>()
     };
     assert_eq!(cancelled().await, []);
-    life.erase(95_002).await;
+    scenario.erase(95_002).await;
     let why = Some(ERASED.to_owned());
     assert_eq!(cancelled().await, [("late".to_owned(), why.clone())]);
     let mut outcomes = vec![settled(
@@ -247,41 +250,41 @@ pub async fn what_waits_is_never_sent(store: &SharedStore) {
     }));
     let settlement = forwarding.settlement(outcomes, 95_003);
     assert!(forwarding.settle(LEASE, settlement).await);
-    // Whoever sends it again finds out: its device is a pseudonym.
+    // A resend contains no personal data, because the device is a pseudonym.
     let again = forwarding
         .take_due(LEASE, 95_005)
         .await
-        .expect("a queue that is held");
+        .expect("a leased queue");
     let gathered = store
         .gather_conversions(forwarding.queue, again)
         .await
         .expect("conversions");
     assert_eq!(gathered.len(), due.len() - 1);
     for one in gathered {
-        let told = one.conversion.expect("its event");
-        assert_eq!(told.event.device, Some(pseudonym([7; 16])));
-        assert_eq!(told.matching, ContactHashes::default());
-        assert_eq!(told.device.and_then(|it| it.advertising_id), None);
-        assert_eq!(told.click.and_then(|it| it.user_agent), None);
+        let conversion = one.conversion.expect("its event");
+        assert_eq!(conversion.event.device, Some(pseudonym([7; 16])));
+        assert_eq!(conversion.matching, ContactHashes::default());
+        assert_eq!(conversion.device.and_then(|it| it.advertising_id), None);
+        assert_eq!(conversion.click.and_then(|it| it.user_agent), None);
     }
-    let reader = &life.tenant().reader;
+    let reader = &scenario.tenant().reader;
     let health = store
-        .delivery_health(reader, life.tenant().app.id, at(95_006))
+        .delivery_health(reader, scenario.tenant().app.id, at(95_006))
         .await;
     let health = health.expect("health is read");
     let pending: u64 = health.iter().map(|(_, one)| one.pending).sum();
     assert_eq!(pending, u64::try_from(due.len() - 1).expect("a few"));
-    let of_test = life.tenant().test_reader();
-    let health = store.delivery_health(&of_test, life.tenant().app.id, at(95_006));
+    let of_test = scenario.tenant().test_reader();
+    let health = store.delivery_health(&of_test, scenario.tenant().app.id, at(95_006));
     assert_eq!(health.await.expect("health is read"), []);
     assert_eq!(cancelled().await, [("late".to_owned(), why)]);
 }
 
-/// The log of changes tells that somebody was erased, and not who.
-pub async fn an_erasure_is_audited_without_its_device(store: &SharedStore) {
-    let life = person_scenario(store).await;
-    let name = life.erase(400).await;
-    let (writer, app) = (&life.tenant().writer, life.tenant().app.id);
+/// The audit log records the erasure without the device id.
+pub async fn an_erasure_is_audited_without_the_device_id(store: &SharedStore) {
+    let scenario = person_scenario(store).await;
+    let name = scenario.erase(400).await;
+    let (writer, app) = (&scenario.tenant().writer, scenario.tenant().app.id);
     let log = store
         .audit_log(&writer.read_access(), Some(app), first_page("10"))
         .await;
@@ -291,13 +294,13 @@ pub async fn an_erasure_is_audited_without_its_device(store: &SharedStore) {
     assert_eq!(latest.changes, []);
 }
 
-/// A device that was never configured is erased, too.
-pub async fn a_device_that_was_only_heard_of_is_erased(store: &SharedStore) {
-    let life = person_scenario(store).await;
-    let (tenant, eraser) = (life.tenant(), life.eraser(Environment::Live));
+/// A device that was never configured can be erased.
+pub async fn a_never_configured_device_is_erased(store: &SharedStore) {
+    let scenario = person_scenario(store).await;
+    let (tenant, eraser) = (scenario.tenant(), scenario.eraser(Environment::Live));
     let paid = vec![payment("stranger", "7", "USD", 310)];
     let accepted = store.accept_sdk_events(tenant.arrival("heard-of", 310), paid);
-    accepted.await.expect("events are taken");
+    accepted.await.expect("events are accepted");
     let name = pseudonym([9; 16]);
     let erased = store.erase_device(
         &eraser,
@@ -307,11 +310,11 @@ pub async fn a_device_that_was_only_heard_of_is_erased(store: &SharedStore) {
         origin(400),
     );
     erased.await.expect("a device is erased");
-    let log = life.events_of_device(name).await;
+    let log = scenario.events_of_device(name).await;
     assert_eq!(log.keys().collect::<Vec<_>>(), ["stranger"]);
     assert_eq!(
-        refusal(life.device_details(device("heard-of")).await),
+        refusal(scenario.device_details(device("heard-of")).await),
         Refusal::DeviceNotFound
     );
-    life.assert_rebuild_keeps_figures().await;
+    scenario.assert_rebuild_keeps_figures().await;
 }

@@ -1,4 +1,4 @@
-//! A person to be erased, with everything that an installation may know of one.
+//! A person to erase, with every kind of personal data.
 
 use super::fixtures::{SharedStore, at, first_page, new_key, origin, unique};
 use super::outbox_fixtures::{ForwardingApp, forwarding_app};
@@ -27,41 +27,42 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 
-/// The device.
+/// Device id.
 pub const DEVICE: &str = "6F9619FF-8B86-4011-B42D-00C04FC964E1";
-/// Its person, in the app's own words.
+/// User id in the app.
 pub const PERSON: &str = "the-person-to-erase";
-/// Another id of the person, from before they signed in.
+/// Another user id of the person, from before sign-in.
 pub const ALIAS: &str = "the-alias-to-erase";
 const ADVERTISING: &str = "38400000-8cf0-11bd-b23e-10b96e40000d";
 const ADDRESS: [u8; 4] = [203, 0, 113, 77];
 const SHOP: &str = "https://shop.example.com";
 
-/// The tables that lose all of [`texts`] but the device's own id when attribution data is forgotten.
+/// Tables that lose all of [`personal_texts`] except the device id when attribution data is
+/// deleted.
 pub const CLEARED_TABLES: [&str; 4] = ["devices", "identities", "clicks", "ad_services_tokens"];
 
-/// When the person first subscribed, on a device that nobody knows.
+/// Time of the person's first subscription, on an unknown device.
 pub const LONG_AGO: i64 = -4_000_000;
 
 /// A person with a phone, a subscription and a shop.
 pub struct PersonScenario {
-    /// The app, with its `network_a` connected.
+    /// App with Meta (`network_a`) connected.
     pub forwarding: ForwardingApp,
-    /// The click that led to the install.
+    /// Click that led to the install.
     pub click: Click,
 }
 
-/// A device's id.
+/// Parses a device id.
 pub fn device(text: &str) -> DeviceKey {
     DeviceKey::parse(text).expect("a device id")
 }
 
-/// A person's id.
+/// Parses a user id.
 pub fn person(text: &str) -> UserKey {
     UserKey::parse(text).expect("a user id")
 }
 
-/// What a provider of subscriptions reports of one of the person's, at that second.
+/// Builds a notification about one of the person's subscriptions.
 pub fn billing_notification(
     tenant: &Tenant,
     id: &str,
@@ -104,7 +105,7 @@ pub fn billing_notification(
     }
 }
 
-/// Something that makes no event, although it names the device and the person.
+/// Builds a notification that creates no event, although it names device and person.
 pub fn receipt(tenant: &Tenant, id: &str, chain: &str, second: i64) -> IncomingNotification {
     let mut arrival = billing_notification(tenant, id, chain, second, NotificationMeaning::Receipt);
     arrival.content.subscriber.device = Some(device(DEVICE));
@@ -113,27 +114,27 @@ pub fn receipt(tenant: &Tenant, id: &str, chain: &str, second: i64) -> IncomingN
     arrival
 }
 
-/// A life as it is before anybody erases it.
+/// Creates the scenario.
 pub async fn person_scenario(store: &SharedStore) -> PersonScenario {
     let mut forwarding = forwarding_app(store).await;
     open_shop(&mut forwarding.tenant).await;
     let click = clicked(&forwarding.tenant).await;
-    let life = PersonScenario { forwarding, click };
-    // Too long ago to be joined to the device: it is nobody's but the person's.
+    let scenario = PersonScenario { forwarding, click };
+    // Too old to be joined to the device; it has only the person.
     let lonely = billing_notification(
-        life.tenant(),
+        scenario.tenant(),
         "lonely",
         "sub-0",
         LONG_AGO,
         NotificationMeaning::TrialStart,
     );
-    life.notify(&lonely).await;
-    life.install().await;
-    life.subscribe().await;
-    life
+    scenario.notify(&lonely).await;
+    scenario.install().await;
+    scenario.subscribe().await;
+    scenario
 }
 
-/// Lets the link lead to a shop.
+/// Points the link to a shop.
 async fn open_shop(tenant: &mut Tenant) {
     let change = LinkChange {
         kind: Change::Set(LinkKind::WebFunnel),
@@ -147,7 +148,7 @@ async fn open_shop(tenant: &mut Tenant) {
     tenant.link = changed.await.expect("a link is changed");
 }
 
-/// A click that says all that a click may say.
+/// Records a click with every field set.
 async fn clicked(tenant: &Tenant) -> Click {
     let mut click = tenant.click(10);
     click.agent.model = Some("Model-To-Erase".to_owned());
@@ -170,12 +171,12 @@ async fn clicked(tenant: &Tenant) -> Click {
 }
 
 impl PersonScenario {
-    /// Whose app it is.
+    /// Returns the app's tenant.
     pub const fn tenant(&self) -> &Tenant {
         &self.forwarding.tenant
     }
 
-    /// Who may erase.
+    /// Returns a caller that may erase.
     pub fn eraser(&self, environment: Environment) -> Authorized<PeopleErase> {
         let mut key = new_key(self.tenant().writer.organization()).key;
         key.permission = Permission::Full;
@@ -183,7 +184,7 @@ impl PersonScenario {
         authorize(&key).expect("a full key erases")
     }
 
-    /// Erases the device, which goes on under the name that is given.
+    /// Erases the device. Returns its pseudonym.
     pub async fn erase(&self, seconds: i64) -> DeviceKey {
         let name = pseudonym([7; 16]);
         let (app, eraser) = (self.tenant().app.id, self.eraser(Environment::Live));
@@ -194,7 +195,7 @@ impl PersonScenario {
         name
     }
 
-    /// A phone that tells all that a phone may tell, and what it did.
+    /// Configures a phone with every field set, and sends events.
     async fn install(&self) {
         let tenant = self.tenant();
         let mut command = tenant.configure_with_click(DEVICE, &self.click, 20);
@@ -218,24 +219,24 @@ impl PersonScenario {
             contact_hashes: ContactHashes::default(),
         };
         let (app, live) = (tenant.app.id, Environment::Live);
-        let known = tenant
+        let identified = tenant
             .store
             .identify(app, live, device(DEVICE), identity, at(25));
-        known.await.expect("a person is known");
+        identified.await.expect("a user is identified");
         let mut signed_up = event("sign-up", "sign_up", 30);
         signed_up.params = Some(r#"{"name":"Params To Erase"}"#.to_owned());
         let events = vec![signed_up, payment("paid", "5", "USD", 90_000)];
         let accepted = tenant
             .store
             .accept_sdk_events(tenant.arrival(DEVICE, 90_000), events);
-        accepted.await.expect("events are taken");
+        accepted.await.expect("events are accepted");
         let posted = tenant
             .store
             .accept_web_event(self.web_purchase("web-1", "20"));
-        posted.await.expect("an event is taken");
+        posted.await.expect("an event is accepted");
     }
 
-    /// A purchase in the shop.
+    /// Builds a purchase in the shop.
     pub fn web_purchase(&self, id: &str, amount: &str) -> WebEvent {
         WebEvent {
             app: self.tenant().app.id,
@@ -256,8 +257,8 @@ impl PersonScenario {
         }
     }
 
-    /// A subscription that is joined to the device by the person, one that names the device, a transfer, and what makes no
-    /// event.
+    /// Sends a subscription joined by user, one that names the device, a transfer, and
+    /// notifications that create no event.
     async fn subscribe(&self) {
         let tenant = self.tenant();
         let first = NotificationMeaning::Payment(PaymentClaim::Start);
@@ -285,18 +286,18 @@ impl PersonScenario {
             .await;
         self.notify(&receipt(tenant, "test", "", 230)).await;
         let mut of_a_subscription = receipt(tenant, "invoice", "sub-3", 240);
-        // What was received says nothing here: of a subscription that made no event it is not found.
+        // Empty body: notifications of a subscription without events are not found by their body.
         "{}".clone_into(&mut of_a_subscription.body);
         self.notify(&of_a_subscription).await;
     }
 
-    /// Takes a notification.
+    /// Sends a notification.
     pub async fn notify(&self, arrival: &IncomingNotification) -> NotificationOutcome {
         let accepted = self.tenant().store.accept_notification(arrival.clone());
-        accepted.await.expect("a notification is kept")
+        accepted.await.expect("a notification is stored")
     }
 
-    /// The log of the app, by the ids that senders gave.
+    /// Returns the app's events by external id.
     pub async fn log(&self, filter: EventFilter) -> BTreeMap<String, Event> {
         let (store, app) = (&self.tenant().store, self.tenant().app.id);
         let log = store.events(&self.tenant().reader, app, filter, first_page("500"));
@@ -306,7 +307,8 @@ impl PersonScenario {
     }
 }
 
-/// Every text that would tell who it was, as a dump of the database has it: hashes in hexadecimal digits.
+/// Returns every text that identifies the person, as a database dump contains it. Hashes are
+/// hexadecimal.
 pub fn personal_texts() -> Vec<String> {
     let hash = |text: &[u8]| hex(Digest::of(text).as_bytes());
     let address = std::net::IpAddr::from(ADDRESS).to_string();

@@ -1,4 +1,4 @@
-//! Events and the figures made of them.
+//! Events and their figures.
 
 use super::fixtures::{
     SharedStore, assert_rebuild_changes_nothing, at, first_page, join3, organization, origin,
@@ -38,8 +38,8 @@ fn ids(events: &[Event]) -> Vec<&str> {
         .collect()
 }
 
-/// Every field of an event comes back.
-pub async fn an_event_comes_back_as_it_was_recorded(store: &SharedStore) {
+/// Every field of an event is stored.
+pub async fn an_event_is_read_as_it_was_recorded(store: &SharedStore) {
     let tenant = tenant(store).await;
     let sent = SdkEvent {
         name: "PURCHASE".to_owned(),
@@ -49,14 +49,14 @@ pub async fn an_event_comes_back_as_it_was_recorded(store: &SharedStore) {
     accept(&tenant, "device-1", vec![sent.clone()]).await;
     let found = find(&tenant, EventFilter::default()).await;
     let [found] = found.as_slice() else {
-        panic!("one event, not {}", found.len())
+        panic!("expected one event, got {}", found.len())
     };
     assert_eq!((found.id, found.name.as_str()), (sent.id, "purchase"));
     assert_eq!(found.original_name.as_deref(), Some("PURCHASE"));
     assert_eq!((found.occurred_at, found.received_at), (at(10), at(500)));
     assert_eq!(found.params, sent.params);
     assert_eq!((found.credit.as_ref(), found.platform), (None, None));
-    let revenue = found.revenue.as_ref().expect("it carries money");
+    let revenue = found.revenue.as_ref().expect("it has revenue");
     assert_eq!(
         (revenue.amount.micros(), revenue.usd.map(Amount::micros)),
         (9_990_000, Some(9_990_000))
@@ -71,7 +71,7 @@ pub async fn an_event_comes_back_as_it_was_recorded(store: &SharedStore) {
     );
 }
 
-/// First wins, in a batch and between batches, whatever else differs.
+/// The first event with an id wins, within and between batches.
 pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
     use Acceptance::{Accepted, Duplicate};
     let tenant = tenant(store).await;
@@ -99,7 +99,7 @@ pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
     assert_eq!(
         of_test.expect("events are accepted"),
         [Accepted],
-        "a world of its own"
+        "the test environment is separate"
     );
     assert_eq!(
         ids(&find(&tenant, EventFilter::default()).await),
@@ -109,8 +109,8 @@ pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
     assert_eq!(accept(&tenant, "device-1", Vec::new()).await, []);
 }
 
-/// The same event from three senders at once is one event.
-pub async fn an_event_sent_at_once_is_recorded_once(store: &SharedStore) {
+/// An event sent by three concurrent calls is recorded once.
+pub async fn an_event_sent_concurrently_is_recorded_once(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(tenant.configure("device-1", 5)).await;
     for round in 0..10 {
@@ -135,14 +135,11 @@ pub async fn an_event_sent_at_once_is_recorded_once(store: &SharedStore) {
         (figures.purchases, figures.revenue_micros),
         (10, 10_000_000)
     );
-    assert_eq!(
-        figures.paying_devices, 1,
-        "a device pays for the first time once"
-    );
+    assert_eq!(figures.paying_devices, 1, "a device has one first payment");
 }
 
-/// Exactly 2,000 USD counts; what does not is kept all the same.
-pub async fn money_that_does_not_count_is_kept(store: &SharedStore) {
+/// Exactly 2,000 USD counts. Uncounted amounts are stored too.
+pub async fn uncounted_amounts_are_stored(store: &SharedStore) {
     let tenant = tenant(store).await;
     let sent = vec![
         payment("limit", "2000", "USD", 1),
@@ -156,7 +153,7 @@ pub async fn money_that_does_not_count_is_kept(store: &SharedStore) {
     let reasons: Vec<_> = found
         .iter()
         .map(|event| {
-            let revenue = event.revenue.as_ref().expect("the amount is kept");
+            let revenue = event.revenue.as_ref().expect("the amount is stored");
             (
                 event.external_id.as_str(),
                 revenue
@@ -184,22 +181,22 @@ pub async fn money_that_does_not_count_is_kept(store: &SharedStore) {
     );
 }
 
-/// The euro is exchanged by the rate of the event's day: the snapshot has one for 2023-11-14.
-pub async fn money_is_exchanged_by_the_events_day(store: &SharedStore) {
+/// Euros are converted at the rate of the event's day. The snapshot has one for 2023-11-14.
+pub async fn amounts_are_converted_at_the_rate_of_the_event_day(store: &SharedStore) {
     let tenant = tenant(store).await;
     accept(&tenant, "device-1", vec![payment("e1", "10", "EUR", 1)]).await;
     let found = find(&tenant, EventFilter::default()).await;
-    let revenue = found[0].revenue.as_ref().expect("it carries money");
+    let revenue = found[0].revenue.as_ref().expect("it has revenue");
     assert_eq!(
         revenue.rate_day.map(|day| day.to_string()).as_deref(),
         Some("2023-11-14")
     );
-    let usd = revenue.usd.expect("it is in dollars").micros();
+    let usd = revenue.usd.expect("it is converted").micros();
     assert!(usd > 10_000_000 && usd < 12_000_000, "{usd}");
     assert_eq!(tenant.figures_of("").await.revenue_micros, usd);
 }
 
-/// By name, id, device and time, alone and together.
+/// The log can be filtered by name, id, device and time, alone and combined.
 pub async fn the_log_is_filtered(store: &SharedStore) {
     let tenant = tenant(store).await;
     accept(
@@ -280,7 +277,7 @@ pub async fn the_log_is_filtered(store: &SharedStore) {
     }
 }
 
-/// Newest first by the events' own time; late ones arrive where they belong.
+/// Pages list events newest first by their own time, while events arrive.
 pub async fn the_log_is_paged_while_events_arrive(store: &SharedStore) {
     let tenant = tenant(store).await;
     for number in 0..50 {
@@ -319,7 +316,7 @@ pub async fn the_log_is_paged_while_events_arrive(store: &SharedStore) {
     assert_eq!(unique.len(), seen.len());
 }
 
-/// Another organization reads no log and no figures.
+/// Other organizations read no events and no figures.
 pub async fn another_organization_reads_no_events(store: &SharedStore) {
     let tenant = tenant(store).await;
     accept(&tenant, "device-1", vec![event("a", "search", 10)]).await;
@@ -340,14 +337,14 @@ pub async fn another_organization_reads_no_events(store: &SharedStore) {
     assert!(of_test.await.expect("the log is read").items.is_empty());
 }
 
-/// A rebuild applies today's rule of income to stored events, in the figures and in the log.
-pub async fn a_rebuild_applies_the_rule_of_income(store: &SharedStore) {
+/// A rebuild applies the current revenue rule to stored events, in the figures and in the log.
+pub async fn a_rebuild_applies_the_current_revenue_rule(store: &SharedStore) {
     let tenant = tenant(store).await;
     let value = |id: &str, name: &str| SdkEvent {
         name: name.to_owned(),
         ..payment(id, "500", "USD", 5)
     };
-    // Accepted while both were listed, as older versions counted every amount.
+    // Accepted while both were revenue events, as older versions counted every amount.
     let mut arrival = tenant.arrival("device-1", 6);
     arrival.revenue_events = vec!["add_to_cart".to_owned(), "coins".to_owned()];
     let sent = vec![value("cart", "add_to_cart"), value("coins", "coins")];
@@ -372,7 +369,7 @@ pub async fn a_rebuild_applies_the_rule_of_income(store: &SharedStore) {
     let counted: Vec<(&str, bool)> = log
         .iter()
         .map(|event| {
-            let revenue = event.revenue.as_ref().expect("the amount is kept");
+            let revenue = event.revenue.as_ref().expect("the amount is stored");
             (event.name.as_str(), revenue.uncounted.is_none())
         })
         .collect();

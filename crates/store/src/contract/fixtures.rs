@@ -1,4 +1,4 @@
-//! What the promises are tried on.
+//! Fixtures for the contract cases.
 
 use crate::{NewKey, NewSetupLink, Organization, Store, StoreError};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tributary_domain::vocabulary::page::{Limit, PageRequest};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A store under test, to be shared between tasks.
+/// A store under test that tasks can share.
 pub type SharedStore = Arc<dyn Store>;
 
 static COUNTER: AtomicU64 = AtomicU64::new(1);
 
-/// Ten bytes that were never given before in this process. An id keeps its version and variant in some bits
-/// of the first three, so those are left alone.
+/// Returns ten bytes that are unique in this process. Leaves the first three zero, because ids keep
+/// version and variant bits there.
 pub fn unique() -> [u8; 10] {
     let counter = COUNTER.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     let mut bytes = [0; 10];
@@ -30,12 +30,12 @@ pub fn unique() -> [u8; 10] {
     bytes
 }
 
-/// A moment, some seconds after another.
+/// Returns a fixed time plus some seconds.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
 }
 
-/// An origin for the audit log.
+/// Returns an origin for the audit log.
 pub fn origin(seconds: i64) -> AuditContext {
     AuditContext {
         actor: Actor::Operator,
@@ -46,12 +46,12 @@ pub fn origin(seconds: i64) -> AuditContext {
     }
 }
 
-/// A name.
+/// Parses a name.
 pub fn name(text: &str) -> Name {
     Name::parse(text).expect("a name")
 }
 
-/// Makes an organization and gives the right to change it.
+/// Creates an organization. Returns a caller that may change it.
 pub async fn organization(store: &SharedStore) -> Authorized<AppsWrite> {
     let id = OrganizationId::new(at(0), unique());
     let organization = Organization {
@@ -62,11 +62,11 @@ pub async fn organization(store: &SharedStore) -> Authorized<AppsWrite> {
     store
         .create_organization(organization, origin(0))
         .await
-        .expect("an organization is made");
+        .expect("an organization is created");
     Authorized::operator(id)
 }
 
-/// A key that is not stored yet.
+/// Builds a key without storing it.
 pub fn new_key(organization: OrganizationId) -> NewKey {
     let mut random = [0; 24];
     random[..10].copy_from_slice(&unique());
@@ -89,7 +89,7 @@ pub fn new_key(organization: OrganizationId) -> NewKey {
     }
 }
 
-/// A set-up link that is not stored yet.
+/// Builds a set-up link without storing it.
 pub fn new_setup_link(organization: OrganizationId) -> NewSetupLink {
     let link = SetupLink {
         organization,
@@ -104,7 +104,7 @@ pub fn new_setup_link(organization: OrganizationId) -> NewSetupLink {
     }
 }
 
-/// An app that is not stored yet.
+/// Builds an app without storing it.
 pub fn new_app(caller: &Authorized<AppsWrite>, seconds: i64) -> App {
     let key = hex(&unique());
     let birth = AppBirth {
@@ -117,16 +117,16 @@ pub fn new_app(caller: &Authorized<AppsWrite>, seconds: i64) -> App {
     App::new(birth, name("Runner"))
 }
 
-/// Stores an app.
+/// Creates an app.
 pub async fn app(store: &SharedStore, caller: &Authorized<AppsWrite>) -> App {
     let app = new_app(caller, 1);
     store
         .create_app(caller, app, Vec::new(), origin(1))
         .await
-        .expect("an app is made")
+        .expect("an app is created")
 }
 
-/// A link that is not stored yet.
+/// Builds a link without storing it.
 pub fn new_link(app: AppId, seconds: i64) -> Link {
     let birth = LinkBirth {
         id: LinkId::new(at(seconds), unique()),
@@ -137,15 +137,15 @@ pub fn new_link(app: AppId, seconds: i64) -> Link {
     Link::new(&birth, name("Spring"), Slug::parse(&slug).expect("a slug"))
 }
 
-/// Stores a link.
+/// Creates a link.
 pub async fn link(store: &SharedStore, caller: &Authorized<AppsWrite>, app: AppId) -> Link {
     store
         .create_link(caller, new_link(app, 2), origin(2))
         .await
-        .expect("a link is made")
+        .expect("a link is created")
 }
 
-/// Rebuilds all figures. A rebuild gives a device's earliest payment the flag of the first one, whichever arrived first.
+/// Rebuilds all figures. This also moves the first-payment flag to each device's earliest payment.
 pub async fn rebuild(store: &SharedStore) {
     for day in store.rollup_days().await.expect("days") {
         let rebuilt = store.rebuild_rollups(day).await;
@@ -153,19 +153,19 @@ pub async fn rebuild(store: &SharedStore) {
     }
 }
 
-/// Figures that are made anew are the ones that are there.
+/// Asserts that a rebuild changes no figures.
 pub async fn assert_rebuild_changes_nothing(store: &SharedStore) {
     for day in store.rollup_days().await.expect("days") {
         let rebuilt = store.rebuild_rollups(day).await;
         assert_eq!(
-            rebuilt.expect("figures are made anew").corrected_rows,
+            rebuilt.expect("figures are rebuilt").corrected_rows,
             0,
             "{day:?}"
         );
     }
 }
 
-/// The first page.
+/// Requests the first page.
 pub fn first_page(limit: &str) -> PageRequest {
     PageRequest {
         limit: Limit::parse(limit).expect("a limit"),
@@ -173,7 +173,7 @@ pub fn first_page(limit: &str) -> PageRequest {
     }
 }
 
-/// The refusal that an outcome must be.
+/// Returns the refusal of an outcome, or panics.
 pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> Refusal {
     match outcome {
         Err(StoreError::Refused(refusal)) => refusal,
@@ -181,7 +181,7 @@ pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> Refusal {
     }
 }
 
-/// Polls three futures at once: enough to provoke a race.
+/// Polls three futures concurrently, enough to provoke a race.
 pub async fn join3<T>(
     one: impl Future<Output = T>,
     two: impl Future<Output = T>,
@@ -190,7 +190,7 @@ pub async fn join3<T>(
     futures_util::future::join3(one, two, three).await.into()
 }
 
-/// Polls many futures at once.
+/// Polls many futures concurrently.
 pub async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     futures_util::future::join_all(futures).await
 }

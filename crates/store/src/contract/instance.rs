@@ -1,22 +1,22 @@
-//! The instance itself.
+//! The instance.
 
 use super::fixtures::{SharedStore, app, at, new_key, organization, origin};
 use crate::StoreError;
 use tributary_domain::app::AppChange;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// A database is set up with one secret; a node with another one must not touch it.
-pub async fn the_first_secret_is_remembered_and_another_refused(store: &SharedStore) {
-    assert!(!store.has_secret().await.expect("a look"));
-    assert!(!store.has_secret().await.expect("looking sets none"));
+/// The first secret is stored. A node with another secret is refused.
+pub async fn the_first_secret_is_stored_and_another_is_refused(store: &SharedStore) {
+    assert!(!store.has_secret().await.expect("a lookup"));
+    assert!(!store.has_secret().await.expect("reading stores none"));
     assert!(store.secret_fits([1; 32]).await.expect("a check"));
-    assert!(store.has_secret().await.expect("a look"));
+    assert!(store.has_secret().await.expect("a lookup"));
     assert!(store.secret_fits([1; 32]).await.expect("a check"));
     assert!(!store.secret_fits([2; 32]).await.expect("a check"));
 }
 
-/// Readiness is a commit; the report names engine and schema.
-pub async fn a_probe_commits_and_the_report_is_true(store: &SharedStore) {
+/// The readiness probe commits. The report names engine and schema version.
+pub async fn the_probe_commits_and_the_report_names_engine_and_schema(store: &SharedStore) {
     store.commit_probe(at(5)).await.expect("a commit");
     store.commit_probe(at(6)).await.expect("a commit");
     organization(store).await;
@@ -26,18 +26,18 @@ pub async fn a_probe_commits_and_the_report_is_true(store: &SharedStore) {
     assert_eq!(
         report.newest_record_at,
         Some(at(0)),
-        "the audit log knows the newest change"
+        "the audit log has the newest change"
     );
 }
 
-/// Whoever keeps what was read of keys and apps learns that it may not be so any more.
+/// The change count tells caches of keys and apps to invalidate.
 pub async fn changes_of_keys_and_apps_are_counted(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_key(caller.organization());
     store
         .create_key(new.clone(), origin(0))
         .await
-        .expect("a key is made");
+        .expect("a key is created");
     let app = app(store, &caller).await;
     let before = store.change_count();
     store
@@ -54,7 +54,7 @@ pub async fn changes_of_keys_and_apps_are_counted(store: &SharedStore) {
     assert!(store.change_count() > between);
 }
 
-/// After closing, everything is unavailable rather than hanging.
+/// After closing, calls return unavailable instead of hanging.
 pub async fn a_closed_store_is_unavailable(store: &SharedStore) {
     store.close().await;
     let outcome = store.commit_probe(at(0)).await;

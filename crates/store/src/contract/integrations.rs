@@ -38,7 +38,7 @@ fn everything() -> IntegrationChange {
 }
 
 /// The list always has the four networks.
-pub async fn every_app_has_all_four_untouched(store: &SharedStore) {
+pub async fn every_app_has_four_default_integrations(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let found = store
@@ -51,8 +51,8 @@ pub async fn every_app_has_all_four_untouched(store: &SharedStore) {
     );
 }
 
-/// Every field survives storing, and the other three are not touched.
-pub async fn a_change_comes_back(store: &SharedStore) {
+/// Every field is stored, and the other three integrations stay unchanged.
+pub async fn a_change_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let changed = store
@@ -81,8 +81,8 @@ pub async fn a_change_comes_back(store: &SharedStore) {
     }
 }
 
-/// A second change is decided on what the first one left.
-pub async fn settings_that_are_not_mentioned_stay(store: &SharedStore) {
+/// A second change is applied to the stored integration.
+pub async fn unmentioned_settings_stay(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let off = IntegrationChange {
@@ -111,8 +111,8 @@ pub async fn settings_that_are_not_mentioned_stay(store: &SharedStore) {
     assert_eq!(found[1].tag(), "2");
 }
 
-/// `If-Match` is obeyed; an untouched integration is version 0.
-pub async fn an_old_version_is_not_changed(store: &SharedStore) {
+/// An outdated `If-Match` is refused. A never changed integration has version 0.
+pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let update = |tag: &str| {
@@ -131,7 +131,7 @@ pub async fn an_old_version_is_not_changed(store: &SharedStore) {
     assert_eq!(refusal(update("0").await), Refusal::VersionConflict);
 }
 
-/// Foreign and missing are the same.
+/// Integrations of other organizations are not found.
 pub async fn another_organization_finds_no_integration(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;

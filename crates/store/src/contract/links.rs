@@ -46,16 +46,16 @@ fn slug(text: &str) -> LinkChange {
     }
 }
 
-/// Every field survives storing, when it is made and when it is changed.
-pub async fn a_link_comes_back_as_it_was_stored(store: &SharedStore) {
+/// Every field is stored, on creation and on change.
+pub async fn a_link_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let new = new_link(app.id, 2);
-    let made = store
+    let created = store
         .create_link(&caller, new.clone(), origin(2))
         .await
-        .expect("a link is made");
-    assert_eq!(made, new);
+        .expect("a link is created");
+    assert_eq!(created, new);
     let read = async || {
         store
             .link(&caller.read_access(), app.id, new.id)
@@ -81,7 +81,7 @@ pub async fn a_link_comes_back_as_it_was_stored(store: &SharedStore) {
     assert_eq!(read().await, changed);
 }
 
-/// No app, no link.
+/// A link needs an app of the caller's organization.
 pub async fn a_link_needs_an_app_of_the_organization(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
@@ -100,7 +100,7 @@ pub async fn a_link_needs_an_app_of_the_organization(store: &SharedStore) {
     assert!(links.items.is_empty());
 }
 
-/// Whoever follows a slug must know where it leads.
+/// A slug identifies one link on the instance.
 pub async fn a_slug_belongs_to_one_link_of_the_instance(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     let (first, second) = (app(store, &one).await, app(store, &other).await);
@@ -113,7 +113,7 @@ pub async fn a_slug_belongs_to_one_link_of_the_instance(store: &SharedStore) {
     assert_eq!(
         refusal(outcome),
         Refusal::LinkNotFound,
-        "a refused link leaves nothing"
+        "a refused link is not stored"
     );
 
     let mine = link(store, &other, second.id).await;
@@ -131,7 +131,7 @@ pub async fn a_slug_belongs_to_one_link_of_the_instance(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::SlugTaken);
 }
 
-/// Ads that are still out there must never lead to somebody else's app.
+/// Published ads must never lead to another app.
 pub async fn a_slug_stays_taken_after_the_link_is_gone(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -146,7 +146,7 @@ pub async fn a_slug_stays_taken_after_the_link_is_gone(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::SlugTaken);
 }
 
-/// A slug that a link had before stays its own.
+/// A link keeps its former slugs.
 pub async fn a_link_can_take_its_former_slug_back(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -162,7 +162,7 @@ pub async fn a_link_can_take_its_former_slug_back(store: &SharedStore) {
                 origin(3),
             )
             .await;
-        assert_eq!(outcome.expect("the slug is its own").slug.as_str(), text);
+        assert_eq!(outcome.expect("the link owns the slug").slug.as_str(), text);
     }
     let another = link(store, &caller, app.id).await;
     let outcome = store
@@ -178,12 +178,12 @@ pub async fn a_link_can_take_its_former_slug_back(store: &SharedStore) {
     assert_eq!(
         refusal(outcome),
         Refusal::SlugTaken,
-        "a former slug leads to its link still"
+        "a former slug still leads to its link"
     );
 }
 
-/// A rule between two fields is judged with the field that is stored.
-pub async fn a_change_is_judged_with_what_is_stored(store: &SharedStore) {
+/// A rule between two fields is validated with the stored field.
+pub async fn a_change_is_validated_with_the_stored_fields(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let mine = link(store, &caller, app.id).await;
@@ -209,12 +209,12 @@ pub async fn a_change_is_judged_with_what_is_stored(store: &SharedStore) {
     assert_eq!(stored, mine);
 }
 
-/// An archived link is not found by anything that reads or changes links.
+/// An archived link can be neither read nor changed.
 pub async fn a_deleted_link_is_not_found(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let gone = link(store, &caller, app.id).await;
-    let kept = link(store, &caller, app.id).await;
+    let other = link(store, &caller, app.id).await;
     let delete = || store.delete_link(&caller, app.id, gone.id, Precondition::None, origin(3));
     delete().await.expect("the link is archived");
     assert_eq!(refusal(delete().await), Refusal::LinkNotFound);
@@ -236,10 +236,10 @@ pub async fn a_deleted_link_is_not_found(store: &SharedStore) {
         .links(&caller.read_access(), app.id, first_page("50"))
         .await
         .expect("a list");
-    assert_eq!(links.items, [kept]);
+    assert_eq!(links.items, [other]);
 }
 
-/// `If-Match` is obeyed by deletions too.
+/// An outdated `If-Match` is refused on deletion, too.
 pub async fn a_deletion_obeys_its_precondition(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -252,7 +252,7 @@ pub async fn a_deletion_obeys_its_precondition(store: &SharedStore) {
     delete(&mine.tag()).await.expect("the link is archived");
 }
 
-/// Foreign and missing are the same.
+/// Links of other organizations are not found.
 pub async fn another_organization_finds_no_link(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
@@ -282,7 +282,7 @@ pub async fn another_organization_finds_no_link(store: &SharedStore) {
     assert_eq!(stored, mine);
 }
 
-/// A link is found under its own app only.
+/// A link is found only under its own app.
 pub async fn another_app_finds_no_link(store: &SharedStore) {
     let caller = organization(store).await;
     let (one, other) = (app(store, &caller).await, app(store, &caller).await);
@@ -295,7 +295,7 @@ pub async fn another_app_finds_no_link(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::LinkNotFound);
 }
 
-/// A reader sees every link that was there when it began, once, whatever arrives meanwhile.
+/// Paging lists every link that existed at the start exactly once, while links are added.
 pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -306,7 +306,7 @@ pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStor
         store
             .create_link(&caller, new, origin(seconds))
             .await
-            .expect("a link is made");
+            .expect("a link is created");
     }
     let mut seen = Vec::new();
     let mut request = first_page("7");
@@ -319,7 +319,7 @@ pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStor
         store
             .create_link(&caller, new_link(app.id, seconds), origin(seconds))
             .await
-            .expect("a link is made");
+            .expect("a link is created");
         if !page.has_more {
             break;
         }
@@ -331,8 +331,8 @@ pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStor
     }
     assert!(
         seen.is_sorted_by(|one, other| one > other),
-        "newest first, none twice"
+        "newest first, no duplicates"
     );
     let seen: BTreeSet<_> = seen.into_iter().collect();
-    assert!(there.is_subset(&seen), "none skipped");
+    assert!(there.is_subset(&seen), "nothing skipped");
 }

@@ -1,4 +1,4 @@
-//! The people of an organization.
+//! The members of an organization.
 
 use super::fixtures::{SharedStore, at, join3, new_setup_link, organization, origin, refusal};
 use super::sessions::{new_session, user};
@@ -10,8 +10,8 @@ fn owner_of(caller: &Authorized<AppsWrite>) -> Authorized<MembersWrite> {
     Authorized::operator(caller.organization())
 }
 
-/// The person's sessions know the new role.
-pub async fn a_role_holds_for_the_next_request(store: &SharedStore) {
+/// A changed role applies to the member's next request.
+pub async fn a_changed_role_applies_to_the_next_request(store: &SharedStore) {
     let caller = organization(store).await;
     let owner = owner_of(&caller);
     let member = user(store, caller.organization(), Role::Admin).await;
@@ -19,20 +19,20 @@ pub async fn a_role_holds_for_the_next_request(store: &SharedStore) {
     store
         .begin_session(session.clone(), origin(3))
         .await
-        .expect("a session begins");
+        .expect("a session starts");
     let changed = store
         .change_member_role(&owner, member.id, Role::Viewer, origin(4))
         .await
         .expect("the role changes");
     assert_eq!(changed.role, Role::Viewer);
-    let found = store.session(session.digest).await.expect("a look-up");
+    let found = store.session(session.digest).await.expect("a lookup");
     assert_eq!(found.expect("a session").user.role, Role::Viewer);
     let members = store.members(&caller.read_access()).await.expect("a list");
     assert_eq!(members, [changed]);
 }
 
-/// Nobody could make another one.
-pub async fn the_last_owner_stays(store: &SharedStore) {
+/// The last owner can be neither demoted nor removed.
+pub async fn the_last_owner_cannot_be_removed_or_demoted(store: &SharedStore) {
     let caller = organization(store).await;
     let owner = owner_of(&caller);
     let last = user(store, caller.organization(), Role::Owner).await;
@@ -44,7 +44,7 @@ pub async fn the_last_owner_stays(store: &SharedStore) {
     assert_eq!(refusal(removed), Refusal::LastOwner);
 }
 
-/// At the same moment, too.
+/// Concurrent removals leave one owner, too.
 pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
     let caller = organization(store).await;
     let organization = caller.organization();
@@ -62,7 +62,7 @@ pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
     assert_eq!(removed.iter().filter(|one| one.is_ok()).count(), 2);
 }
 
-/// The account and its sessions end; the address is free again.
+/// Account and sessions end, and the email address is free again.
 pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
     let caller = organization(store).await;
     let member = user(store, caller.organization(), Role::Viewer).await;
@@ -70,14 +70,14 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
     store
         .begin_session(session.clone(), origin(3))
         .await
-        .expect("a session begins");
+        .expect("a session starts");
     store
         .remove_member(&owner_of(&caller), member.id, origin(4))
         .await
-        .expect("the member goes");
-    let found = store.session(session.digest).await.expect("a look-up");
+        .expect("the member is removed");
+    let found = store.session(session.digest).await.expect("a lookup");
     assert_eq!(found, None);
-    let found = store.user_by_email(&member.email).await.expect("a look-up");
+    let found = store.user_by_email(&member.email).await.expect("a lookup");
     assert_eq!(found, None);
     let again = store
         .remove_member(&owner_of(&caller), member.id, origin(5))
@@ -85,7 +85,7 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
     assert_eq!(refusal(again), Refusal::MemberNotFound);
 }
 
-/// Used and withdrawn ones are no longer listed, and a withdrawn one is used by nobody.
+/// Used and withdrawn invitations are not listed, and a withdrawn one cannot be used.
 pub async fn an_invitation_is_listed_until_it_is_used_or_withdrawn(store: &SharedStore) {
     let caller = organization(store).await;
     let owner = owner_of(&caller);
@@ -95,7 +95,7 @@ pub async fn an_invitation_is_listed_until_it_is_used_or_withdrawn(store: &Share
     store
         .create_setup_link(new.clone(), origin(3))
         .await
-        .expect("a link is made");
+        .expect("a link is created");
     let listed = store.invitations(&owner).await.expect("a list");
     assert_eq!(listed.len(), 1);
     assert_eq!((listed[0].digest, &listed[0].link), (new.digest, &new.link));
@@ -106,19 +106,19 @@ pub async fn an_invitation_is_listed_until_it_is_used_or_withdrawn(store: &Share
             .expect("it is withdrawn");
     }
     assert_eq!(store.invitations(&owner).await.expect("a list"), []);
-    let found = store.setup_link(new.digest).await.expect("a look-up");
+    let found = store.setup_link(new.digest).await.expect("a lookup");
     assert_eq!(found.expect("the link").used_at, Some(at(4)));
 }
 
-/// Neither their people nor their invitations.
-pub async fn another_organization_manages_no_member(store: &SharedStore) {
+/// Members and invitations of other organizations cannot be changed.
+pub async fn another_organization_cannot_manage_members(store: &SharedStore) {
     let (caller, stranger) = (organization(store).await, organization(store).await);
     let member = user(store, caller.organization(), Role::Viewer).await;
     let new = new_setup_link(caller.organization());
     store
         .create_setup_link(new.clone(), origin(3))
         .await
-        .expect("a link is made");
+        .expect("a link is created");
     let other = owner_of(&stranger);
     let removed = store.remove_member(&other, member.id, origin(4)).await;
     assert_eq!(refusal(removed), Refusal::MemberNotFound);

@@ -1,4 +1,4 @@
-//! The outbox: what is taken and settled.
+//! The outbox: taking and settling deliveries.
 
 use super::fixtures::{SharedStore, at};
 use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
@@ -10,7 +10,7 @@ use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::vocabulary::change::Change;
 
-/// What is taken is noted; what came of it is kept; what ended is out of the queue.
+/// Taken deliveries are marked, results are stored, and ended deliveries leave the queue.
 pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -39,7 +39,7 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     let mut settlement = one.settlement(outcomes, 13);
     settlement.state.record_success(at(13));
     assert!(one.settle(LEASE, settlement).await);
-    // The third was sent under a lease that ended without an outcome.
+    // The third was being sent when its lease ended without a result.
     let again = one.take_due(LEASE, 14).await.expect("deliveries");
     let ids: Vec<_> = again
         .iter()
@@ -69,7 +69,7 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     assert_eq!((health.pending, health.delivered, health.failed), (1, 1, 1));
 }
 
-/// What a network may know is gathered as it is now.
+/// The data to send is read as it is now.
 pub async fn conversions_are_gathered(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -91,7 +91,7 @@ pub async fn conversions_are_gathered(store: &SharedStore) {
     let names: BTreeSet<String> = gathered
         .into_iter()
         .map(|one| {
-            let conversion = one.conversion.expect("its event is there");
+            let conversion = one.conversion.expect("its event exists");
             assert_eq!(
                 one.link.map(|link| link.id),
                 conversion
@@ -113,8 +113,8 @@ pub async fn conversions_are_gathered(store: &SharedStore) {
     assert_eq!(names, BTreeSet::from(expected));
 }
 
-/// A request is asked about until there is an answer; what is to be sent again is.
-pub async fn requests_are_asked_about(store: &SharedStore) {
+/// A request is checked until the network answers, and resent if needed.
+pub async fn status_checks_are_settled(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     one.send_events("phone", &["s1"], "sign_up", 11).await;
@@ -178,8 +178,8 @@ pub async fn requests_are_asked_about(store: &SharedStore) {
     assert_eq!(one.deliveries(failed).await.len(), 1);
 }
 
-/// What nobody works on ends when it is too old, and ended ones are dropped after a while.
-pub async fn what_is_old_ends(store: &SharedStore) {
+/// Deliveries without a worker expire, and ended ones are removed later.
+pub async fn old_deliveries_expire(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     let off = IntegrationChange {
@@ -212,8 +212,8 @@ pub async fn what_is_old_ends(store: &SharedStore) {
     assert_eq!(one.delivery_statuses().await, []);
 }
 
-/// Somebody who took a delivery and never spoke of it again keeps nobody from ending it.
-pub async fn what_was_interrupted_ends_too(store: &SharedStore) {
+/// A delivery whose sender disappeared expires, too.
+pub async fn interrupted_deliveries_expire_too(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");
@@ -227,11 +227,11 @@ pub async fn what_was_interrupted_ends_too(store: &SharedStore) {
     store
         .renew_lease(one.queue, LEASE, at(week + 10))
         .await
-        .expect("held");
+        .expect("renewed");
     assert_eq!(
         store.expire_deliveries(at(week), 10).await.expect("none"),
         0,
-        "it is in good hands"
+        "it is leased"
     );
     assert_eq!(
         store
@@ -248,8 +248,8 @@ pub async fn what_was_interrupted_ends_too(store: &SharedStore) {
     assert_eq!(one.delivery_statuses().await, [unknown]);
 }
 
-/// Tests are told to the network and counted nowhere.
-pub async fn tests_count_nowhere(store: &SharedStore) {
+/// Test deliveries are sent and not counted.
+pub async fn test_deliveries_are_not_counted(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");

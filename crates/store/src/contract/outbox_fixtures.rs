@@ -1,4 +1,4 @@
-//! What the promises about deliveries are tried on.
+//! Fixtures for deliveries.
 
 use super::fixtures::{SharedStore, at, first_page, origin, unique};
 use super::sdk_fixtures::{Tenant, event, tenant};
@@ -24,20 +24,20 @@ use tributary_domain::vocabulary::id::AlertId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The first holder of a queue.
+/// Lease of the first process.
 pub const LEASE: LeaseId = LeaseId([1; 16]);
-/// The second.
+/// Lease of the second process.
 pub const OTHER_LEASE: LeaseId = LeaseId([2; 16]);
 
-/// An app whose `network_a` is connected.
+/// An app with Meta (`network_a`) connected.
 pub struct ForwardingApp {
-    /// Whose.
+    /// Tenant of the app.
     pub tenant: Tenant,
-    /// The queue.
+    /// Queue of the integration.
     pub queue: QueueRef,
 }
 
-/// Everything that `network_a`, `network_c` or `network_d` needs.
+/// Returns the settings that `network_a`, `network_c` or `network_d` needs.
 pub fn connected(network: Network) -> IntegrationChange {
     let id = match network {
         Network::C => "pixelCode",
@@ -59,7 +59,7 @@ pub fn connected(network: Network) -> IntegrationChange {
     }
 }
 
-/// Makes an app whose `network_a` is connected.
+/// Creates an app with Meta (`network_a`) connected.
 pub async fn forwarding_app(store: &SharedStore) -> ForwardingApp {
     let tenant = tenant(store).await;
     let queue = QueueRef {
@@ -74,7 +74,7 @@ pub async fn forwarding_app(store: &SharedStore) -> ForwardingApp {
 }
 
 impl ForwardingApp {
-    /// The same app through another node.
+    /// Returns the same app through another node.
     #[must_use]
     pub fn through(&self, node: &SharedStore) -> Self {
         let tenant = Tenant {
@@ -108,14 +108,14 @@ impl ForwardingApp {
         changed.await.expect("the integration is changed")
     }
 
-    /// A device whose install is credited to `network_a`.
+    /// Configures a device whose install is credited to `network_a`.
     pub async fn attribute_install(&self, device: &str, seconds: i64) {
         let click = self.tenant.record_click(seconds - 1).await;
         let command = self.tenant.configure_with_click(device, &click, seconds);
         self.tenant.call_configure(command).await;
     }
 
-    /// Sends events of one name.
+    /// Sends events with one name.
     pub async fn send_events(&self, device: &str, ids: &[&str], name: &str, seconds: i64) {
         let events = ids.iter().map(|id| event(id, name, seconds)).collect();
         let arrival = self.tenant.arrival(device, seconds);
@@ -123,12 +123,12 @@ impl ForwardingApp {
         accepted.await.expect("events are accepted");
     }
 
-    /// Who looks.
+    /// Returns a caller that may read.
     pub fn reader(&self) -> Authorized<AppsRead> {
         self.tenant.writer.read_access()
     }
 
-    /// Deliveries that fit.
+    /// Lists the deliveries that match a filter.
     pub async fn deliveries(&self, filter: DeliveryFilter) -> Vec<DeliveryWithEvent> {
         let (reader, app) = (self.reader(), self.queue.app);
         let page = self
@@ -138,9 +138,9 @@ impl ForwardingApp {
         page.await.expect("a list").items
     }
 
-    /// What stands where, by the sender's id of the event.
+    /// Returns external id, status and reason of all deliveries, sorted.
     pub async fn delivery_statuses(&self) -> Vec<(String, &'static str, Option<String>)> {
-        let mut standing: Vec<_> = self
+        let mut statuses: Vec<_> = self
             .deliveries(DeliveryFilter::default())
             .await
             .into_iter()
@@ -154,11 +154,11 @@ impl ForwardingApp {
                 (name, one.delivery.status.as_str(), one.delivery.reason)
             })
             .collect();
-        standing.sort();
-        standing
+        statuses.sort();
+        statuses
     }
 
-    /// The log.
+    /// Lists all events.
     pub async fn log(&self) -> Vec<Event> {
         let (reader, app) = (&self.tenant.reader, self.queue.app);
         let filter = EventFilter::default();
@@ -169,7 +169,7 @@ impl ForwardingApp {
         page.await.expect("the log").items
     }
 
-    /// Takes the queue.
+    /// Leases the queue.
     pub async fn lease(&self, lease: LeaseId, from: i64, until: i64) -> Option<LeasedQueue> {
         let leased = self
             .tenant
@@ -185,7 +185,7 @@ impl ForwardingApp {
             .await
     }
 
-    /// Takes due deliveries to a network, through this node.
+    /// Takes due deliveries to a network, through another node.
     pub async fn take_due_via(
         &self,
         store: &dyn Store,
@@ -209,7 +209,7 @@ impl ForwardingApp {
         Some(due)
     }
 
-    /// Writes what came of them.
+    /// Settles deliveries.
     pub async fn settle(&self, lease: LeaseId, settlement: DeliverySettlement) -> bool {
         let settled = self
             .tenant
@@ -218,7 +218,7 @@ impl ForwardingApp {
         settled.await.expect("an answer")
     }
 
-    /// Nothing but this.
+    /// Builds a settlement with these results only.
     pub fn settlement(&self, settled: Vec<SettledDelivery>, seconds: i64) -> DeliverySettlement {
         DeliverySettlement {
             at: at(seconds),
@@ -232,7 +232,7 @@ impl ForwardingApp {
         }
     }
 
-    /// Something to be told.
+    /// Builds an alert.
     pub fn alert(&self, kind: AlertKind, seconds: i64) -> Alert {
         Alert {
             id: AlertId::new(at(seconds), unique()),
@@ -245,7 +245,7 @@ impl ForwardingApp {
     }
 }
 
-/// One more attempt, and where it leads.
+/// Builds the result of one more attempt.
 pub fn settled(
     pending: &PendingDelivery,
     verdict: AttemptVerdict,
@@ -269,7 +269,7 @@ pub fn settled(
     }
 }
 
-/// Ends like this.
+/// Builds the final step with a status.
 pub fn ends_with(status: DeliveryStatus) -> NextStep {
     NextStep::End {
         status,

@@ -1,4 +1,4 @@
-//! Deliveries that are planned, with their event or when its credit is known.
+//! Planning deliveries, with their event or when its credit becomes known.
 
 use super::fixtures::{SharedStore, at};
 use super::outbox_fixtures::{ForwardingApp, LEASE, connected, forwarding_app};
@@ -14,7 +14,8 @@ use tributary_domain::forwarding::{Conversion, SkipReason};
 use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
 use tributary_domain::vocabulary::change::Change;
 
-/// What is mapped and credited is planned with its event; what is not leaves a word on the event, and no row.
+/// A mapped and credited event is planned at once. Otherwise the event gets a skip reason, and no
+/// delivery is stored.
 pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.change(Network::C, connected(Network::C), 4).await;
@@ -22,9 +23,9 @@ pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
     one.send_events("phone", &["s1"], "sign_up", 11).await;
     one.send_events("phone", &["b1"], "boss_defeated", 12).await;
     one.send_events("stranger", &["s2"], "sign_up", 13).await;
-    let standing = one.delivery_statuses().await;
+    let statuses = one.delivery_statuses().await;
     let planned = |id: &str| (id.to_owned(), "pending", None);
-    assert_eq!(standing, [planned("install"), planned("s1")]);
+    assert_eq!(statuses, [planned("install"), planned("s1")]);
     let skipped = |id: &str, log: &[tributary_domain::event::Event]| {
         let found = log.iter().find(|event| event.external_id == id);
         found.expect("an event").skipped.clone()
@@ -39,14 +40,14 @@ pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
         (Network::C, SkipReason::NotAttributed),
     ];
     assert_eq!(skipped("b1", &log), both);
-    let nobodys = [
+    let unattributed = [
         (Network::A, SkipReason::NotAttributed),
         (Network::C, SkipReason::NotAttributed),
     ];
-    assert_eq!(skipped("s2", &log), nobodys);
+    assert_eq!(skipped("s2", &log), unattributed);
 }
 
-/// A duplicate plans nothing, and money that may not be told keeps a purchase back.
+/// A duplicate is not planned, and neither is a purchase whose amount must not be forwarded.
 pub async fn a_duplicate_plans_nothing(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -71,8 +72,8 @@ pub async fn a_duplicate_plans_nothing(store: &SharedStore) {
     assert_eq!(ids, ["install", "p1", "s1"]);
 }
 
-/// Switching an integration on sends nothing that was there before.
-pub async fn history_is_not_replayed(store: &SharedStore) {
+/// Enabling an integration does not send older events.
+pub async fn enabling_an_integration_does_not_replay_history(store: &SharedStore) {
     let one = forwarding_app(store).await;
     let off = IntegrationChange {
         enabled: Change::Set(false),
@@ -85,7 +86,7 @@ pub async fn history_is_not_replayed(store: &SharedStore) {
         ..IntegrationChange::default()
     };
     one.change(Network::A, on, 7).await;
-    // The install credits what came before it, and what came before the switch stays where it is.
+    // The install credits earlier events, but those before the switch are not sent.
     one.attribute_install("phone", 10).await;
     assert_eq!(
         one.delivery_statuses().await,
@@ -95,12 +96,12 @@ pub async fn history_is_not_replayed(store: &SharedStore) {
     let early = log
         .iter()
         .find(|event| event.external_id == "s1")
-        .expect("it");
+        .expect("the event");
     assert_eq!(early.skipped, [(Network::A, SkipReason::EnabledLater)]);
 }
 
-/// Events before the first call are credited with it, and then sent.
-pub async fn late_credit_plans_what_is_young_enough(store: &SharedStore) {
+/// Events before the first call are credited by it, and then sent.
+pub async fn a_late_credit_plans_recent_events(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.send_events("phone", &["s1"], "sign_up", 8).await;
     assert_eq!(one.delivery_statuses().await, []);
@@ -113,8 +114,8 @@ pub async fn late_credit_plans_what_is_young_enough(store: &SharedStore) {
     assert!(one.log().await.iter().all(|event| event.skipped.is_empty()));
 }
 
-/// A website's payment is planned with it, once; what only updates reports is not.
-pub async fn website_events_are_planned(store: &SharedStore) {
+/// A web payment is planned once; events that only update reports are not.
+pub async fn web_events_are_planned(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let one = ForwardingApp {
         queue: QueueRef {
@@ -157,7 +158,7 @@ pub async fn website_events_are_planned(store: &SharedStore) {
         .gather_conversions(one.queue, taken)
         .await
         .expect("conversions");
-    let conversion = gathered[0].conversion.clone().expect("its event is there");
+    let conversion = gathered[0].conversion.clone().expect("its event exists");
     assert_eq!(
         conversion.page_url.as_deref(),
         Some("https://shop.example.com/paid")
@@ -166,9 +167,9 @@ pub async fn website_events_are_planned(store: &SharedStore) {
     assert_eq!(conversion.user, conversion.event.user);
 }
 
-/// A device that is spelled in two ways is one device, and networks get the first spelling of its app. A website says for
-/// itself how it spells it.
-pub async fn a_device_is_one_and_keeps_its_spelling(store: &SharedStore) {
+/// Two spellings of a UUID are one device, and networks get the app's first spelling. Web events
+/// keep their own spelling.
+pub async fn device_ids_ignore_case_and_keep_their_spelling(store: &SharedStore) {
     const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
     const LOWER: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
     let one = forwarding_app(store).await;
@@ -177,10 +178,7 @@ pub async fn a_device_is_one_and_keeps_its_spelling(store: &SharedStore) {
         .tenant
         .call_configure(one.tenant.configure(LOWER, 11))
         .await;
-    assert!(
-        !again.is_first_open,
-        "the case of a UUID makes no second device"
-    );
+    assert!(!again.is_first_open, "UUIDs are case-insensitive");
     one.send_events(LOWER, &["s1"], "sign_up", 12).await;
     assert_eq!(spellings(&one).await, vec![Some(UPPER.to_owned()); 2]);
 
@@ -203,7 +201,7 @@ pub async fn a_device_is_one_and_keeps_its_spelling(store: &SharedStore) {
     assert_eq!(spellings(&one).await, expected);
 }
 
-/// The device's id of each conversion of a queue, as the network gets it, in the order of the senders' ids.
+/// Returns the device id of each conversion as the network gets it, ordered by external id.
 async fn spellings(one: &ForwardingApp) -> Vec<Option<String>> {
     one.lease(LEASE, 200, 300).await.expect("a lease");
     let taken = one.take_due(LEASE, 200).await.expect("deliveries");
@@ -218,8 +216,8 @@ async fn spellings(one: &ForwardingApp) -> Vec<Option<String>> {
     conversions.iter().map(spelling).collect()
 }
 
-/// Events of an app carry the id that its device was identified with, even afterwards.
-pub async fn the_person_is_gathered_for_events_of_an_app(store: &SharedStore) {
+/// App events are sent with the user id of their device, even if it was identified later.
+pub async fn the_user_id_is_gathered_for_app_events(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     let identity = Identity {
@@ -229,30 +227,31 @@ pub async fn the_person_is_gathered_for_events_of_an_app(store: &SharedStore) {
     let device = DeviceKey::parse("phone").expect("an id");
     let app = one.queue.app;
     let identified = store.identify(app, Environment::Live, device, identity, at(11));
-    identified.await.expect("a person is identified");
+    identified.await.expect("a user is identified");
     one.lease(LEASE, 200, 300).await.expect("a lease");
     let taken = one.take_due(LEASE, 200).await.expect("deliveries");
     let gathered = store
         .gather_conversions(one.queue, taken)
         .await
         .expect("conversions");
-    let install = gathered[0].conversion.clone().expect("its event is there");
+    let install = gathered[0].conversion.clone().expect("its event exists");
     assert_eq!(install.user, UserKey::parse("user-77").ok());
     assert_eq!(install.external_ids().len(), 2);
 }
 
-/// What waits for a network that an event no longer belongs to is cancelled; the other one hears of it.
+/// When the credit moves to another network, pending deliveries are cancelled and planned for the
+/// new one.
 pub async fn moved_credit_moves_deliveries(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.change(Network::C, connected(Network::C), 4).await;
-    let wants_likeness = IntegrationChange {
+    let forwards_probabilistic = IntegrationChange {
         settings: BTreeMap::from([(
             "forwardProbabilistic",
             Change::Set(SettingValue::Flag(true)),
         )]),
         ..IntegrationChange::default()
     };
-    one.change(Network::A, wants_likeness, 5).await;
+    one.change(Network::A, forwards_probabilistic, 5).await;
     one.tenant.record_click(10).await;
     let mut right = one.tenant.click(20);
     right.network = Some(Network::C);

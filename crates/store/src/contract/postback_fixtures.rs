@@ -1,4 +1,4 @@
-//! Postbacks to try the promises on.
+//! Fixtures for postbacks.
 
 use super::fixtures::{SharedStore, at, first_page, new_app, organization, origin, unique};
 use crate::{
@@ -13,24 +13,24 @@ use tributary_domain::skan::postback::{
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::{AppId, PostbackId};
 
-/// An app that is advertised.
+/// An app with an App Store id.
 pub struct AdvertisedApp {
-    /// Who may change it.
+    /// Caller that may change the app.
     pub writer: Authorized<AppsWrite>,
-    /// The app.
+    /// App id.
     pub app: AppId,
-    /// Its App Store id.
+    /// App Store id.
     pub store_id: i64,
 }
 
 impl AdvertisedApp {
-    /// Who may read it.
+    /// Returns a caller that may read.
     pub fn reader(&self) -> Authorized<AppsRead> {
         self.writer.read_access()
     }
 }
 
-/// An App Store id that nobody has.
+/// Returns an unused App Store id.
 pub fn unused_store_id() -> i64 {
     let bytes = unique();
     let number = bytes
@@ -39,12 +39,12 @@ pub fn unused_store_id() -> i64 {
     1_000_000_000 + number % 1_000_000_000
 }
 
-/// An app with an App Store id.
+/// Creates an app with an App Store id.
 pub async fn advertised_app(store: &SharedStore) -> AdvertisedApp {
     advertised_app_with_id(store, unused_store_id()).await
 }
 
-/// An app with this App Store id.
+/// Creates an app with this App Store id.
 pub async fn advertised_app_with_id(store: &SharedStore, store_id: i64) -> AdvertisedApp {
     let writer = organization(store).await;
     let mut app = new_app(&writer, 1);
@@ -52,7 +52,7 @@ pub async fn advertised_app_with_id(store: &SharedStore, store_id: i64) -> Adver
     let app = store
         .create_app(&writer, app, Vec::new(), origin(1))
         .await
-        .expect("an app is made");
+        .expect("an app is created");
     AdvertisedApp {
         writer,
         app: app.id,
@@ -60,7 +60,7 @@ pub async fn advertised_app_with_id(store: &SharedStore, store_id: i64) -> Adver
     }
 }
 
-/// A valid first postback of an install, unlike any other.
+/// Builds a unique valid first postback of an install.
 pub fn arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     let transaction_id = hex(&unique());
     let postback = Postback {
@@ -95,7 +95,7 @@ pub fn arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     }
 }
 
-/// A postback that says all it can, of the other framework.
+/// Builds an AdAttributionKit postback with every field set.
 pub fn full_arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     let mut arrival = arrival(app_store_id, seconds);
     arrival.parsed.postback = Postback {
@@ -120,7 +120,7 @@ pub fn full_arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     arrival
 }
 
-/// The postbacks of an app, a page's worth.
+/// Lists the postbacks of an app.
 pub async fn list(
     store: &SharedStore,
     one: &AdvertisedApp,
@@ -132,8 +132,8 @@ pub async fn list(
     page.expect("a page").page.items
 }
 
-/// A question about a month and more.
-pub fn question(by: PostbackDimensions) -> PostbackReportQuery {
+/// Builds a query for more than a month.
+pub fn query(by: PostbackDimensions) -> PostbackReportQuery {
     PostbackReportQuery {
         periods: vec![(at(-1_000), at(100_000))],
         group_by: by,
@@ -143,19 +143,19 @@ pub fn question(by: PostbackDimensions) -> PostbackReportQuery {
     }
 }
 
-/// Figures of an app.
+/// Returns the figures of an app.
 pub async fn stats(
     store: &SharedStore,
     one: &AdvertisedApp,
     by: PostbackDimensions,
 ) -> Vec<PostbackStats> {
     let rows = store
-        .postback_stats(&one.reader().analytics_access(), one.app, question(by))
+        .postback_stats(&one.reader().analytics_access(), one.app, query(by))
         .await;
     rows.expect("figures")
 }
 
-/// How many count, and how many of these have no value.
+/// Returns the number of counted postbacks, and of those without a value.
 pub async fn total(store: &SharedStore, one: &AdvertisedApp) -> (i64, i64) {
     let rows = stats(store, one, PostbackDimensions::default()).await;
     let sum = |sum: (i64, i64), row: &PostbackStats| {

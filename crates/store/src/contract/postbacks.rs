@@ -22,7 +22,7 @@ async fn accept(store: &SharedStore, arrival: &ReceivedPostback) -> PostbackOutc
     accepted.expect("the postback is accepted")
 }
 
-/// The same postback as somebody else's: another id of ours, another moment, other bytes.
+/// Builds a repeated arrival of a postback with another id, time and body.
 fn again(arrival: &ReceivedPostback, seconds: i64, body: &str) -> ReceivedPostback {
     ReceivedPostback {
         body: body.to_owned(),
@@ -31,8 +31,8 @@ fn again(arrival: &ReceivedPostback, seconds: i64, body: &str) -> ReceivedPostba
     }
 }
 
-/// Every part survives storing.
-pub async fn a_postback_comes_back_as_it_was_stored(store: &SharedStore) {
+/// Every field is stored.
+pub async fn a_postback_is_read_as_it_was_stored(store: &SharedStore) {
     let one = advertised_app(store).await;
     let full = full_arrival(one.store_id, 10);
     assert_eq!(accept(store, &full).await, PostbackOutcome::Stored);
@@ -46,7 +46,7 @@ pub async fn a_postback_comes_back_as_it_was_stored(store: &SharedStore) {
     assert!(!page[0].conflicting);
 }
 
-/// Sent again, at once or later, it changes nothing.
+/// A replay changes nothing, concurrently or later.
 pub async fn a_replay_changes_nothing(store: &SharedStore) {
     let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
@@ -58,14 +58,15 @@ pub async fn a_replay_changes_nothing(store: &SharedStore) {
     let stored = outcomes
         .into_iter()
         .filter(|one| matches!(one, Ok(PostbackOutcome::Stored)));
-    assert_eq!(stored.count(), 1, "one of them was first");
+    assert_eq!(stored.count(), 1, "one of them is stored");
     let later = again(&first, 90_000, &first.body);
     assert_eq!(accept(store, &later).await, PostbackOutcome::Duplicate);
     assert_eq!(list(store, &one, PostbackFilter::default()).await.len(), 1);
     assert_eq!(total(store, &one).await, (1, 0));
 }
 
-/// Another value under the same key is shown and never counted, at once too; so is its repetition.
+/// Another value with the same key is stored as a conflict and never counts, also concurrently. A
+/// repeated conflict changes nothing.
 pub async fn another_value_is_a_conflict(store: &SharedStore) {
     let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
@@ -90,8 +91,8 @@ pub async fn another_value_is_a_conflict(store: &SharedStore) {
     assert_eq!(total(store, &one).await, (1, 0));
 }
 
-/// The three windows of an install are three postbacks, and a loss is another.
-pub async fn windows_and_losses_are_apart(store: &SharedStore) {
+/// The three windows of an install are separate postbacks, and so is a loss.
+pub async fn windows_and_losses_are_separate_postbacks(store: &SharedStore) {
     let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
     accept(store, &first).await;
@@ -106,8 +107,8 @@ pub async fn windows_and_losses_are_apart(store: &SharedStore) {
     assert_eq!(rows[0].figures.values(), [1, 0, 0, 2, 1]);
 }
 
-/// What does not verify is kept, never counted, and takes nobody's place.
-pub async fn what_does_not_verify_is_kept_apart(store: &SharedStore) {
+/// Postbacks that fail verification are stored, never count, and do not block genuine ones.
+pub async fn unverified_postbacks_are_stored_and_not_counted(store: &SharedStore) {
     let one = advertised_app(store).await;
     let genuine = arrival(one.store_id, 20);
     let mut forged = again(&genuine, 10, "{\"forged\":1}");
@@ -139,15 +140,15 @@ pub async fn what_does_not_verify_is_kept_apart(store: &SharedStore) {
     assert_eq!(list(store, &one, counted(false)).await.len(), 2);
 }
 
-/// Tests count while the app wants them to, whenever they came.
-pub async fn tests_count_while_the_app_wants_them_to(store: &SharedStore) {
+/// Test postbacks count while the app enables them, regardless of their arrival.
+pub async fn test_postbacks_count_while_enabled(store: &SharedStore) {
     let one = advertised_app(store).await;
     let mut signed = arrival(one.store_id, 10);
     signed.parsed.signature = Signature::Development;
     accept(store, &signed).await;
-    let mut said = arrival(one.store_id, 11);
-    said.parsed.postback.source_app_id = Some(0);
-    accept(store, &said).await;
+    let mut marked = arrival(one.store_id, 11);
+    marked.parsed.postback.source_app_id = Some(0);
+    accept(store, &marked).await;
     accept(store, &arrival(one.store_id, 12)).await;
     let counted = PostbackFilter {
         counted: Some(true),
@@ -165,15 +166,15 @@ pub async fn tests_count_while_the_app_wants_them_to(store: &SharedStore) {
                 origin(seconds),
             )
             .await
-            .expect("the switch is turned");
+            .expect("the switch is set");
         assert_eq!(total(store, &one).await.0, expected);
         let found = list(store, &one, counted.clone()).await;
         assert_eq!(i64::try_from(found.len()), Ok(expected));
     }
 }
 
-/// Postbacks of no app wait for the one that gets their App Store id, with their time and their order.
-pub async fn an_app_gets_what_waited_for_it(store: &SharedStore) {
+/// Postbacks without an app wait for the app with their App Store id, and keep time and order.
+pub async fn an_app_gets_its_waiting_postbacks(store: &SharedStore) {
     let id = unused_store_id();
     let first = arrival(id, 10);
     let mut conflict = again(&first, 11, "{\"conversion-value\":63}");
@@ -192,11 +193,14 @@ pub async fn an_app_gets_what_waited_for_it(store: &SharedStore) {
     assert!(all[0].conflicting && !all[1].conflicting);
     assert_eq!(total(store, &one).await, (1, 0));
     assert_eq!(accept(store, &replay).await, PostbackOutcome::Duplicate);
-    assert_eq!(store.claim_postbacks(10).await.expect("nothing waits"), 0);
+    assert_eq!(
+        store.claim_postbacks(10).await.expect("nothing is waiting"),
+        0
+    );
 }
 
-/// Also an app that was there before, and in several steps.
-pub async fn what_is_left_is_claimed_later(store: &SharedStore) {
+/// An existing app claims its waiting postbacks in several steps.
+pub async fn remaining_postbacks_are_claimed_later(store: &SharedStore) {
     let one = advertised_app(store).await;
     let other = unused_store_id();
     for second in 0..520 {
@@ -215,14 +219,14 @@ pub async fn what_is_left_is_claimed_later(store: &SharedStore) {
             origin(600),
         )
         .await
-        .expect("the app has another id");
-    assert_eq!(total(store, &one).await.0, 500, "so many at once");
+        .expect("the app gets another id");
+    assert_eq!(total(store, &one).await.0, 500, "the limit per transaction");
     assert_eq!(store.claim_postbacks(15).await.expect("claimed"), 15);
     assert_eq!(store.claim_postbacks(15).await.expect("claimed"), 5);
     assert_eq!(total(store, &one).await.0, 520);
 }
 
-/// Lists are narrowed and paged while postbacks arrive.
+/// Lists can be filtered, and are paged while postbacks arrive.
 pub async fn postbacks_are_listed(store: &SharedStore) {
     let one = advertised_app(store).await;
     for second in 0..7 {
@@ -292,8 +296,8 @@ pub async fn postbacks_are_listed(store: &SharedStore) {
     assert!(seen.is_sorted_by(|newer, older| newer > older));
 }
 
-/// Figures are told apart by whatever is asked for, and what is not told is nothing.
-pub async fn figures_are_told_apart(store: &SharedStore) {
+/// Figures are grouped by the requested dimensions. Missing values are empty.
+pub async fn figures_are_grouped_by_dimensions(store: &SharedStore) {
     let one = advertised_app(store).await;
     let cases = [
         ("5239", Some(63), None),
@@ -364,14 +368,14 @@ pub async fn figures_are_told_apart(store: &SharedStore) {
     assert_eq!(total(store, &one).await, (5, 1));
 }
 
-/// Periods are told apart, and only what falls into one is counted.
-pub async fn figures_are_of_their_time(store: &SharedStore) {
+/// Periods are reported separately, and exclude postbacks outside of them.
+pub async fn figures_are_reported_per_period(store: &SharedStore) {
     let one = advertised_app(store).await;
-    // Quarters of an hour begin 800 seconds before this clock's zero.
+    // Quarters of an hour start 800 seconds before the fixtures' zero.
     for seconds in [0, 99, 100, 999, 90_000] {
         accept(store, &arrival(one.store_id, seconds)).await;
     }
-    let question = PostbackReportQuery {
+    let query = PostbackReportQuery {
         periods: vec![
             (at(-800), at(100)),
             (at(100), at(1_000)),
@@ -389,9 +393,7 @@ pub async fn figures_are_of_their_time(store: &SharedStore) {
         rows_max: 100,
     };
     let reader: Authorized<AnalyticsRead> = one.reader().analytics_access();
-    let rows = store
-        .postback_stats(&reader, one.app, question.clone())
-        .await;
+    let rows = store.postback_stats(&reader, one.app, query.clone()).await;
     let rows: Vec<_> = rows
         .expect("figures")
         .into_iter()
@@ -400,14 +402,14 @@ pub async fn figures_are_of_their_time(store: &SharedStore) {
     assert_eq!(rows, [(0, Some(0), 2), (1, Some(0), 2)]);
     let other = PostbackReportQuery {
         ad_network_id: Some("other.skadnetwork".to_owned()),
-        ..question
+        ..query
     };
     let rows = store.postback_stats(&reader, one.app, other).await;
     assert_eq!(rows.expect("figures").len(), 0);
 }
 
-/// What is old goes; what it counted stays, and it does not count again.
-pub async fn old_postbacks_go_and_their_counts_stay(store: &SharedStore) {
+/// Old postbacks are removed. Their counts stay, and a replay does not count again.
+pub async fn old_postbacks_are_removed_and_their_counts_stay(store: &SharedStore) {
     let one = advertised_app(store).await;
     let old = arrival(one.store_id, 10);
     accept(store, &old).await;
@@ -427,7 +429,7 @@ pub async fn old_postbacks_go_and_their_counts_stay(store: &SharedStore) {
     assert_eq!(accept(store, &copy).await, PostbackOutcome::Duplicate);
     let changed = again(&old, 31, "{\"conversion-value\":1}");
     assert_eq!(accept(store, &changed).await, PostbackOutcome::Stored);
-    assert_eq!(total(store, &one).await, (2, 0), "it counted before");
+    assert_eq!(total(store, &one).await, (2, 0), "it was counted before");
     let unclaimed = arrival(unused_store_id(), 10);
     accept(store, &unclaimed).await;
     assert_eq!(
@@ -446,7 +448,7 @@ pub async fn old_postbacks_go_and_their_counts_stay(store: &SharedStore) {
     );
 }
 
-/// Nobody else sees them, and a test key has none.
+/// Other organizations find no postbacks, and neither does a test key.
 pub async fn another_organization_finds_no_postback(store: &SharedStore) {
     let one = advertised_app(store).await;
     accept(store, &arrival(one.store_id, 10)).await;
@@ -456,9 +458,9 @@ pub async fn another_organization_finds_no_postback(store: &SharedStore) {
         .postbacks(&stranger, one.app, filter.clone(), first_page("5"))
         .await;
     assert_eq!(refusal(listed), Refusal::AppNotFound);
-    let question = super::postback_fixtures::question(PostbackDimensions::default());
+    let query = super::postback_fixtures::query(PostbackDimensions::default());
     let counted = store
-        .postback_stats(&stranger.analytics_access(), one.app, question.clone())
+        .postback_stats(&stranger.analytics_access(), one.app, query.clone())
         .await;
     assert_eq!(refusal(counted), Refusal::AppNotFound);
     let mut key = new_key(one.writer.organization()).key;
@@ -469,7 +471,7 @@ pub async fn another_organization_finds_no_postback(store: &SharedStore) {
         .await;
     assert_eq!(listed.expect("an empty list").page.items.len(), 0);
     let counted = store
-        .postback_stats(&in_test.analytics_access(), one.app, question)
+        .postback_stats(&in_test.analytics_access(), one.app, query)
         .await;
     assert_eq!(counted.expect("no figures").len(), 0);
     let other: AdvertisedApp = advertised_app(store).await;

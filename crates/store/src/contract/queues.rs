@@ -1,4 +1,4 @@
-//! Queues: who holds one, and when it waits.
+//! Queues: leases, pauses and back-off.
 
 use super::fixtures::{SharedStore, at, join_all, origin, refusal};
 use super::outbox_fixtures::{LEASE, OTHER_LEASE, connected, ends_with, forwarding_app, settled};
@@ -16,17 +16,13 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// A queue is held by one, until they give it back or are thought dead.
-pub async fn a_queue_is_held_by_one(store: &SharedStore) {
+/// A queue has one lease holder until it is released or the lease ends.
+pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     let due = |seconds| store.due_queues(Network::A, at(seconds), 10);
     let others = store.due_queues(Network::B, at(11), 10).await;
-    assert_eq!(
-        others.expect("queues"),
-        [],
-        "each network is asked for by itself"
-    );
+    assert_eq!(others.expect("queues"), [], "queues are listed per network");
     assert_eq!(due(11).await.expect("queues"), [one.queue]);
     let tries = (1..=8).map(|number| {
         let (store, queue) = (store.clone(), one.queue);
@@ -45,11 +41,11 @@ pub async fn a_queue_is_held_by_one(store: &SharedStore) {
         .flatten()
         .collect();
     assert_eq!(got.len(), 1, "one of eight gets it");
-    assert_eq!(due(12).await.expect("queues"), [], "it is in good hands");
+    assert_eq!(due(12).await.expect("queues"), [], "it is leased");
     assert!(one.lease(OTHER_LEASE, 69, 200).await.is_none());
     assert!(
         one.lease(crate::LeaseId([9; 16]), 70, 200).await.is_some(),
-        "thought dead"
+        "the lease has ended"
     );
     assert!(
         !store
@@ -59,18 +55,18 @@ pub async fn a_queue_is_held_by_one(store: &SharedStore) {
     );
     assert!(
         one.take_due(got[0], 71).await.is_none(),
-        "and it has nothing to say any more"
+        "the old holder gets nothing"
     );
     let late = one.settlement(Vec::new(), 71);
     assert!(!one.settle(got[0], late).await);
     store
         .release_queue(one.queue, crate::LeaseId([9; 16]), at(72))
         .await
-        .expect("it is given back");
+        .expect("it is released");
     assert_eq!(due(72).await.expect("queues"), [one.queue]);
 }
 
-/// How many integrations of each network are paused.
+/// Counts the paused integrations of each network.
 async fn paused(store: &SharedStore) -> Vec<u64> {
     let counts = store.paused_integrations().await.expect("counts");
     let networks: Vec<Network> = counts.iter().map(|(network, _)| *network).collect();
@@ -78,8 +74,8 @@ async fn paused(store: &SharedStore) -> Vec<u64> {
     counts.into_iter().map(|(_, count)| count).collect()
 }
 
-/// A pause keeps the deliveries, tells somebody, and ends with a change or when it is asked for.
-pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
+/// A pause keeps the deliveries and raises an alert. It ends with a change or on request.
+pub async fn a_paused_queue_waits_until_it_is_resumed(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");
@@ -102,13 +98,13 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
     );
     assert!(one.lease(OTHER_LEASE, 20, 100).await.is_none());
     assert_eq!(paused(store).await, [1, 0, 0, 0]);
-    let told = store
+    let alerts = store
         .lease_alerts(at(20), at(80), 10)
         .await
         .expect("alerts");
-    assert_eq!(told.len(), 1);
+    assert_eq!(alerts.len(), 1);
     assert_eq!(
-        (told[0].alert.kind, told[0].attempts),
+        (alerts[0].alert.kind, alerts[0].attempts),
         (AlertKind::IntegrationPaused, 1)
     );
     let writer = &one.tenant.writer;
@@ -128,7 +124,7 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
     assert_eq!(paused(store).await, [0; 4]);
     let leased = one.lease(OTHER_LEASE, 22, 100).await.expect("a lease");
     assert!(leased.state.is_probing && leased.state.pause.is_none());
-    // A verdict about the old credential says nothing about the new one.
+    // A verdict about the old credential does not apply to the new one.
     one.change(Network::A, connected(Network::A), 23).await;
     assert!(one.settle(OTHER_LEASE, settlement).await);
     let health = store
@@ -137,8 +133,8 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
     assert_eq!(health.expect("health")[0].1.state.pause, None);
 }
 
-/// A queue that has to wait is nobody's business until then.
-pub async fn a_queue_waits_as_a_whole(store: &SharedStore) {
+/// A queue in back-off is not due until then.
+pub async fn a_failed_queue_backs_off_as_a_whole(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");
@@ -173,8 +169,8 @@ pub async fn a_queue_waits_as_a_whole(store: &SharedStore) {
     assert_eq!((state.failures, state.is_probing), (1, true));
 }
 
-/// One app's trouble is not another's.
-pub async fn queues_are_apart(store: &SharedStore) {
+/// A problem of one app does not affect others.
+pub async fn queues_are_independent(store: &SharedStore) {
     let (one, other) = (forwarding_app(store).await, forwarding_app(store).await);
     one.attribute_install("phone", 10).await;
     other.attribute_install("phone", 10).await;
@@ -197,7 +193,7 @@ pub async fn queues_are_apart(store: &SharedStore) {
     assert_eq!(other.deliveries(DeliveryFilter::default()).await.len(), 1);
 }
 
-/// What somebody took is seen to be taken; what is changed or switched off meanwhile is not sent.
+/// Deliveries of an integration that was changed or disabled meanwhile are not sent.
 pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -216,20 +212,24 @@ pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
     };
     let changed = one.change(Network::A, off, 13).await;
     assert_eq!(due(revision).await, None, "switched off");
-    assert_eq!(due(changed.revision.number()).await, None, "whoever asks");
+    assert_eq!(
+        due(changed.revision.number()).await,
+        None,
+        "disabled at any revision"
+    );
     let stranger = store.begin_sending(one.queue, OTHER_LEASE, Vec::new(), at(14));
-    assert_eq!(stranger.await.expect("an answer"), None, "not theirs");
+    assert_eq!(stranger.await.expect("an answer"), None, "another lease");
     let gone = tributary_domain::vocabulary::id::DeliveryId::from_bytes([9; 16]);
     let begun = store.begin_sending(one.queue, LEASE, vec![gone], at(14));
     assert_eq!(
         begun.await.expect("an answer"),
         Some(Vec::new()),
-        "it is not there any more"
+        "it no longer exists"
     );
 }
 
-/// A queue that cannot send rests, unless another process holds it.
-pub async fn a_held_queue_does_not_rest(store: &SharedStore) {
+/// A queue that cannot send is postponed, unless another process holds it.
+pub async fn a_leased_queue_is_not_postponed(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");
@@ -246,16 +246,19 @@ pub async fn a_held_queue_does_not_rest(store: &SharedStore) {
     assert!(one.lease(OTHER_LEASE, 99, 200).await.is_none());
     assert_eq!(rests_until(99).await, None, "it is held");
     assert!(one.lease(OTHER_LEASE, 100, 200).await.is_none());
-    assert!(rests_until(100).await > Some(at(100)), "the lease is over");
+    assert!(
+        rests_until(100).await > Some(at(100)),
+        "the lease has ended"
+    );
 }
 
-/// A settlement counts the answer of a network also for a delivery that is gone, and leaves its end as it is.
-pub async fn a_settlement_counts_a_delivery_that_is_gone(store: &SharedStore) {
+/// A settlement counts the network's answer even for a cancelled delivery, and keeps its status.
+pub async fn a_settlement_counts_a_cancelled_delivery(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");
     let taken = one.take_due(LEASE, 13).await.expect("deliveries");
-    // The lease is over, so the delivery is cancelled with its device.
+    // The lease has ended, so erasing the device cancels the delivery.
     let eraser = Authorized::operator(one.tenant.writer.organization());
     let (phone, name) = (DeviceKey::stored("phone".to_owned()), pseudonym([5; 16]));
     store
@@ -274,7 +277,7 @@ pub async fn a_settlement_counts_a_delivery_that_is_gone(store: &SharedStore) {
     assert_eq!(
         (health.pending, health.delivered, health.failed),
         (0, 1, 0),
-        "what was cancelled did not fail"
+        "a cancelled delivery is not a failure"
     );
     let all = one.deliveries(DeliveryFilter::default()).await;
     let statuses: Vec<DeliveryStatus> = all.iter().map(|one| one.delivery.status).collect();

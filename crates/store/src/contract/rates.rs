@@ -17,15 +17,15 @@ fn rate(currency: &str, day: &str, units: &str) -> Rate {
     }
 }
 
-/// The latest day of a currency's imported rates.
+/// Returns the latest day with an imported rate of a currency.
 async fn latest(store: &SharedStore, currency: &str) -> Option<Day> {
     let currency = Currency::from_stored(currency).expect("a currency");
     let day = store.latest_rate_day(currency).await;
     day.expect("rates are read")
 }
 
-/// One rate a currency and day; what does not differ is not counted. Each currency has a latest day of its
-/// own: a new rate of one makes no other newer.
+/// Each currency has one rate per day. Unchanged rates are not counted. The latest day is tracked
+/// per currency.
 pub async fn a_later_import_replaces_an_earlier_one(store: &SharedStore) {
     assert_eq!(latest(store, "USD").await, None);
     let first = vec![
@@ -57,9 +57,9 @@ pub async fn a_later_import_replaces_an_earlier_one(store: &SharedStore) {
     }
 }
 
-/// Each question is answered with the latest rate at or before its day, or not at all.
+/// Each query returns the latest rate on or before its day, or none.
 pub async fn the_latest_rates_are_found(store: &SharedStore) {
-    let question = |currency: &str, day: &str| RateQuery {
+    let query = |currency: &str, day: &str| RateQuery {
         currency: Currency::from_stored(currency).expect("a currency"),
         day: Day::parse(day).expect("a day"),
     };
@@ -71,10 +71,10 @@ pub async fn the_latest_rates_are_found(store: &SharedStore) {
     let imported = store.import_rates(rates, at(0)).await;
     assert_eq!(imported.expect("rates are imported"), 3);
     let questions = vec![
-        question("AED", "2026-10-02"),
-        question("NGN", "2026-12-31"),
-        question("NGN", "2026-10-01"),
-        question("PKR", "2026-12-31"),
+        query("AED", "2026-10-02"),
+        query("NGN", "2026-12-31"),
+        query("NGN", "2026-10-01"),
+        query("PKR", "2026-12-31"),
     ];
     let found = store.latest_rates(questions).await;
     let mut found = found.expect("rates are read");
@@ -88,7 +88,7 @@ pub async fn the_latest_rates_are_found(store: &SharedStore) {
     assert_eq!(none.expect("rates are read"), []);
 }
 
-/// Many at once: the bank's whole history has 220,000.
+/// The central bank's whole history has 220,000 rates.
 pub async fn a_long_history_is_imported(store: &SharedStore) {
     let day = |number| Day::from_days(10_000 + number);
     let rates: Vec<Rate> = (0..5_000)
@@ -102,7 +102,7 @@ pub async fn a_long_history_is_imported(store: &SharedStore) {
     assert_eq!(latest(store, "JPY").await, Some(day(4_999)));
 }
 
-/// The fixtures' day is 2023-11-14. An event keeps the rate it was recorded with.
+/// The fixtures' day is 2023-11-14.
 pub async fn an_event_keeps_the_rate_it_was_recorded_with(store: &SharedStore) {
     let tenant = tenant(store).await;
     let import = async |units: &str| {
@@ -135,11 +135,11 @@ pub async fn an_event_keeps_the_rate_it_was_recorded_with(store: &SharedStore) {
         .items
         .into_iter()
         .map(|event| {
-            let revenue = event.revenue.expect("it carries money");
+            let revenue = event.revenue.expect("it has revenue");
             let day = revenue.rate_day.expect("a rate was found").to_string();
             (
                 event.external_id,
-                revenue.usd.expect("it is in dollars").to_string(),
+                revenue.usd.expect("it is converted").to_string(),
                 day,
             )
         })

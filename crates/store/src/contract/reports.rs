@@ -1,4 +1,4 @@
-//! Reports: figures, cohorts, costs, parts of the log.
+//! Reports: figures, cohorts, costs and log parts.
 
 use super::fixtures::{
     SharedStore, assert_rebuild_changes_nothing, at, first_page, join_all, organization, origin,
@@ -28,9 +28,9 @@ fn report_query(by: &[Dimension]) -> ReportQuery {
     }
 }
 
-/// The period, the values and the number of events of each row.
-async fn rows(tenant: &Tenant, question: ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
-    let found = tenant.store.stats(&tenant.reader, tenant.app.id, question);
+/// Returns period, values and number of events of each row.
+async fn rows(tenant: &Tenant, query: ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
+    let found = tenant.store.stats(&tenant.reader, tenant.app.id, query);
     let found = found.await.expect("figures are read").into_iter();
     let mut rows: Vec<_> = found
         .map(|row| (row.period, row.values, row.figures.events))
@@ -39,22 +39,22 @@ async fn rows(tenant: &Tenant, question: ReportQuery) -> Vec<(usize, Vec<String>
     rows
 }
 
-/// While many record something and many ask, every report has at least what was answered before it was asked for, and
-/// in the end each click counts once in every report.
-pub async fn a_report_has_all_that_was_answered_before_it(store: &SharedStore) {
+/// While clicks are recorded and reports are read concurrently, every report contains at least the
+/// clicks answered before it. In the end, every report counts each click once.
+pub async fn a_report_contains_everything_answered_before_it(store: &SharedStore) {
     const CLICKS: i64 = 120;
     let tenant = tenant(store).await;
     let answered = AtomicI64::new(0);
     let record = async |number: i64| {
         let recorded = store.record_click(tenant.click(number)).await;
-        recorded.expect("a click is taken");
+        recorded.expect("a click is recorded");
         let before = answered.fetch_add(1, Ordering::SeqCst) + 1;
         let clicks = if number % 2 == 0 {
             tenant.figures_of("network_a").await.clicks
         } else {
-            let asked = (tenant.app.id, vec![(at(-1_000_000), at(10_000_000))]);
+            let app_periods = (tenant.app.id, vec![(at(-1_000_000), at(10_000_000))]);
             let reader = Authorized::operator(tenant.writer.organization());
-            let totals = store.totals(&reader, vec![asked]).await;
+            let totals = store.totals(&reader, vec![app_periods]).await;
             totals.expect("figures are read")[0].2.clicks
         };
         assert!((before..=CLICKS).contains(&clicks), "{clicks} of {before}");
@@ -69,8 +69,8 @@ pub async fn a_report_has_all_that_was_answered_before_it(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// Figures are told apart by period and by what is asked for, and only those of the question count.
-pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
+/// Figures are grouped by period and the requested dimensions, and filters apply.
+pub async fn figures_are_grouped_by_the_requested_dimensions(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
     tenant
@@ -78,9 +78,9 @@ pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
         .await;
     let events = vec![event("e1", "open", 30), payment("e2", "5", "USD", 40)];
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), events);
-    accepted.await.expect("events are taken");
-    let words = |values: &[&str]| values.iter().map(|one| (*one).to_owned()).collect();
-    assert_eq!(rows(&tenant, report_query(&[])).await, [(1, words(&[]), 3)]);
+    accepted.await.expect("events are accepted");
+    let texts = |values: &[&str]| values.iter().map(|one| (*one).to_owned()).collect();
+    assert_eq!(rows(&tenant, report_query(&[])).await, [(1, texts(&[]), 3)]);
     let link = tenant.link.id.to_string();
     assert_eq!(
         rows(
@@ -88,24 +88,24 @@ pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
             report_query(&[Dimension::Link, Dimension::Network])
         )
         .await,
-        [(1, words(&[&link, "network_a"]), 3)]
+        [(1, texts(&[&link, "network_a"]), 3)]
     );
     assert_eq!(
         rows(&tenant, report_query(&[Dimension::Event])).await,
         [
-            (1, words(&["install"]), 1),
-            (1, words(&["open"]), 1),
-            (1, words(&["purchase"]), 1)
+            (1, texts(&["install"]), 1),
+            (1, texts(&["open"]), 1),
+            (1, texts(&["purchase"]), 1)
         ]
     );
-    let mut question = report_query(&[Dimension::Country]);
-    question.filters = vec![(Dimension::Platform, "ios".to_owned())];
-    assert_eq!(rows(&tenant, question.clone()).await, []);
-    question.filters = vec![(Dimension::Platform, "android".to_owned())];
-    assert_eq!(rows(&tenant, question).await, [(1, words(&["DE"]), 3)]);
-    let mut question = report_query(&[]);
-    question.filters = vec![(Dimension::Link, link)];
-    assert_eq!(rows(&tenant, question).await, [(1, words(&[]), 3)]);
+    let mut query = report_query(&[Dimension::Country]);
+    query.filters = vec![(Dimension::Platform, "ios".to_owned())];
+    assert_eq!(rows(&tenant, query.clone()).await, []);
+    query.filters = vec![(Dimension::Platform, "android".to_owned())];
+    assert_eq!(rows(&tenant, query).await, [(1, texts(&["DE"]), 3)]);
+    let mut query = report_query(&[]);
+    query.filters = vec![(Dimension::Link, link)];
+    assert_eq!(rows(&tenant, query).await, [(1, texts(&[]), 3)]);
     let refused = store.stats(
         &tenant.reader,
         tenant.app.id,
@@ -114,8 +114,8 @@ pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
     assert!(refused.await.is_err(), "no roll-up has both");
 }
 
-/// What every question about figures and cohorts is answered with, by one dimension at a time. The first row is the sum
-/// of all figures.
+/// Returns the rows of all figures and cohort reports by one dimension at a time. The first row is
+/// the total.
 pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
     let (store, reader, app) = (&tenant.store, &tenant.reader, tenant.app.id);
     let mut found = Vec::new();
@@ -126,13 +126,13 @@ pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
     }
     let dimensions = CohortDimension::ALL.iter().copied().map(Some);
     for by in std::iter::once(None).chain(dimensions) {
-        let question = CohortReportQuery {
+        let query = CohortReportQuery {
             periods: report_query(&[]).periods,
             group_by: by,
             age_max: AGE_DAYS_MAX,
             rows_max: 10_000,
         };
-        let cohorts = store.cohorts(reader, app, question).await;
+        let cohorts = store.cohorts(reader, app, query).await;
         let rows = cohorts.expect("cohorts are read").into_iter();
         let mut rows: Vec<StatsRow> = rows
             .map(|row| StatsRow {
@@ -152,8 +152,8 @@ pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
     found
 }
 
-/// A report adds what is not merged into the roll-ups yet, so merging changes no answer: not after clicks, installs,
-/// events of later days, or an install that a click gets later.
+/// Reports add unmerged increments, so merging changes no report: after clicks, installs, events of
+/// later days, or a late attribution.
 pub async fn merging_changes_no_report(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -167,23 +167,20 @@ pub async fn merging_changes_no_report(store: &SharedStore) {
         ];
         let arrival = tenant.arrival(&format!("d{}", number % 2), second + 2);
         let accepted = store.accept_sdk_events(arrival, events);
-        accepted.await.expect("events are taken");
+        accepted.await.expect("events are accepted");
         if number == 1 {
             let claims = tenant.configure_with_click("d0", &click, 100_100);
             tenant.call_configure(claims).await;
         }
         let unmerged = all_answers(&tenant).await;
-        assert_ne!(
-            unmerged, before,
-            "a report has what was counted a moment ago"
-        );
+        assert_ne!(unmerged, before, "a report contains unmerged increments");
         assert_rebuild_changes_nothing(store).await;
         assert_eq!(all_answers(&tenant).await, unmerged);
         before = unmerged;
     }
 }
 
-/// An app of another organization has no figures, no log and no costs.
+/// Other organizations read no figures, no log and no costs.
 pub async fn another_organization_reads_no_reports(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(tenant.configure("d1", 20)).await;
@@ -207,8 +204,8 @@ pub async fn another_organization_reads_no_reports(store: &SharedStore) {
     assert_eq!(refusal(totals.await), Refusal::AppNotFound);
 }
 
-/// A day tells so many names apart; the rest counts together, and nothing is lost.
-pub async fn names_beyond_the_limit_of_a_day_count_together(store: &SharedStore) {
+/// A day has a limited number of names; the rest counts together, and nothing is lost.
+pub async fn names_beyond_the_daily_limit_count_together(store: &SharedStore) {
     let tenant = tenant(store).await;
     let names = NAMES_PER_DAY_MAX + 20;
     for first in (0..names).step_by(80) {
@@ -216,33 +213,33 @@ pub async fn names_beyond_the_limit_of_a_day_count_together(store: &SharedStore)
             .map(|number| event(&format!("e{number}"), &format!("name {number}"), 30))
             .collect();
         let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), sent);
-        accepted.await.expect("events are taken");
+        accepted.await.expect("events are accepted");
     }
     let late = vec![event("late", "another name", 31)];
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), late);
-    accepted.await.expect("events are taken");
+    accepted.await.expect("events are accepted");
     let found = rows(&tenant, report_query(&[Dimension::Event])).await;
     assert_eq!(found.len(), NAMES_PER_DAY_MAX + 1);
     let other = found.iter().find(|(_, values, _)| values[0] == OTHER);
     assert_eq!(other.map(|(_, _, events)| *events), Some(21));
 }
 
-/// A decision that is made better moves the device's cohort, and figures that are made anew are the same.
+/// A better decision moves the device's cohort, and a rebuild changes nothing.
 pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
     tenant.call_configure(tenant.configure("d1", 20)).await;
     let paid = vec![payment("e1", "5", "USD", 90_000)];
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 90_000), paid);
-    accepted.await.expect("events are taken");
-    let told = async |by| {
-        let question = CohortReportQuery {
+    accepted.await.expect("events are accepted");
+    let cohorts = async |by| {
+        let query = CohortReportQuery {
             periods: vec![(at(-1_000_000), at(1_000_000))],
             group_by: by,
             age_max: 30,
             rows_max: 1_000,
         };
-        let found = store.cohorts(&tenant.reader, tenant.app.id, question).await;
+        let found = store.cohorts(&tenant.reader, tenant.app.id, query).await;
         let found = found.expect("cohorts are read").into_iter();
         let mut rows: Vec<_> = found
             .map(|row| {
@@ -261,21 +258,21 @@ pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
     let row = |value: &str, age, devices, paid| (value.to_owned(), age, devices, paid);
     let network = Some(CohortDimension::Network);
     assert_eq!(
-        told(network).await,
+        cohorts(network).await,
         [row("organic", 0, 1, 0), row("organic", 1, 1, 5_000_000)]
     );
     tenant
         .call_configure(tenant.configure_with_click("d1", &click, 91_000))
         .await;
-    let moved = told(network).await;
+    let moved = cohorts(network).await;
     assert_eq!(
         moved,
         [row("network_a", 0, 1, 0), row("network_a", 1, 1, 5_000_000)]
     );
     let by_country = [row("DE", 0, 1, 0), row("DE", 1, 1, 5_000_000)];
-    assert_eq!(told(Some(CohortDimension::Country)).await, by_country);
+    assert_eq!(cohorts(Some(CohortDimension::Country)).await, by_country);
     assert_rebuild_changes_nothing(store).await;
-    assert_eq!(told(network).await, moved);
+    assert_eq!(cohorts(network).await, moved);
 }
 
 fn cost(day: &str, campaign: &str, amount: &str, currency: &str) -> Cost {
@@ -288,16 +285,16 @@ fn cost(day: &str, campaign: &str, amount: &str, currency: &str) -> Cost {
     }
 }
 
-/// A cost takes the place of the one before it, nothing removes it, and what cannot be exchanged changes nothing.
-pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
+/// A cost replaces the previous one, zero removes it, and an unconvertible cost changes nothing.
+pub async fn a_cost_replaces_the_previous_one(store: &SharedStore) {
     let tenant = tenant(store).await;
     let app = tenant.app.id;
     let put = async |costs| store.put_costs(&tenant.writer, app, costs, origin(5)).await;
-    let told = async || {
+    let stored_costs = async || {
         let reader = tenant.writer.read_access();
         let all = store.costs(&reader, app, CostFilter::default(), first_page("50"));
         let all = all.await.expect("costs are read").items.into_iter();
-        let told: Vec<_> = all
+        let stored_costs: Vec<_> = all
             .map(|one| {
                 (
                     one.cost.day.to_string(),
@@ -306,19 +303,19 @@ pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
                 )
             })
             .collect();
-        told
+        stored_costs
     };
     let first = vec![
         cost("2024-01-02", "a", "5", "USD"),
         cost("2024-01-03", "a", "7", "USD"),
     ];
-    assert_eq!(put(first).await.expect("costs are taken"), 2);
+    assert_eq!(put(first).await.expect("costs are stored"), 2);
     put(vec![cost("2024-01-02", "a", "6.5", "USD")])
         .await
-        .expect("a cost is taken");
+        .expect("a cost is stored");
     let row = |day: &str, usd: &str| (day.to_owned(), "a".to_owned(), usd.to_owned());
     assert_eq!(
-        told().await,
+        stored_costs().await,
         [row("2024-01-03", "7"), row("2024-01-02", "6.5")]
     );
     let faulty = vec![
@@ -329,7 +326,7 @@ pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
     put(vec![cost("2024-01-03", "a", "0", "USD")])
         .await
         .expect("a cost is removed");
-    assert_eq!(told().await, [row("2024-01-02", "6.5")]);
+    assert_eq!(stored_costs().await, [row("2024-01-02", "6.5")]);
     let (from, to) = (
         cost("2024-01-02", "", "0", "USD").day,
         cost("2024-01-02", "", "0", "USD").day,
@@ -348,13 +345,13 @@ pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
     assert_eq!(of_test.expect("sums"), []);
 }
 
-/// The log is read in parts that neither skip nor repeat, installs alone where they are asked for.
+/// The log is read in parts without gaps or repetitions, or its installs only.
 pub async fn the_log_is_read_in_parts(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(tenant.configure("d1", 20)).await;
     let sent = (0..7).map(|number| event(&format!("e{number}"), "open", 30 + number));
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 60), sent.collect());
-    accepted.await.expect("events are taken");
+    accepted.await.expect("events are accepted");
     let mut part = LogPart {
         after: None,
         from: at(0),
@@ -397,8 +394,9 @@ pub async fn the_log_is_read_in_parts(store: &SharedStore) {
     assert_eq!(of_test.expect("clicks are read"), []);
 }
 
-/// A search that no index helps stops after so many events, says where, and goes on from there.
-pub async fn a_long_search_stops_early_and_says_so(store: &SharedStore) {
+/// A search without an index stops after a number of events, returns its position, and continues
+/// from there.
+pub async fn a_long_search_stops_early_and_returns_its_position(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(tenant.configure("d1", 20)).await;
     let requests = i64::from(EVENTS_SCANNED_MAX / 100 + 1);
@@ -407,8 +405,8 @@ pub async fn a_long_search_stops_early_and_says_so(store: &SharedStore) {
             (0..100).map(|number| event(&format!("{request}-{number}"), "open", 30 + request));
         store.accept_sdk_events(tenant.arrival("d1", 60), sent.collect())
     };
-    for taken in join_all((0..requests).map(send).collect()).await {
-        taken.expect("events are taken");
+    for accepted in join_all((0..requests).map(send).collect()).await {
+        accepted.expect("events are accepted");
     }
     let search = async |before, source| {
         let filter = EventFilter {

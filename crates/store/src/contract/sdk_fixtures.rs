@@ -1,4 +1,4 @@
-//! What the promises about clicks, devices and events are tried on.
+//! Fixtures for clicks, devices and events.
 
 use super::fixtures::{SharedStore, app, at, link, new_key, organization, unique};
 use crate::{ConfigureOutcome, DeviceDetails};
@@ -22,13 +22,13 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AttributionId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 
-/// An app with a link, and who may do what with them.
+/// An app with a link, and callers for it.
 pub struct Tenant {
-    /// The store.
+    /// Store under test.
     pub store: SharedStore,
-    /// Changes.
+    /// Caller that may change the app.
     pub writer: Authorized<AppsWrite>,
-    /// Reads live data.
+    /// Caller that may read live data.
     pub reader: Authorized<AnalyticsRead>,
     /// The app.
     pub app: App,
@@ -36,7 +36,7 @@ pub struct Tenant {
     pub link: Link,
 }
 
-/// Makes an app with a link.
+/// Creates an app with a link.
 pub async fn tenant(store: &SharedStore) -> Tenant {
     let writer = organization(store).await;
     let app = app(store, &writer).await;
@@ -51,20 +51,20 @@ pub async fn tenant(store: &SharedStore) -> Tenant {
     }
 }
 
-/// What an address hashes to.
+/// Returns the hash of a numbered address.
 pub fn address_hash(number: u8) -> Digest {
     Digest::of(&[number])
 }
 
 impl Tenant {
-    /// Reads test data.
+    /// Returns a caller that may read test data.
     pub fn test_reader(&self) -> Authorized<AnalyticsRead> {
         let mut key = new_key(self.writer.organization()).key;
         key.environment = Environment::Test;
         authorize(&key).expect("a test key reads analytics")
     }
 
-    /// A click of an Android phone on the link.
+    /// Builds a click of an Android phone on the link.
     pub fn click(&self, seconds: i64) -> Click {
         Click {
             id: ClickId::new(at(seconds), unique()),
@@ -94,7 +94,7 @@ impl Tenant {
         }
     }
 
-    /// Records a click and gives it.
+    /// Records a click and returns it.
     pub async fn record_click(&self, seconds: i64) -> Click {
         let click = self.click(seconds);
         self.store
@@ -104,7 +104,7 @@ impl Tenant {
         click
     }
 
-    /// A first call of an Android device that has nothing to show.
+    /// Builds a first call of an Android device without evidence.
     pub fn configure(&self, device: &str, seconds: i64) -> ConfigureCommand {
         ConfigureCommand {
             app: self.app.id,
@@ -139,7 +139,7 @@ impl Tenant {
         }
     }
 
-    /// A first call that shows a click.
+    /// Builds a first call with a click id.
     pub fn configure_with_click(
         &self,
         device: &str,
@@ -155,7 +155,7 @@ impl Tenant {
         }
     }
 
-    /// A first call from the address that clicks come from.
+    /// Builds a first call from the address of the clicks.
     pub fn configure_from_address(&self, device: &str, seconds: i64) -> ConfigureCommand {
         ConfigureCommand {
             address_hash: Some(address_hash(1)),
@@ -164,15 +164,15 @@ impl Tenant {
         }
     }
 
-    /// Takes a call.
+    /// Calls `configure`.
     pub async fn call_configure(&self, command: ConfigureCommand) -> ConfigureOutcome {
         self.store
             .configure(command)
             .await
-            .expect("a call is taken")
+            .expect("a call succeeds")
     }
 
-    /// The arrival of events of a device.
+    /// Builds the request context of a device's events.
     pub fn arrival(&self, device: &str, seconds: i64) -> SdkRequestContext {
         SdkRequestContext {
             app: self.app.id,
@@ -186,14 +186,14 @@ impl Tenant {
         }
     }
 
-    /// The story of a live device.
+    /// Returns a live device.
     pub async fn device_details(&self, device: &str) -> DeviceDetails {
         let device = DeviceKey::parse(device).expect("a device id");
         let story = self.store.device(&self.reader, self.app.id, device);
-        story.await.expect("a story is read")
+        story.await.expect("the device is read")
     }
 
-    /// All live figures, by network.
+    /// Returns all live figures by network.
     pub async fn figures(&self) -> Vec<(String, Figures)> {
         self.store
             .figures_by_network(&self.reader, self.app.id, (at(-1_000_000), at(10_000_000)))
@@ -201,14 +201,14 @@ impl Tenant {
             .expect("figures are read")
     }
 
-    /// The live figures of one network.
+    /// Returns the live figures of one network.
     pub async fn figures_of(&self, network: &str) -> Figures {
         let all = self.figures().await;
         let found = all.into_iter().find(|(name, _)| name == network);
         found.map(|(_, figures)| figures).unwrap_or_default()
     }
 
-    /// The names in the log of a device, newest first, with what each is credited to.
+    /// Returns the event names of a device, newest first, with their credited networks.
     pub async fn log(&self, device: &str) -> Vec<(String, Option<String>)> {
         let filter = EventFilter {
             device: Some(DeviceKey::parse(device).expect("a device id")),
@@ -224,7 +224,7 @@ impl Tenant {
     }
 }
 
-/// An event without money.
+/// Builds an event without revenue.
 pub fn event(given_id: &str, name: &str, seconds: i64) -> SdkEvent {
     SdkEvent {
         id: EventId::new(at(seconds), unique()),
@@ -237,7 +237,7 @@ pub fn event(given_id: &str, name: &str, seconds: i64) -> SdkEvent {
     }
 }
 
-/// An event with money.
+/// Builds an event with revenue.
 pub fn payment(given_id: &str, amount: &str, currency: &str, seconds: i64) -> SdkEvent {
     SdkEvent {
         revenue: Some(Amount::parse(amount).expect("an amount")),

@@ -1,4 +1,4 @@
-//! People who are signed in.
+//! Dashboard sessions.
 
 use super::fixtures::{
     SharedStore, at, new_key, new_setup_link, organization, origin, refusal, unique,
@@ -11,15 +11,15 @@ use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::{AuditId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Somebody with an account.
+/// Creates a user.
 pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role) -> User {
     let mut new = new_setup_link(organization);
     new.link.role = role;
     let email = format!("{}@example.com", hex(&unique()));
     new.link.email = Email::parse(&email).ok();
     let digest = new.digest;
-    let made = store.create_setup_link(new, origin(1)).await;
-    made.expect("a link is made");
+    let created = store.create_setup_link(new, origin(1)).await;
+    created.expect("a link is created");
     let redemption = Redemption {
         user: UserId::new(at(2), unique()),
         email: Email::parse(&email).expect("an address"),
@@ -28,10 +28,10 @@ pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role)
         first_key_audit_id: AuditId::new(at(2), unique()),
     };
     let redeemed = store.redeem_setup_link(digest, redemption, origin(2)).await;
-    redeemed.expect("an account is made")
+    redeemed.expect("an account is created")
 }
 
-/// A session that begins.
+/// Builds a new session.
 pub fn new_session(user: UserId, begins_at: Timestamp) -> NewSession {
     NewSession {
         session: Session::begin(user, begins_at),
@@ -42,21 +42,21 @@ pub fn new_session(user: UserId, begins_at: Timestamp) -> NewSession {
 async fn begin(store: &SharedStore, user: &User, seconds: i64) -> NewSession {
     let new = new_session(user.id, at(seconds));
     let begun = store.begin_session(new.clone(), origin(seconds)).await;
-    begun.expect("a session begins");
+    begun.expect("a session starts");
     new
 }
 
 async fn is_there(store: &SharedStore, session: &NewSession) -> bool {
     let found = store.session(session.digest).await;
-    found.expect("a look-up").is_some()
+    found.expect("a lookup").is_some()
 }
 
-/// Found with its person and their organization; gone when it was ended.
+/// A session is found with its user and organization until it ends.
 pub async fn a_session_is_found_by_its_digest_until_it_ends(store: &SharedStore) {
     let caller = organization(store).await;
     let user = user(store, caller.organization(), Role::Analyst).await;
     let (one, two) = (begin(store, &user, 3).await, begin(store, &user, 4).await);
-    let found = store.session(one.digest).await.expect("a look-up");
+    let found = store.session(one.digest).await.expect("a lookup");
     let found = found.expect("a session");
     assert_eq!(found.session, one.session);
     assert_eq!(found.user, user);
@@ -70,21 +70,21 @@ pub async fn a_session_is_found_by_its_digest_until_it_ends(store: &SharedStore)
     assert!(is_there(store, &two).await);
 }
 
-/// Notes arrive in any order.
+/// Uses may be recorded in any order.
 pub async fn the_last_use_of_a_session_never_goes_back(store: &SharedStore) {
     let caller = organization(store).await;
     let user = user(store, caller.organization(), Role::Viewer).await;
     let session = begin(store, &user, 3).await;
     for seconds in [20, 10] {
-        let noted = store.note_session_use(session.digest, at(seconds)).await;
-        noted.expect("it is noted");
+        let recorded = store.note_session_use(session.digest, at(seconds)).await;
+        recorded.expect("it is recorded");
     }
-    let found = store.session(session.digest).await.expect("a look-up");
+    let found = store.session(session.digest).await.expect("a lookup");
     assert_eq!(found.expect("a session").session.last_seen_at, at(20));
 }
 
-/// Whoever else knew the password is out.
-pub async fn another_password_ends_every_session_but_the_new_one(store: &SharedStore) {
+/// A password change signs out all other sessions of the user.
+pub async fn a_password_change_ends_all_other_sessions(store: &SharedStore) {
     let caller = organization(store).await;
     let organization = caller.organization();
     let one = user(store, organization, Role::Owner).await;
@@ -96,12 +96,12 @@ pub async fn another_password_ends_every_session_but_the_new_one(store: &SharedS
     assert!(!is_there(store, &old).await);
     assert!(is_there(store, &new).await);
     assert!(is_there(store, &others).await);
-    let found = store.user_by_email(&one.email).await.expect("a look-up");
-    assert_eq!(found.expect("the person").1, "second");
+    let found = store.user_by_email(&one.email).await.expect("a lookup");
+    assert_eq!(found.expect("the user").1, "second");
 }
 
-/// Sessions that are over do not pile up.
-pub async fn what_is_over_is_forgotten_when_somebody_signs_in(store: &SharedStore) {
+/// Expired sessions do not accumulate.
+pub async fn signing_in_removes_expired_sessions(store: &SharedStore) {
     let caller = organization(store).await;
     let user = user(store, caller.organization(), Role::Owner).await;
     let old = begin(store, &user, 3).await;
@@ -112,17 +112,17 @@ pub async fn what_is_over_is_forgotten_when_somebody_signs_in(store: &SharedStor
     store
         .begin_session(before, late.clone())
         .await
-        .expect("it begins");
+        .expect("it starts");
     assert!(is_there(store, &old).await);
     late.at = end;
     late.audit_id = AuditId::new(end, unique());
     let after = new_session(user.id, end);
-    store.begin_session(after, late).await.expect("it begins");
+    store.begin_session(after, late).await.expect("it starts");
     assert!(!is_there(store, &old).await);
 }
 
-/// An account that was removed while its password was being checked.
-pub async fn nobody_who_is_gone_signs_in(store: &SharedStore) {
+/// An account may be removed while its password is being checked.
+pub async fn a_removed_user_cannot_sign_in(store: &SharedStore) {
     organization(store).await;
     let new = new_session(UserId::new(at(0), unique()), at(3));
     let begun = store.begin_session(new.clone(), origin(3)).await;

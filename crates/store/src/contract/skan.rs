@@ -45,7 +45,7 @@ fn document(fine_value: u8) -> Document {
     }
 }
 
-/// Never configured: a disabled document, version 0, no windows.
+/// A never configured app has a disabled document, version 0, without windows.
 pub async fn never_configured_is_version_zero(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -56,8 +56,8 @@ pub async fn never_configured_is_version_zero(store: &SharedStore) {
     assert_eq!(found, Configuration::never_configured());
 }
 
-/// Every part survives storing, amounts to the micro-unit.
-pub async fn a_document_comes_back_as_it_was_stored(store: &SharedStore) {
+/// Every field is stored, amounts in micro-units.
+pub async fn a_document_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let put = store
@@ -75,8 +75,8 @@ pub async fn a_document_comes_back_as_it_was_stored(store: &SharedStore) {
     );
 }
 
-/// What was stored under an older list of currencies stays readable.
-pub async fn a_currency_that_is_no_longer_listed_comes_back(store: &SharedStore) {
+/// A currency from an older list stays readable.
+pub async fn an_unlisted_currency_is_still_readable(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let document = Document {
@@ -92,8 +92,8 @@ pub async fn a_currency_that_is_no_longer_listed_comes_back(store: &SharedStore)
     assert_eq!(found.document.currency.as_str(), "BGN");
 }
 
-/// A new meaning is a new version with its time; the same again is nothing.
-pub async fn versions_are_kept_and_the_same_again_makes_none(store: &SharedStore) {
+/// A changed document creates a version with its time; an equal one creates none.
+pub async fn versions_are_kept_and_an_equal_document_creates_none(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     for (seconds, fine) in [(3, 40), (4, 40), (5, 41)] {
@@ -129,11 +129,11 @@ pub async fn versions_are_kept_and_the_same_again_makes_none(store: &SharedStore
         .skan_versions(&caller.read_access(), app.id)
         .await
         .expect("a list");
-    assert_eq!(versions.len(), 2, "a switch is no meaning");
+    assert_eq!(versions.len(), 2, "a switch creates no version");
 }
 
-/// `If-Match` is obeyed.
-pub async fn an_old_version_is_not_replaced(store: &SharedStore) {
+/// An outdated `If-Match` is refused.
+pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let put = |fine, tag: &str| {
@@ -142,7 +142,7 @@ pub async fn an_old_version_is_not_replaced(store: &SharedStore) {
     };
     put(40, "0").await.expect("never configured is version 0");
     assert_eq!(refusal(put(41, "0").await), Refusal::VersionConflict);
-    put(41, "1").await.expect("the present version");
+    put(41, "1").await.expect("the current version");
     let stored = store
         .skan(&caller.read_access(), app.id)
         .await
@@ -150,8 +150,8 @@ pub async fn an_old_version_is_not_replaced(store: &SharedStore) {
     assert_eq!(stored.document, document(41));
 }
 
-/// One switch under two names: whichever door changes it, both show it.
-pub async fn test_signals_are_the_apps_own_switch(store: &SharedStore) {
+/// The app and the configuration show and change the same setting.
+pub async fn test_signals_are_one_setting_under_two_names(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     let shown = async || {
@@ -209,7 +209,7 @@ pub async fn test_signals_are_the_apps_own_switch(store: &SharedStore) {
     assert_eq!(shown().await, (true, true));
 }
 
-/// Devices get what the interface shows, of the app that their key named, but for the windows that are off.
+/// Devices get the configuration of their key's app, without disabled windows.
 pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
     let caller = organization(store).await;
     let (configured, other) = (app(store, &caller).await, app(store, &caller).await);
@@ -227,21 +227,28 @@ pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
         let read = store.skan_for_device(app, Environment::Live, None, at(4));
         read.await.expect("a document")
     };
-    let given = read(configured).await;
+    let document_for_device = read(configured).await;
     let mut shown = put;
     shown.document.windows.retain(|window| window.enabled);
-    assert_eq!(given.configuration, shown);
-    let codes: Vec<&str> = given.rates.iter().map(|(code, _)| code.as_str()).collect();
+    assert_eq!(document_for_device.configuration, shown);
+    let codes: Vec<&str> = document_for_device
+        .rates
+        .iter()
+        .map(|(code, _)| code.as_str())
+        .collect();
     assert!(
         codes.contains(&"EUR") && !codes.contains(&"JPY"),
         "{codes:?}"
     );
-    let given = read(other).await;
-    assert_eq!(given.configuration, Configuration::never_configured());
-    assert!(given.rates.is_empty() && given.server.is_empty());
+    let document_for_device = read(other).await;
+    assert_eq!(
+        document_for_device.configuration,
+        Configuration::never_configured()
+    );
+    assert!(document_for_device.rates.is_empty() && document_for_device.server.is_empty());
 }
 
-/// Foreign and missing are the same.
+/// Configurations of other organizations are not found.
 pub async fn another_organization_finds_no_configuration(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;

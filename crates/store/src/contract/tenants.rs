@@ -1,4 +1,4 @@
-//! Organizations, people and keys.
+//! Organizations, users and API keys.
 
 use super::fixtures::{
     SharedStore, at, join3, name, new_key, new_setup_link, organization, origin, refusal, unique,
@@ -25,7 +25,7 @@ async fn stored_link(store: &SharedStore, organization: OrganizationId) -> NewSe
     store
         .create_setup_link(link.clone(), origin(1))
         .await
-        .expect("a link is made");
+        .expect("a link is created");
     link
 }
 
@@ -39,17 +39,17 @@ async fn stored_invitation(
     store
         .create_setup_link(link.clone(), origin(1))
         .await
-        .expect("a link is made");
+        .expect("a link is created");
     link
 }
 
 async fn used_at(store: &SharedStore, link: &NewSetupLink) -> Option<Timestamp> {
-    let found = store.setup_link(link.digest).await.expect("a look-up");
+    let found = store.setup_link(link.digest).await.expect("a lookup");
     found.expect("the link").used_at
 }
 
-/// However many nodes start at once on an empty database, one of them founds the organization.
-pub async fn only_one_caller_founds_the_first_organization(store: &SharedStore) {
+/// Of several nodes that start on an empty database, one creates the organization.
+pub async fn concurrent_calls_create_one_first_organization(store: &SharedStore) {
     let found = |store: SharedStore| async move {
         let id = OrganizationId::new(at(0), unique());
         let organization = Organization {
@@ -78,8 +78,8 @@ pub async fn only_one_caller_founds_the_first_organization(store: &SharedStore) 
     assert_eq!(organizations[0].name, name("First"));
 }
 
-/// An organization that was made on the command line is the first one.
-pub async fn nobody_founds_what_an_operator_made(store: &SharedStore) {
+/// An organization created on the command line is the first one.
+pub async fn an_existing_organization_is_the_first_one(store: &SharedStore) {
     organization(store).await;
     let id = OrganizationId::new(at(1), unique());
     let organization = Organization {
@@ -96,23 +96,23 @@ pub async fn nobody_founds_what_an_operator_made(store: &SharedStore) {
     assert_eq!(store.organizations().await.expect("a list").len(), 1);
 }
 
-/// A key is found by its digest; whether it is valid is not the store's to judge.
-pub async fn a_key_is_found_by_its_digest_until_the_end_of_time(store: &SharedStore) {
+/// A key is found by its digest. The caller checks whether it is valid.
+pub async fn a_key_is_found_by_its_digest(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_key(caller.organization());
     store
         .create_key(new.clone(), origin(0))
         .await
-        .expect("a key is made");
+        .expect("a key is created");
     assert_eq!(
-        store.key_by_digest(new.digest).await.expect("a look-up"),
+        store.key_by_digest(new.digest).await.expect("a lookup"),
         Some(new.key.clone())
     );
     assert_eq!(
         store
             .key_by_digest(Digest::of(b"another"))
             .await
-            .expect("a look-up"),
+            .expect("a lookup"),
         None
     );
     assert_eq!(
@@ -121,14 +121,14 @@ pub async fn a_key_is_found_by_its_digest_until_the_end_of_time(store: &SharedSt
     );
 }
 
-/// Revoking is final, and the time of the first revocation stands.
-pub async fn a_revoked_key_stays_revoked_since_the_first_time(store: &SharedStore) {
+/// Revoking is final and keeps the first time.
+pub async fn revoking_again_keeps_the_first_time(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_key(caller.organization());
     store
         .create_key(new.clone(), origin(0))
         .await
-        .expect("a key is made");
+        .expect("a key is created");
     let revoked = store
         .revoke_key(new.key.id, origin(5))
         .await
@@ -142,7 +142,7 @@ pub async fn a_revoked_key_stays_revoked_since_the_first_time(store: &SharedStor
     let found = store
         .key_by_digest(new.digest)
         .await
-        .expect("a look-up")
+        .expect("a lookup")
         .expect("the key");
     assert_eq!(found.revoked_at, Some(at(5)));
     let unknown = store
@@ -151,35 +151,35 @@ pub async fn a_revoked_key_stays_revoked_since_the_first_time(store: &SharedStor
     assert_eq!(refusal(unknown), Refusal::KeyNotFound);
 }
 
-/// Two nodes may report uses out of order.
+/// Nodes may record uses out of order.
 pub async fn the_last_use_of_a_key_never_goes_back(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_key(caller.organization());
     store
         .create_key(new.clone(), origin(0))
         .await
-        .expect("a key is made");
+        .expect("a key is created");
     for seconds in [10, 70, 20] {
         store
             .note_key_use(new.key.id, at(seconds))
             .await
-            .expect("a use is noted");
+            .expect("a use is recorded");
     }
     let found = store
         .key_by_digest(new.digest)
         .await
-        .expect("a look-up")
+        .expect("a lookup")
         .expect("the key");
     assert_eq!(found.last_used_at, Some(at(70)));
 }
 
-/// A list of keys is one organization's.
+/// A list of keys contains one organization's keys only.
 pub async fn keys_belong_to_their_organization(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     store
         .create_key(new_key(one.organization()), origin(0))
         .await
-        .expect("a key is made");
+        .expect("a key is created");
     assert_eq!(
         store.keys(one.organization()).await.expect("a list").len(),
         1
@@ -193,12 +193,12 @@ pub async fn keys_belong_to_their_organization(store: &SharedStore) {
     );
 }
 
-/// Using a link makes the account and its first key, and uses the link up.
-pub async fn a_set_up_link_makes_one_account_and_one_key(store: &SharedStore) {
+/// Redeeming a link creates the account and its first key, and marks the link as used.
+pub async fn a_set_up_link_creates_one_account_and_one_key(store: &SharedStore) {
     let caller = organization(store).await;
     let link = stored_link(store, caller.organization()).await;
     assert_eq!(
-        store.setup_link(link.digest).await.expect("a look-up"),
+        store.setup_link(link.digest).await.expect("a lookup"),
         Some(link.link.clone())
     );
 
@@ -206,7 +206,7 @@ pub async fn a_set_up_link_makes_one_account_and_one_key(store: &SharedStore) {
     let user = store
         .redeem_setup_link(link.digest, redemption.clone(), origin(3))
         .await;
-    let user = user.expect("an account is made");
+    let user = user.expect("an account is created");
     assert_eq!(
         (user.organization, user.role),
         (caller.organization(), Role::Owner)
@@ -214,23 +214,23 @@ pub async fn a_set_up_link_makes_one_account_and_one_key(store: &SharedStore) {
     let stored = store
         .user_by_email(&redemption.email)
         .await
-        .expect("a look-up");
+        .expect("a lookup");
     assert_eq!(stored, Some((user, redemption.password_hash.clone())));
     let key = store
         .key_by_digest(redemption.first_key.digest)
         .await
-        .expect("a look-up");
+        .expect("a lookup");
     assert_eq!(key, Some(redemption.first_key.key));
     let used = store
         .setup_link(link.digest)
         .await
-        .expect("a look-up")
+        .expect("a lookup")
         .expect("the link");
     assert_eq!(used.used_at, Some(at(3)));
 }
 
-/// Two people with one link: one gets the account.
-pub async fn a_set_up_link_is_used_once_even_by_two_at_a_time(store: &SharedStore) {
+/// Of two people with one link, one gets the account.
+pub async fn concurrent_calls_redeem_a_set_up_link_once(store: &SharedStore) {
     let caller = organization(store).await;
     let link = stored_link(store, caller.organization()).await;
     let redeem = |email: &'static str| {
@@ -261,7 +261,7 @@ pub async fn a_set_up_link_is_used_once_even_by_two_at_a_time(store: &SharedStor
     store
         .create_setup_link(late.clone(), origin(1))
         .await
-        .expect("a link is made");
+        .expect("a link is created");
     let after_its_end = origin(8 * 24 * 3_600);
     let attempt = redemption("d@example.com", caller.organization());
     let outcome = store
@@ -270,17 +270,15 @@ pub async fn a_set_up_link_is_used_once_even_by_two_at_a_time(store: &SharedStor
     assert_eq!(refusal(outcome), Refusal::SetupLinkInvalid);
 }
 
-/// An address that is taken leaves the link as it was.
-pub async fn an_address_belongs_to_one_account_and_a_refused_one_uses_no_link_up(
-    store: &SharedStore,
-) {
+/// A taken email address leaves the link unused.
+pub async fn a_taken_email_is_refused_and_leaves_the_link_unused(store: &SharedStore) {
     let caller = organization(store).await;
     let one = stored_link(store, caller.organization()).await;
     let taken = redemption("you@example.com", caller.organization());
     store
         .redeem_setup_link(one.digest, taken, origin(3))
         .await
-        .expect("an account is made");
+        .expect("an account is created");
 
     let two = stored_link(store, caller.organization()).await;
     let again = redemption("YOU@example.com", caller.organization());
@@ -291,19 +289,19 @@ pub async fn an_address_belongs_to_one_account_and_a_refused_one_uses_no_link_up
     let key = store
         .key_by_digest(again.first_key.digest)
         .await
-        .expect("a look-up");
-    assert_eq!(key, None, "a refused account leaves no key");
+        .expect("a lookup");
+    assert_eq!(key, None, "a refused account has no key");
     let link = store
         .setup_link(two.digest)
         .await
-        .expect("a look-up")
+        .expect("a lookup")
         .expect("the link");
     assert_eq!(link.used_at, None);
 }
 
-/// Once somebody is in, what was printed for the first owner opens nothing any more. A link that names an
-/// address is somebody's invitation and stays, as do the links of others.
-pub async fn the_first_owners_other_links_die_with_the_first_use(store: &SharedStore) {
+/// After the first account, links for the first owner are invalid. Invitations with an email
+/// address stay, and so do links of other organizations.
+pub async fn redeeming_a_link_invalidates_other_first_owner_links(store: &SharedStore) {
     let (ours, others) = (organization(store).await, organization(store).await);
     let first = stored_link(store, ours.organization()).await;
     let invited = stored_invitation(store, ours.organization(), "a@example.com").await;
@@ -316,7 +314,7 @@ pub async fn the_first_owners_other_links_die_with_the_first_use(store: &SharedS
             origin(3),
         )
         .await
-        .expect("an account is made");
+        .expect("an account is created");
     assert_eq!(used_at(store, &first).await, Some(at(3)));
     assert_eq!(used_at(store, &waiting).await, None);
     assert_eq!(used_at(store, &foreign).await, None);
@@ -331,8 +329,9 @@ pub async fn the_first_owners_other_links_die_with_the_first_use(store: &SharedS
     assert_eq!(used_at(store, &first).await, Some(at(3)), "not used again");
 }
 
-/// Of the links that name no address the newest is good, also when several are made at once.
-pub async fn a_new_first_link_replaces_the_one_before(store: &SharedStore) {
+/// Of the links without an email address, only the newest is valid, also when several are created
+/// concurrently.
+pub async fn a_new_first_owner_link_invalidates_earlier_ones(store: &SharedStore) {
     let (ours, others) = (organization(store).await, organization(store).await);
     let foreign = stored_link(store, others.organization()).await;
     let invited = stored_invitation(store, ours.organization(), "a@example.com").await;
@@ -345,24 +344,24 @@ pub async fn a_new_first_link_replaces_the_one_before(store: &SharedStore) {
     assert_eq!(used_at(store, &invited).await, None);
     assert_eq!(used_at(store, &foreign).await, None);
 
-    let made = join3(
+    let created = join3(
         stored_link(store, ours.organization()),
         stored_link(store, ours.organization()),
         stored_link(store, ours.organization()),
     )
     .await;
     let mut good = 0;
-    for link in &made {
+    for link in &created {
         good += usize::from(used_at(store, link).await.is_none());
     }
     assert_eq!(good, 1);
 }
 
-/// Whoever starts the service is shown a link as long as nobody has an account, whatever the organization.
-pub async fn an_organization_awaits_its_owner_until_anybody_has_an_account(store: &SharedStore) {
+/// The set-up link is shown at start as long as the instance has no account.
+pub async fn an_organization_awaits_its_owner_until_an_account_exists(store: &SharedStore) {
     let awaiting = async || {
         let found = store.organization_awaiting_its_owner().await;
-        found.expect("a look-up").map(|found| found.id)
+        found.expect("a lookup").map(|found| found.id)
     };
     assert_eq!(awaiting().await, None);
     let caller = organization(store).await;
@@ -374,5 +373,5 @@ pub async fn an_organization_awaits_its_owner_until_anybody_has_an_account(store
         .redeem_setup_link(link.digest, redemption, origin(3))
         .await
         .expect("an account");
-    assert_eq!(awaiting().await, None, "the other one is no stranger's");
+    assert_eq!(awaiting().await, None, "an account exists");
 }

@@ -1,4 +1,4 @@
-//! Verified website events and the ledger of payments.
+//! Verified web events and the payment ledger.
 
 use super::fixtures::{SharedStore, at, first_page, join_all, origin, refusal, unique};
 use super::sdk_fixtures::{Tenant, tenant};
@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 
 const SHOP: &str = "https://shop.example.com";
 
-/// A tenant whose link leads to a shop, and a click on it.
+/// Creates a tenant whose link leads to a shop, and a click on it.
 pub(super) async fn shop(store: &SharedStore) -> (Tenant, Click) {
     let mut tenant = tenant(store).await;
     let change = LinkChange {
@@ -95,7 +95,7 @@ async fn log(tenant: &Tenant) -> Vec<Event> {
     log.await.expect("the log is read").items
 }
 
-/// Purchases, renewals and refunds move revenue; the event is in the log with its credit.
+/// Purchases, renewals and refunds change revenue, and the events are in the log with their credit.
 pub async fn payments_and_refunds_move_revenue(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     accept(store, purchase(&click, "p1", "100")).await;
@@ -124,8 +124,8 @@ pub async fn payments_and_refunds_move_revenue(store: &SharedStore) {
     }
 }
 
-/// The same payload again is the same event; another one under its id is refused, for ever.
-pub async fn an_id_names_one_payload(store: &SharedStore) {
+/// An equal payload is a duplicate; another payload with the same id is refused.
+pub async fn an_external_id_has_one_payload(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let first = purchase(&click, "p1", "100");
     let accepted = accept(store, first.clone()).await;
@@ -145,7 +145,7 @@ pub async fn an_id_names_one_payload(store: &SharedStore) {
     );
     let conflict = store.accept_web_event(purchase(&click, "p1", "99")).await;
     assert_eq!(conflicting(refusal(conflict)), ["revenue"]);
-    // A renewal does not store the click that it names.
+    // A renewal does not store the click id it names.
     let renewal = post(&click, WebEventKind::Renewal, "r1", "10", Some("p1"));
     accept(store, renewal.clone()).await;
     let other = WebEvent {
@@ -161,18 +161,18 @@ pub async fn an_id_names_one_payload(store: &SharedStore) {
     );
 }
 
-/// The fields that a conflict names.
+/// Returns the fields that a conflict names.
 fn conflicting(refusal: Refusal) -> Vec<String> {
     match refusal {
         Refusal::EventIdConflict(faults) => {
             faults.iter().map(|fault| fault.field.clone()).collect()
         }
-        other => panic!("it is a conflict: {other:?}"),
+        other => panic!("expected a conflict, got {other:?}"),
     }
 }
 
-/// A parent that is missing may come; one that is no payment never becomes one.
-pub async fn a_parent_may_come_later(store: &SharedStore) {
+/// A refund is accepted once its payment exists. A parent that is not a payment is always refused.
+pub async fn a_refund_is_accepted_once_its_payment_exists(store: &SharedStore) {
     let (_tenant, click) = shop(store).await;
     let early = refund(&click, "f1", "-10", "p1");
     let missing = store.accept_web_event(early.clone()).await;
@@ -180,7 +180,7 @@ pub async fn a_parent_may_come_later(store: &SharedStore) {
     accept(store, purchase(&click, "p1", "10")).await;
     assert!(
         !accept(store, early).await.is_duplicate,
-        "it succeeds once the parent is here"
+        "it is accepted once the parent exists"
     );
     let mut sign_up = post(&click, WebEventKind::SignUp, "s1", "0", None);
     sign_up.currency = None;
@@ -206,8 +206,8 @@ pub async fn a_parent_may_come_later(store: &SharedStore) {
     }
 }
 
-/// All refunds together never exceed their payment, however many come at once.
-pub async fn refunds_are_bound_under_concurrency(store: &SharedStore) {
+/// All refunds together never exceed their payment, also under concurrent calls.
+pub async fn concurrent_refunds_never_exceed_their_payment(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     accept(store, purchase(&click, "p1", "100")).await;
     let refunds = (0..64)
@@ -230,15 +230,15 @@ pub async fn refunds_are_bound_under_concurrency(store: &SharedStore) {
     );
 }
 
-/// Identical posts at once are one event; of different ones under one id, one is taken.
-pub async fn posts_at_once_are_decided_once(store: &SharedStore) {
+/// Equal concurrent posts record one event; of different ones with one id, one is accepted.
+pub async fn concurrent_posts_record_one_event(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let same = (0..64).map(|_| store.accept_web_event(purchase(&click, "same", "10")));
     let fresh = join_all(same.collect())
         .await
         .into_iter()
         .filter(|outcome| {
-            let accepted = outcome.as_ref().expect("every one is accepted");
+            let accepted = outcome.as_ref().expect("each is accepted");
             !accepted.is_duplicate
         });
     assert_eq!(fresh.count(), 1);
@@ -259,7 +259,7 @@ pub async fn posts_at_once_are_decided_once(store: &SharedStore) {
     assert_eq!(tenant.figures_of("network_a").await.paying_devices, 1);
 }
 
-/// A refund counts at its payment's rate: a full one nets to zero, whatever rates were imported since.
+/// A refund uses the rate of its payment, so a full refund nets to zero after any import.
 pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let import = async |units: &str| {
@@ -292,8 +292,8 @@ pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
     assert_eq!(refusal(another), Refusal::CurrencyMismatch);
 }
 
-/// A website event is credited to the click that it names, whatever is decided about its device.
-pub async fn an_event_stays_with_its_own_click(store: &SharedStore) {
+/// A web event is credited to the click it names, regardless of its device.
+pub async fn a_web_event_is_credited_to_its_own_click(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     accept(store, purchase(&click, "p1", "100")).await;
     tenant
@@ -319,8 +319,8 @@ pub async fn an_event_stays_with_its_own_click(store: &SharedStore) {
     assert_eq!(networks, expected);
 }
 
-/// A click that an event refers to stays.
-pub async fn a_click_that_an_event_refers_to_stays(store: &SharedStore) {
+/// A click that an event refers to is not removed.
+pub async fn a_click_with_a_web_event_is_not_removed(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let unused = tenant.record_click(6).await;
     accept(store, purchase(&click, "p1", "100")).await;

@@ -1,4 +1,4 @@
-//! Apps, as rows.
+//! Rows of apps.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -60,7 +60,7 @@ struct Settings {
 }
 
 impl AppRow {
-    /// As much of the entity as whoever reads figures may know.
+    /// Reads the part that readers of analytics may see.
     pub fn read_name(self) -> Result<AppName, StoreError> {
         let app = self.read(BTreeSet::new())?;
         Ok(AppName {
@@ -71,7 +71,7 @@ impl AppRow {
         })
     }
 
-    /// The columns of an entity.
+    /// Converts an app to columns.
     pub fn write(app: &App) -> Self {
         let settings = Settings {
             timezone: app.timezone.as_str().to_owned(),
@@ -115,7 +115,7 @@ impl AppRow {
         }
     }
 
-    /// The entity, with the names of the secrets that are stored for it.
+    /// Reads the app, with the names of its stored secrets.
     pub fn read(self, secrets: BTreeSet<AppSecret>) -> Result<App, StoreError> {
         let id = AppId::from_bytes(self.app_id);
         let corrupt = |column| StoreError::corrupt("apps", column, id);

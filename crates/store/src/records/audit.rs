@@ -1,4 +1,4 @@
-//! The audit log, as rows.
+//! Rows of the audit log.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -35,7 +35,7 @@ struct StoredChange {
     after: Option<String>,
 }
 
-/// The line that a change leaves.
+/// Builds the audit log entry of a change.
 pub fn audit_row(
     organization: OrganizationId,
     origin: &AuditContext,
@@ -71,7 +71,7 @@ pub fn audit_row(
 }
 
 impl AuditRow {
-    /// The entity.
+    /// Reads the entry.
     pub fn read(self) -> Result<AuditEntry, StoreError> {
         let id = AuditId::from_bytes(self.audit_id);
         let corrupt = |column| StoreError::corrupt("audit_log", column, id);

@@ -1,4 +1,4 @@
-//! Clicks, as rows.
+//! Rows of clicks.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
 row! {
-    /// A row of `clicks`, but for who has taken it.
+    /// A row of `clicks`, without the device that claimed it.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
     pub struct ClickRow {
@@ -47,7 +47,7 @@ row! {
     }
 }
 
-/// Campaign, ad set and ad, as JSON. What is not there is left out.
+/// Campaign, ad set and ad as JSON. Missing fields are omitted.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 pub(super) struct CampaignJson {
@@ -92,7 +92,7 @@ impl From<CampaignJson> for Campaign {
     }
 }
 
-/// What the URL of a click said. Names are the parameters' own.
+/// Captured URL parameters, under the names of the parameters.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct CapturedJson {
@@ -103,7 +103,7 @@ struct CapturedJson {
     query_params: BTreeMap<String, String>,
 }
 
-/// The captured values that have a field of their own, by the name they are stored under.
+/// Returns the captured values that have their own field, by their stored name.
 fn named(captured: &mut TrackingParams) -> [(&'static str, &mut Option<String>); 19] {
     let NetworkClickIds {
         fbclid,
@@ -183,13 +183,13 @@ fn captured_from_json(id: ClickId, text: &str) -> Result<TrackingParams, StoreEr
     Ok(captured)
 }
 
-/// A screen in a column.
+/// Converts a screen to a column.
 pub(super) fn screen_to_text(screen: Screen) -> String {
     let (longer, shorter, scale) = screen.parts();
     format!("{longer},{shorter},{scale}")
 }
 
-/// Reads what [`screen_to_text`] wrote.
+/// Reads the text of [`screen_to_text`].
 pub(super) fn screen_from_text(text: &str) -> Option<Screen> {
     let mut parts = text.splitn(3, ',').map(str::parse::<u32>);
     let mut next = || parts.next()?.ok();
@@ -197,7 +197,7 @@ pub(super) fn screen_from_text(text: &str) -> Option<Screen> {
 }
 
 impl ClickRow {
-    /// The columns of an entity.
+    /// Converts a click to columns.
     pub fn write(click: &Click) -> Self {
         let hash = |hash: Option<Digest>| hash.map(|hash| hash.as_bytes().to_vec());
         Self {
@@ -226,7 +226,7 @@ impl ClickRow {
         }
     }
 
-    /// The entity.
+    /// Reads the click.
     pub fn read(self) -> Result<Click, StoreError> {
         let id = ClickId::from_bytes(self.click_id);
         let corrupt = |column| StoreError::corrupt("clicks", column, id);
@@ -236,7 +236,13 @@ impl ClickRow {
             Ok::<_, StoreError>(fixed.map(Digest::from_bytes))
         };
         let address = self.address.map(|text| text.parse::<IpAddr>()).transpose();
-        let choice = |known: bool, column| if known { Ok(()) } else { Err(corrupt(column)) };
+        let choice = |is_known: bool, column| {
+            if is_known {
+                Ok(())
+            } else {
+                Err(corrupt(column))
+            }
+        };
         let network = self.network.as_deref().and_then(Network::parse);
         choice(network.is_some() == self.network.is_some(), "network")?;
         let network_by = self.network_by.as_deref().and_then(NetworkSource::parse);

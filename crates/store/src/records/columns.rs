@@ -1,18 +1,18 @@
 //! Rows of tables, read by both engines from one list of columns.
 //!
-//! [`row!`] declares a row once. The list of its columns in a statement and the places that they are read from both come
-//! from that declaration, so that a new column is a line here and a value in each engine's insert.
+//! [`row!`] declares a row once. The column list of statements and the column indexes both follow
+//! from this declaration. A new column is one line here and one value in each engine's insert.
 
 use std::borrow::Cow;
 
-/// A value of a column, as an engine hands it out.
+/// A value of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnValue<'a> {
     /// No value.
     Null,
-    /// A truth value, where the engine has them.
+    /// A boolean, if the engine has booleans.
     Boolean(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A text.
     Text(&'a str),
@@ -20,9 +20,9 @@ pub enum ColumnValue<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What a column is read as.
+/// A type that can be read from a column.
 pub trait FromColumn<'a>: Sized {
-    /// Reads a value; nothing when it is of another kind.
+    /// Converts a value. Returns `None` when it has another type.
     fn read(value: ColumnValue<'a>) -> Option<Self>;
 }
 
@@ -99,35 +99,35 @@ impl<'a, T: FromColumn<'a>> FromColumn<'a> for Option<T> {
     }
 }
 
-/// A row as an engine hands it out.
+/// A row as an engine returns it.
 pub trait StoredRow {
-    /// Why a column cannot be read.
+    /// Error of reading a column.
     type Failure;
 
-    /// The value of the column at a place.
-    fn value(&self, place: usize) -> Result<ColumnValue<'_>, Self::Failure>;
+    /// Returns the value of a column.
+    fn value(&self, index: usize) -> Result<ColumnValue<'_>, Self::Failure>;
 
-    /// What is said of a column whose value is of another kind than its row says.
-    fn unreadable(&self, place: usize) -> Self::Failure;
+    /// Builds the error for a column whose value has an unexpected type.
+    fn unreadable(&self, index: usize) -> Self::Failure;
 
-    /// Reads the column at a place.
-    fn column<'a, T: FromColumn<'a>>(&'a self, place: usize) -> Result<T, Self::Failure> {
-        T::read(self.value(place)?).ok_or_else(|| self.unreadable(place))
+    /// Reads a column.
+    fn column<'a, T: FromColumn<'a>>(&'a self, index: usize) -> Result<T, Self::Failure> {
+        T::read(self.value(index)?).ok_or_else(|| self.unreadable(index))
     }
 }
 
-/// Something that is read from the columns of a row.
+/// A struct that is read from the columns of a row.
 pub trait Columns<'a>: Sized {
-    /// Its columns, as a statement lists them.
+    /// Column list for statements.
     const COLUMNS: &'static str;
-    /// How many they are.
+    /// Number of columns.
     const COUNT: usize;
 
-    /// Reads it from the columns that begin at a place.
+    /// Reads the struct from the columns starting at `first`.
     fn from_row<R: StoredRow>(row: &'a R, first: usize) -> Result<Self, R::Failure>;
 }
 
-/// Declares a row of a table: its columns in the order of statements.
+/// Declares a row struct. Its fields are the columns in the order of statements.
 macro_rules! row {
     (
         $(#[$meta:meta])*
@@ -151,8 +151,8 @@ macro_rules! row {
                 row: &'row R,
                 first: usize,
             ) -> Result<Self, R::Failure> {
-                let mut places = first..;
-                let mut next = || places.next().unwrap_or(usize::MAX);
+                let mut indexes = first..;
+                let mut next = || indexes.next().unwrap_or(usize::MAX);
                 Ok(Self {
                     $first: row.column(next())?,
                     $($column: row.column(next())?,)*

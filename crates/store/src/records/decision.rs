@@ -1,5 +1,5 @@
-//! Decisions about installs, as JSON in a column. Names are the interface's own, in snake case; what is not
-//! there is left out.
+//! Attribution decisions as JSON in a column. Field names are those of the API in snake case;
+//! missing fields are omitted.
 
 use super::click::CampaignJson;
 use super::{from_json, to_json};
@@ -43,7 +43,7 @@ struct DecisionJson {
     probabilistic: bool,
     window_hours: i64,
     supersedes: Option<(String, i64)>,
-    /// The store's tap and install begin by the device's clock, then by Google's, in milliseconds.
+    /// Store tap and install start by the device's clock, then by Google's, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     times: Option<[Option<i64>; 4]>,
 }
@@ -71,7 +71,7 @@ struct EvidenceJson {
     address_class: Option<String>,
 }
 
-/// The JSON of a decision.
+/// Converts a decision to JSON.
 pub(super) fn decision_to_json(attribution: &Attribution) -> String {
     let decision = &attribution.decision;
     let evidence = decision.evidence.clone();
@@ -165,7 +165,7 @@ fn considered_to_json(considered: &ConsideredCandidate) -> ConsideredJson {
     }
 }
 
-/// Reads what [`decision_to_json`] wrote.
+/// Reads the JSON of [`decision_to_json`].
 pub(super) fn attribution_from_json(
     id: AttributionId,
     revision: i64,
@@ -177,7 +177,7 @@ pub(super) fn attribution_from_json(
         .ok_or_else(|| StoreError::corrupt("devices", "decision", id))
 }
 
-/// Nothing when a word is not one of ours.
+/// Returns `None` when a value is unknown.
 fn read(
     id: AttributionId,
     revision: i64,
@@ -255,8 +255,8 @@ fn read_considered(stored: ConsideredJson) -> Option<ConsideredCandidate> {
     })
 }
 
-/// Reads a text that may be absent: nothing when it is there and is none of ours.
-#[expect(clippy::option_option, reason = "absent and unreadable are two things")]
+/// Parses an optional text. Returns `None` when it is present and unknown.
+#[expect(clippy::option_option, reason = "absent and unreadable differ")]
 fn parse_optional<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     match text {
         None => Some(None),

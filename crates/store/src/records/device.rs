@@ -1,4 +1,4 @@
-//! Devices with their decisions, and the people behind them, as rows.
+//! Rows of devices and identities.
 
 use super::click::{screen_from_text, screen_to_text};
 use super::columns::row;
@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::id::AttributionId;
 use tributary_domain::vocabulary::time::Timestamp;
 
 row! {
-    /// A row of `devices`, but for its key's first parts, its address and its first payment.
+    /// A row of `devices`, without app, environment, address and first payment.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
     pub struct DeviceRow {
@@ -49,7 +49,7 @@ struct TraitsJson {
     timezone: Option<String>,
     screen: Option<String>,
     sdk_version: Option<String>,
-    /// How the app spelled the device's id with its first call, if that differs.
+    /// Spelling of the device id in the app's first call, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     spelling: Option<String>,
 }
@@ -63,7 +63,7 @@ struct ConsentJson {
 }
 
 impl DeviceRow {
-    /// The columns of a device and its decision.
+    /// Converts a device and its attribution to columns.
     pub fn write(device: &Device, attribution: &Attribution) -> Self {
         let traits = device.traits.clone();
         Self {
@@ -106,10 +106,10 @@ impl DeviceRow {
         }
     }
 
-    /// The device and its decision.
+    /// Reads the device and its attribution.
     pub fn read(self) -> Result<(Device, Attribution), StoreError> {
         let id = AttributionId::from_bytes(self.attribution_id);
-        // The device's own id is a person's, so a faulty row is named by its decision.
+        // A device id is personal data, so errors name the attribution id instead.
         let corrupt = |column| StoreError::corrupt("devices", column, id);
         let traits: TraitsJson = from_json("devices", "traits", id, &self.traits)?;
         let consent: ConsentJson = from_json("devices", "consent", id, &self.consent)?;
@@ -157,7 +157,7 @@ struct MatchingJson {
     phone_e164: Option<String>,
 }
 
-/// A row of `identities`, but for its key.
+/// A row of `identities`, without its key.
 #[derive(Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct IdentityRow {
@@ -166,7 +166,7 @@ pub struct IdentityRow {
 }
 
 impl IdentityRow {
-    /// The columns of an identity.
+    /// Converts an identity to columns.
     pub fn write(identity: &Identity) -> Self {
         let matching = identity.contact_hashes.clone();
         Self {
@@ -180,9 +180,9 @@ impl IdentityRow {
         }
     }
 
-    /// The identity.
+    /// Reads the identity.
     pub fn read(self) -> Result<Identity, StoreError> {
-        // Neither the person nor the device is named in a message.
+        // Error messages contain neither user nor device.
         let stored: MatchingJson = from_json("identities", "matching", "a device", &self.matching)?;
         Ok(Identity {
             user: self.user_id.map(UserKey::stored),

@@ -1,5 +1,5 @@
-//! Erasing, as columns. A device may have thousands of events: their columns are cleared where they are, and the contract
-//! suite holds that what remains is what the rule says.
+//! SQL of erasing. A device may have thousands of events, so their columns are cleared by
+//! statements. The contract suite checks that the result equals the domain rule.
 
 use super::columns::row;
 use super::to_json;
@@ -9,26 +9,26 @@ use tributary_domain::erasure::Trace;
 use tributary_domain::event::EventSource;
 use tributary_domain::vocabulary::id::{ClickId, EventId};
 
-/// What is set in rows of `events` beside the device: what [`Erasure::event`] leaves.
+/// Columns to clear in `events`, equivalent to [`Erasure::erase_event`].
 ///
-/// [`Erasure::event`]: tributary_domain::erasure::Erasure::event
-pub const ERASED_EVENT: &str = "user_id = null, params = null, email_sha256 = null, device_spelling = null, \
-     source_url = case when source_url is not null then '' end";
+/// [`Erasure::erase_event`]: tributary_domain::erasure::Erasure::erase_event
+pub const ERASED_EVENT: &str = "user_id = null, params = null, email_sha256 = null, \
+     device_spelling = null, source_url = case when source_url is not null then '' end";
 
-/// What is set in rows of `clicks` beside what their URLs said: what [`Erasure::click`] leaves.
+/// Columns to clear in `clicks` besides `captured`, equivalent to [`Erasure::erase_click`].
 ///
-/// [`Erasure::click`]: tributary_domain::erasure::Erasure::click
+/// [`Erasure::erase_click`]: tributary_domain::erasure::Erasure::erase_click
 pub const ERASED_CLICK: &str = "os_version = null, model = null, language = null, timezone = null, \
      screen = null, address = null, address_hash = null, advertising_hash = null, \
      user_agent = null, referer = null";
 
-/// A text as it stands within a JSON column, to be looked for there.
+/// Encodes a text as it appears within a JSON column, for searching.
 pub fn json_string(text: &str) -> String {
     to_json(&text)
 }
 
 row! {
-    /// A row of `events`, as far as it leads to other data.
+    /// The columns of `events` that refer to other data.
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[expect(missing_docs, reason = "columns")]
     pub struct TraceRow {
@@ -41,7 +41,7 @@ row! {
 }
 
 impl TraceRow {
-    /// The entity of a row.
+    /// Reads the references.
     pub fn read(self) -> Result<Trace, StoreError> {
         let event = EventId::from_bytes(self.event_id);
         let corrupt = || StoreError::corrupt("events", "source", event);

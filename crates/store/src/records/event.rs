@@ -1,4 +1,4 @@
-//! Events, as rows.
+//! Rows of events.
 
 use super::click::CampaignJson;
 use super::columns::row;
@@ -19,11 +19,11 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The SQL of [`Event::is_payment`].
+/// SQL equivalent of [`Event::is_payment`].
 pub const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
-/// Why the amount of an event does not count, as it is stored.
+/// Returns the stored reason why an event's amount does not count.
 pub fn uncounted_reason(event: &Event) -> Option<&'static str> {
     event
         .revenue
@@ -33,8 +33,8 @@ pub fn uncounted_reason(event: &Event) -> Option<&'static str> {
 }
 
 row! {
-    /// A row of `events`, with the texts of the database's row as it is read, with the entity's as it is written: most of
-    /// them are words that an entity does not keep as texts.
+    /// A row of `events`. Borrows its texts from the database row or from the event, to avoid
+    /// copies.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
     pub struct EventRow<'a> {
@@ -72,23 +72,23 @@ row! {
         pub email_sha256: Option<&'a str>,
         pub duplicate_of: Option<[u8; 16]>,
         pub dedup_root: Option<[u8; 16]>,
-        /// Of website events only: other events have it with their device.
+        /// Only set for web events; other events share the spelling of their device.
         pub device_spelling: Option<&'a str>,
     }
 }
 
-/// Campaigns of events that are read together. Many events have one of a few, and to read its text takes longer than to
-/// copy what was read before.
+/// Parsed campaigns of events that are read together. Many events share few campaigns, and cloning
+/// one is faster than parsing its JSON.
 #[derive(Debug, Default)]
 pub struct CampaignCache(HashMap<String, Campaign>);
 
-/// Campaigns that are remembered at most: more than an app runs at a time.
+/// Number of cached campaigns at most: more than an app runs at a time.
 const CAMPAIGNS_MAX: usize = 2_000;
 
 impl CampaignCache {
     fn read(&mut self, id: EventId, text: &str) -> Result<Campaign, StoreError> {
-        if let Some(known) = self.0.get(text) {
-            return Ok(known.clone());
+        if let Some(cached) = self.0.get(text) {
+            return Ok(cached.clone());
         }
         let read = read_campaign(id, text)?;
         if self.0.len() < CAMPAIGNS_MAX {
@@ -103,7 +103,7 @@ fn read_campaign(id: EventId, text: &str) -> Result<Campaign, StoreError> {
     Ok(read.into())
 }
 
-/// The columns that say what an event is credited to.
+/// Columns of an event's credit.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct CreditColumns {
@@ -115,7 +115,7 @@ pub struct CreditColumns {
 }
 
 impl CreditColumns {
-    /// The columns of a credit.
+    /// Converts a credit to columns.
     pub fn write(credit: &Credit) -> Self {
         Self {
             network: credit.network.as_str().to_owned(),
@@ -128,7 +128,7 @@ impl CreditColumns {
 }
 
 impl<'a> EventRow<'a> {
-    /// The columns of an entity.
+    /// Converts an event to columns.
     pub fn write(event: &'a Event) -> Self {
         let revenue = event.revenue.as_ref();
         let credit = event.credit.as_ref();
@@ -180,12 +180,12 @@ impl<'a> EventRow<'a> {
         }
     }
 
-    /// The entity.
+    /// Reads the event.
     pub fn read(self) -> Result<Event, StoreError> {
         self.read_by(read_campaign)
     }
 
-    /// The entity, with the campaigns of those before it.
+    /// Reads the event with cached campaigns.
     pub fn read_cached(self, campaigns: &mut CampaignCache) -> Result<Event, StoreError> {
         self.read_by(|id, text| campaigns.read(id, text))
     }

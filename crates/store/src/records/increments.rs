@@ -1,7 +1,8 @@
-//! What was counted of one app, as one text: stored together with what was counted, and added to the roll-ups later.
+//! Increments of one app as one JSON text, stored with the counted rows and merged into the
+//! roll-ups later.
 //!
-//! Lists instead of objects, since there is such a text for every batch. What one version writes the next one has to
-//! read: a server that is stopped may leave some of them behind.
+//! Uses arrays instead of objects, because every batch writes such a text. The next version must be
+//! able to read it, because a stopped server may leave some behind.
 
 use super::report::{network, platform};
 use super::to_json;
@@ -30,11 +31,11 @@ struct IncrementsJson<'a> {
     cohorts: Vec<EntryJson<'a>>,
 }
 
-/// The environment, and when the quarter of an hour begins.
+/// Environment, and start of the quarter of an hour.
 #[derive(Serialize, Deserialize)]
 struct AtJson<'a>(#[serde(borrow)] Text<'a>, i64);
 
-/// When, network, link, campaign, ad set, ad, figures.
+/// Bucket, network, link, campaign, ad set, ad, figures.
 #[derive(Serialize, Deserialize)]
 struct CreditJson<'a>(
     #[serde(borrow)] AtJson<'a>,
@@ -46,7 +47,7 @@ struct CreditJson<'a>(
     Vec<i64>,
 );
 
-/// When, source, name, figures.
+/// Bucket, source, name, figures.
 #[derive(Serialize, Deserialize)]
 struct NameJson<'a>(
     #[serde(borrow)] AtJson<'a>,
@@ -55,7 +56,7 @@ struct NameJson<'a>(
     Vec<i64>,
 );
 
-/// When, country, platform, figures.
+/// Bucket, country, platform, figures.
 #[derive(Serialize, Deserialize)]
 struct PlaceJson<'a>(
     #[serde(borrow)] AtJson<'a>,
@@ -64,7 +65,7 @@ struct PlaceJson<'a>(
     Vec<i64>,
 );
 
-/// Environment, device, when, country, whether it is the install, revenue, what was given back, from, to.
+/// Environment, device, time, country, is install, revenue, refunds, old credit, new credit.
 #[derive(Serialize, Deserialize)]
 struct EntryJson<'a>(
     #[serde(borrow)] Text<'a>,
@@ -86,7 +87,7 @@ struct CohortCreditJson<'a>(
     #[serde(borrow)] Text<'a>,
 );
 
-/// Writes what was counted of one app.
+/// Converts the increments of one app to JSON.
 pub fn increments_to_json(increments: &Increments) -> String {
     to_json(&IncrementsJson {
         credits: increments.credits.iter().map(write_credit).collect(),
@@ -152,14 +153,14 @@ fn write_cohort_credit(credit: &CohortCredit) -> CohortCreditJson<'_> {
     )
 }
 
-/// Reads what [`increments_to_json`] wrote.
+/// Reads the JSON of [`increments_to_json`].
 pub fn increments_from_json(app: AppId, text: &str) -> Result<Increments, StoreError> {
     let corrupt = || StoreError::corrupt("rollup_increments", "body", app);
     let json: IncrementsJson<'_> = serde_json::from_str(text).map_err(|_| corrupt())?;
     read(app, json).map_err(|Unreadable| corrupt())
 }
 
-/// It says something that nobody writes.
+/// The JSON contains an unknown value.
 struct Unreadable;
 
 fn read(app: AppId, json: IncrementsJson<'_>) -> Result<Increments, Unreadable> {
@@ -196,11 +197,11 @@ fn read_at(
     Ok(BucketKey::of(app, environment, begins_at))
 }
 
-/// A version that counted fewer figures wrote fewer; one that counts more is not understood here.
+/// An older version wrote fewer figures. More figures than known are rejected.
 fn read_figures(numbers: &[i64]) -> Result<Figures, Unreadable> {
     let mut values = [0; Figures::COUNT];
-    let known = values.get_mut(..numbers.len()).ok_or(Unreadable)?;
-    known.copy_from_slice(numbers);
+    let prefix = values.get_mut(..numbers.len()).ok_or(Unreadable)?;
+    prefix.copy_from_slice(numbers);
     Ok(Figures::from_values(values))
 }
 
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_survives_its_text() {
+    fn increments_round_trip_through_json() {
         for increments in [counted(), Increments::default()] {
             let text = increments_to_json(&increments);
             assert_eq!(increments_from_json(APP, &text).unwrap(), increments);
@@ -351,9 +352,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_a_version_that_counted_fewer_are_the_first_ones() {
-        let text = r#"{"credits":[],"names":[[["live",0],"web","purchase",[7,8]]],"places":[],"cohorts":[]}"#;
-        let read = increments_from_json(APP, text).unwrap();
+    fn reads_the_shorter_figures_of_older_versions() {
+        let names = r#"[[["live",0],"web","purchase",[7,8]]]"#;
+        let text = format!(r#"{{"credits":[],"names":{names},"places":[],"cohorts":[]}}"#);
+        let read = increments_from_json(APP, &text).unwrap();
         let mut values = [0; Figures::COUNT];
         (values[0], values[1]) = (7, 8);
         let counted = read.names.into_values().next();
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_nobody_writes_is_told() {
+    fn rejects_unknown_values() {
         let whole = increments_to_json(&counted());
         for (right, wrong) in [
             ("\"test\"", "\"moon\""),
@@ -373,8 +375,8 @@ mod tests {
         ] {
             let text = whole.replacen(right, wrong, 1);
             assert_ne!(text, whole, "{right}");
-            let told = increments_from_json(APP, &text);
-            assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{text}");
+            let result = increments_from_json(APP, &text);
+            assert!(matches!(result, Err(StoreError::Corrupt { .. })), "{text}");
         }
     }
 }

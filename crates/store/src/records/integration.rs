@@ -1,4 +1,4 @@
-//! Integrations, as rows.
+//! Rows of integrations.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -57,7 +57,7 @@ struct StoredMappingRow {
 }
 
 impl IntegrationRow {
-    /// The columns of an entity that was changed at least once.
+    /// Converts an integration that was changed at least once to columns.
     pub fn write(integration: &Integration) -> Self {
         let setting = |value: &SettingValue| match value.clone() {
             SettingValue::Text(text) => StoredSetting::Text(text),
@@ -100,7 +100,7 @@ impl IntegrationRow {
         }
     }
 
-    /// The entity.
+    /// Reads the integration.
     pub fn read(self) -> Result<Integration, StoreError> {
         const TABLE: &str = "integrations";
         let app = AppId::from_bytes(self.app_id);
@@ -155,7 +155,7 @@ impl IntegrationRow {
         })
     }
 
-    /// The four integrations of an app, of which some are stored.
+    /// Returns the four integrations of an app, with defaults for those that are not stored.
     pub fn read_all(app: AppId, rows: Vec<Self>) -> Result<Vec<Integration>, StoreError> {
         let stored = rows
             .into_iter()

@@ -1,4 +1,4 @@
-//! Links, as rows.
+//! Rows of links.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -50,7 +50,7 @@ struct Settings {
 }
 
 impl LinkRow {
-    /// The columns of an entity.
+    /// Converts a link to columns.
     pub fn write(link: &Link) -> Self {
         let text = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
         let campaign = link.campaign.clone();
@@ -84,7 +84,7 @@ impl LinkRow {
         }
     }
 
-    /// The entity.
+    /// Reads the link.
     pub fn read(self) -> Result<Link, StoreError> {
         let id = LinkId::from_bytes(self.link_id);
         let corrupt = |column| StoreError::corrupt("links", column, id);

@@ -1,7 +1,8 @@
-//! Stored shapes, shared by the adapters: entities on one side, columns on the other.
+//! Conversions between entities and database rows, shared by the adapters.
 //!
-//! What is searched, sorted or unique is a column of its own. The rest of an object is one JSON text, so
-//! that a new setting needs no migration. Fields that an older version did not write have defaults.
+//! A field that is searched, sorted or unique has its own column. The other fields are one JSON
+//! text, so that a new setting needs no migration. Fields that an older version did not write have
+//! defaults.
 
 mod app;
 mod audit;
@@ -41,11 +42,12 @@ pub use outbox::{
     DeliveryRow, ExpiredDelivery, ExpiredRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow,
     alert_id, attempts_to_json, queue_ref, skipped_from_json_lossy, skipped_to_json,
 };
-pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
+pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use report::{
-    CohortRollupRow, CohortTable, CostRow, EnrolledRow, RollupRow, cohort_column, dimension_column,
-    read_cohort_figures, read_dimension, read_figures, read_period, rollup_table, sum_columns,
+    CohortDeviceRow, CohortRollupRow, CohortTable, CostRow, RollupRow, cohort_column,
+    dimension_column, read_cohort_figures, read_dimension, read_figures, read_period, rollup_table,
+    sum_columns,
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};
@@ -54,7 +56,7 @@ use crate::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Writes a stored shape. These are maps of plain values, which always have a JSON form.
+/// Serialises a stored struct. Its fields are plain values, so this cannot fail.
 fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("stored shapes have string keys and plain values")
 }

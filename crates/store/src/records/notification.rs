@@ -1,4 +1,4 @@
-//! Billing notifications, as JSON in a column. What is not there is left out.
+//! Billing notifications as JSON in a column. Missing fields are omitted.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -92,7 +92,7 @@ struct FactsJson {
     money: Option<RevenueJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     join: Option<(String, String)>,
-    /// Missing in rows that were written before version 16 of the schema.
+    /// Missing in rows written before schema version 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     joined_since: Option<i64>,
     standing: SettledJson,
@@ -205,7 +205,7 @@ impl MeaningJson {
 }
 
 row! {
-    /// The columns of a subscription, in each table that has them, beside its app and environment.
+    /// The subscription columns that several tables share, besides app and environment.
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[expect(missing_docs, reason = "columns")]
     pub struct ChainRow {
@@ -215,7 +215,7 @@ row! {
 }
 
 impl ChainRow {
-    /// The subscription of an app.
+    /// Reads the subscription of an app.
     pub fn read(self, (app, environment): (AppId, Environment)) -> Result<Chain, StoreError> {
         Ok(Chain {
             app,
@@ -226,40 +226,40 @@ impl ChainRow {
     }
 }
 
-/// Reads the provider of a row of an app.
+/// Parses the provider column of an app's row.
 pub fn billing_provider(app: AppId, text: &str) -> Result<BillingProvider, StoreError> {
     BillingProvider::parse(text).ok_or_else(|| StoreError::corrupt("billing", "provider", app))
 }
 
 impl NotificationRow {
-    /// The columns of an entity.
+    /// Converts a notification to columns.
     pub fn write(one: &Notification) -> Self {
-        let said = &one.content;
+        let content = &one.content;
         let facts = FactsJson {
-            kind: said.kind.clone(),
-            meaning: Some(MeaningJson::write(&said.meaning)),
-            store: said.store.clone(),
-            product: said.product.clone(),
-            transaction: said.transaction.clone(),
-            original_transaction: said.original_transaction.clone(),
-            period: said.period.clone(),
-            country: said.country.clone(),
-            paid: said
+            kind: content.kind.clone(),
+            meaning: Some(MeaningJson::write(&content.meaning)),
+            store: content.store.clone(),
+            product: content.product.clone(),
+            transaction: content.transaction.clone(),
+            original_transaction: content.original_transaction.clone(),
+            period: content.period.clone(),
+            country: content.country.clone(),
+            paid: content
                 .price
                 .paid
                 .map(|(amount, currency)| (amount.micros(), currency.as_str().to_owned())),
-            usd: said.price.usd.map(Amount::micros),
-            tax: said.tax.clone(),
-            commission: said.commission.clone(),
-            said_at: said.happened_at.map(Timestamp::as_millis),
-            device: text(said.subscriber.device.as_ref()),
-            people: said
+            usd: content.price.usd.map(Amount::micros),
+            tax: content.tax.clone(),
+            commission: content.commission.clone(),
+            said_at: content.happened_at.map(Timestamp::as_millis),
+            device: text(content.subscriber.device.as_ref()),
+            people: content
                 .subscriber
                 .people
                 .iter()
                 .map(|it| it.as_str().to_owned())
                 .collect(),
-            advertising: said
+            advertising: content
                 .subscriber
                 .advertising
                 .iter()
@@ -282,8 +282,8 @@ impl NotificationRow {
         Self {
             app_id: *one.app.as_bytes(),
             provider: one.provider.as_str().to_owned(),
-            given_id: said.external_id.clone(),
-            environment: said.environment.as_str().to_owned(),
+            given_id: content.external_id.clone(),
+            environment: content.environment.as_str().to_owned(),
             chain: one.chain(),
             happened_at: one.happened_at.as_millis(),
             received_at: one.received_at.as_millis(),
@@ -292,7 +292,7 @@ impl NotificationRow {
         }
     }
 
-    /// The entity.
+    /// Reads the notification.
     pub fn read(self) -> Result<Notification, StoreError> {
         let event = EventId::from_bytes(self.event_id);
         let facts: FactsJson = from_json("notifications", "facts", event, &self.facts)?;
@@ -384,55 +384,56 @@ fn text(device: Option<&DeviceKey>) -> Option<String> {
     device.map(|device| device.as_str().to_owned())
 }
 
-/// The event that a notification makes on a device, or on none.
-pub fn billing_event(one: &Notification, known: &DeviceState) -> Option<Event> {
-    let device = known.device.as_ref();
+/// Builds the event of a notification, with or without a device.
+pub fn billing_event(notification: &Notification, state: &DeviceState) -> Option<Event> {
+    let device = state.device.as_ref();
     let owner = DeviceContext {
-        user: known.identity.user.clone(),
+        user: state.identity.user.clone(),
         platform: device.map(|device| device.traits.platform),
         country: device.and_then(|device| device.country.clone()),
-        credit: known
+        credit: state
             .attribution
             .as_ref()
             .map(tributary_domain::install::Attribution::credit),
         first_payment: None,
     };
-    one.event(&owner, params(one))
+    notification.event(&owner, params(notification))
 }
 
-/// What the log shows of a notification beside what every event has.
-fn params(one: &Notification) -> String {
-    let said = &one.content;
-    let all = [
-        ("provider", Some(one.provider.as_str())),
-        ("type", Some(said.kind.as_str())),
-        ("store", said.store.as_deref()),
-        ("productId", said.product.as_deref()),
-        ("transactionId", said.transaction.as_deref()),
+/// Builds the event parameters with the notification's own fields.
+fn params(notification: &Notification) -> String {
+    let content = &notification.content;
+    let params = [
+        ("provider", Some(notification.provider.as_str())),
+        ("type", Some(content.kind.as_str())),
+        ("store", content.store.as_deref()),
+        ("productId", content.product.as_deref()),
+        ("transactionId", content.transaction.as_deref()),
         (
             "originalTransactionId",
-            said.original_transaction.as_deref(),
+            content.original_transaction.as_deref(),
         ),
-        ("periodType", said.period.as_deref()),
-        ("taxPercentage", said.tax.as_deref()),
-        ("commissionPercentage", said.commission.as_deref()),
-        ("cause", one.settled.cause.as_deref()),
+        ("periodType", content.period.as_deref()),
+        ("taxPercentage", content.tax.as_deref()),
+        ("commissionPercentage", content.commission.as_deref()),
+        ("cause", notification.settled.cause.as_deref()),
     ];
-    let given = all
+    let present = params
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
-    to_json(&given.collect::<serde_json::Map<_, _>>())
+    to_json(&present.collect::<serde_json::Map<_, _>>())
 }
 
-/// The one of [`params`] that is shown beside them.
+/// The field of [`params`] that the API shows separately.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OriginalTransaction {
     original_transaction_id: Option<String>,
 }
 
-/// Returns the transaction that an event belongs to: the payment that a web event names, or the first transaction of a
-/// billing event's subscription. An erased billing event has none, because the store can tell whose it is.
+/// Returns the transaction that an event belongs to: the payment that a web event names, or the
+/// first transaction of a billing event's subscription. Erased billing events have none, because
+/// the app store could identify the person by it.
 pub fn original_transaction(event: &Event) -> Option<Cow<'_, str>> {
     match event.source {
         EventSource::Web => event.website.as_ref()?.parent.as_deref().map(Cow::Borrowed),
@@ -441,7 +442,7 @@ pub fn original_transaction(event: &Event) -> Option<Cow<'_, str>> {
                 serde_json::from_str(event.params.as_deref()?).ok()?;
             params.original_transaction_id.map(Cow::Owned)
         }
-        // The parameters of the SDK are the app's own.
+        // SDK parameters have no fixed meaning.
         EventSource::Sdk => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Deliveries, their queues and their attempts, as rows.
+//! Rows of deliveries, their queues and attempts.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -28,7 +28,8 @@ struct AttemptJson {
     refusal: Option<String>,
 }
 
-/// Attempts, as one column. Most deliveries have one attempt, and all of them are read and written together.
+/// Converts attempts to JSON. Most deliveries have one attempt, and all are read and written
+/// together.
 pub fn attempts_to_json(attempts: &[DeliveryAttempt]) -> String {
     let json = |attempt: &DeliveryAttempt| AttemptJson {
         at: attempt.at.as_millis(),
@@ -61,7 +62,7 @@ fn attempts_from_json(
     attempts.into_iter().map(read).collect()
 }
 
-/// The networks that do not hear of an event, as one column; nothing where there is nothing to say.
+/// Converts the skipped networks of an event to JSON. Returns `None` when there are none.
 pub fn skipped_to_json(skipped: &[(Network, SkipReason)]) -> Option<String> {
     if skipped.is_empty() {
         return None;
@@ -73,17 +74,17 @@ pub fn skipped_to_json(skipped: &[(Network, SkipReason)]) -> Option<String> {
     Some(to_json(&pairs))
 }
 
-/// Reads the skipped networks of events that are counted. Leaves out reasons that this version does not know.
+/// Reads the skipped networks of events for counting. Omits unknown reasons.
 pub fn skipped_from_json_lossy(text: Option<&str>) -> Vec<(Network, SkipReason)> {
     let pairs: Option<BTreeMap<String, String>> =
         text.and_then(|text| serde_json::from_str(text).ok());
-    let known = |(network, skip): (String, String)| {
+    let parse = |(network, skip): (String, String)| {
         Some((Network::parse(&network)?, SkipReason::parse(&skip)?))
     };
     pairs
         .unwrap_or_default()
         .into_iter()
-        .filter_map(known)
+        .filter_map(parse)
         .collect()
 }
 
@@ -103,7 +104,7 @@ pub(super) fn skipped_from_json(
     pairs.into_iter().map(read).collect()
 }
 
-/// A new row of `outbox`; what is not here has its default.
+/// A new row of `outbox`. Other columns have defaults.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct PlannedRow {
@@ -119,7 +120,7 @@ pub struct PlannedRow {
 }
 
 impl PlannedRow {
-    /// The row of a delivery that was just planned.
+    /// Converts a newly planned delivery to columns.
     pub fn write(event: &Event, planned: &PlannedDelivery, at: Timestamp) -> Self {
         Self {
             app_id: *event.app.as_bytes(),
@@ -156,7 +157,7 @@ row! {
 }
 
 impl OutboxRow {
-    /// For whoever sends it.
+    /// Reads the delivery for sending.
     pub fn read_pending(self) -> Result<PendingDelivery, StoreError> {
         let id = DeliveryId::from_bytes(self.delivery_id);
         Ok(PendingDelivery {
@@ -172,7 +173,7 @@ impl OutboxRow {
         })
     }
 
-    /// For whoever looks at it.
+    /// Reads the delivery for display.
     pub fn read(self) -> Result<Delivery, StoreError> {
         let id = DeliveryId::from_bytes(self.delivery_id);
         let network = Network::parse(&self.network);
@@ -216,7 +217,7 @@ row! {
 }
 
 impl DeliveryRow {
-    /// For whoever looks at it.
+    /// Reads the delivery for display.
     pub fn read(self) -> Result<Delivery, StoreError> {
         let id = DeliveryId::from_bytes(self.delivery_id);
         let corrupt = |column| StoreError::corrupt("deliveries", column, id);
@@ -239,7 +240,7 @@ impl DeliveryRow {
 }
 
 row! {
-    /// A row of `queues`, but for its key and its lease.
+    /// A row of `queues`, without key and lease.
     #[derive(Debug, Clone, Default)]
     #[expect(missing_docs, reason = "columns")]
     pub struct QueueRow {
@@ -256,7 +257,7 @@ row! {
 }
 
 impl QueueRow {
-    /// The columns of a state.
+    /// Converts a queue state to columns.
     pub fn write(state: &QueueState) -> Self {
         let pause = state.pause.as_ref();
         let rejections = state.rejections.as_ref();
@@ -273,7 +274,7 @@ impl QueueRow {
         }
     }
 
-    /// The state.
+    /// Reads the queue state.
     pub fn read(self) -> QueueState {
         let pause = self.paused_at.map(|at| Pause {
             at: Timestamp::from_millis(at),
@@ -292,7 +293,7 @@ impl QueueRow {
     }
 }
 
-/// The queue that columns name.
+/// Reads a queue reference.
 pub fn queue_ref(app: [u8; 16], network: &str) -> Result<QueueRef, StoreError> {
     let app = AppId::from_bytes(app);
     let network = Network::parse(network);
@@ -302,7 +303,7 @@ pub fn queue_ref(app: [u8; 16], network: &str) -> Result<QueueRef, StoreError> {
     })
 }
 
-/// The columns of a delivery that grew too old.
+/// The columns of an expired delivery.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct ExpiredRow {
@@ -313,24 +314,24 @@ pub struct ExpiredRow {
     pub sending_at: Option<i64>,
 }
 
-/// A delivery that grew too old, and how it ends.
+/// An expired delivery with its final status.
 #[derive(Debug, Clone)]
 pub struct ExpiredDelivery {
-    /// Its queue.
+    /// Queue of the delivery.
     pub queue: QueueRef,
-    /// Its id.
+    /// Delivery id.
     pub id: DeliveryId,
-    /// How it ends.
+    /// Final status.
     pub status: DeliveryStatus,
-    /// Why.
+    /// Reason code.
     pub reason: &'static str,
 }
 
 impl ExpiredRow {
-    /// Its columns, in the order of its fields.
+    /// Column list, in the order of the fields.
     pub const COLUMNS: &'static str = "app_id, network, delivery_id, ambiguous_since, sending_at";
 
-    /// The delivery.
+    /// Reads the delivery.
     pub fn read(self) -> Result<ExpiredDelivery, StoreError> {
         let queue = queue_ref(self.app_id, &self.network)?;
         let (status, reason) = expired_status(
@@ -347,7 +348,7 @@ impl ExpiredRow {
     }
 }
 
-/// A row of `status_checks`, but for its key's queue.
+/// A row of `status_checks`, without its queue.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct StatusCheckRow {
@@ -359,10 +360,10 @@ pub struct StatusCheckRow {
 }
 
 impl StatusCheckRow {
-    /// Its columns, in the order of its fields.
+    /// Column list, in the order of the fields.
     pub const COLUMNS: &'static str = "request_id, sent_at, step, due_at, deliveries";
 
-    /// The columns of a check.
+    /// Converts a status check to columns.
     pub fn write(check: &StatusCheck) -> Self {
         let ids: Vec<String> = check.deliveries.iter().map(ToString::to_string).collect();
         Self {
@@ -374,7 +375,7 @@ impl StatusCheckRow {
         }
     }
 
-    /// The check.
+    /// Reads the status check.
     pub fn read(self, queue: QueueRef) -> Result<StatusCheck, StoreError> {
         let corrupt = |column| StoreError::corrupt("status_checks", column, queue.app);
         let ids: Vec<String> =
@@ -390,7 +391,7 @@ impl StatusCheckRow {
     }
 }
 
-/// An id for one of several alerts that are raised together.
+/// Generates the id of one of several alerts that are raised together.
 pub fn alert_id(at: Timestamp, random: [u8; 8], number: u64) -> AlertId {
     let mut bytes = [0; 10];
     bytes[..8].copy_from_slice(&random);

@@ -1,4 +1,4 @@
-//! Postbacks, as rows.
+//! Rows of postbacks.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -12,7 +12,7 @@ use tributary_domain::skan::postback::{
 use tributary_domain::vocabulary::id::{AppId, PostbackId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `postbacks`, to be written.
+/// A row of `postbacks` for writing.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct PostbackRow {
@@ -36,14 +36,15 @@ pub struct PostbackRow {
 }
 
 impl PostbackRow {
-    /// The columns that are written, in the order of the fields.
-    pub const COLUMNS: &'static str = "app_id, postback_id, received_at, protocol, signature, trust, counting, \
-         conflicting, key_digest, body_digest, ad_network_id, source_identifier, sequence_index, did_win, \
-         conversion_type, postback, body";
-    /// How many these are.
+    /// Column list, in the order of the fields.
+    pub const COLUMNS: &'static str = "app_id, postback_id, received_at, protocol, signature, \
+         trust, counting, conflicting, key_digest, body_digest, ad_network_id, source_identifier, \
+         sequence_index, did_win, conversion_type, postback, body";
+    /// Number of columns.
     pub const COLUMNS_COUNT: usize = 17;
 
-    /// The columns of a postback that an app has; one that conflicts never counts.
+    /// Converts a postback of an app to columns. Without `counting` it is a conflict and never
+    /// counts.
     pub fn write(app: AppId, arrival: &ReceivedPostback, counting: Option<Counting>) -> Self {
         let postback = &arrival.parsed.postback;
         Self {
@@ -69,10 +70,10 @@ impl PostbackRow {
 }
 
 row! {
-    /// A row of `postbacks`, as it is read.
+    /// A row of `postbacks` for reading.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
-    pub struct FoundPostbackRow {
+    pub struct PostbackReadRow {
         pub postback_id: [u8; 16],
         pub received_at: i64,
         pub signature: String,
@@ -82,8 +83,8 @@ row! {
     }
 }
 
-impl FoundPostbackRow {
-    /// The entity.
+impl PostbackReadRow {
+    /// Reads the postback.
     pub fn read(self) -> Result<StoredPostback, StoreError> {
         let id = PostbackId::from_bytes(self.postback_id);
         let corrupt = |column| StoreError::corrupt("postbacks", column, id);
@@ -114,7 +115,7 @@ row! {
 }
 
 impl UnclaimedRow {
-    /// The columns of a postback that no app has.
+    /// Converts a postback without an app to columns.
     pub fn write(arrival: &ReceivedPostback) -> Self {
         Self {
             app_store_id: arrival.app_store_id(),
@@ -128,7 +129,7 @@ impl UnclaimedRow {
         }
     }
 
-    /// The postback as it came.
+    /// Reads the postback.
     pub fn read(self) -> Result<ReceivedPostback, StoreError> {
         let id = PostbackId::from_bytes(self.postback_id);
         Ok(ReceivedPostback {
@@ -172,9 +173,9 @@ struct PostbackJson {
 }
 
 fn postback_to_json(postback: &Postback) -> String {
-    let word = |text: &str| text.to_owned();
+    let text = |text: &str| text.to_owned();
     to_json(&PostbackJson {
-        protocol: word(postback.protocol.as_str()),
+        protocol: text(postback.protocol.as_str()),
         version: postback.version.clone(),
         ad_network_id: postback.ad_network_id.clone(),
         transaction_id: postback.transaction_id.clone(),
@@ -182,12 +183,12 @@ fn postback_to_json(postback: &Postback) -> String {
         source_identifier: postback.source_identifier.clone(),
         campaign_id: postback.campaign_id,
         fine_value: postback.fine_value,
-        coarse_value: postback.coarse_value.map(|value| word(value.as_str())),
+        coarse_value: postback.coarse_value.map(|value| text(value.as_str())),
         sequence_index: postback.sequence_index,
         did_win: postback.did_win,
         redownload: postback.redownload,
-        conversion_type: word(postback.conversion_type.as_str()),
-        interaction: postback.interaction.map(|one| word(one.as_str())),
+        conversion_type: text(postback.conversion_type.as_str()),
+        interaction: postback.interaction.map(|one| text(one.as_str())),
         source_app_id: postback.source_app_id,
         source_domain: postback.source_domain.clone(),
         country_code: postback.country_code.clone(),

@@ -1,4 +1,4 @@
-//! Figures of postbacks: the question as SQL, the answer as rows.
+//! SQL and rows of postback figures.
 
 use crate::{PostbackDimensions, PostbackStats, StoreError};
 use tributary_domain::report::postback::{Counting, PostbackFigures};
@@ -6,47 +6,57 @@ use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::id::AppId;
 
-/// What both engines write in the same way, between their own words for periods and conditions.
+/// SQL that both engines share. Periods and conditions differ.
 #[derive(Debug, Clone)]
 pub struct StatsSql {
-    /// The columns, in the order that [`PostbackStatsRow`] has.
+    /// Columns, in the order of [`PostbackStatsRow`].
     pub select: String,
-    /// What they are grouped by.
+    /// Columns to group by.
     pub group_by: String,
 }
 
 impl StatsSql {
-    /// The columns for these dimensions. The periods have their number as `periods.n`.
+    /// Builds the SQL for these dimensions. `periods.n` is the index of the period.
     pub fn of(by: &PostbackDimensions) -> Self {
         let digits = by.source_digits.map(|digits| {
             format!(
                 "case when length(source_identifier) >= {digits}
-                 then substr(source_identifier, length(source_identifier) - {digits} + 1) else '' end"
+                 then substr(source_identifier, length(source_identifier) - {digits} + 1)
+                 else '' end"
             )
         });
-        let asked = |asked: bool, column: &str| asked.then(|| column.to_owned());
-        // Each with what stands there when nobody asked.
+        let requested = |requested: bool, column: &str| requested.then(|| column.to_owned());
+        // Each column with its constant for a dimension that was not requested.
         let dimensions = [
             (Some("periods.n".to_owned()), ""),
-            (asked(by.protocol, "protocol"), "cast('' as text)"),
-            (asked(by.ad_network_id, "ad_network_id"), "cast('' as text)"),
-            (digits, "cast('' as text)"),
-            (asked(by.campaign_id, "campaign_id"), "cast(0 as bigint)"),
+            (requested(by.protocol, "protocol"), "cast('' as text)"),
             (
-                asked(by.sequence_index, "sequence_index"),
+                requested(by.ad_network_id, "ad_network_id"),
+                "cast('' as text)",
+            ),
+            (digits, "cast('' as text)"),
+            (
+                requested(by.campaign_id, "campaign_id"),
+                "cast(0 as bigint)",
+            ),
+            (
+                requested(by.sequence_index, "sequence_index"),
                 "cast(-1 as bigint)",
             ),
-            (asked(by.fine_value, "fine_value"), "cast(-1 as bigint)"),
-            (asked(by.coarse_value, "coarse_value"), "cast('' as text)"),
+            (requested(by.fine_value, "fine_value"), "cast(-1 as bigint)"),
+            (
+                requested(by.coarse_value, "coarse_value"),
+                "cast('' as text)",
+            ),
         ];
         let grouped: Vec<&str> = dimensions
             .iter()
-            .filter_map(|(one, _)| one.as_deref())
+            .filter_map(|(column, _)| column.as_deref())
             .collect();
         let group_by = grouped.join(", ");
         let mut select: Vec<String> = dimensions
             .iter()
-            .map(|(one, nothing)| one.clone().unwrap_or_else(|| (*nothing).to_owned()))
+            .map(|(column, constant)| column.clone().unwrap_or_else(|| (*constant).to_owned()))
             .collect();
         let sum = |what: &str| format!("cast(sum({what}) as bigint)");
         select.extend(PostbackFigures::COLUMNS.iter().map(|column| sum(column)));
@@ -58,7 +68,7 @@ impl StatsSql {
         }
     }
 
-    /// What counts now, as the database has it.
+    /// Returns the stored values of `counting` that count now.
     pub fn counting(accept_test_signals: bool) -> [&'static str; 2] {
         let now = if accept_test_signals {
             Counting::WithTests
@@ -69,7 +79,7 @@ impl StatsSql {
     }
 }
 
-/// A row of figures, as both engines answer it: empty texts, the campaign 0 and values below 0 are nothing.
+/// A row of postback figures. Empty texts, campaign 0 and negative values mean "none".
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct PostbackStatsRow {
@@ -86,7 +96,7 @@ pub struct PostbackStatsRow {
 }
 
 impl PostbackStatsRow {
-    /// The entity.
+    /// Reads the row.
     pub fn read(self, app: AppId) -> Result<PostbackStats, StoreError> {
         let corrupt = |column| StoreError::corrupt("postback_counts", column, app);
         let filled = |text: String| (!text.is_empty()).then_some(text);

@@ -1,4 +1,4 @@
-//! Roll-ups, cohorts and costs, as rows.
+//! Rows of roll-ups, cohorts and costs.
 
 use super::columns::{StoredRow, row};
 use crate::StoreError;
@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The table of a roll-up.
+/// Returns the table of a roll-up.
 pub const fn rollup_table(rollup: Rollup) -> &'static str {
     match rollup {
         Rollup::Networks => "rollup_networks",
@@ -32,7 +32,7 @@ pub const fn rollup_table(rollup: Rollup) -> &'static str {
     }
 }
 
-/// The column of a dimension.
+/// Returns the column of a dimension.
 pub const fn dimension_column(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Network => "network",
@@ -47,7 +47,7 @@ pub const fn dimension_column(dimension: Dimension) -> &'static str {
     }
 }
 
-/// The table and the column of what cohorts are told apart by.
+/// Returns the table and column of a cohort dimension.
 pub const fn cohort_column(by: Option<CohortDimension>) -> (&'static str, Option<&'static str>) {
     match by {
         None => ("rollup_cohort_places", None),
@@ -58,7 +58,7 @@ pub const fn cohort_column(by: Option<CohortDimension>) -> (&'static str, Option
     }
 }
 
-/// The sums of some columns, each of a whole number. Sums of whole numbers are decimals in one of the engines.
+/// Sums columns. The cast is needed because `PostgreSQL` sums integers as decimals.
 pub fn sum_columns(columns: &[&str]) -> String {
     let sums: Vec<String> = columns
         .iter()
@@ -67,54 +67,55 @@ pub fn sum_columns(columns: &[&str]) -> String {
     sums.join(", ")
 }
 
-/// Reads the link of a key. Keys have no nulls: where there is no link, an engine stores no bytes or only zeros.
-fn read_link<R: StoredRow>(row: &R, place: usize) -> Result<Option<LinkId>, R::Failure> {
-    let bytes: Vec<u8> = row.column(place)?;
+/// Reads the link of a key. Keys have no nulls: a missing link is stored as empty bytes or zeros,
+/// depending on the engine.
+fn read_link<R: StoredRow>(row: &R, index: usize) -> Result<Option<LinkId>, R::Failure> {
+    let bytes: Vec<u8> = row.column(index)?;
     let id = bytes.try_into().ok();
     Ok(id.filter(|id| *id != [0; 16]).map(LinkId::from_bytes))
 }
 
-/// Reads the value of a dimension, as reports answer it.
+/// Reads the value of a dimension for a report.
 pub fn read_dimension<R: StoredRow>(
     row: &R,
     dimension: Dimension,
-    place: usize,
+    index: usize,
 ) -> Result<String, R::Failure> {
     if dimension != Dimension::Link {
-        return row.column(place);
+        return row.column(index);
     }
-    let link = read_link(row, place)?;
+    let link = read_link(row, index)?;
     Ok(link.map(|link| link.to_string()).unwrap_or_default())
 }
 
-/// Reads the number of a period from the first column.
+/// Reads the index of a period from the first column.
 pub fn read_period<R: StoredRow>(row: &R) -> Result<usize, R::Failure> {
     let number: i64 = row.column(0)?;
     Ok(usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-/// Reads figures from the columns that begin at a place.
+/// Reads figures from the columns starting at `first`.
 pub fn read_figures<R: StoredRow>(row: &R, first: usize) -> Result<Figures, R::Failure> {
     let mut values = [0; Figures::COUNT];
-    for (place, value) in (first..).zip(&mut values) {
-        *value = row.column(place)?;
+    for (index, value) in (first..).zip(&mut values) {
+        *value = row.column(index)?;
     }
     Ok(Figures::from_values(values))
 }
 
-/// Reads the figures of a cohort from the columns that begin at a place.
+/// Reads cohort figures from the columns starting at `first`.
 pub fn read_cohort_figures<R: StoredRow>(
     row: &R,
     first: usize,
 ) -> Result<CohortFigures, R::Failure> {
     let mut values = [0; CohortFigures::COUNT];
-    for (place, value) in (first..).zip(&mut values) {
-        *value = row.column(place)?;
+    for (index, value) in (first..).zip(&mut values) {
+        *value = row.column(index)?;
     }
     Ok(CohortFigures::from_values(values))
 }
 
-/// A row of a roll-up: the texts of its key in the order of the table's dimensions.
+/// A row of a roll-up. `texts` are the texts of its key in the order of the table's dimensions.
 #[derive(Debug, Clone)]
 pub struct RollupRow {
     grain: i64,
@@ -125,7 +126,7 @@ pub struct RollupRow {
 }
 
 impl RollupRow {
-    /// The columns of a table, as a statement lists them.
+    /// Returns the column list of a table.
     pub fn columns(table: Rollup) -> String {
         let mut columns = vec!["grain", "bucket"];
         columns.extend(table.dimensions().iter().map(|one| dimension_column(*one)));
@@ -133,28 +134,28 @@ impl RollupRow {
         columns.join(", ")
     }
 
-    /// Reads a row of these columns.
+    /// Reads a row with these columns.
     pub fn from_row<R: StoredRow>(row: &R, table: Rollup) -> Result<Self, R::Failure> {
         let (mut texts, mut key_link) = (Vec::new(), None);
-        let mut place = 2;
+        let mut index = 2;
         for dimension in table.dimensions() {
             if *dimension == Dimension::Link {
-                key_link = read_link(row, place)?;
+                key_link = read_link(row, index)?;
             } else {
-                texts.push(row.column(place)?);
+                texts.push(row.column(index)?);
             }
-            place += 1;
+            index += 1;
         }
         Ok(Self {
             grain: row.column(0)?,
             bucket: row.column(1)?,
             texts,
             link: key_link,
-            figures: read_figures(row, place)?,
+            figures: read_figures(row, index)?,
         })
     }
 
-    /// Adds it to the others of its table.
+    /// Adds the row to the others of its table.
     pub fn read_into(
         self,
         of: (AppId, Environment),
@@ -211,20 +212,20 @@ impl RollupRow {
     }
 }
 
-/// A table of cohorts.
+/// A cohort table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CohortTable {
-    /// By what installs are credited to.
+    /// By credit of the install.
     Credits,
     /// By country.
     Places,
 }
 
 impl CohortTable {
-    /// All of them.
+    /// All cohort tables.
     pub const ALL: [Self; 2] = [Self::Credits, Self::Places];
 
-    /// Its name.
+    /// Returns the name of the table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Credits => "rollup_cohorts",
@@ -233,12 +234,12 @@ impl CohortTable {
     }
 }
 
-/// A row of cohorts.
+/// A row of a cohort table.
 #[derive(Debug, Clone)]
 pub struct CohortRollupRow {
     grain: i64,
     bucket: i64,
-    /// The network, the campaign and the link; nothing where it is by country.
+    /// Network, campaign and link. `None` in the table by country.
     credit: Option<(String, String, Option<LinkId>)>,
     country: String,
     age: i64,
@@ -246,7 +247,7 @@ pub struct CohortRollupRow {
 }
 
 impl CohortRollupRow {
-    /// The columns of a table, as a statement lists them.
+    /// Returns the column list of a table.
     pub fn columns(table: CohortTable) -> String {
         let key = match table {
             CohortTable::Credits => "network, campaign_id, link_id",
@@ -256,7 +257,7 @@ impl CohortRollupRow {
         format!("grain, bucket, age, {figures}, {key}")
     }
 
-    /// Reads a row of these columns.
+    /// Reads a row with these columns.
     pub fn from_row<R: StoredRow>(row: &R, table: CohortTable) -> Result<Self, R::Failure> {
         let key = 3 + CohortFigures::COUNT;
         let (credit, country) = match table {
@@ -280,7 +281,7 @@ impl CohortRollupRow {
         })
     }
 
-    /// Adds it to the others.
+    /// Adds the row to the others.
     pub fn read_into(
         self,
         of: (AppId, Environment),
@@ -307,7 +308,7 @@ impl CohortRollupRow {
     }
 }
 
-/// The name of a key's network.
+/// Parses the network of a key. Empty means "not credited".
 pub(super) fn network(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some("");
@@ -315,7 +316,7 @@ pub(super) fn network(text: &str) -> Option<&'static str> {
     CreditedNetwork::parse(text).map(CreditedNetwork::as_str)
 }
 
-/// The name of a key's platform.
+/// Parses the platform of a key. Empty means "unknown".
 pub(super) fn platform(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some("");
@@ -324,10 +325,10 @@ pub(super) fn platform(text: &str) -> Option<&'static str> {
 }
 
 row! {
-    /// What `cohort_devices` has beside its key.
+    /// A row of `cohort_devices`, without its key.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
-    pub struct EnrolledRow {
+    pub struct CohortDeviceRow {
         pub installed_at: i64,
         pub network: String,
         pub link_id: Option<[u8; 16]>,
@@ -337,20 +338,20 @@ row! {
     }
 }
 
-impl EnrolledRow {
-    /// The row.
-    pub fn write(enrolled: &CohortDevice) -> Self {
+impl CohortDeviceRow {
+    /// Converts a cohort device to columns.
+    pub fn write(device: &CohortDevice) -> Self {
         Self {
-            installed_at: enrolled.installed_at.as_millis(),
-            network: enrolled.credit.network.to_owned(),
-            link_id: enrolled.credit.link.map(|link| *link.as_bytes()),
-            campaign_id: enrolled.credit.campaign.clone(),
-            country: enrolled.country.clone(),
-            ages: enrolled.ages.to_bytes().to_vec(),
+            installed_at: device.installed_at.as_millis(),
+            network: device.credit.network.to_owned(),
+            link_id: device.credit.link.map(|link| *link.as_bytes()),
+            campaign_id: device.credit.campaign.clone(),
+            country: device.country.clone(),
+            ages: device.ages.to_bytes().to_vec(),
         }
     }
 
-    /// The entity.
+    /// Reads the cohort device.
     pub fn read(self) -> Result<CohortDevice, StoreError> {
         let corrupt = |column| StoreError::corrupt("cohort_devices", column, "a device");
         let ages = self.ages.try_into().map_err(|_| corrupt("ages"))?;
@@ -384,7 +385,7 @@ row! {
 }
 
 impl CostRow {
-    /// The row.
+    /// Converts a cost to columns.
     pub fn write(stored: &StoredCost) -> Self {
         let cost = &stored.cost;
         Self {
@@ -399,7 +400,7 @@ impl CostRow {
         }
     }
 
-    /// The entity.
+    /// Reads the cost.
     pub fn read(self) -> Result<StoredCost, StoreError> {
         let corrupt = |column| StoreError::corrupt("costs", column, self.day);
         let cost = Cost {
@@ -416,7 +417,7 @@ impl CostRow {
         })
     }
 
-    /// What it adds to a sum.
+    /// Converts the row to a cost sum.
     pub fn sum(self) -> CostSum {
         CostSum {
             day: Day::from_days(self.day),
@@ -427,7 +428,7 @@ impl CostRow {
     }
 }
 
-/// The stretch of a row, as it is stored.
+/// Reads the bucket key of a row.
 fn read_bucket_key(
     (app, environment): (AppId, Environment),
     grain: i64,

@@ -1,4 +1,4 @@
-//! Conversion-value configurations, as rows.
+//! Rows of conversion-value configurations.
 
 use super::columns::row;
 use super::{from_json, to_json};
@@ -16,7 +16,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
 row! {
-    /// A row of `skan_configurations`: the present state. The versions have a table of their own.
+    /// A row of `skan_configurations`: the current state. `skan_versions` has the versions.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
     pub struct SkanRow {
@@ -29,7 +29,7 @@ row! {
 }
 
 row! {
-    /// What the events of a device with one name came to, from one source and in one window.
+    /// Count and revenue of a device's events by source, name and window.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
     pub struct EventSumRow {
@@ -42,7 +42,7 @@ row! {
 }
 
 impl EventSumRow {
-    /// The entity.
+    /// Reads the sum.
     pub fn read(self, app: AppId) -> Result<EventSum, StoreError> {
         let corrupt = |column| StoreError::corrupt("events", column, app);
         Ok(EventSum {
@@ -96,7 +96,7 @@ struct StoredCondition {
     max_revenue_micros: Option<i64>,
 }
 
-/// The stored text of a document. `acceptTestSignals` is kept on the app and is not in it.
+/// Converts a document to JSON, without `acceptTestSignals`, which is stored on the app.
 pub fn document_to_json(document: &Document) -> String {
     let condition = |condition: &Condition| StoredCondition {
         event: condition.event.clone(),
@@ -130,7 +130,7 @@ pub fn document_to_json(document: &Document) -> String {
     })
 }
 
-/// The document of a stored text, with the switch that is kept on the app.
+/// Reads the JSON of a document. `accept_test_signals` comes from the app.
 fn document_from_json(
     app: AppId,
     text: &str,
@@ -186,7 +186,7 @@ fn document_from_json(
 }
 
 impl SkanRow {
-    /// The columns of an entity.
+    /// Converts a configuration to columns.
     pub fn write(app: AppId, configuration: &Configuration) -> Self {
         Self {
             app_id: *app.as_bytes(),
@@ -197,7 +197,7 @@ impl SkanRow {
         }
     }
 
-    /// The entity; one that was never configured where there is no row.
+    /// Reads the configuration. Without a row, returns one that was never configured.
     pub fn read(
         row: Option<Self>,
         app: AppId,
@@ -229,7 +229,8 @@ row! {
 }
 
 impl SkanVersionRow {
-    /// The versions that there were. The present one has its present names: renaming makes no version.
+    /// Reads all versions. The current one has its current names, because renaming creates no
+    /// version.
     pub fn read_all(
         rows: Vec<Self>,
         app: AppId,

@@ -1,4 +1,4 @@
-//! Organizations, people and keys, as rows.
+//! Rows of organizations, users and keys.
 
 use super::columns::row;
 use crate::{Organization, StoreError};
@@ -23,7 +23,7 @@ row! {
 }
 
 impl OrganizationRow {
-    /// The entity.
+    /// Reads the organization.
     pub fn read(self) -> Result<Organization, StoreError> {
         let id = OrganizationId::from_bytes(self.organization_id);
         let name = Name::parse(&self.name)
@@ -55,7 +55,7 @@ row! {
 }
 
 impl KeyRow {
-    /// The columns of an entity.
+    /// Converts a key to columns.
     pub fn write(key: &ApiKey) -> Self {
         Self {
             key_id: *key.id.as_bytes(),
@@ -71,7 +71,7 @@ impl KeyRow {
         }
     }
 
-    /// The entity.
+    /// Reads the key.
     pub fn read(self) -> Result<ApiKey, StoreError> {
         let id = KeyId::from_bytes(self.key_id);
         let permission = Permission::parse(&self.permission)
@@ -115,7 +115,7 @@ row! {
 }
 
 impl SetupLinkRow {
-    /// The columns of an entity.
+    /// Converts a set-up link to columns.
     pub fn write(link: &SetupLink) -> Self {
         Self {
             organization_id: *link.organization.as_bytes(),
@@ -126,7 +126,7 @@ impl SetupLinkRow {
         }
     }
 
-    /// The entity.
+    /// Reads the set-up link.
     pub fn read(self) -> Result<SetupLink, StoreError> {
         let organization = OrganizationId::from_bytes(self.organization_id);
         let address = self
@@ -156,7 +156,7 @@ row! {
 }
 
 impl UserRow {
-    /// The entity.
+    /// Reads the user.
     pub fn read(self) -> Result<User, StoreError> {
         let id = UserId::from_bytes(self.user_id);
         Ok(User {
@@ -182,7 +182,7 @@ row! {
 }
 
 impl SessionRow {
-    /// The columns of an entity.
+    /// Converts a session to columns.
     pub fn write(session: &Session) -> Self {
         Self {
             user_id: *session.user.as_bytes(),
@@ -192,7 +192,7 @@ impl SessionRow {
         }
     }
 
-    /// The entity.
+    /// Reads the session.
     pub fn read(self) -> Session {
         Session {
             user: UserId::from_bytes(self.user_id),
@@ -203,7 +203,7 @@ impl SessionRow {
     }
 }
 
-/// A digest as it is stored.
+/// Reads a stored digest.
 pub fn stored_digest(table: &'static str, bytes: &[u8]) -> Result<Digest, StoreError> {
     let bytes: Result<[u8; 32], _> = bytes.try_into();
     bytes
