@@ -1,4 +1,4 @@
-//! What Apple says about an install, after the first decision.
+//! Applies Apple's AdServices answer to an install after its first decision.
 
 use crate::configure::recredit;
 use crate::plan::read_plan_context;
@@ -14,7 +14,8 @@ use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{LeasedToken, StoreError, TokenOutcome};
 
-/// Settles a lease of a token; false when it is not held any more. Returns what is to be added to the reports as well.
+/// Settles a leased token. Returns false when the lease was lost, and the increments for the
+/// roll-ups.
 pub async fn settle_token<T: Tables>(
     tables: &T,
     lease: &LeasedToken,
@@ -28,7 +29,8 @@ pub async fn settle_token<T: Tables>(
         }
         TokenOutcome::Final(answer) => answer,
     };
-    // Locking a device stores its id, and one that was erased meanwhile must not come back.
+    // Check the lease before locking the device: the lock inserts the device's id, and an erased id
+    // must not reappear.
     if !tables.holds_token(lease).await? {
         return Ok((false, Increments::default()));
     }
@@ -37,20 +39,20 @@ pub async fn settle_token<T: Tables>(
         environment: lease.environment,
         key: &lease.device,
     };
-    // The device before its token, in the order of `configure`.
-    let known = tables.lock_device(device, at).await?;
+    // Lock order as in `configure`: the device before its token.
+    let state = tables.lock_device(device, at).await?;
     if !tables.remove_token(lease).await? {
         return Err(Conflict.into());
     }
     let mut tally = TransactionTally::default();
-    apply_answer(tables, device, known, answer, at, &mut tally).await?;
+    apply_answer(tables, device, state, answer, at, &mut tally).await?;
     Ok((true, tally.write(tables).await?))
 }
 
 async fn apply_answer<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    known: DeviceState,
+    state: DeviceState,
     answer: &AdServices,
     at: Timestamp,
     tally: &mut TransactionTally,
@@ -63,32 +65,40 @@ async fn apply_answer<T: Tables>(
         answer: answer.clone(),
         at,
     };
-    let Some(late) = apply_ad_services(&answer, &known) else {
+    let Some(update) = apply_ad_services(&answer, &state) else {
         return Ok(());
     };
-    if let Some(before) = &known.device {
+    if let Some(before) = &state.device {
         tables
-            .update_device(device, before, &late.attribution)
+            .update_device(device, before, &update.attribution)
             .await?;
     }
-    if let Some(click) = late.released_click {
+    if let Some(click) = update.released_click {
         tables.release_click(device, click).await?;
     }
-    if !late.is_replaced {
+    if !update.is_replaced {
         return Ok(());
     }
-    let credit = late.attribution.credit();
-    let around = read_plan_context(tables, device.app, Some(&credit)).await?;
-    let now_known = DeviceState {
-        attribution: Some(late.attribution),
-        ..known
+    let credit = update.attribution.credit();
+    let plan_context = read_plan_context(tables, device.app, Some(&credit)).await?;
+    let new_state = DeviceState {
+        attribution: Some(update.attribution),
+        ..state
     };
     let facts = DeviceFacts {
-        state: &now_known,
-        click: around.click.as_ref(),
+        state: &new_state,
+        click: plan_context.click.as_ref(),
         holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
         policy: sdk_policy(&app),
         now: at,
     };
-    recredit(tables, device, &credit, &facts, &around.integrations, tally).await
+    recredit(
+        tables,
+        device,
+        &credit,
+        &facts,
+        &plan_context.integrations,
+        tally,
+    )
+    .await
 }

@@ -1,4 +1,4 @@
-//! Notifications of billing providers, and trials that become due.
+//! Notifications of billing providers, and due trials.
 
 use crate::settle::{SettleContext, settle};
 use crate::tables::{SharedId, Tables};
@@ -16,12 +16,12 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::NotificationOutcome;
 
-/// Keeps notifications in the order of their arrival, with everything that follows from them. Returns an answer for
-/// each, and what is to be added to the reports.
+/// Stores notifications in order of arrival, with the events, figures and deliveries that follow
+/// from them. Returns one outcome per notification, and the increments for the roll-ups.
 ///
-/// What a payment is depends on everything that its person paid before, under any of their ids, so nothing short of the
-/// app says beforehand which rows a notification touches. A transaction that settles subscriptions therefore locks the
-/// app first.
+/// The meaning of a payment depends on all earlier payments of the same person under any id. The
+/// affected rows are therefore unknown in advance, and every transaction that settles subscriptions
+/// locks the app first.
 pub async fn accept_notifications<T: Tables>(
     tables: &T,
     arrivals: &[&IncomingNotification],
@@ -39,16 +39,17 @@ pub async fn accept_notifications<T: Tables>(
     let devices = arrivals.iter().filter_map(|arrival| device(arrival));
     tables.lock_devices(&devices.collect(), last).await?;
     let mut tally = TransactionTally::default();
-    let mut answers = Vec::with_capacity(arrivals.len());
+    let mut outcomes = Vec::with_capacity(arrivals.len());
     for arrival in &arrivals {
-        // What is kept of an erased device's subscription has no body: it may say who it is about.
+        // The body is not stored for an erased device's subscription, because it may identify the
+        // person.
         let body = match arrival {
             Cow::Borrowed(arrival) => Some(arrival.body.as_str()),
             Cow::Owned(_) => None,
         };
-        answers.push(accept(tables, arrival, body, &mut tally).await?);
+        outcomes.push(accept(tables, arrival, body, &mut tally).await?);
     }
-    Ok((answers, tally.write(tables).await?))
+    Ok((outcomes, tally.write(tables).await?))
 }
 
 fn transaction(arrival: &IncomingNotification) -> Option<SharedId<'_>> {
@@ -64,27 +65,27 @@ fn device(arrival: &IncomingNotification) -> Option<DeviceRef<'_>> {
     })
 }
 
-/// Takes who they are about from those that are of a subscription whose device was erased. To lock that device would
-/// store the id that was erased.
+/// Removes the subscriber from notifications of a subscription whose device was erased. Locking
+/// that device would store the erased id again.
 async fn strip_erased_subscribers<'a, T: Tables>(
     tables: &T,
     arrivals: &[&'a IncomingNotification],
 ) -> Result<Vec<Cow<'a, IncomingNotification>>, T::Failure> {
     let chains = arrivals.iter().map(|arrival| arrival.chain()).collect();
-    // Nearly no subscription has a pseudonym: the others are not read for it.
+    // Few subscriptions have a pseudonym; only those are read.
     let erased = tables.chains_with_pseudonyms(&chains).await?;
-    let mut kept = Vec::with_capacity(arrivals.len());
+    let mut stripped = Vec::with_capacity(arrivals.len());
     for arrival in arrivals {
         let chain = BTreeSet::from([arrival.chain()]);
-        let goes_on_erased = erased.is_superset(&chain)
+        let is_erased = erased.is_superset(&chain)
             && arrival.continues_erased_subscription(&tables.notifications(&chain).await?);
-        kept.push(if goes_on_erased {
+        stripped.push(if is_erased {
             Cow::Owned(arrival.without_subscriber())
         } else {
             Cow::Borrowed(*arrival)
         });
     }
-    Ok(kept)
+    Ok(stripped)
 }
 
 async fn accept<T: Tables>(
@@ -100,8 +101,8 @@ async fn accept<T: Tables>(
         environment: arrival.content.environment,
         day: Day::of(arrival.received_at),
     };
-    if let Some(kept) = tables.notification_digest(app, provider, id).await? {
-        return Ok(match arrival.compare_with_stored(&kept) {
+    if let Some(stored_digest) = tables.notification_digest(app, provider, id).await? {
+        return Ok(match arrival.compare_with_stored(&stored_digest) {
             RepeatKind::Duplicate => NotificationOutcome::Duplicate,
             RepeatKind::Reused => {
                 tally.billing_day(day).reused += 1;
@@ -110,39 +111,41 @@ async fn accept<T: Tables>(
         });
     }
     tally.billing_day(day).notifications += 1;
-    let one = exchange_arrival(tables, arrival).await?;
-    let chain = Chain::of(&one);
+    let notification = exchange_arrival(tables, arrival).await?;
+    let chain = Chain::of(&notification);
     tables
-        .insert_notification(&one, arrival.digest(), body)
+        .insert_notification(&notification, arrival.digest(), body)
         .await?;
-    tables.insert_keys(&chain, &one.lookup_keys()).await?;
-    if one.content.meaning == NotificationMeaning::Receipt {
+    tables
+        .insert_keys(&chain, &notification.lookup_keys())
+        .await?;
+    if notification.content.meaning == NotificationMeaning::Receipt {
         return Ok(NotificationOutcome::Stored {
             has_event: false,
             is_matched: false,
         });
     }
-    if let Some(secret) = one.connected_secret() {
+    if let Some(secret) = notification.connected_secret() {
         tables
-            .mark_provider_connected(app, secret, one.received_at)
+            .mark_provider_connected(app, secret, notification.received_at)
             .await?;
     }
-    if let Some(due_at) = one.trial_due(arrival.trial_hold) {
+    if let Some(due_at) = notification.trial_due(arrival.trial_hold) {
         tables.hold_trial(&chain, due_at).await?;
     }
-    let moment = SettleContext {
+    let context = SettleContext {
         now: arrival.received_at,
         holds_suspicious: arrival.holds_suspicious,
     };
-    let settlement = settle(tables, moment, BTreeSet::from([chain]), None, tally).await?;
-    let standing = settlement.settled_for(&one);
+    let settlement = settle(tables, context, BTreeSet::from([chain]), None, tally).await?;
+    let settled = settlement.settled_for(&notification);
     Ok(NotificationOutcome::Stored {
-        has_event: standing.makes_event(),
-        is_matched: standing.is_matched(),
+        has_event: settled.makes_event(),
+        is_matched: settled.is_matched(),
     })
 }
 
-/// An arrival with its money.
+/// Converts the amount of a notification to USD.
 async fn exchange_arrival<T: Tables>(
     tables: &T,
     arrival: &IncomingNotification,
@@ -157,8 +160,8 @@ async fn exchange_arrival<T: Tables>(
     Ok(Notification::from_incoming(arrival, exchanged))
 }
 
-/// Lets trials count that are due and still alive, at most so many. Returns how many were looked at, and what is to be
-/// added to the reports.
+/// Settles due trials that are still active, at most `limit`. Returns the number of examined
+/// trials, and the increments for the roll-ups.
 pub async fn settle_trials<T: Tables>(
     tables: &T,
     now: Timestamp,
@@ -170,10 +173,10 @@ pub async fn settle_trials<T: Tables>(
         tables.lock_app(app).await?;
     }
     let mut tally = TransactionTally::default();
-    let looked_at = u64::try_from(due.len()).unwrap_or(0);
+    let examined = u64::try_from(due.len()).unwrap_or(0);
     for chain in due {
-        let moment = SettleContext::of(tables, chain.app, now).await?;
-        settle(tables, moment, BTreeSet::from([chain]), None, &mut tally).await?;
+        let context = SettleContext::of(tables, chain.app, now).await?;
+        settle(tables, context, BTreeSet::from([chain]), None, &mut tally).await?;
     }
-    Ok((looked_at, tally.write(tables).await?))
+    Ok((examined, tally.write(tables).await?))
 }

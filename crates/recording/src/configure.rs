@@ -1,4 +1,4 @@
-//! A device says what it is, and who is behind it.
+//! Registers devices and identifies their users.
 
 use crate::device_links::{link_and_settle, lock_app};
 use crate::plan::{self, ReplanContext, read_plan_context};
@@ -19,11 +19,11 @@ use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::ConfigureOutcome;
 
-/// Events of a device that are credited again at once.
+/// Events of a device that are recredited per query.
 const RECREDITED_AT_ONCE_MAX: usize = 1_000;
 
-/// Records a call of `configure`: the device, the decision about its install, and everything that follows from both.
-/// Returns the answer, and what is to be added to the reports.
+/// Records a `configure` call: the device, the decision about its install, and the events and
+/// deliveries that follow. Returns the outcome, and the increments for the roll-ups.
 pub async fn configure<T: Tables>(
     tables: &T,
     command: &ConfigureCommand,
@@ -35,104 +35,112 @@ pub async fn configure<T: Tables>(
     };
     let mut tally = TransactionTally::default();
     let lock = lock_app(tables, device, &command.possible_identifiers()).await?;
-    let known = tables.lock_device(device, command.at).await?;
+    let state = tables.lock_device(device, command.at).await?;
     if let Some(click) = &command.app_link_click
         && tables.insert_click(click).await?
     {
         tally.increments.add_click(click);
     }
-    let found = tables
-        .candidates(command, &candidate_query(command, &known))
+    let candidates = tables
+        .candidates(command, &candidate_query(command, &state))
         .await?;
-    let opening = decide(command, &known, found);
-    write(tables, command, device, &known, &opening).await?;
-    credit_and_plan(tables, command, &known, &opening, &mut tally).await?;
-    let moment = SettleContext {
+    let decision = decide(command, &state, candidates);
+    write(tables, command, device, &state, &decision).await?;
+    credit_and_plan(tables, command, &state, &decision, &mut tally).await?;
+    let context = SettleContext {
         now: command.at,
         holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
     };
-    let shown = opening.changed_identifiers(&known);
+    let update = decision.changed_identifiers(&state);
     let now = (device, command.at);
-    link_and_settle(tables, lock, now, &shown, Some(moment), &mut tally).await?;
-    let configured = ConfigureOutcome {
-        is_first_open: opening.is_first_open,
-        attribution: opening.attribution,
+    link_and_settle(tables, lock, now, &update, Some(context), &mut tally).await?;
+    let outcome = ConfigureOutcome {
+        is_first_open: decision.is_first_open,
+        attribution: decision.attribution,
     };
-    Ok((configured, tally.write(tables).await?))
+    Ok((outcome, tally.write(tables).await?))
 }
 
-/// Writes the device, its person, its click and its token.
+/// Writes the device, its identity, its click and its token.
 async fn write<T: Tables>(
     tables: &T,
     command: &ConfigureCommand,
     device: DeviceRef<'_>,
-    known: &DeviceState,
-    opening: &ConfigureDecision,
+    state: &DeviceState,
+    decision: &ConfigureDecision,
 ) -> Result<(), T::Failure> {
-    if opening.is_first_open {
-        tables.insert_device(command, opening).await?;
+    if decision.is_first_open {
+        tables.insert_device(command, decision).await?;
     } else {
-        let now = &opening.device;
+        let now = &decision.device;
         tables
-            .update_device(device, now, &opening.attribution)
+            .update_device(device, now, &decision.attribution)
             .await?;
     }
-    if opening.identity != known.identity {
-        let identity = &opening.identity;
+    if decision.identity != state.identity {
+        let identity = &decision.identity;
         tables.write_identity(device, identity, command.at).await?;
     }
-    if let Some(click) = opening.released_click {
+    if let Some(click) = decision.released_click {
         tables.release_click(device, click).await?;
     }
-    if let Some(click) = opening.taken_click {
+    if let Some(click) = decision.taken_click {
         tables.take_click(device, click).await?;
     }
-    if let Some(click) = opening.referenced_click {
+    if let Some(click) = decision.referenced_click {
         tables.keep_click(device.app, click).await?;
     }
-    if opening.redeems_token {
+    if decision.redeems_token {
         tables.enqueue_token(command).await?;
     }
     Ok(())
 }
 
-/// Credits the events so far, records the install, and plans which networks hear of them.
+/// Recredits earlier events, records the install, and plans their deliveries.
 async fn credit_and_plan<T: Tables>(
     tables: &T,
     command: &ConfigureCommand,
-    known: &DeviceState,
-    opening: &ConfigureDecision,
+    state: &DeviceState,
+    decision: &ConfigureDecision,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    if !opening.is_new_decision && opening.install.is_none() {
+    if !decision.is_new_decision && decision.install.is_none() {
         return Ok(());
     }
-    let known = opening.device_state(known);
-    let credit = opening.attribution.credit();
-    let around = read_plan_context(tables, command.app, Some(&credit)).await?;
+    let state = decision.device_state(state);
+    let credit = decision.attribution.credit();
+    let plan_context = read_plan_context(tables, command.app, Some(&credit)).await?;
     let facts = DeviceFacts {
-        state: &known,
-        click: around.click.as_ref(),
+        state: &state,
+        click: plan_context.click.as_ref(),
         holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
         policy: command.policy,
         now: command.at,
     };
-    if opening.is_new_decision {
+    if decision.is_new_decision {
         let device = DeviceRef {
             app: command.app,
             environment: command.environment,
             key: &command.device,
         };
-        recredit(tables, device, &credit, &facts, &around.integrations, tally).await?;
+        recredit(
+            tables,
+            device,
+            &credit,
+            &facts,
+            &plan_context.integrations,
+            tally,
+        )
+        .await?;
     }
-    if let Some(install) = opening.install.clone() {
-        plan::record_event(tables, install, &facts, &around.integrations, tally).await?;
+    if let Some(install) = decision.install.clone() {
+        plan::record_event(tables, install, &facts, &plan_context.integrations, tally).await?;
     }
     Ok(())
 }
 
-/// Credits a device's events so far to where its install belongs now, moves their figures along, and plans again which
-/// networks hear of them. The device is locked, so that no event is added meanwhile.
+/// Recredits a device's events to its current attribution, moves their figures, and plans their
+/// deliveries again. The caller holds the lock on the device, so no event is added meanwhile.
 pub(crate) async fn recredit<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
@@ -141,7 +149,7 @@ pub(crate) async fn recredit<T: Tables>(
     integrations: &[Integration],
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    let again = ReplanContext {
+    let replan = ReplanContext {
         facts,
         integrations,
         cancel_reason: ATTRIBUTION_CHANGED,
@@ -155,7 +163,7 @@ pub(crate) async fn recredit<T: Tables>(
         for event in &mut events {
             tally.increments.move_event(event, credit);
         }
-        plan::replan(tables, device.app, &mut events, &again, tally).await?;
+        plan::replan(tables, device.app, &mut events, &replan, tally).await?;
     }
     if last.is_none() {
         return Ok(());
@@ -163,29 +171,29 @@ pub(crate) async fn recredit<T: Tables>(
     tables.write_credit(device, credit).await
 }
 
-/// Records who is behind a device. Returns what is to be added to the reports.
+/// Stores the identity of a device's user. Returns the increments for the roll-ups.
 pub async fn identify<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
     identity: Identity,
     at: Timestamp,
 ) -> Result<Increments, T::Failure> {
-    let may_show = DeviceUpdate {
+    let possible_update = DeviceUpdate {
         user: identity.user.clone(),
         ..DeviceUpdate::default()
     };
-    let lock = lock_app(tables, device, &may_show).await?;
+    let lock = lock_app(tables, device, &possible_update).await?;
     let before = tables.lock_device(device, at).await?.identity;
     let now = before.clone().updated(identity);
     if now == before {
         return Ok(Increments::default());
     }
     tables.write_identity(device, &now, at).await?;
-    let shown = DeviceUpdate {
+    let update = DeviceUpdate {
         user: now.new_user(&before),
         ..DeviceUpdate::default()
     };
     let mut tally = TransactionTally::default();
-    link_and_settle(tables, lock, (device, at), &shown, None, &mut tally).await?;
+    link_and_settle(tables, lock, (device, at), &update, None, &mut tally).await?;
     tally.write(tables).await
 }

@@ -1,4 +1,4 @@
-//! Devices and people that show up, before or after their subscriptions.
+//! Links devices to users and to the subscriptions that wait for them.
 
 use crate::settle::{SettleContext, settle};
 use crate::tables::{Conflict, Tables};
@@ -9,71 +9,72 @@ use tributary_domain::billing::{Chain, DeviceUpdate};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The lock on the app that a call holds while it shows a device.
+/// Lock on the app that a call holds while it links a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AppLock {
-    /// It may settle subscriptions: some wait for its device.
+    /// Exclusive: the call may settle subscriptions, because some wait for its device.
     Exclusive,
-    /// It keeps transactions away that settle subscriptions, while it links a device.
+    /// Shared: keeps transactions that settle subscriptions out while the device is linked.
     Shared,
 }
 
-/// Locks the app of a device that may show something. This comes before the device is locked, as in every transaction
-/// that settles subscriptions: one that links a device sees which subscriptions wait for it, or is seen by them.
+/// Locks the app of a device that may be linked. Must come before the device is locked, as in every
+/// transaction that settles subscriptions. Then either this transaction sees the waiting
+/// subscriptions, or they see the link.
 pub(crate) async fn lock_app<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    shown: &DeviceUpdate,
+    update: &DeviceUpdate,
 ) -> Result<AppLock, T::Failure> {
-    if !find_chains(tables, device, shown).await?.is_empty() {
+    if !find_chains(tables, device, update).await?.is_empty() {
         tables.lock_app(device.app).await?;
         return Ok(AppLock::Exclusive);
     }
-    if shown.has_new_id() {
+    if update.has_new_id() {
         tables.lock_app_shared(device.app).await?;
     }
     Ok(AppLock::Shared)
 }
 
-/// Remembers what a device goes by, and settles the subscriptions that this concerns. The circumstances are read if the
-/// caller does not know them.
+/// Links a device to its user, and settles the subscriptions that wait for either. Reads the settle
+/// context if the caller passes none.
 pub(crate) async fn link_and_settle<T: Tables>(
     tables: &T,
     lock: AppLock,
     (device, at): (DeviceRef<'_>, Timestamp),
-    shown: &DeviceUpdate,
-    moment: Option<SettleContext>,
+    update: &DeviceUpdate,
+    context: Option<SettleContext>,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    if let Some(user) = &shown.user {
+    if let Some(user) = &update.user {
         tables.link_user(device, user, at).await?;
     }
-    let chains = find_chains(tables, device, shown).await?;
+    let chains = find_chains(tables, device, update).await?;
     if chains.is_empty() {
         return Ok(());
     }
     if lock == AppLock::Shared {
-        // They came after the look that decided about the lock.
+        // A subscription arrived after the lock was chosen.
         return Err(Conflict.into());
     }
-    let moment = match moment {
-        Some(moment) => moment,
+    let context = match context {
+        Some(context) => context,
         None => SettleContext::of(tables, device.app, at).await?,
     };
-    settle(tables, moment, chains, Some(device.key), tally).await?;
+    settle(tables, context, chains, Some(device.key), tally).await?;
     Ok(())
 }
 
-/// The subscriptions that something shown concerns.
+/// Finds the subscriptions that wait for these identifiers.
 async fn find_chains<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    shown: &DeviceUpdate,
+    update: &DeviceUpdate,
 ) -> Result<BTreeSet<Chain>, T::Failure> {
-    let of = (device.app, device.environment);
-    let keys = shown.keys(device.key);
+    let scope = (device.app, device.environment);
+    let keys = update.keys(device.key);
     let found = tables
-        .chains_by_key(of, &keys, KEY_SUBSCRIPTIONS_MAX)
+        .chains_by_key(scope, &keys, KEY_SUBSCRIPTIONS_MAX)
         .await?;
     Ok(found.into_iter().map(|(_, chain)| chain).collect())
 }

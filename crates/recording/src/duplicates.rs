@@ -1,12 +1,12 @@
 //! Events that two sources report.
 //!
-//! An SDK event that a verified source may report too reserves its id among the ids of web events: a key without a
-//! fingerprint. A web event that finds its id reserved learns of the SDK event by that, and takes the key over. A billing
-//! event reserves the id of its store transaction for no event at all. The SDK event that comes later learns by that
-//! that it has to look for billing events. All of them insert or lock the same key, so the second of two transactions
-//! waits for the first and then finds its event.
+//! An SDK event that a verified source may report too reserves its id among the ids of web events,
+//! as a key without a fingerprint. A web event that finds its id reserved looks up the SDK event
+//! and takes over the key. A billing event reserves the id of its store transaction without an
+//! event. A later SDK event with this id then looks for billing events. All of them insert or lock
+//! the same key, so the second of two transactions waits for the first and then finds its event.
 //!
-//! Ids are reserved before devices are locked, in the order in which web events take both.
+//! Ids are reserved before devices are locked, in the same order as for web events.
 
 use crate::plan::{self, PlanContext, ReplanContext, read_plan_context};
 use crate::tables::{Conflict, SharedId, Tables};
@@ -27,10 +27,10 @@ use tributary_domain::ledger::sdk_policy;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The verified events that have ids, those of each in the order of their ids.
+/// Verified events by their external id, sorted by event id.
 pub type VerifiedEvents<'a> = BTreeMap<SharedId<'a>, Vec<Event>>;
 
-/// Finds the SDK event of an id.
+/// Finds the SDK event with an external id.
 pub(crate) async fn find_sdk_event<T: Tables>(
     tables: &T,
     id: SharedId<'_>,
@@ -41,64 +41,69 @@ pub(crate) async fn find_sdk_event<T: Tables>(
     Ok(found.into_iter().next().map(|(_, event)| event))
 }
 
-/// Finds the verified events of ids: the website's, and those of store transactions.
+/// Finds the verified events with these ids: web events, and billing events of store transactions.
 pub async fn find_verified_events<'a, T: Tables>(
     tables: &T,
     ids: &[SharedId<'a>],
 ) -> Result<VerifiedEvents<'a>, T::Failure> {
-    let mut holders = VerifiedEvents::new();
+    let mut verified = VerifiedEvents::new();
     for (id, event) in tables.events_by_external_id(EventSource::Web, ids).await? {
-        holders.entry(id).or_default().push(event);
+        verified.entry(id).or_default().push(event);
     }
-    let mut of_apps: BTreeMap<(AppId, Environment), Vec<&'a str>> = BTreeMap::new();
+    let mut by_app: BTreeMap<(AppId, Environment), Vec<&'a str>> = BTreeMap::new();
     for (app, environment, id) in ids {
-        of_apps.entry((*app, *environment)).or_default().push(*id);
+        by_app.entry((*app, *environment)).or_default().push(*id);
     }
-    for (of, ids) in of_apps {
-        for (id, event) in find_transaction_events(tables, of, &ids).await? {
-            holders.entry((of.0, of.1, id)).or_default().push(event);
+    for (scope, ids) in by_app {
+        for (id, event) in find_transaction_events(tables, scope, &ids).await? {
+            verified
+                .entry((scope.0, scope.1, id))
+                .or_default()
+                .push(event);
         }
     }
-    for events in holders.values_mut() {
+    for events in verified.values_mut() {
         events.sort_by_key(|event| event.id);
     }
-    Ok(holders)
+    Ok(verified)
 }
 
 /// Finds the billing events of store transactions.
 async fn find_transaction_events<'a, T: Tables>(
     tables: &T,
-    of: (AppId, Environment),
+    scope: (AppId, Environment),
     transactions: &[&'a str],
 ) -> Result<Vec<(&'a str, Event)>, T::Failure> {
     let keys: Vec<String> = transactions.iter().map(|id| transaction_key(id)).collect();
     let found = tables
-        .chains_by_key(of, &keys, KEY_SUBSCRIPTIONS_MAX)
+        .chains_by_key(scope, &keys, KEY_SUBSCRIPTIONS_MAX)
         .await?;
     let chains: BTreeSet<Chain> = found.into_iter().map(|(_, chain)| chain).collect();
     if chains.is_empty() {
         return Ok(Vec::new());
     }
-    let mut named = BTreeMap::new();
-    for one in tables.notifications(&chains).await? {
+    let mut transaction_by_event = BTreeMap::new();
+    for notification in tables.notifications(&chains).await? {
         let wanted = transactions.iter();
-        let mut wanted = wanted.filter(|id| one.verified_transaction() == Some(**id));
-        named.extend(wanted.next().map(|id| (one.event, *id)));
+        let mut wanted = wanted.filter(|id| notification.verified_transaction() == Some(**id));
+        transaction_by_event.extend(wanted.next().map(|id| (notification.event, *id)));
     }
-    let events = tables.events(of, &named.keys().copied().collect()).await?;
-    let of_transaction = |event: Event| Some((*named.get(&event.id)?, event));
-    Ok(events.into_iter().filter_map(of_transaction).collect())
+    let events = tables
+        .events(scope, &transaction_by_event.keys().copied().collect())
+        .await?;
+    let with_transaction = |event: Event| Some((*transaction_by_event.get(&event.id)?, event));
+    Ok(events.into_iter().filter_map(with_transaction).collect())
 }
 
-/// Locks the devices of SDK events that a verified source reports, and reads the events again: no other transaction
+/// Locks the devices of these SDK events and reads the events again, so that no other transaction
 /// changes them until this one ends.
 pub async fn lock_sdk_events<T: Tables>(
     tables: &T,
     events: &[&Event],
     at: Timestamp,
 ) -> Result<BTreeMap<EventId, Event>, T::Failure> {
-    let is_reported = |event: &&&Event| event.source == EventSource::Sdk;
-    let events: Vec<&Event> = events.iter().filter(is_reported).copied().collect();
+    let is_sdk = |event: &&&Event| event.source == EventSource::Sdk;
+    let events: Vec<&Event> = events.iter().filter(is_sdk).copied().collect();
     let devices = events.iter().filter_map(|event| device_of(event));
     tables.lock_devices(&devices.collect(), at).await?;
     let mut before: BTreeMap<(AppId, Environment), BTreeMap<EventId, &Event>> = BTreeMap::new();
@@ -106,17 +111,20 @@ pub async fn lock_sdk_events<T: Tables>(
         let of_app = before.entry((event.app, event.environment)).or_default();
         of_app.insert(event.id, event);
     }
-    let mut reported = BTreeMap::new();
-    for (of, before) in before {
-        for now in tables.events(of, &before.keys().copied().collect()).await? {
+    let mut locked = BTreeMap::new();
+    for (scope, before) in before {
+        for now in tables
+            .events(scope, &before.keys().copied().collect())
+            .await?
+        {
             let before = before.get(&now.id);
             if before.is_none_or(|before| before.device != now.device) {
                 return Err(Conflict.into());
             }
-            reported.insert(now.id, now);
+            locked.insert(now.id, now);
         }
     }
-    Ok(reported)
+    Ok(locked)
 }
 
 const fn shared_id((app, environment): (AppId, Environment), event: &Event) -> SharedId<'_> {
@@ -131,8 +139,9 @@ fn device_of(event: &Event) -> Option<DeviceRef<'_>> {
     })
 }
 
-/// Stores SDK events that verified events make duplicates, and cancels what waits to be sent of them. Their devices are
-/// locked. The caller counts the events, and settles the first payments of the devices when all else is written.
+/// Stores SDK events that became duplicates of verified events, and cancels their pending
+/// deliveries. The caller holds the locks on their devices, counts the events, and settles the
+/// devices' first payments after all other writes.
 pub async fn demote<T: Tables>(
     tables: &T,
     demotions: &[(EventReplacement, Timestamp)],
@@ -141,7 +150,10 @@ pub async fn demote<T: Tables>(
     if demotions.is_empty() {
         return Ok(());
     }
-    let after: Vec<&Event> = demotions.iter().map(|(one, _)| &one.after).collect();
+    let after: Vec<&Event> = demotions
+        .iter()
+        .map(|(demotion, _)| &demotion.after)
+        .collect();
     tables.replace_events(&after).await?;
     let mut by_app: BTreeMap<AppId, (Vec<EventId>, Timestamp)> = BTreeMap::new();
     for (demotion, at) in demotions {
@@ -162,8 +174,8 @@ pub async fn demote<T: Tables>(
     Ok(())
 }
 
-/// Decides about the SDK event of an id after the verified events of the id changed. Returns its device if that changed
-/// it: the device's first payment has to be settled.
+/// Decides about the SDK event with an id after the verified events with this id changed. Returns
+/// its device if the event changed; the caller then settles the device's first payment.
 pub(crate) async fn settle_sdk_event<T: Tables>(
     tables: &T,
     id: SharedId<'_>,
@@ -179,18 +191,19 @@ pub(crate) async fn settle_sdk_event<T: Tables>(
     let Some(app) = tables.app(event.app).await? else {
         return Ok(None);
     };
-    let around = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
-    let terms = SdkEventRules {
+    let plan_context = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
+    let rules = SdkEventRules {
         policy: sdk_policy(&app),
         revenue_events: &app.revenue_events,
-        integrations: &around.integrations,
+        integrations: &plan_context.integrations,
     };
-    // Read after the lock was taken: what changes verified events decides about this event under the same lock.
+    // Read under the lock: every change of verified events decides about this SDK event under the
+    // same lock.
     let verified = find_verified_events(tables, &[id])
         .await?
         .remove(&id)
         .unwrap_or_default();
-    let Some(settled) = settle_duplicate(event, &verified, terms) else {
+    let Some(settled) = settle_duplicate(event, &verified, rules) else {
         return Ok(None);
     };
     tally
@@ -200,7 +213,7 @@ pub(crate) async fn settle_sdk_event<T: Tables>(
     if settled.is_demotion() {
         demote(tables, &[(settled, now)], tally).await?;
     } else {
-        restore(tables, settled.after, &app, &around, now, tally).await?;
+        restore(tables, settled.after, &app, &plan_context, now, tally).await?;
     }
     Ok(device)
 }
@@ -210,7 +223,7 @@ async fn restore<T: Tables>(
     tables: &T,
     mut event: Event,
     app: &App,
-    around: &PlanContext,
+    plan_context: &PlanContext,
     now: Timestamp,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
@@ -218,36 +231,36 @@ async fn restore<T: Tables>(
     let Some(device) = device_of(&event) else {
         return Ok(());
     };
-    let known = tables.lock_device(device, now).await?;
+    let state = tables.lock_device(device, now).await?;
     let facts = DeviceFacts {
-        state: &known,
-        click: around.click.as_ref(),
+        state: &state,
+        click: plan_context.click.as_ref(),
         holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
         policy: sdk_policy(app),
         now,
     };
-    let again = ReplanContext {
+    let replan = ReplanContext {
         facts: &facts,
-        integrations: &around.integrations,
+        integrations: &plan_context.integrations,
         cancel_reason: DUPLICATE_OF_VERIFIED,
     };
     plan::replan(
         tables,
         app.id,
         std::slice::from_mut(&mut event),
-        &again,
+        &replan,
         tally,
     )
     .await
 }
 
-/// Decides about the SDK events of a stretch of the log that verified events have the ids of. It corrects what counts,
-/// and leaves deliveries alone.
+/// Decides again about the SDK events in a span of the log that share an id with a verified event.
+/// Corrects revenue and flags, and leaves deliveries unchanged.
 pub async fn correct_duplicates<T: Tables>(
     tables: &T,
     (app, environment): (AppId, Environment),
     span: (EventId, EventId),
-    terms: SdkEventRules<'_>,
+    rules: SdkEventRules<'_>,
 ) -> Result<(), T::Failure> {
     let found = tables
         .duplicate_candidates((app, environment), span)
@@ -255,15 +268,18 @@ pub async fn correct_duplicates<T: Tables>(
     if found.is_empty() {
         return Ok(());
     }
-    // The moment is that of a device that is not stored, and these are.
+    // The time is only used to insert a missing device, and these devices exist.
     let at = Timestamp::from_millis(0);
     let locked = lock_sdk_events(tables, &found.iter().collect::<Vec<_>>(), at).await?;
     let id = |event| shared_id((app, environment), event);
     let verified = find_verified_events(tables, &found.iter().map(id).collect::<Vec<_>>()).await?;
     let corrected = locked.into_values().filter_map(|event| {
-        let holders = verified.get(&(app, environment, event.external_id.as_str()));
-        let EventReplacement { before, after } =
-            settle_duplicate(event.clone(), holders.map_or(&[], Vec::as_slice), terms)?;
+        let duplicates_of = verified.get(&(app, environment, event.external_id.as_str()));
+        let EventReplacement { before, after } = settle_duplicate(
+            event.clone(),
+            duplicates_of.map_or(&[], Vec::as_slice),
+            rules,
+        )?;
         let skipped = before.skipped;
         Some(Event { skipped, ..after })
     });

@@ -1,4 +1,4 @@
-//! Erasing a device. Its rows stay under a pseudonym, and nothing in them says whose they were.
+//! Erasing a device. Its rows stay under a pseudonym without personal data.
 
 use crate::plan::cancel_all;
 use crate::tables::Tables;
@@ -14,9 +14,9 @@ use tributary_domain::vocabulary::id::{EventId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{audit_row, json_string};
 
-/// Erases a device of an organization, and the people that no other device is linked to. The app is locked, as by every
-/// transaction that settles subscriptions or links devices. A transaction that waits for the device finds none, and adds a
-/// new one.
+/// Erases a device of an organization, and the people that are linked to no other device. The app
+/// is locked, as in every transaction that settles subscriptions or links devices. A transaction
+/// that waits for the device finds none and creates a new one.
 pub async fn erase_device<T: Tables>(
     tables: &T,
     organization: OrganizationId,
@@ -37,25 +37,28 @@ async fn erase<T: Tables>(
     pseudonym: &DeviceKey,
     at: Timestamp,
 ) -> Result<(), T::Failure> {
-    let known = tables.lock_device(device, at).await?;
-    // While the device's events are still found: an increment would bring it back into its cohort later.
+    let state = tables.lock_device(device, at).await?;
+    // Merge while the device's events can still be found: a later merge would bring it back into
+    // its cohort.
     tables.merge_increments(device.app).await?;
     let mut traces = tables.traces_of_device(device).await?;
-    if known.is_empty() && traces.is_empty() {
+    if state.is_empty() && traces.is_empty() {
         return Err(Refusal::DeviceNotFound.into());
     }
-    let erasure = erasure(tables, device, pseudonym, &known, &traces).await?;
-    let of = (device.app, device.environment);
-    traces.extend(tables.traces_of_people(of, &erasure.people).await?);
+    let erasure = erasure(tables, device, pseudonym, &state, &traces).await?;
+    let scope = (device.app, device.environment);
+    traces.extend(tables.traces_of_people(scope, &erasure.people).await?);
     erase_subscriptions(tables, device, &erasure, &billing_event_ids(&traces)).await?;
-    tables.erase_events_of_people(of, &erasure.people).await?;
+    tables
+        .erase_events_of_people(scope, &erasure.people)
+        .await?;
     tables.erase_events_of_device(device, pseudonym).await?;
-    let clicks = clicks_to_erase(&known, &traces);
+    let clicks = clicks_to_erase(&state, &traces);
     let clicks = tables.lock_clicks(device.app, &clicks).await?;
     let clicks = erasure.erase_clicks(device, clicks);
     tables.write_remaining_clicks(device.app, &clicks).await?;
     tables.forget_identity(device, pseudonym).await?;
-    if let (Some(stored), Some(attribution)) = (known.device, known.attribution) {
+    if let (Some(stored), Some(attribution)) = (state.device, state.attribution) {
         let (stored, attribution) = (
             erasure.erase_device(stored),
             erasure.erase_attribution(attribution),
@@ -72,37 +75,38 @@ async fn erase<T: Tables>(
     tables.rename_cohort_device(device, pseudonym).await
 }
 
-/// Gathers who is erased.
+/// Collects the ids to erase.
 async fn erasure<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
     pseudonym: &DeviceKey,
-    known: &DeviceState,
+    state: &DeviceState,
     traces: &[Trace],
 ) -> Result<Erasure, T::Failure> {
     let linked = tables.linked_people(device).await?;
-    let mut people = people_of(known, linked, traces);
+    let mut people = people_of(state, linked, traces);
     let shared = tables.shared_people(device, &people).await?;
     people.retain(|person| !shared.contains(person));
     let (device, pseudonym) = (device.key.clone(), pseudonym.clone());
-    Ok(Erasure::of(device, pseudonym, known, people))
+    Ok(Erasure::of(device, pseudonym, state, people))
 }
 
-/// Erases who subscriptions belong to. They go on under the pseudonym of the device.
+/// Erases the subscribers of subscriptions. The subscriptions continue under the device's
+/// pseudonym.
 async fn erase_subscriptions<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
     erasure: &Erasure,
-    billed: &BTreeSet<&str>,
+    event_ids: &BTreeSet<&str>,
 ) -> Result<(), T::Failure> {
-    let of = (device.app, device.environment);
-    let mut chains = tables.chains_by_external_id(of, billed).await?;
+    let scope = (device.app, device.environment);
+    let mut chains = tables.chains_by_external_id(scope, event_ids).await?;
     let keyed = tables
-        .chains_by_key(of, &erasure.subscription_keys(), usize::MAX)
+        .chains_by_key(scope, &erasure.subscription_keys(), usize::MAX)
         .await?;
     chains.extend(keyed.into_iter().map(|(_, chain)| chain));
     let texts: Vec<String> = erasure.ids().into_iter().map(json_string).collect();
-    chains.extend(tables.single_notification_chains(of, &texts).await?);
+    chains.extend(tables.single_notification_chains(scope, &texts).await?);
     for chain in &chains {
         let remaining = erasure.erase_chain(tables.all_notifications(chain).await?);
         tables.insert_keys(chain, &remaining.lookup_keys).await?;

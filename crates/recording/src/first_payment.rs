@@ -1,11 +1,12 @@
-//! A device's first payment.
+//! The first payment of a device.
 
 use crate::tables::Tables;
 use crate::tally::TransactionTally;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::first_payment::settle_first_payment as settle;
 
-/// Moves the flag of a device's first payment to its earliest payment that counts. The device is locked.
+/// Moves the first-payment flag to the device's earliest counted payment. The caller holds the lock
+/// on the device.
 pub async fn settle_first_payment<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,

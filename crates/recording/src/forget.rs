@@ -1,4 +1,4 @@
-//! Forgetting attribution data of devices that were not active for long.
+//! Retention: deletes attribution data of devices that have been inactive for long.
 
 use crate::tables::Tables;
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use tributary_domain::retention::{self, DeviceActivity, RetentionVerdict};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::AttributionSweep;
 
-/// Examines devices that were last known to be active before a moment, at most so many. Each is locked, as by every other
-/// change of a device, in the order of keys.
+/// Examines at most `limit` devices whose last known activity is before `before`. Locks each
+/// device, in the order of their keys.
 pub async fn forget_attributions<T: Tables>(
     tables: &T,
     before: Timestamp,
@@ -24,20 +24,20 @@ pub async fn forget_attributions<T: Tables>(
             environment: *environment,
             key,
         };
-        let known = tables.lock_device(device, before).await?;
+        let state = tables.lock_device(device, before).await?;
         let (last_event, has_billing) = tables.latest_event(device).await?;
         let activity = DeviceActivity {
-            last_seen: known.device.as_ref().map(|device| device.last_seen_at),
+            last_seen: state.device.as_ref().map(|device| device.last_seen_at),
             last_event,
             has_billing,
         };
         sweep.examined += 1;
         match retention::decide(activity, before) {
             RetentionVerdict::Keep { active_at } => {
-                tables.write_active_at(device, active_at).await?
+                tables.write_active_at(device, active_at).await?;
             }
             RetentionVerdict::Forget { user_links } => {
-                forget(tables, device, known, user_links).await?;
+                forget(tables, device, state, user_links).await?;
                 sweep.forgotten += 1;
             }
         }
@@ -48,15 +48,15 @@ pub async fn forget_attributions<T: Tables>(
 async fn forget<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    known: DeviceState,
-    user_links: bool,
+    state: DeviceState,
+    unlinks_user: bool,
 ) -> Result<(), T::Failure> {
     tables.forget_identity(device, device.key).await?;
     tables.remove_device_token(device).await?;
-    if user_links {
+    if unlinks_user {
         tables.unlink_device(device).await?;
     }
-    let (Some(stored), Some(attribution)) = (known.device, known.attribution) else {
+    let (Some(stored), Some(attribution)) = (state.device, state.attribution) else {
         return Ok(());
     };
     let click: BTreeSet<_> = attribution.decision.click.into_iter().collect();

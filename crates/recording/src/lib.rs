@@ -1,12 +1,12 @@
-//! What is read, decided and written when something happens, once for both engines.
+//! The transactions of the store, written once for both engines.
 //!
-//! A function here is one transaction, or a part of one, as a straight line: it reads facts from the tables of an
-//! engine, lets `domain` decide, and writes what was decided. It holds no rule and no SQL. The engines implement
-//! [`Tables`], which reads and writes rows and decides nothing.
+//! Each function is one transaction or a part of one, as a straight line: it reads facts from the
+//! tables of an engine, calls `domain` to decide, and writes the decision. It contains no rules and
+//! no SQL. The engines implement [`Tables`], which reads and writes rows and decides nothing.
 //!
-//! `PostgreSQL` waits for answers, `SQLite` does not: its futures are ready when they are first polled. Locks are part of
-//! the line, in the one order that all transactions keep: apps, then reserved ids, then devices, then deliveries. An
-//! engine with a single writer has nothing to lock.
+//! `PostgreSQL` futures wait for answers; `SQLite` futures are ready at the first poll. Locks are
+//! taken in one order in all transactions: apps, reserved ids, devices, deliveries. An engine with
+//! a single writer needs no locks.
 #![deny(missing_docs)]
 
 mod ad_services;

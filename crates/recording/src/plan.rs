@@ -1,4 +1,4 @@
-//! Planning deliveries of events that are recorded, and of events that change.
+//! Plans the deliveries of new and changed events.
 
 use crate::tables::Tables;
 use crate::tally::TransactionTally;
@@ -15,17 +15,17 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::PlannedRow;
 
-/// Deliveries that are looked for at once.
+/// Deliveries that are locked per query.
 const CANCELLED_AT_ONCE_MAX: usize = 4_000;
 
-/// What planning the events of one app needs beside the events.
+/// Integrations and click that planning needs besides the event.
 pub(crate) struct PlanContext {
     pub(crate) integrations: Arc<[Integration]>,
-    /// The click that the events are credited to, where an integration might send something.
+    /// Click that the events are credited to. Only read when an integration may need it.
     pub(crate) click: Option<Click>,
 }
 
-/// Gathers them.
+/// Reads the planning context of an app.
 pub(crate) async fn read_plan_context<T: Tables>(
     tables: &T,
     app: AppId,
@@ -42,7 +42,8 @@ pub(crate) async fn read_plan_context<T: Tables>(
     })
 }
 
-/// Records an event, counts it, and plans its deliveries; nothing when an event of its id is stored.
+/// Records an event, counts it, and plans its deliveries. Does nothing when an event with its id
+/// exists.
 pub(crate) async fn record_event<T: Tables>(
     tables: &T,
     mut event: Event,
@@ -52,119 +53,119 @@ pub(crate) async fn record_event<T: Tables>(
 ) -> Result<(), T::Failure> {
     let plan = facts.plan(&mut event, integrations);
     if tables.insert_event(&event).await? {
-        let row = |one| PlannedRow::write(&event, one, facts.now);
+        let row = |delivery| PlannedRow::write(&event, delivery, facts.now);
         insert_unless_ended(tables, event.app, plan.planned.iter().map(row).collect()).await?;
         tally.increments.add_event(&event);
     }
     Ok(())
 }
 
-/// What events are planned with once more.
+/// Context for planning events again.
 pub(crate) struct ReplanContext<'a> {
     pub(crate) facts: &'a DeviceFacts<'a>,
     pub(crate) integrations: &'a [Integration],
-    /// Why deliveries that are not planned any more are cancelled.
+    /// Reason on deliveries that are cancelled because they are no longer planned.
     pub(crate) cancel_reason: &'static str,
 }
 
-/// Plans events of an app again. A delivery to a network that the event no longer concerns is cancelled where it still
-/// waits; one that arrived, arrived.
+/// Plans events of an app again. Cancels pending deliveries to networks that the event no longer
+/// concerns; completed ones stay.
 ///
-/// What waits is locked first. A transaction that is just moving a delivery from the outbox to its end is waited for,
-/// and is then seen to have done so; otherwise the delivery would be planned a second time.
+/// Pending deliveries are locked first. This waits for a transaction that is moving a delivery out
+/// of the outbox; otherwise the delivery would be planned twice.
 pub(crate) async fn replan<T: Tables>(
     tables: &T,
     app: AppId,
     events: &mut [Event],
-    again: &ReplanContext<'_>,
+    context: &ReplanContext<'_>,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    let now = again.facts.now;
+    let now = context.facts.now;
     let mut planned = Vec::new();
     let mut cancelled = BTreeMap::new();
-    let mut renoted = Vec::new();
+    let mut skips_changed = Vec::new();
     for event in events {
-        let plan = again.facts.replan(event, again.integrations);
-        let row = |one| PlannedRow::write(event, one, now);
+        let plan = context.facts.replan(event, context.integrations);
+        let row = |planned_delivery| PlannedRow::write(event, planned_delivery, now);
         planned.extend(plan.planned.iter().map(row));
         let delivery = |network| (delivery_id(event.id, network), network);
         cancelled.extend(plan.cancelled.into_iter().map(delivery));
         if plan.skips_changed {
-            renoted.push(&*event);
+            skips_changed.push(&*event);
         }
     }
-    // Nothing was ever planned where no integration was ever touched.
-    if !again.integrations.is_empty() {
+    // Without any configured integration, nothing was ever planned.
+    if !context.integrations.is_empty() {
         let mut all: BTreeSet<DeliveryId> = cancelled.keys().copied().collect();
         all.extend(planned.iter().map(planned_id));
-        let waiting = tables.lock_pending(app, &all, now).await?;
+        let pending = tables.lock_pending(app, &all, now).await?;
         cancel(
             tables,
             app,
-            &waiting,
+            &pending,
             &cancelled,
-            (again.cancel_reason, now),
+            (context.cancel_reason, now),
             tally,
         )
         .await?;
         insert_unless_ended(tables, app, planned).await?;
     }
-    if renoted.is_empty() {
+    if skips_changed.is_empty() {
         return Ok(());
     }
-    tables.write_skipped(&renoted).await
+    tables.write_skipped(&skips_changed).await
 }
 
-/// Cancels whatever waits of some events.
+/// Cancels all pending deliveries of some events.
 pub(crate) async fn cancel_all<T: Tables>(
     tables: &T,
     app: AppId,
     events: &[EventId],
-    why: (&'static str, Timestamp),
+    (reason, at): (&'static str, Timestamp),
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let of_event =
         |event: &EventId| Network::ALL.map(|network| (delivery_id(*event, network), network));
-    // In the order of their ids over all parts, as every transaction locks them.
+    // Sorted by id across all chunks, the order in which every transaction locks deliveries.
     let all: BTreeMap<DeliveryId, Network> = events.iter().flat_map(of_event).collect();
     let all: Vec<(DeliveryId, Network)> = all.into_iter().collect();
-    for part in all.chunks(CANCELLED_AT_ONCE_MAX) {
-        let part: BTreeMap<DeliveryId, Network> = part.iter().copied().collect();
-        let ids = part.keys().copied().collect();
-        let waiting = tables.lock_pending(app, &ids, why.1).await?;
-        cancel(tables, app, &waiting, &part, why, tally).await?;
+    for chunk in all.chunks(CANCELLED_AT_ONCE_MAX) {
+        let chunk: BTreeMap<DeliveryId, Network> = chunk.iter().copied().collect();
+        let ids = chunk.keys().copied().collect();
+        let pending = tables.lock_pending(app, &ids, at).await?;
+        cancel(tables, app, &pending, &chunk, (reason, at), tally).await?;
     }
     Ok(())
 }
 
-/// Cancels those deliveries that wait.
+/// Cancels the deliveries that are pending.
 async fn cancel<T: Tables>(
     tables: &T,
     app: AppId,
-    waiting: &BTreeSet<DeliveryId>,
+    pending: &BTreeSet<DeliveryId>,
     cancelled: &BTreeMap<DeliveryId, Network>,
-    (why, now): (&'static str, Timestamp),
+    (reason, now): (&'static str, Timestamp),
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let mut ended = BTreeSet::new();
-    for (id, network) in cancelled.iter().filter(|(id, _)| waiting.contains(id)) {
+    for (id, network) in cancelled.iter().filter(|(id, _)| pending.contains(id)) {
         let queue = QueueRef {
             app,
             network: *network,
         };
-        let of_moment = tally.cancelled.entry(now).or_default();
-        let counts = of_moment.entry(queue).or_default();
+        let queues = tally.cancelled.entry(now).or_default();
+        let counts = queues.entry(queue).or_default();
         counts.add([DeliveryStatus::Cancelled]);
         ended.insert(*id);
     }
     if ended.is_empty() {
         return Ok(());
     }
-    tables.cancel(app, &ended, why, now).await
+    tables.cancel(app, &ended, reason, now).await
 }
 
-/// Puts deliveries into the outbox, unless they ended. Those that were cancelled before their first attempt because
-/// their event changed are planned again.
+/// Puts deliveries into the outbox unless they have ended. A delivery that was cancelled before its
+/// first attempt because its event changed is planned again.
 async fn insert_unless_ended<T: Tables>(
     tables: &T,
     app: AppId,

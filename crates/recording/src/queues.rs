@@ -1,4 +1,4 @@
-//! Queues of deliveries: taking one, and settling its attempts and its status checks.
+//! Delivery queues: leasing, and settling attempts and status checks.
 
 use crate::admin::read_integration;
 use crate::tables::Tables;
@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::TerminalCounts;
 use tributary_store::{DeliverySettlement, LeaseId, LeasedQueue, QueueRef, StoreError};
 
-/// Takes a queue that has something to do; nothing when another process holds it, or it has to wait.
+/// Leases a queue. Returns `None` when another process holds it, or it has to wait.
 pub async fn lease_queue<T: Tables>(
     tables: &T,
     queue: QueueRef,
@@ -40,7 +40,8 @@ pub async fn lease_queue<T: Tables>(
     }))
 }
 
-/// Settles what attempts came to; false, and nothing is written, when another process holds the queue by now.
+/// Settles the results of attempts. Returns false and writes nothing when another process holds the
+/// lease now.
 pub async fn settle_deliveries<T: Tables>(
     tables: &T,
     queue: QueueRef,
@@ -53,11 +54,11 @@ pub async fn settle_deliveries<T: Tables>(
     let at = settlement.at;
     tables.write_settled(queue, &settlement.settled, at).await?;
     tables.insert_checks(queue, &settlement.checks).await?;
-    let ends = BTreeMap::from([(
+    let counts = BTreeMap::from([(
         queue,
         TerminalCounts::of(settlement.counted_final_statuses()),
     )]);
-    let failures = tables.add_terminal_counts(&ends, at).await?;
+    let failures = tables.add_terminal_counts(&counts, at).await?;
     let facts = SettlementFacts {
         failures: failures.get(&queue).copied().unwrap_or_default(),
         version: if settlement.stops_queue() {
@@ -74,8 +75,8 @@ pub async fn settle_deliveries<T: Tables>(
     Ok(true)
 }
 
-/// Settles the outcome of a request that the network reported later; false, and nothing is written, when another process
-/// holds the queue by now.
+/// Settles the outcome of a request that the network reported later. Returns false and writes
+/// nothing when another process holds the lease now.
 pub async fn settle_status_check<T: Tables>(
     tables: &T,
     queue: QueueRef,
@@ -103,16 +104,17 @@ pub async fn settle_status_check<T: Tables>(
     } = outcome.recount(changed);
     let failed = usize::try_from(failed).unwrap_or(usize::MAX);
     let failed = std::iter::repeat_n(DeliveryStatus::Failed, failed);
-    let ends = BTreeMap::from([(queue, TerminalCounts::of(failed))]);
-    tables.add_terminal_counts(&ends, at).await?;
+    let counts = BTreeMap::from([(queue, TerminalCounts::of(failed))]);
+    tables.add_terminal_counts(&counts, at).await?;
     if undelivered > 0 {
-        let uncounted = tables.subtract_delivered(queue, check.sent_at, undelivered);
-        uncounted.await?;
+        let subtracted = tables.subtract_delivered(queue, check.sent_at, undelivered);
+        subtracted.await?;
     }
     Ok(true)
 }
 
-/// Applies an outcome to the deliveries of its request. Returns how many there still were.
+/// Applies an outcome to the deliveries of its request. Returns the number of deliveries that still
+/// exist.
 async fn apply_check_outcome<T: Tables>(
     tables: &T,
     app: AppId,

@@ -1,4 +1,4 @@
-//! Figures rebuilt from the events, and what is added to the stored ones to correct them.
+//! Rebuilds figures from events, and corrects the stored roll-ups by the difference.
 
 use crate::duplicates;
 use crate::first_payment::settle_first_payment;
@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::CohortTable;
 use tributary_store::{RebuildReport, RollupDay};
 
-/// Events that are read at a time.
+/// Events read per query.
 const PAGE_EVENTS: usize = 5_000;
 
 /// Finds the days that have events or figures.
@@ -26,11 +26,11 @@ pub async fn rollup_days<T: Tables>(tables: &T) -> Result<Vec<RollupDay>, T::Fai
     let mut days = BTreeSet::new();
     for app in tables.app_ids().await? {
         for environment in [Environment::Live, Environment::Test] {
-            let of = (app, environment);
-            let mut found = tables.rolled_up_days(of).await?;
+            let scope = (app, environment);
+            let mut found = tables.rolled_up_days(scope).await?;
             let mut next = EventId::first_at(Timestamp::from_millis(0));
             // One lookup per day: the events in between are skipped.
-            while let Some(day) = tables.day_of_next_event(of, next).await? {
+            while let Some(day) = tables.day_of_next_event(scope, next).await? {
                 found.push(day);
                 next = EventId::first_at(day.following().begins_at());
             }
@@ -44,40 +44,40 @@ pub async fn rollup_days<T: Tables>(tables: &T) -> Result<Vec<RollupDay>, T::Fai
     Ok(days.into_iter().collect())
 }
 
-/// Rebuilds the figures of a day. A transaction that records something meanwhile waits before it is merged, and is merged
-/// afterwards; increments of earlier ones are merged first.
+/// Rebuilds the figures of a day. Increments of earlier transactions are merged first. Increments
+/// of concurrent transactions wait for the lock and are merged afterwards.
 pub async fn rebuild_rollups<T: Tables>(
     tables: &T,
-    of: RollupDay,
+    day: RollupDay,
 ) -> Result<RebuildReport, T::Failure> {
     let span = (
-        EventId::first_at(of.day.begins_at()),
-        EventId::first_at(of.day.following().begins_at()),
+        EventId::first_at(day.day.begins_at()),
+        EventId::first_at(day.day.following().begins_at()),
     );
-    let app = tables.app(of.app).await?;
+    let app = tables.app(day.app).await?;
     if let Some(app) = &app {
-        let terms = SdkEventRules {
+        let rules = SdkEventRules {
             policy: sdk_policy(app),
             revenue_events: &app.revenue_events,
             integrations: &[],
         };
-        duplicates::correct_duplicates(tables, (of.app, of.environment), span, terms).await?;
+        duplicates::correct_duplicates(tables, (day.app, day.environment), span, rules).await?;
     }
     let revenue_events = app.map(|app| app.revenue_events).unwrap_or_default();
-    // First payments are those of what counts by today's rule. Both come before the roll-ups are locked, since devices
-    // are locked before figures are written.
-    correct_counting(tables, of, span, &revenue_events).await?;
-    settle_first_payments(tables, of, span).await?;
+    // First payments depend on which amounts count under the current rule. Both steps run before
+    // the roll-ups are locked, because devices are locked before figures are written.
+    correct_counting(tables, day, span, &revenue_events).await?;
+    settle_first_payments(tables, day, span).await?;
     tables.lock_rollups().await?;
-    tables.merge_increments(of.app).await?;
-    let (counted, installed, events) = count(tables, of, span).await?;
-    let cohorts = rebuild_cohorts(tables, of, &installed, &revenue_events).await?;
+    tables.merge_increments(day.app).await?;
+    let (counted, installed, events) = count(tables, day, span).await?;
+    let cohorts = rebuild_cohorts(tables, day, &installed, &revenue_events).await?;
     let mut values = counted.capped_values();
     values.extend(cohorts.capped_values());
-    let (fates, decided) = decide_caps(tables, values).await?;
-    tables.insert_cap_decisions(&decided).await?;
-    let counted = RollupRows::of(&counted, &fates, &cohorts);
-    let stored = read_stored_rows(tables, of).await?;
+    let (decisions, new_decisions) = decide_caps(tables, values).await?;
+    tables.insert_cap_decisions(&new_decisions).await?;
+    let counted = RollupRows::of(&counted, &decisions, &cohorts);
+    let stored = read_stored_rows(tables, day).await?;
     let all = counted.len().max(stored.len());
     let correction = counted.correction_from(&stored);
     tables.add_rollups(&correction).await?;
@@ -90,61 +90,63 @@ pub async fn rebuild_rollups<T: Tables>(
     })
 }
 
-/// Stores which amounts of SDK events count by today's rule.
+/// Stores which amounts of SDK events count under the current rule.
 async fn correct_counting<T: Tables>(
     tables: &T,
-    of: RollupDay,
+    day: RollupDay,
     (mut from, until): (EventId, EventId),
     revenue_events: &[String],
 ) -> Result<(), T::Failure> {
     loop {
         let events = tables
-            .sdk_amounts_between((of.app, of.environment), (from, until), PAGE_EVENTS)
+            .sdk_amounts_between((day.app, day.environment), (from, until), PAGE_EVENTS)
             .await?;
         let Some(latest) = events.last() else {
             return Ok(());
         };
         from = latest.id.following();
-        let rejudged = |mut event: Event| event.reassess_revenue(revenue_events).then_some(event);
-        let rejudged: Vec<Event> = events.into_iter().filter_map(rejudged).collect();
-        tables.write_counting(&rejudged).await?;
+        let changed = |mut event: Event| event.reassess_revenue(revenue_events).then_some(event);
+        let changed: Vec<Event> = events.into_iter().filter_map(changed).collect();
+        tables.write_counting(&changed).await?;
     }
 }
 
-/// Derives the first payments of the devices that paid on a day, instead of trusting the stored flags. The days of the
-/// other events that this changes have payments of these devices as well, and are rebuilt for themselves.
+/// Derives the first payments of the devices that paid on a day, instead of trusting the stored
+/// flags. Other days that this changes contain payments of the same devices, and their own rebuild
+/// corrects them.
 async fn settle_first_payments<T: Tables>(
     tables: &T,
-    of: RollupDay,
+    day: RollupDay,
     span: (EventId, EventId),
 ) -> Result<(), T::Failure> {
     let keys = tables
-        .paying_devices((of.app, of.environment), span)
+        .paying_devices((day.app, day.environment), span)
         .await?;
-    // The moment is that of a device that is not stored, and these are.
+    // The time is only used to insert a missing device, and these devices exist.
     let at = Timestamp::from_millis(0);
-    let devices: BTreeSet<DeviceRef<'_>> = keys.iter().map(|key| device(of, key)).collect();
+    let devices: BTreeSet<DeviceRef<'_>> = keys.iter().map(|key| device(day, key)).collect();
     tables.lock_devices(&devices, at).await?;
     for device in devices {
-        // The figures are counted from the events, so what moves between them is not added.
-        let mut recounted = TransactionTally::default();
-        settle_first_payment(tables, device, &mut recounted).await?;
+        // Discarded: the figures are counted from the events afterwards.
+        let mut discarded = TransactionTally::default();
+        settle_first_payment(tables, device, &mut discarded).await?;
     }
     Ok(())
 }
 
-const fn device(of: RollupDay, key: &DeviceKey) -> DeviceRef<'_> {
+const fn device(day: RollupDay, key: &DeviceKey) -> DeviceRef<'_> {
     DeviceRef {
-        app: of.app,
-        environment: of.environment,
+        app: day.app,
+        environment: day.environment,
         key,
     }
 }
 
-/// Counts the events of a day. Returns the devices that were installed on it, and the number of events.
+/// Counts the events of a day. Returns the increments, the devices that were installed on it, and
+/// the number of events.
 async fn count<T: Tables>(
     tables: &T,
-    of: RollupDay,
+    day: RollupDay,
     (mut from, until): (EventId, EventId),
 ) -> Result<(Increments, BTreeSet<DeviceKey>, u64), T::Failure> {
     let mut counted = Increments::default();
@@ -152,7 +154,7 @@ async fn count<T: Tables>(
     let mut count = 0;
     loop {
         let events = tables
-            .events_between((of.app, of.environment), (from, until), PAGE_EVENTS)
+            .events_between((day.app, day.environment), (from, until), PAGE_EVENTS)
             .await?;
         let Some(latest) = events.last() else {
             return Ok((counted, installed, count));
@@ -168,25 +170,25 @@ async fn count<T: Tables>(
     }
 }
 
-/// Rebuilds the cohorts of devices that were installed on a day.
+/// Rebuilds the cohorts of the devices that were installed on a day.
 async fn rebuild_cohorts<T: Tables>(
     tables: &T,
-    of: RollupDay,
+    day: RollupDay,
     installed: &BTreeSet<DeviceKey>,
     revenue_events: &[String],
 ) -> Result<CohortRows, T::Failure> {
     let mut all = CohortRows::default();
     for key in installed {
         let mut events = tables
-            .events_to_credit(device(of, key), None, usize::MAX)
+            .events_to_credit(device(day, key), None, usize::MAX)
             .await?;
         for event in &mut events {
             event.reassess_revenue(revenue_events);
         }
         let entries: Vec<CohortEntry> = events.iter().filter_map(CohortEntry::of).collect();
-        let mut known = BTreeMap::new();
-        let rows = update_cohorts(&entries, &mut known).rows;
-        tables.write_cohort_devices(&known).await?;
+        let mut devices = BTreeMap::new();
+        let rows = update_cohorts(&entries, &mut devices).rows;
+        tables.write_cohort_devices(&devices).await?;
         all.merge(rows);
     }
     Ok(all)
@@ -195,16 +197,16 @@ async fn rebuild_cohorts<T: Tables>(
 /// Reads the stored figures of a day.
 async fn read_stored_rows<T: Tables>(tables: &T, day: RollupDay) -> Result<RollupRows, T::Failure> {
     let mut rows = RollupRows::default();
-    let of = (day.app, day.environment);
+    let scope = (day.app, day.environment);
     let span = (day.day.begins_at(), day.day.following().begins_at());
     for table in Rollup::ALL {
-        for row in tables.rollup_rows(table, of, span).await? {
-            row.read_into(of, table, &mut rows)?;
+        for row in tables.rollup_rows(table, scope, span).await? {
+            row.read_into(scope, table, &mut rows)?;
         }
     }
     for table in CohortTable::ALL {
-        for row in tables.cohort_rows(table, of, span).await? {
-            row.read_into(of, &mut rows)?;
+        for row in tables.cohort_rows(table, scope, span).await? {
+            row.read_into(scope, &mut rows)?;
         }
     }
     Ok(rows)

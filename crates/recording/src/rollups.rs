@@ -20,14 +20,14 @@ pub async fn merge<T: Tables>(tables: &T, increments: &Increments) -> Result<(),
     tables.add_rollups(&merge.rows).await
 }
 
-/// Reads what the roll-ups of figures do not have yet of an app.
+/// Returns the unmerged figures of an app.
 pub async fn unmerged_figures<T: Tables>(tables: &T, app: AppId) -> Result<RollupRows, T::Failure> {
     let mut increments = tables.increments(app).await?;
     increments.cohorts.clear();
     Ok(prepare(tables, &increments).await?.rows)
 }
 
-/// Reads what the cohorts do not have yet of an app.
+/// Returns the unmerged cohort figures of an app.
 pub async fn unmerged_cohorts<T: Tables>(tables: &T, app: AppId) -> Result<RollupRows, T::Failure> {
     let increments = Increments {
         cohorts: tables.increments(app).await?.cohorts,
@@ -36,23 +36,23 @@ pub async fn unmerged_cohorts<T: Tables>(tables: &T, app: AppId) -> Result<Rollu
     Ok(prepare(tables, &increments).await?.rows)
 }
 
-/// Reads what merging needs, and writes nothing.
+/// Computes the merge without writing anything.
 async fn prepare<T: Tables>(
     tables: &T,
     increments: &Increments,
 ) -> Result<RollupMerge, T::Failure> {
-    let (cohorts, enrolled) = update_cohort_devices(tables, &increments.cohorts).await?;
+    let (cohorts, devices) = update_cohort_devices(tables, &increments.cohorts).await?;
     let mut values = increments.capped_values();
     values.extend(cohorts.capped_values());
-    let (fates, decided) = decide_caps(tables, values).await?;
+    let (decisions, new_decisions) = decide_caps(tables, values).await?;
     Ok(RollupMerge {
-        rows: RollupRows::of(increments, &fates, &cohorts),
-        devices: enrolled,
-        cap_decisions: decided,
+        rows: RollupRows::of(increments, &decisions, &cohorts),
+        devices,
+        cap_decisions: new_decisions,
     })
 }
 
-/// Counts what devices did. Returns the devices that change as well.
+/// Counts the activity of devices. Returns the cohort rows and the changed devices.
 async fn update_cohort_devices<T: Tables>(
     tables: &T,
     entries: &[CohortEntry],
@@ -61,42 +61,46 @@ async fn update_cohort_devices<T: Tables>(
         return Ok((CohortRows::default(), BTreeMap::new()));
     }
     let members = entries.iter().map(|entry| &entry.member).collect();
-    let mut known = BTreeMap::new();
+    let mut devices = BTreeMap::new();
     for (member, row) in tables.cohort_devices(&members).await? {
         match row.read() {
-            Ok(enrolled) => {
-                known.insert(member, enrolled);
+            Ok(device) => {
+                devices.insert(member, device);
             }
-            // The other devices count all the same.
+            // Skip only this device; the others still count.
             Err(error) => {
-                tracing::error!(%error, "a device counts in no cohort until its figures are rebuilt");
+                tracing::error!(
+                    %error,
+                    "failed to read cohort device; run `tributary rollups rebuild`"
+                );
             }
         }
     }
-    let mut all = decide(entries, &mut known);
-    for doubt in all.uncertain_ages.clone() {
-        if !tables.was_active(&doubt).await? {
-            all.mark_inactive(&doubt, &mut known);
+    let mut update = decide(entries, &mut devices);
+    for uncertain in update.uncertain_ages.clone() {
+        if !tables.was_active(&uncertain).await? {
+            update.mark_inactive(&uncertain, &mut devices);
         }
     }
-    known.retain(|member, _| all.changed_devices.contains(member));
-    Ok((all.rows, known))
+    devices.retain(|member, _| update.changed_devices.contains(member));
+    Ok((update.rows, devices))
 }
 
-/// Finds which values count under their own name. Returns apart from that what is decided about new ones.
+/// Looks up which values count under their own name. Returns all decisions, and the new ones
+/// separately.
 pub(crate) async fn decide_caps<T: Tables>(
     tables: &T,
     values: BTreeSet<CappedValue>,
 ) -> Result<(CapDecisions, CapDecisions), T::Failure> {
     let mut values: Vec<CappedValue> = values.into_iter().collect();
-    let mut fates = tables.cap_decisions(&values).await?;
-    values.retain(|value| !fates.0.contains_key(value));
+    let mut decisions = tables.cap_decisions(&values).await?;
+    values.retain(|value| !decisions.0.contains_key(value));
     let quotas: BTreeSet<Quota> = values.iter().map(|value| value.quota).collect();
-    let mut taken = BTreeMap::new();
+    let mut used = BTreeMap::new();
     for quota in quotas {
-        taken.insert(quota, tables.named_value_count(quota).await?);
+        used.insert(quota, tables.named_value_count(quota).await?);
     }
-    let decided = CapDecisions::decide(&values, &taken);
-    fates.0.extend(decided.0.clone());
-    Ok((fates, decided))
+    let new_decisions = CapDecisions::decide(&values, &used);
+    decisions.0.extend(new_decisions.0.clone());
+    Ok((decisions, new_decisions))
 }

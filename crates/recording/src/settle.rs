@@ -1,4 +1,5 @@
-//! Settling subscriptions: gathers what is connected, lets the domain settle it, and writes what differs.
+//! Settles subscriptions: reads all connected ones, lets the domain settle them, and writes the
+//! changes.
 
 use crate::duplicates::{find_sdk_event, settle_sdk_event};
 use crate::first_payment::settle_first_payment;
@@ -25,16 +26,16 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::billing_event;
 
-/// Under which circumstances subscriptions are settled.
+/// Context in which subscriptions are settled.
 #[derive(Clone, Copy)]
 pub(crate) struct SettleContext {
     pub(crate) now: Timestamp,
-    /// Whether the app holds back what suspicious installs do.
+    /// Whether the app holds back deliveries of suspicious installs.
     pub(crate) holds_suspicious: bool,
 }
 
 impl SettleContext {
-    /// Reads the circumstances of an app.
+    /// Reads the context of an app.
     pub(crate) async fn of<T: Tables>(
         tables: &T,
         app: AppId,
@@ -47,9 +48,9 @@ impl SettleContext {
         })
     }
 
-    fn facts<'a>(&self, known: &'a DeviceState, click: Option<&'a Click>) -> DeviceFacts<'a> {
+    fn facts<'a>(&self, state: &'a DeviceState, click: Option<&'a Click>) -> DeviceFacts<'a> {
         DeviceFacts {
-            state: known,
+            state,
             click,
             holds_suspicious: self.holds_suspicious,
             policy: MoneyPolicy::Count,
@@ -58,21 +59,23 @@ impl SettleContext {
     }
 }
 
-/// Settles subscriptions of one app and environment, and everything that is connected with them. The events of a device
-/// that changed are compared even where their notifications come to the same. The app is locked.
+/// Settles subscriptions of one app and environment, and all subscriptions connected with them.
+/// Compares the events of `device` even where their notifications did not change. The caller holds
+/// the lock on the app.
 pub(crate) async fn settle<T: Tables>(
     tables: &T,
-    moment: SettleContext,
+    context: SettleContext,
     chains: BTreeSet<Chain>,
     device: Option<&DeviceKey>,
     tally: &mut TransactionTally,
 ) -> Result<BillingSettlement, T::Failure> {
-    let Some((app, environment)) = chains.first().map(|it| (it.app, it.environment)) else {
+    let Some((app, environment)) = chains.first().map(|chain| (chain.app, chain.environment))
+    else {
         return Ok(BillingSettlement::default());
     };
     let mut search = Search::of(chains);
-    while let Some(need) = search.next_query() {
-        search.add(tables.find_connected((app, environment), &need).await?);
+    while let Some(query) = search.next_query() {
+        search.add(tables.find_connected((app, environment), &query).await?);
     }
     let (mut connected, written) = search.finish();
     for chain in connected.trial_chains() {
@@ -81,7 +84,7 @@ pub(crate) async fn settle<T: Tables>(
         }
     }
     let settlement = connected
-        .settle(moment.now, device)
+        .settle(context.now, device)
         .restricted_to(written.as_ref());
     for (chain, trial) in &settlement.trials {
         tables.write_trial(chain, *trial).await?;
@@ -92,16 +95,16 @@ pub(crate) async fn settle<T: Tables>(
         key,
     };
     let devices = settlement.devices().into_iter().map(of_app).collect();
-    tables.lock_devices(&devices, moment.now).await?;
+    tables.lock_devices(&devices, context.now).await?;
     let mut payers: BTreeSet<DeviceKey> = BTreeSet::new();
-    for changed in &settlement.changed {
-        write_notification(tables, changed).await?;
-        tally.count_changed(changed);
-        write_event(tables, moment, changed, tally).await?;
-        for id in changed.verified_transactions() {
-            payers.extend(settle_sdk_event(tables, id, moment.now, tally).await?);
+    for change in &settlement.changed {
+        write_notification(tables, change).await?;
+        tally.count_changed(change);
+        write_event(tables, context, change, tally).await?;
+        for id in change.verified_transactions() {
+            payers.extend(settle_sdk_event(tables, id, context.now, tally).await?);
         }
-        payers.extend(changed.devices().cloned());
+        payers.extend(change.devices().cloned());
     }
     for device in &payers {
         settle_first_payment(tables, of_app(device), tally).await?;
@@ -111,11 +114,11 @@ pub(crate) async fn settle<T: Tables>(
 
 async fn write_notification<T: Tables>(
     tables: &T,
-    changed: &NotificationChange,
+    change: &NotificationChange,
 ) -> Result<(), T::Failure> {
-    match (&changed.before, &changed.now) {
+    match (&change.before, &change.now) {
         (None, Some(now)) => {
-            // It follows from others, so it has no body of its own.
+            // A derived notification has no body.
             let digest = Digest::of(now.content.external_id.as_bytes());
             tables.insert_notification(now, digest, None).await?;
         }
@@ -123,7 +126,7 @@ async fn write_notification<T: Tables>(
         (Some(before), None) => tables.remove_notification(before).await?,
         _ => {}
     }
-    match &changed.now {
+    match &change.now {
         Some(now) => {
             tables
                 .insert_keys(&Chain::of(now), &now.lookup_keys())
@@ -133,38 +136,38 @@ async fn write_notification<T: Tables>(
     }
 }
 
-/// Writes what becomes of the event of a notification. This is the only place where a billing event is added.
+/// Writes the event of a changed notification. This is the only place that adds billing events.
 async fn write_event<T: Tables>(
     tables: &T,
-    moment: SettleContext,
-    changed: &NotificationChange,
+    context: SettleContext,
+    change: &NotificationChange,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    let before = stored_event(tables, changed.before.as_ref()).await?;
-    let (now, known) = current_event(tables, moment, changed.now.as_ref()).await?;
-    let reported = match (&changed.now, &now) {
-        (Some(one), Some(event)) if needs_sdk_event(&before, Some(event)) => {
-            reserve_transaction(tables, one).await?
+    let before = stored_event(tables, change.before.as_ref()).await?;
+    let (now, state) = current_event(tables, context, change.now.as_ref()).await?;
+    let sdk_event = match (&change.now, &now) {
+        (Some(notification), Some(event)) if needs_sdk_event(&before, Some(event)) => {
+            reserve_transaction(tables, notification).await?
         }
         _ => None,
     };
-    match event_change(before, now, reported.as_ref()) {
+    match event_change(before, now, sdk_event.as_ref()) {
         EventChange::None => Ok(()),
         EventChange::Record(event) => {
-            let around = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
-            let facts = moment.facts(&known, around.click.as_ref());
-            // Another provider's event may have this id. The notification is kept all the same.
-            plan::record_event(tables, *event, &facts, &around.integrations, tally).await
+            let plan_context = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
+            let facts = context.facts(&state, plan_context.click.as_ref());
+            // An event of another provider may have this id. The notification is stored anyway.
+            plan::record_event(tables, *event, &facts, &plan_context.integrations, tally).await
         }
         EventChange::Replace {
             event,
             withdraws,
-            cancel_reason: why,
+            cancel_reason,
         } => {
             if withdraws {
                 tables.remove_unsent(&event.after).await?;
             }
-            replace(tables, moment, *event, &known, why, tally).await
+            replace(tables, context, *event, &state, cancel_reason, tally).await
         }
         EventChange::Remove(event) => {
             tables.remove_unsent(&event).await?;
@@ -177,23 +180,23 @@ async fn write_event<T: Tables>(
 
 async fn replace<T: Tables>(
     tables: &T,
-    moment: SettleContext,
+    context: SettleContext,
     EventReplacement { before, mut after }: EventReplacement,
-    known: &DeviceState,
-    why: &'static str,
+    state: &DeviceState,
+    cancel_reason: &'static str,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     tables.replace_events(&[&after]).await?;
     tally.increments.replace_event(&before, &after);
-    let around = read_plan_context(tables, after.app, after.credit.as_ref()).await?;
-    let facts = moment.facts(known, around.click.as_ref());
-    let again = ReplanContext {
+    let plan_context = read_plan_context(tables, after.app, after.credit.as_ref()).await?;
+    let facts = context.facts(state, plan_context.click.as_ref());
+    let replan = ReplanContext {
         facts: &facts,
-        integrations: &around.integrations,
-        cancel_reason: why,
+        integrations: &plan_context.integrations,
+        cancel_reason,
     };
     let events = std::slice::from_mut(&mut after);
-    plan::replan(tables, before.app, events, &again, tally).await
+    plan::replan(tables, before.app, events, &replan, tally).await
 }
 
 async fn stored_event<T: Tables>(
@@ -203,38 +206,41 @@ async fn stored_event<T: Tables>(
     let Some(before) = before.filter(|before| before.settled.name.is_some()) else {
         return Ok(PreviousEvent::None);
     };
-    let of = (before.app, before.content.environment);
-    let stored = tables.events(of, &BTreeSet::from([before.event])).await?;
+    let scope = (before.app, before.content.environment);
+    let stored = tables
+        .events(scope, &BTreeSet::from([before.event]))
+        .await?;
     let stored = stored.into_iter().next();
     Ok(stored.map_or(PreviousEvent::Erased, |event| {
         PreviousEvent::Stored(Box::new(event))
     }))
 }
 
-/// The event that a notification makes now, and what is known of its device.
+/// Builds the current event of a notification. Returns it with the state of its device.
 async fn current_event<T: Tables>(
     tables: &T,
-    moment: SettleContext,
+    context: SettleContext,
     now: Option<&Notification>,
 ) -> Result<(Option<Event>, DeviceState), T::Failure> {
     let Some(now) = now.filter(|now| now.settled.name.is_some()) else {
         return Ok((None, DeviceState::default()));
     };
-    let known = match &now.settled.device {
+    let state = match &now.settled.device {
         Some(key) => {
             let device = DeviceRef {
                 app: now.app,
                 environment: now.content.environment,
                 key,
             };
-            tables.lock_device(device, moment.now).await?
+            tables.lock_device(device, context.now).await?
         }
         None => DeviceState::default(),
     };
-    Ok((billing_event(now, &known), known))
+    Ok((billing_event(now, &state), state))
 }
 
-/// Reserves the transaction of an event, and finds the SDK event that reported the same.
+/// Reserves the store transaction of a notification, and finds the SDK event that reported the
+/// same.
 async fn reserve_transaction<T: Tables>(
     tables: &T,
     now: &Notification,

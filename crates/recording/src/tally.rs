@@ -1,5 +1,5 @@
-//! What a transaction counts. It is written last, because every transaction of an app counts in the same few rows, and
-//! holds them until it ends.
+//! Counts of a transaction. They are written last, because all transactions of an app count in the
+//! same few rows and lock them until they end.
 
 use crate::tables::Tables;
 use std::collections::BTreeMap;
@@ -13,68 +13,68 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::TerminalCounts;
 
-/// A provider's day of an app, in UTC.
+/// A day of a billing provider for an app, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BillingDay {
-    /// Of which app.
+    /// App.
     pub app: AppId,
-    /// Of which provider.
+    /// Provider.
     pub provider: BillingProvider,
     /// Live or test.
     pub environment: Environment,
-    /// The day.
+    /// Day.
     pub day: Day,
 }
 
-/// What the notifications of a day add up to.
+/// Notification counts of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BillingDayCounts {
-    /// Notifications that were kept.
+    /// Notifications stored.
     pub notifications: i64,
-    /// Events that they make.
+    /// Events created.
     pub events: i64,
-    /// Events with a device.
+    /// Events matched to a device.
     pub matched: i64,
-    /// Posts that could not prove who they are from.
+    /// Requests that failed authentication.
     pub unauthorized: i64,
-    /// Ids that were used for a second body.
+    /// Notifications that reused an id with a different body.
     pub reused: i64,
 }
 
-/// What a transaction counts.
+/// Counts of a transaction.
 #[derive(Debug, Default)]
 pub struct TransactionTally {
-    /// What it adds to the reports.
+    /// Increments for the roll-ups.
     pub increments: Increments,
-    /// Deliveries that it cancels, by their moment and queue.
+    /// Cancelled deliveries by time and queue.
     pub(crate) cancelled: BTreeMap<Timestamp, BTreeMap<QueueRef, TerminalCounts>>,
-    /// What it adds to the days of billing providers.
+    /// Notification counts by day.
     pub(crate) days: BTreeMap<BillingDay, BillingDayCounts>,
 }
 
 impl TransactionTally {
-    /// The count of a day.
+    /// Returns the counts of a day.
     pub(crate) fn billing_day(&mut self, day: BillingDay) -> &mut BillingDayCounts {
         self.days.entry(day).or_default()
     }
 
-    /// Counts what a settled notification changes.
-    pub(crate) fn count_changed(&mut self, changed: &NotificationChange) {
-        let (events, matched) = changed.event_count_change();
-        let one = changed.now.as_ref().or(changed.before.as_ref());
-        if let Some(one) = one.filter(|_| events != 0 || matched != 0) {
+    /// Counts the changes of a settled notification.
+    pub(crate) fn count_changed(&mut self, change: &NotificationChange) {
+        let (events, matched) = change.event_count_change();
+        let notification = change.now.as_ref().or(change.before.as_ref());
+        if let Some(notification) = notification.filter(|_| events != 0 || matched != 0) {
             let count = self.billing_day(BillingDay {
-                app: one.app,
-                provider: one.provider,
-                environment: one.content.environment,
-                day: Day::of(one.received_at),
+                app: notification.app,
+                provider: notification.provider,
+                environment: notification.content.environment,
+                day: Day::of(notification.received_at),
             });
             count.events += events;
             count.matched += matched;
         }
     }
 
-    /// Writes it. Returns what is to be added to the reports.
+    /// Writes the counts. Returns the increments for the roll-ups.
     pub async fn write<T: Tables>(self, tables: &T) -> Result<Increments, T::Failure> {
         for (day, count) in &self.days {
             tables.add_to_billing_day(day, count).await?;

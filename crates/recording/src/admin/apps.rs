@@ -1,4 +1,4 @@
-//! Apps, their names on the instance, and their secrets.
+//! Apps, their instance-wide unique names, and their secrets.
 
 use crate::tables::{Tables, UniqueName};
 use tributary_domain::app::{App, AppChange, AppSecret, SecretStep};
@@ -31,7 +31,7 @@ pub async fn create_app<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Changes an app. Returns it as it is then.
+/// Changes an app. Returns the updated app.
 pub async fn update_app<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),
@@ -61,9 +61,9 @@ pub async fn update_app<T: Tables>(
     Ok(changed.after)
 }
 
-/// Takes the names that are unique on the instance, and gives up those that the app no longer has. They are taken first
-/// and in this order: two apps that swap names are both refused, and do not wait for each other. With its App Store id an
-/// app gets the postbacks that waited for it.
+/// Claims the app's unique names and releases those it no longer has. All names are claimed first
+/// and in a fixed order, so two apps that swap names are both refused instead of deadlocking. An
+/// app that claims an App Store id also gets the postbacks that waited for this id.
 async fn claim_names<T: Tables>(tables: &T, app: &App) -> Result<(), T::Failure> {
     let store_id = app.ios.app_store_id.as_deref();
     let domain = app.link_domain.as_ref().map(HostName::as_str);

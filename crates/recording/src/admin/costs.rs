@@ -1,4 +1,4 @@
-//! What ads cost.
+//! Ad costs.
 
 use crate::tables::Tables;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::records::audit_row;
 
-/// Stores costs, each in the place of the one before. Returns how many there are.
+/// Stores costs. Each replaces the stored cost with the same key. Returns the number of costs.
 pub async fn put_costs<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),

@@ -1,4 +1,4 @@
-//! Integrations with networks, and how they do.
+//! Integrations with ad networks, and their health.
 
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext};
@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{audit_row, first_hour_of_last_day};
 use tributary_store::{IntegrationHealth, QueueRef};
 
-/// Changes an integration. Returns it as it is then.
+/// Changes an integration. Returns the updated integration.
 pub async fn update_integration<T: Tables>(
     tables: &T,
     (organization, queue): (OrganizationId, QueueRef),
@@ -24,7 +24,7 @@ pub async fn update_integration<T: Tables>(
         return Ok(changed.after);
     }
     tables.write_integration(&changed.after).await?;
-    // The change may remove what stopped the queue.
+    // The change may fix the cause of the pause.
     resume_queue(tables, queue).await?;
     let (action, target) = (Action::IntegrationUpdated, queue.network.as_str());
     let (app, changes) = (Some(queue.app), &changed.changes);
@@ -33,7 +33,7 @@ pub async fn update_integration<T: Tables>(
     Ok(changed.after)
 }
 
-/// Lets the queue of an integration go on. Returns the integration.
+/// Resumes the queue of an integration. Returns the integration.
 pub async fn resume_integration<T: Tables>(
     tables: &T,
     (organization, queue): (OrganizationId, QueueRef),
@@ -50,7 +50,7 @@ pub async fn resume_integration<T: Tables>(
     Ok(found)
 }
 
-/// Reads an integration, which is untouched where none is stored.
+/// Reads an integration. Returns the defaults when none is stored.
 pub(crate) async fn read_integration<T: Tables>(
     tables: &T,
     queue: QueueRef,
@@ -62,7 +62,8 @@ pub(crate) async fn read_integration<T: Tables>(
         .unwrap_or_else(|| Integration::new(queue.app, queue.network)))
 }
 
-/// Lets a paused queue go on. It is locked first: the process that holds it may just be writing that it stops.
+/// Resumes a paused queue. Locks it first, because the lease holder may be writing a pause at the
+/// same time.
 async fn resume_queue<T: Tables>(tables: &T, queue: QueueRef) -> Result<(), T::Failure> {
     let stored = tables.lock_queue(queue).await?;
     let is_stored = stored.is_some();
@@ -71,7 +72,7 @@ async fn resume_queue<T: Tables>(tables: &T, queue: QueueRef) -> Result<(), T::F
     tables.write_queue(queue, &state, is_stored).await
 }
 
-/// Reads how the integrations of an app do, in the order of the networks.
+/// Reads the health of an app's integrations, in the order of the networks.
 pub async fn integration_health<T: Tables>(
     tables: &T,
     app: AppId,

@@ -30,7 +30,7 @@ pub async fn create_link<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Changes a link. Returns it as it is then.
+/// Changes a link. Returns the updated link.
 pub async fn update_link<T: Tables>(
     tables: &T,
     (organization, app, link): (OrganizationId, AppId, LinkId),
@@ -72,8 +72,8 @@ async fn find<T: Tables>(tables: &T, app: AppId, link: LinkId) -> Result<Link, T
     Ok(found.ok_or(Refusal::LinkNotFound)?)
 }
 
-/// Takes the slug; one that the link had before is still its own. The app is locked and the link written before, so that
-/// no transaction that has a slug waits for another.
+/// Claims the slug. A link keeps its former slugs. The app is locked and the link written first, so
+/// that no transaction holding a slug waits for another.
 async fn claim_slug<T: Tables>(tables: &T, link: &Link) -> Result<(), T::Failure> {
     if tables.claim_slug(link).await? {
         Ok(())

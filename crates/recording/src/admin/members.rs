@@ -7,7 +7,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_store::records::audit_row;
 
-/// Changes the role of a member. Members change one at a time, since one of them may be the last owner.
+/// Changes the role of a member. Locks all members, because the last owner must keep the role.
 pub async fn change_member_role<T: Tables>(
     tables: &T,
     organization: OrganizationId,
@@ -41,7 +41,7 @@ pub async fn remove_member<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Withdraws an invitation, if it was not used.
+/// Withdraws an unused invitation.
 pub async fn withdraw_invitation<T: Tables>(
     tables: &T,
     organization: OrganizationId,

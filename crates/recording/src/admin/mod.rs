@@ -1,4 +1,5 @@
-//! What the interface and the dashboard change. Each change and its entry in the audit log are one transaction.
+//! Changes made through the API and the dashboard. Each change is one transaction with its audit
+//! log entry.
 
 mod apps;
 mod costs;

@@ -19,22 +19,22 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::audit_row;
 
-/// Replaces the document of an app.
+/// Replaces the conversion-value document of an app.
 pub async fn put_skan<T: Tables>(
     tables: &T,
-    of: (OrganizationId, AppId),
+    target: (OrganizationId, AppId),
     document: &Document,
     precondition: &Precondition,
     origin: &AuditContext,
 ) -> Result<Configuration, T::Failure> {
     let decide = |current: &Configuration| replace(current, document.clone(), origin.at);
-    change(tables, of, precondition, origin, decide).await
+    change(tables, target, precondition, origin, decide).await
 }
 
 /// Changes single settings of an app's document.
 pub async fn patch_skan<T: Tables>(
     tables: &T,
-    of: (OrganizationId, AppId),
+    target: (OrganizationId, AppId),
     (enabled, accept_test_signals): (&Change<bool>, &Change<bool>),
     precondition: &Precondition,
     origin: &AuditContext,
@@ -47,7 +47,7 @@ pub async fn patch_skan<T: Tables>(
             origin.at,
         )
     };
-    change(tables, of, precondition, origin, decide).await
+    change(tables, target, precondition, origin, decide).await
 }
 
 async fn change<T: Tables>(
@@ -75,7 +75,7 @@ async fn change<T: Tables>(
         tables.write_app(&app).await?;
     }
     if configuration.version > 0 {
-        // A version keeps the names that it had last: postbacks are shown under them.
+        // A version keeps its latest names, because postbacks are shown under them.
         tables
             .write_skan_version(app.id, &configuration, origin.at)
             .await?;
@@ -86,7 +86,7 @@ async fn change<T: Tables>(
     Ok(configuration)
 }
 
-/// Reads the document for a device, with what happened on it so far.
+/// Reads the document for a device, with the sums of its events so far.
 pub async fn skan_for_device<T: Tables>(
     tables: &T,
     app: &App,

@@ -1,4 +1,4 @@
-//! Organizations, their keys, and their set-up links.
+//! Organizations, their API keys and their set-up links.
 
 use crate::tables::Tables;
 use tributary_domain::access::key::ApiKey;
@@ -10,7 +10,7 @@ use tributary_domain::vocabulary::id::KeyId;
 use tributary_store::records::audit_row;
 use tributary_store::{NewKey, NewSetupLink, Organization, Redemption};
 
-/// Stores an organization.
+/// Creates an organization.
 pub async fn create_organization<T: Tables>(
     tables: &T,
     organization: &Organization,
@@ -20,7 +20,7 @@ pub async fn create_organization<T: Tables>(
     insert_organization(tables, organization, origin).await
 }
 
-/// Stores the first organization; false when there is one already.
+/// Creates the first organization. Returns false when one exists already.
 pub async fn create_first_organization<T: Tables>(
     tables: &T,
     organization: &Organization,
@@ -70,7 +70,7 @@ pub async fn create_key<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Revokes a key. Returns it as it is then.
+/// Revokes a key. Returns the updated key.
 pub async fn revoke_key<T: Tables>(
     tables: &T,
     key: KeyId,
@@ -87,7 +87,7 @@ pub async fn revoke_key<T: Tables>(
     Ok(found)
 }
 
-/// Stores a set-up link. A new one for the first owner replaces those before it.
+/// Stores a set-up link. A new link for the first owner invalidates earlier ones.
 pub async fn create_setup_link<T: Tables>(
     tables: &T,
     new: &NewSetupLink,
@@ -106,7 +106,7 @@ pub async fn create_setup_link<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Makes an account and its first key of a set-up link, which is used up.
+/// Redeems a set-up link: creates the account and its first key, and marks the link as used.
 pub async fn redeem_setup_link<T: Tables>(
     tables: &T,
     digest: Digest,
@@ -116,7 +116,7 @@ pub async fn redeem_setup_link<T: Tables>(
     let link = tables.setup_link(digest).await?;
     let organization = link.ok_or(Refusal::SetupLinkInvalid)?.organization;
     tables.lock_setup_links(organization).await?;
-    // Read again, since another transaction may have used it before the lock.
+    // Read again after the lock: another transaction may have used the link.
     let link = tables.setup_link(digest).await?;
     let link = link
         .filter(|link| link.is_valid(origin.at))

@@ -1,4 +1,4 @@
-//! What the interface and the dashboard manage: apps, links, integrations, members.
+//! Tables that the API and the dashboard manage: apps, links, integrations, members.
 
 use super::EngineTransaction;
 use std::collections::BTreeMap;
@@ -21,23 +21,23 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{AuditRow, TerminalCounts};
 use tributary_store::{LeaseId, NewKey, NewSetupLink, Organization, QueueRef};
 
-/// The audit log.
+/// Table of the audit log.
 pub trait AuditTable: EngineTransaction {
     /// Adds an entry.
     async fn insert_audit(&self, row: &AuditRow) -> Result<(), Self::Failure>;
 }
 
-/// A name that only one app on the instance has.
+/// A name that only one app on the instance can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UniqueName {
-    /// The id of the app in the App Store.
+    /// App Store id of the app.
     AppStoreId,
-    /// The domain of its links.
+    /// Domain of the app's links.
     LinkDomain,
 }
 
 impl UniqueName {
-    /// Its table and its column.
+    /// Returns the table and its column.
     pub const fn columns(self) -> (&'static str, &'static str) {
         match self {
             Self::AppStoreId => ("app_store_ids", "app_store_id"),
@@ -46,16 +46,16 @@ impl UniqueName {
     }
 }
 
-/// Apps as their organizations manage them.
+/// Apps, as their organizations manage them.
 pub trait ManagedAppTable: EngineTransaction {
-    /// An app of an organization, locked until the transaction ends; refused when it has no such app.
+    /// Locks and returns an app of an organization. Refused when the organization has no such app.
     async fn lock_managed_app(
         &self,
         organization: OrganizationId,
         app: AppId,
     ) -> Result<App, Self::Failure>;
 
-    /// Locks an app of an organization until the transaction ends; refused when it has no such app.
+    /// Locks an app of an organization. Refused when the organization has no such app.
     async fn require_app(
         &self,
         organization: OrganizationId,
@@ -68,7 +68,8 @@ pub trait ManagedAppTable: EngineTransaction {
     /// Writes an app.
     async fn write_app(&self, app: &App) -> Result<(), Self::Failure>;
 
-    /// Takes a name; false when another app has it. A transaction that is just taking it is waited for.
+    /// Claims a name. Returns false when another app has it. Waits for a concurrent transaction
+    /// that claims the same name.
     async fn claim_name(
         &self,
         kind: UniqueName,
@@ -76,15 +77,15 @@ pub trait ManagedAppTable: EngineTransaction {
         name: &str,
     ) -> Result<bool, Self::Failure>;
 
-    /// Gives up the names of an app but for one.
+    /// Releases the names of an app except `current`.
     async fn release_names(
         &self,
         kind: UniqueName,
         app: AppId,
-        kept: Option<&str>,
+        current: Option<&str>,
     ) -> Result<(), Self::Failure>;
 
-    /// Gives an app the postbacks that wait for its App Store id, at most so many.
+    /// Assigns the postbacks that wait for an App Store id to its app, at most `limit`.
     async fn claim_postbacks(
         &self,
         app: AppId,
@@ -92,7 +93,7 @@ pub trait ManagedAppTable: EngineTransaction {
         limit: u32,
     ) -> Result<(), Self::Failure>;
 
-    /// Stores a secret in the place of the one before.
+    /// Stores a secret, replacing the previous one.
     async fn write_secret(
         &self,
         app: AppId,
@@ -101,7 +102,7 @@ pub trait ManagedAppTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Stores a secret under another name as well, if it is stored.
+    /// Copies a stored secret to another name. Does nothing when it is not stored.
     async fn copy_secret(
         &self,
         app: AppId,
@@ -116,7 +117,7 @@ pub trait ManagedAppTable: EngineTransaction {
 
 /// Tracking links.
 pub trait TrackingLinkTable: EngineTransaction {
-    /// A link that is not archived.
+    /// Returns a link unless it is archived.
     async fn tracking_link(&self, app: AppId, link: LinkId) -> Result<Option<Link>, Self::Failure>;
 
     /// Stores a new link.
@@ -133,7 +134,7 @@ pub trait TrackingLinkTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Takes the slug of a link; false when another link has it.
+    /// Claims the slug of a link. Returns false when another link has it.
     async fn claim_slug(&self, link: &Link) -> Result<bool, Self::Failure>;
 }
 
@@ -142,26 +143,28 @@ pub trait IntegrationTable: EngineTransaction {
     /// Writes an integration.
     async fn write_integration(&self, integration: &Integration) -> Result<(), Self::Failure>;
 
-    /// The version of the integration that a queue belongs to. When it settles, the queue is locked first: a change of
-    /// an integration lets its queue go on in the same transaction, so either the change is seen, or it comes later.
+    /// Returns the version of a queue's integration. When settling, the queue is locked first. A
+    /// change of the integration also resumes its queue in the same transaction, so the settlement
+    /// either sees the change or precedes it.
     async fn integration_version(
         &self,
         queue: QueueRef,
     ) -> Result<Option<IntegrationVersion>, Self::Failure>;
 
-    /// The states of the queues of an app that are stored.
+    /// Returns the stored queue states of an app.
     async fn queue_states(
         &self,
         app: AppId,
     ) -> Result<BTreeMap<Network, QueueState>, Self::Failure>;
 
-    /// Locks a queue and reads its state, if it is stored.
+    /// Locks a queue and returns its state, if stored.
     async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Self::Failure>;
 
-    /// Whether a queue is held by a lease. If it is, no other process takes it until the transaction ends.
+    /// Returns whether a queue is held by this lease. If so, no other process can lease it until
+    /// the transaction ends.
     async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Self::Failure>;
 
-    /// Takes a queue that no process holds and that is not paused. Returns its state.
+    /// Leases a queue that is neither held nor paused. Returns its state.
     async fn take_queue(
         &self,
         queue: QueueRef,
@@ -170,7 +173,7 @@ pub trait IntegrationTable: EngineTransaction {
         until: Timestamp,
     ) -> Result<Option<QueueState>, Self::Failure>;
 
-    /// Lets a queue that no process holds rest until then.
+    /// Postpones a queue that no process holds.
     async fn postpone_queue(
         &self,
         queue: QueueRef,
@@ -178,7 +181,7 @@ pub trait IntegrationTable: EngineTransaction {
         until: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes the state of a queue that is locked, or that was not stored. Who holds it stays as it is.
+    /// Writes the state of a queue that is locked or new. The lease stays unchanged.
     async fn write_queue(
         &self,
         queue: QueueRef,
@@ -186,13 +189,13 @@ pub trait IntegrationTable: EngineTransaction {
         is_stored: bool,
     ) -> Result<(), Self::Failure>;
 
-    /// How many deliveries of an app wait.
+    /// Counts the pending deliveries of an app.
     async fn pending_delivery_counts(
         &self,
         app: AppId,
     ) -> Result<BTreeMap<Network, u64>, Self::Failure>;
 
-    /// How deliveries of an app ended since an hour.
+    /// Counts the ended deliveries of an app since an hour.
     async fn terminal_counts_since(
         &self,
         app: AppId,
@@ -205,7 +208,7 @@ pub trait IntegrationTable: EngineTransaction {
 
 /// Conversion-value configurations.
 pub trait SkanTable: EngineTransaction {
-    /// The configuration of an app.
+    /// Returns the configuration of an app.
     async fn skan_configuration(&self, app: &App) -> Result<Configuration, Self::Failure>;
 
     /// Writes the configuration of an app.
@@ -215,7 +218,7 @@ pub trait SkanTable: EngineTransaction {
         configuration: &Configuration,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes a version of a configuration; one that is stored gets its present names.
+    /// Writes a version of a configuration. An existing version gets the current names.
     async fn write_skan_version(
         &self,
         app: AppId,
@@ -223,10 +226,10 @@ pub trait SkanTable: EngineTransaction {
         applies_from: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// When a device was first seen.
+    /// Returns when a device was first seen.
     async fn first_seen(&self, device: DeviceRef<'_>) -> Result<Option<Timestamp>, Self::Failure>;
 
-    /// What happened on a device in the windows from a moment on that end then.
+    /// Sums the events of a device per window, starting at `from`.
     async fn event_sums(
         &self,
         device: DeviceRef<'_>,
@@ -237,7 +240,7 @@ pub trait SkanTable: EngineTransaction {
 
 /// The members of organizations.
 pub trait MemberTable: EngineTransaction {
-    /// The members of an organization. No other transaction changes them until this one ends.
+    /// Locks and returns the members of an organization.
     async fn lock_members(&self, organization: OrganizationId) -> Result<Vec<User>, Self::Failure>;
 
     /// Writes the role of a member.
@@ -246,7 +249,7 @@ pub trait MemberTable: EngineTransaction {
     /// Removes a member and their sessions.
     async fn remove_user(&self, member: UserId) -> Result<(), Self::Failure>;
 
-    /// Withdraws an invitation; false when there is none that was not used.
+    /// Withdraws an unused invitation. Returns false when there is none.
     async fn withdraw_setup_link(
         &self,
         organization: OrganizationId,
@@ -257,8 +260,8 @@ pub trait MemberTable: EngineTransaction {
 
 /// Organizations, keys, accounts and set-up links.
 pub trait TenantTable: EngineTransaction {
-    /// Notes that there is an organization; false when there was one before. A transaction that is just founding one is
-    /// waited for.
+    /// Marks that an organization exists. Returns false when one existed before. Waits for a
+    /// concurrent transaction that creates the first one.
     async fn mark_first_organization(
         &self,
         organization: &Organization,
@@ -270,33 +273,33 @@ pub trait TenantTable: EngineTransaction {
     /// Stores a key.
     async fn insert_key(&self, new: &NewKey) -> Result<(), Self::Failure>;
 
-    /// Locks a key, and reads it.
+    /// Locks and returns a key.
     async fn lock_key(&self, key: KeyId) -> Result<Option<ApiKey>, Self::Failure>;
 
-    /// Writes when a key was revoked.
+    /// Stores when a key was revoked.
     async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Self::Failure>;
 
-    /// Stores an account; refused when another one has its address.
+    /// Stores an account. Refused when another account has its email address.
     async fn insert_user(&self, user: &User, password_hash: &str) -> Result<(), Self::Failure>;
 
-    /// A set-up link.
+    /// Returns a set-up link.
     async fn setup_link(&self, digest: Digest) -> Result<Option<SetupLink>, Self::Failure>;
 
-    /// Lets no other transaction change the set-up links of an organization until this one ends. If each locked single
-    /// links, two of them could wait for each other.
+    /// Locks the set-up links of an organization. Locking single links could deadlock.
     async fn lock_setup_links(&self, organization: OrganizationId) -> Result<(), Self::Failure>;
 
     /// Stores a set-up link.
     async fn insert_setup_link(&self, new: &NewSetupLink) -> Result<(), Self::Failure>;
 
-    /// Uses up a set-up link.
+    /// Marks a set-up link as used.
     async fn mark_setup_link_used(
         &self,
         digest: Digest,
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Uses up the links for the first owner of an organization: those that name no address.
+    /// Marks the links for the first owner of an organization as used: those without an email
+    /// address.
     async fn mark_first_owner_links_used(
         &self,
         organization: OrganizationId,
@@ -304,12 +307,12 @@ pub trait TenantTable: EngineTransaction {
     ) -> Result<(), Self::Failure>;
 }
 
-/// What ads cost.
+/// Ad costs.
 pub trait CostTable: EngineTransaction {
     /// Removes costs.
     async fn remove_costs(&self, app: AppId, costs: &[CostKey]) -> Result<(), Self::Failure>;
 
-    /// Writes costs in the place of those of the same keys.
+    /// Writes costs, replacing those with the same keys.
     async fn write_costs(
         &self,
         app: AppId,

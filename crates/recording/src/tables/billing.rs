@@ -15,65 +15,67 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// Notifications of billing providers.
 pub trait NotificationTable: EngineTransaction {
-    /// The digest of the body that a provider's id was used for.
+    /// Returns the digest of the body that first used a provider's notification id.
     async fn notification_digest(
         &self,
         app: AppId,
         provider: BillingProvider,
-        given_id: &str,
+        external_id: &str,
     ) -> Result<Option<Vec<u8>>, Self::Failure>;
 
-    /// Stores a notification, unless one of its id is stored.
+    /// Stores a notification unless one with its id exists.
     async fn insert_notification(
         &self,
-        one: &Notification,
+        notification: &Notification,
         digest: Digest,
         body: Option<&str>,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes what a stored notification comes to.
-    async fn update_notification(&self, one: &Notification) -> Result<(), Self::Failure>;
+    /// Writes the settled state of a stored notification.
+    async fn update_notification(&self, notification: &Notification) -> Result<(), Self::Failure>;
 
     /// Removes a notification.
-    async fn remove_notification(&self, one: &Notification) -> Result<(), Self::Failure>;
+    async fn remove_notification(&self, notification: &Notification) -> Result<(), Self::Failure>;
 
-    /// The notifications of subscriptions, as far as they are settled together.
+    /// Returns the notifications of subscriptions that are settled together.
     async fn notifications(
         &self,
         chains: &BTreeSet<Chain>,
     ) -> Result<Vec<Notification>, Self::Failure>;
 
-    /// Those subscriptions of which a part goes on under the pseudonym of an erased device.
+    /// Returns those subscriptions of which a part continues under the pseudonym of an erased
+    /// device.
     async fn chains_with_pseudonyms(
         &self,
         chains: &BTreeSet<Chain>,
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
-    /// What a search for connected subscriptions has to know.
+    /// Returns what the search for connected subscriptions needs next.
     async fn find_connected(
         &self,
-        of: (AppId, Environment),
-        need: &SearchQuery,
+        scope: (AppId, Environment),
+        query: &SearchQuery,
     ) -> Result<SearchResult, Self::Failure>;
 
-    /// All notifications of a subscription.
+    /// Returns all notifications of a subscription.
     async fn all_notifications(&self, chain: &Chain) -> Result<Vec<Notification>, Self::Failure>;
 
-    /// The subscriptions of notifications with some of their providers' ids.
+    /// Finds the subscriptions of notifications by their provider ids.
     async fn chains_by_external_id(
         &self,
-        of: (AppId, Environment),
-        given_ids: &BTreeSet<&str>,
+        scope: (AppId, Environment),
+        external_ids: &BTreeSet<&str>,
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
-    /// The notifications without a subscription that contain one of some texts, each as a chain.
+    /// Finds notifications without a subscription that contain one of these texts. Each is returned
+    /// as its own chain.
     async fn single_notification_chains(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         texts: &[String],
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
-    /// Writes what remains of a subscription's notifications, and removes their bodies.
+    /// Writes the erased notifications of a subscription, and removes their bodies.
     async fn erase_notifications(
         &self,
         chain: &Chain,
@@ -81,24 +83,24 @@ pub trait NotificationTable: EngineTransaction {
     ) -> Result<(), Self::Failure>;
 }
 
-/// The keys that lead to subscriptions.
+/// Lookup keys of subscriptions.
 pub trait BillingKeyTable: EngineTransaction {
-    /// Lets a subscription be found by keys.
+    /// Adds lookup keys of a subscription.
     async fn insert_keys(
         &self,
         chain: &Chain,
         keys: &BTreeSet<String>,
     ) -> Result<(), Self::Failure>;
 
-    /// The subscriptions of keys, for each at most so many in a fixed order.
+    /// Finds the subscriptions of lookup keys, at most `limit` per key in a fixed order.
     async fn chains_by_key(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         keys: &[String],
         limit: usize,
     ) -> Result<Vec<(String, Chain)>, Self::Failure>;
 
-    /// Removes keys of a subscription.
+    /// Removes lookup keys of a subscription.
     async fn remove_keys(
         &self,
         chain: &Chain,
@@ -106,9 +108,9 @@ pub trait BillingKeyTable: EngineTransaction {
     ) -> Result<(), Self::Failure>;
 }
 
-/// Which devices go by which people's ids.
+/// Links between devices and users.
 pub trait UserLinkTable: EngineTransaction {
-    /// Remembers that a device goes by a person's id.
+    /// Links a device to a user.
     async fn link_user(
         &self,
         device: DeviceRef<'_>,
@@ -116,44 +118,45 @@ pub trait UserLinkTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// The ids of people that a device is linked to.
+    /// Returns the users that a device is linked to.
     async fn linked_people(
         &self,
         device: DeviceRef<'_>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
-    /// Those people that another device than this one is linked to.
+    /// Returns those users that another device is linked to.
     async fn shared_people(
         &self,
         device: DeviceRef<'_>,
         people: &BTreeSet<UserKey>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
-    /// Removes the links of a device to people.
+    /// Removes all links of a device to users.
     async fn unlink_device(&self, device: DeviceRef<'_>) -> Result<(), Self::Failure>;
 }
 
 /// Trials on hold.
 pub trait TrialTable: EngineTransaction {
-    /// The trial of a subscription that is, or was, on hold.
+    /// Returns the trial of a subscription that is or was on hold.
     async fn trial(&self, chain: &Chain) -> Result<Option<Trial>, Self::Failure>;
 
-    /// Puts a trial on hold. Of several starts of one subscription the earliest says when it is due.
+    /// Puts a trial on hold. If a subscription starts several times, the earliest start sets the
+    /// due time.
     async fn hold_trial(&self, chain: &Chain, due_at: Timestamp) -> Result<(), Self::Failure>;
 
     /// Writes the state of a trial.
     async fn write_trial(&self, chain: &Chain, trial: Trial) -> Result<(), Self::Failure>;
 
-    /// Trials on hold that are due, the longest ones first.
+    /// Returns due trials on hold, oldest first.
     async fn due_trials(&self, now: Timestamp, limit: u32) -> Result<Vec<Chain>, Self::Failure>;
 }
 
-/// How many notifications came, and what became of them.
+/// Daily notification counts.
 pub trait BillingDayTable: EngineTransaction {
-    /// Adds to the count of a day.
+    /// Adds to the counts of a day.
     async fn add_to_billing_day(
         &self,
         day: &BillingDay,
-        count: &BillingDayCounts,
+        counts: &BillingDayCounts,
     ) -> Result<(), Self::Failure>;
 }

@@ -1,4 +1,4 @@
-//! Devices, their people, and the clicks that lead to them.
+//! Devices, their identities, and clicks.
 
 use super::EngineTransaction;
 use std::collections::BTreeSet;
@@ -14,40 +14,41 @@ use tributary_store::LeasedToken;
 
 /// Clicks.
 pub trait ClickTable: EngineTransaction {
-    /// Stores a click; false when it is stored already.
+    /// Stores a click. Returns false when it exists already.
     async fn insert_click(&self, click: &Click) -> Result<bool, Self::Failure>;
 
-    /// A click.
+    /// Returns a click.
     async fn click(&self, app: AppId, click: ClickId) -> Result<Option<Click>, Self::Failure>;
 
-    /// The clicks that an install may belong to.
+    /// Finds the candidate clicks for an install.
     async fn candidates(
         &self,
         command: &ConfigureCommand,
-        wanted: &CandidateQuery,
+        query: &CandidateQuery,
     ) -> Result<CandidateClicks, Self::Failure>;
 
-    /// Gives a click to an install that finds it free.
+    /// Assigns a free click to an install.
     async fn take_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Self::Failure>;
 
-    /// Keeps a click that a decision names.
+    /// Protects a click from removal, because a decision refers to it.
     async fn keep_click(&self, app: AppId, click: ClickId) -> Result<(), Self::Failure>;
 
-    /// Takes a click back from an install. It stays, because the device's explanation names it.
+    /// Releases a click from an install. The click is still protected, because the device's
+    /// decision refers to it.
     async fn release_click(
         &self,
         device: DeviceRef<'_>,
         click: ClickId,
     ) -> Result<(), Self::Failure>;
 
-    /// Locks clicks in the order of their ids, and reads them.
+    /// Locks clicks in the order of their ids, and returns them.
     async fn lock_clicks(
         &self,
         app: AppId,
         clicks: &BTreeSet<ClickId>,
     ) -> Result<Vec<StoredClick>, Self::Failure>;
 
-    /// Writes what remains of clicks, and which devices took them.
+    /// Writes redacted clicks, and which devices claimed them.
     async fn write_remaining_clicks(
         &self,
         app: AppId,
@@ -55,7 +56,7 @@ pub trait ClickTable: EngineTransaction {
     ) -> Result<(), Self::Failure>;
 }
 
-/// Devices and their people.
+/// Devices and identities.
 pub trait DeviceTable: EngineTransaction {
     /// Locks devices until the transaction ends, in the order of their keys.
     async fn lock_devices(
@@ -64,21 +65,21 @@ pub trait DeviceTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Locks a device, and reads what is known of it.
+    /// Locks a device, and returns its state.
     async fn lock_device(
         &self,
         device: DeviceRef<'_>,
         at: Timestamp,
     ) -> Result<DeviceState, Self::Failure>;
 
-    /// Stores a device that was not stored.
+    /// Stores a new device.
     async fn insert_device(
         &self,
         command: &ConfigureCommand,
-        opening: &ConfigureDecision,
+        decision: &ConfigureDecision,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes a device, and the decision about it.
+    /// Writes a device and its attribution.
     async fn update_device(
         &self,
         of: DeviceRef<'_>,
@@ -86,7 +87,7 @@ pub trait DeviceTable: EngineTransaction {
         attribution: &Attribution,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes who is behind a device.
+    /// Writes the identity of a device.
     async fn write_identity(
         &self,
         device: DeviceRef<'_>,
@@ -94,21 +95,22 @@ pub trait DeviceTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Devices that were last known to be active before a moment, at least so many of them if there are more.
+    /// Finds devices whose last known activity is before `before`: at least `limit` of them if
+    /// there are more.
     async fn inactive_devices(
         &self,
         before: Timestamp,
         limit: u32,
     ) -> Result<BTreeSet<(AppId, Environment, DeviceKey)>, Self::Failure>;
 
-    /// Writes when a device was last active.
+    /// Writes the time of a device's last activity.
     async fn write_active_at(
         &self,
         device: DeviceRef<'_>,
         active_at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes what remains of a device under its key from now on, and of the decision about it.
+    /// Writes a redacted device and attribution under the device's new key.
     async fn write_remaining_device(
         &self,
         of: DeviceRef<'_>,
@@ -116,8 +118,8 @@ pub trait DeviceTable: EngineTransaction {
         attribution: &Attribution,
     ) -> Result<(), Self::Failure>;
 
-    /// Forgets who is behind a device, and gives it its key from now on. Its first payment stays known, so that a later
-    /// payment is not a first one.
+    /// Clears the identity of a device, and gives it a new key. Keeps its first payment, so that a
+    /// later payment does not become the first one.
     async fn forget_identity(
         &self,
         device: DeviceRef<'_>,
@@ -125,18 +127,18 @@ pub trait DeviceTable: EngineTransaction {
     ) -> Result<(), Self::Failure>;
 }
 
-/// Tokens to be redeemed at Apple.
+/// AdServices tokens to be redeemed at Apple.
 pub trait TokenTable: EngineTransaction {
-    /// Keeps the token of a device, unless one is kept.
+    /// Stores the token of a device unless one is stored.
     async fn enqueue_token(&self, command: &ConfigureCommand) -> Result<(), Self::Failure>;
 
-    /// Whether a lease of a token is still held.
+    /// Returns whether the lease of a token is still held.
     async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Self::Failure>;
 
-    /// Removes a token whose lease is still held; false when it is not.
+    /// Removes a token if its lease is still held. Returns false when it is not.
     async fn remove_token(&self, lease: &LeasedToken) -> Result<bool, Self::Failure>;
 
-    /// Makes a token due again whose lease is still held; false when it is not.
+    /// Schedules a retry of a token if its lease is still held. Returns false when it is not.
     async fn retry_token(
         &self,
         lease: &LeasedToken,

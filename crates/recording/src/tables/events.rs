@@ -1,4 +1,4 @@
-//! Events, and what is counted and sent of them.
+//! Events, their first payments, and their deliveries.
 
 use super::{EngineTransaction, SharedId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,45 +15,48 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{PlannedRow, TerminalCounts};
 use tributary_store::{DeliveryWithEvent, QueueRef, SettledDelivery, StatusCheck};
 
-/// Events, and the ids that their senders gave.
+/// Events and their external ids.
 pub trait EventTable: EngineTransaction {
-    /// Events by our ids.
+    /// Returns events by id.
     async fn events(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         ids: &BTreeSet<EventId>,
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Stores an event, once by the id that its sender gave; false when it is stored already.
+    /// Stores an event once per external id. Returns false when it exists already.
     async fn insert_event(&self, event: &Event) -> Result<bool, Self::Failure>;
 
-    /// Stores events in the place of those of the same ids.
+    /// Overwrites events with the same ids.
     async fn replace_events(&self, events: &[&Event]) -> Result<(), Self::Failure>;
 
-    /// Removes an event and its sender's id, so that it can be stored again.
+    /// Deletes an event and its external id, so that it can be stored again.
     async fn delete_event(&self, event: &Event) -> Result<(), Self::Failure>;
 
-    /// The events of a source that have ids. A reserved id is not an event.
+    /// Returns the events of a source with these external ids. A reserved id is not an event.
     async fn events_by_external_id<'a>(
         &self,
         source: EventSource,
         ids: &[SharedId<'a>],
     ) -> Result<Vec<(SharedId<'a>, Event)>, Self::Failure>;
 
-    /// Reserves the ids of store transactions for billing events. No other transaction reserves them until this one ends.
+    /// Reserves the ids of store transactions for billing events. Other transactions that reserve
+    /// them wait until this one ends.
     async fn reserve_transactions(
         &self,
         transactions: &BTreeSet<SharedId<'_>>,
     ) -> Result<(), Self::Failure>;
 
-    /// The SDK events of a stretch of the log that verified events have the ids of, and those that were duplicates.
+    /// Returns the SDK events in a span of the log that share an id with a verified event, or are
+    /// marked as duplicates.
     async fn duplicate_candidates(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         span: (EventId, EventId),
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// The events of a device that are credited to its install, in the order of their ids, after one of them.
+    /// Returns the events of a device that are credited to its install, in the order of their ids,
+    /// after `after`.
     async fn events_to_credit(
         &self,
         device: DeviceRef<'_>,
@@ -61,83 +64,84 @@ pub trait EventTable: EngineTransaction {
         limit: usize,
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Credits the same events to something.
+    /// Writes the credit of the events that [`Self::events_to_credit`] returns.
     async fn write_credit(
         &self,
         device: DeviceRef<'_>,
         credit: &Credit,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes which networks do not hear of events.
+    /// Writes which networks are skipped for these events.
     async fn write_skipped(&self, events: &[&Event]) -> Result<(), Self::Failure>;
 
-    /// The events of a device, as far as they lead to other data.
+    /// Returns the references from a device's events to other data.
     async fn traces_of_device(&self, device: DeviceRef<'_>) -> Result<Vec<Trace>, Self::Failure>;
 
-    /// The events of people that have no device, as far as they lead to other data.
+    /// Returns the references from events that have a user and no device.
     async fn traces_of_people(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         people: &[UserKey],
     ) -> Result<Vec<Trace>, Self::Failure>;
 
-    /// Erases the events of a device, and gives them its pseudonym.
+    /// Erases the events of a device, and moves them to its pseudonym.
     async fn erase_events_of_device(
         &self,
         device: DeviceRef<'_>,
         pseudonym: &DeviceKey,
     ) -> Result<(), Self::Failure>;
 
-    /// Erases the events of people that have no device.
+    /// Erases the events of users that have no device.
     async fn erase_events_of_people(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         people: &[UserKey],
     ) -> Result<(), Self::Failure>;
 
-    /// When the latest event of a device occurred, and whether a billing provider reported any.
+    /// Returns when the latest event of a device occurred, and whether any came from a billing
+    /// provider.
     async fn latest_event(
         &self,
         device: DeviceRef<'_>,
     ) -> Result<(Option<Timestamp>, bool), Self::Failure>;
 
-    /// The day of the first event from an id on.
+    /// Returns the day of the first event at or after an id.
     async fn day_of_next_event(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         from: EventId,
     ) -> Result<Option<Day>, Self::Failure>;
 
-    /// The events of a stretch of the log, in the order of their ids.
+    /// Returns the events in a span of the log, in the order of their ids.
     async fn events_between(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         span: (EventId, EventId),
         limit: usize,
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// The SDK events of a stretch of the log that have an amount, in the order of their ids.
+    /// Returns the SDK events with an amount in a span of the log, in the order of their ids.
     async fn sdk_amounts_between(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         span: (EventId, EventId),
         limit: usize,
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Writes whether the amounts of events count, and whether they are first payments.
+    /// Writes whether the amounts of events count, and their first-payment flags.
     async fn write_counting(&self, events: &[Event]) -> Result<(), Self::Failure>;
 }
 
 /// First payments of devices.
 pub trait FirstPaymentTable: EngineTransaction {
-    /// The events of a device that have the flag of its first payment.
+    /// Returns the events of a device that have the first-payment flag.
     async fn flagged_payments(&self, device: DeviceRef<'_>) -> Result<Vec<Event>, Self::Failure>;
 
-    /// The earliest payment of a device that counts.
+    /// Returns the earliest counted payment of a device.
     async fn earliest_payment(&self, device: DeviceRef<'_>)
     -> Result<Option<Event>, Self::Failure>;
 
-    /// Writes the flag of a first payment of events.
+    /// Writes the first-payment flags of events.
     async fn write_first_payment_flags(
         &self,
         moved: &[EventReplacement],
@@ -150,30 +154,31 @@ pub trait FirstPaymentTable: EngineTransaction {
         first: Option<&Event>,
     ) -> Result<(), Self::Failure>;
 
-    /// Leaves a device without a first payment, if an event is it.
+    /// Clears a device's first payment if it is this event.
     async fn clear_first_payment(
         &self,
         device: DeviceRef<'_>,
         event: EventId,
     ) -> Result<(), Self::Failure>;
 
-    /// The devices with payments, or with the flag of a first payment, in a stretch of the log.
+    /// Returns the devices with payments or first-payment flags in a span of the log.
     async fn paying_devices(
         &self,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         span: (EventId, EventId),
     ) -> Result<BTreeSet<DeviceKey>, Self::Failure>;
 }
 
-/// Deliveries on their way to networks.
+/// Pending and ended deliveries.
 pub trait OutboxTable: EngineTransaction {
-    /// Puts deliveries into the outbox that are not in it.
+    /// Inserts deliveries into the outbox unless they are in it.
     async fn insert_planned(&self, rows: &[PlannedRow]) -> Result<(), Self::Failure>;
 
-    /// Removes what waits of an event and was never sent.
+    /// Removes the pending deliveries of an event that were never sent.
     async fn remove_unsent(&self, event: &Event) -> Result<(), Self::Failure>;
 
-    /// Locks what waits of deliveries, in the order of their ids. Returns those that are not being sent at this moment.
+    /// Locks pending deliveries in the order of their ids. Returns those that are not being sent
+    /// right now.
     async fn lock_pending(
         &self,
         app: AppId,
@@ -181,24 +186,25 @@ pub trait OutboxTable: EngineTransaction {
         now: Timestamp,
     ) -> Result<BTreeSet<DeliveryId>, Self::Failure>;
 
-    /// Moves deliveries out of the outbox to those that ended, as cancelled.
+    /// Moves deliveries from the outbox to the ended ones, as cancelled.
     async fn cancel(
         &self,
         app: AppId,
         deliveries: &BTreeSet<DeliveryId>,
-        why: &'static str,
+        reason: &'static str,
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Counts how deliveries ended. Returns for each queue how many failed in this hour, before and now. It comes after
-    /// everything else of the outbox: a transaction that waits for another to count holds nothing that one needs.
+    /// Adds to the hourly counts of ended deliveries. Returns per queue how many failed in this
+    /// hour, before and after. Must be the last write to the outbox tables: a transaction that
+    /// waits here then holds no lock that the other one needs.
     async fn add_terminal_counts(
         &self,
-        ends: &BTreeMap<QueueRef, TerminalCounts>,
+        counts: &BTreeMap<QueueRef, TerminalCounts>,
         at: Timestamp,
     ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Self::Failure>;
 
-    /// Writes what attempts came to. Deliveries that ended leave the outbox.
+    /// Writes the results of attempts. Deliveries that ended leave the outbox.
     async fn write_settled(
         &self,
         queue: QueueRef,
@@ -206,14 +212,14 @@ pub trait OutboxTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns a delivery with its event; refused when there is none.
+    /// Returns a delivery with its event. Refused when there is none.
     async fn delivery(
         &self,
         app: AppId,
         delivery: DeliveryId,
     ) -> Result<DeliveryWithEvent, Self::Failure>;
 
-    /// Returns the newest deliveries that ended and match a filter with a status.
+    /// Returns the newest ended deliveries that match a filter with a status.
     async fn ended_matching(
         &self,
         app: AppId,
@@ -221,7 +227,7 @@ pub trait OutboxTable: EngineTransaction {
         limit: u64,
     ) -> Result<Vec<DeliveryId>, Self::Failure>;
 
-    /// Puts deliveries that ended back into the outbox. Returns how many there were.
+    /// Puts ended deliveries back into the outbox. Returns their number.
     async fn requeue(
         &self,
         app: AppId,
@@ -229,7 +235,7 @@ pub trait OutboxTable: EngineTransaction {
         due_at: Timestamp,
     ) -> Result<u64, Self::Failure>;
 
-    /// Writes the reason of deliveries that ended, and their status if it changes. Returns how many there were.
+    /// Writes the reason of ended deliveries, and their status if given. Returns their number.
     async fn write_ended(
         &self,
         app: AppId,
@@ -238,7 +244,7 @@ pub trait OutboxTable: EngineTransaction {
         reason: &str,
     ) -> Result<u64, Self::Failure>;
 
-    /// Subtracts from the deliveries that counted as delivered in the hour of a request.
+    /// Subtracts from the count of delivered deliveries in the hour of a request.
     async fn subtract_delivered(
         &self,
         queue: QueueRef,
@@ -246,14 +252,15 @@ pub trait OutboxTable: EngineTransaction {
         count: u64,
     ) -> Result<(), Self::Failure>;
 
-    /// Removes deliveries that were cancelled before their first attempt because their event changed.
+    /// Removes deliveries that were cancelled before their first attempt because their event
+    /// changed.
     async fn remove_cancelled(
         &self,
         app: AppId,
         deliveries: &BTreeSet<DeliveryId>,
     ) -> Result<(), Self::Failure>;
 
-    /// Those of the deliveries that ended.
+    /// Returns those deliveries that have ended.
     async fn find_ended(
         &self,
         app: AppId,
@@ -261,7 +268,7 @@ pub trait OutboxTable: EngineTransaction {
     ) -> Result<BTreeSet<DeliveryId>, Self::Failure>;
 }
 
-/// Requests whose outcome a network reports later.
+/// Status checks: requests whose outcome a network reports later.
 pub trait StatusCheckTable: EngineTransaction {
     /// Stores status checks.
     async fn insert_checks(
@@ -270,14 +277,14 @@ pub trait StatusCheckTable: EngineTransaction {
         checks: &[StatusCheck],
     ) -> Result<(), Self::Failure>;
 
-    /// Returns the check of a request.
+    /// Returns the status check of a request.
     async fn status_check(
         &self,
         queue: QueueRef,
         request: &str,
     ) -> Result<Option<StatusCheck>, Self::Failure>;
 
-    /// Sets when the network is asked again, and how often it was asked by then.
+    /// Sets the time and number of the next status check.
     async fn postpone_check(
         &self,
         queue: QueueRef,
@@ -286,6 +293,6 @@ pub trait StatusCheckTable: EngineTransaction {
         due_at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Removes the check of a request.
+    /// Removes the status check of a request.
     async fn remove_check(&self, queue: QueueRef, request: &str) -> Result<(), Self::Failure>;
 }

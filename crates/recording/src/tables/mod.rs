@@ -1,7 +1,7 @@
-//! What an engine reads and writes. Nothing here decides.
+//! Traits for reading and writing tables. They contain no decisions.
 #![expect(
     async_fn_in_trait,
-    reason = "the engines are known where the functions are called, so the compiler sees what their futures are"
+    reason = "callers know the engine, so the types of the futures are concrete"
 )]
 
 mod admin;
@@ -31,13 +31,13 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::StoreError;
 
-/// Another transaction changed what was read. The transaction runs again, on what is stored now.
+/// Another transaction changed what was read. The transaction is retried on the current data.
 #[derive(Debug, Clone, Copy)]
 pub struct Conflict;
 
 /// An open transaction of an engine.
 pub trait EngineTransaction {
-    /// Why it cannot go on.
+    /// Error that aborts the transaction.
     type Failure: From<Refusal> + From<StoreError> + From<Conflict>;
 }
 
@@ -70,29 +70,30 @@ pub trait Tables:
 
 /// Apps, their integrations, and exchange rates.
 pub trait AppTable: EngineTransaction {
-    /// An app.
+    /// Returns an app.
     async fn app(&self, app: AppId) -> Result<Option<App>, Self::Failure>;
 
-    /// All apps.
+    /// Returns the ids of all apps.
     async fn app_ids(&self) -> Result<Vec<AppId>, Self::Failure>;
 
-    /// Lets no other transaction settle subscriptions of an app until this one ends.
+    /// Locks an app exclusively, so that no other transaction settles its subscriptions or links
+    /// its devices.
     async fn lock_app(&self, app: AppId) -> Result<(), Self::Failure>;
 
-    /// Lets no other transaction settle subscriptions of an app until this one ends. Several may do so together.
+    /// Locks an app in shared mode, so that no other transaction settles its subscriptions.
     async fn lock_app_shared(&self, app: AppId) -> Result<(), Self::Failure>;
 
-    /// Notes that a provider is connected, unless that is known.
+    /// Stores when a provider was first connected.
     async fn mark_provider_connected(
         &self,
         app: AppId,
-        by: AppSecret,
+        secret: AppSecret,
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// The integrations of an app that were ever touched.
+    /// Returns the stored integrations of an app.
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Self::Failure>;
 
-    /// The imported rates that convert currencies on days.
+    /// Returns the imported rates for currencies and days.
     async fn rates(&self, wanted: &[(Currency, Day)]) -> Result<ImportedRates, Self::Failure>;
 }

@@ -10,66 +10,67 @@ use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{CohortRollupRow, CohortTable, EnrolledRow, RollupRow};
+use tributary_store::records::{CohortDeviceRow, CohortRollupRow, CohortTable, RollupRow};
 
 /// Roll-ups, cohorts and increments.
 pub trait RollupTable: EngineTransaction {
-    /// The increments of an app that are not merged yet.
+    /// Returns the increments of an app that are not merged yet.
     async fn increments(&self, app: AppId) -> Result<Increments, Self::Failure>;
 
-    /// Merges all increments of an app into its roll-ups, and drops those that cannot be read.
+    /// Merges all increments of an app into its roll-ups, and drops unreadable ones.
     async fn merge_increments(&self, app: AppId) -> Result<(), Self::Failure>;
 
-    /// Lets no other transaction merge increments or change roll-ups until this one ends.
+    /// Locks the roll-ups, so that no other transaction merges increments or changes them.
     async fn lock_rollups(&self) -> Result<(), Self::Failure>;
 
-    /// The rows of a roll-up that begin within a span.
+    /// Returns the rows of a roll-up whose buckets start within a span.
     async fn rollup_rows(
         &self,
         table: Rollup,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         span: (Timestamp, Timestamp),
     ) -> Result<Vec<RollupRow>, Self::Failure>;
 
-    /// The rows of cohorts that begin within a span.
+    /// Returns the rows of a cohort table whose buckets start within a span.
     async fn cohort_rows(
         &self,
         table: CohortTable,
-        of: (AppId, Environment),
+        scope: (AppId, Environment),
         span: (Timestamp, Timestamp),
     ) -> Result<Vec<CohortRollupRow>, Self::Failure>;
 
     /// Adds rows to the roll-ups.
     async fn add_rollups(&self, rows: &RollupRows) -> Result<(), Self::Failure>;
 
-    /// The days that have figures.
-    async fn rolled_up_days(&self, of: (AppId, Environment)) -> Result<Vec<Day>, Self::Failure>;
+    /// Returns the days that have figures.
+    async fn rolled_up_days(&self, scope: (AppId, Environment)) -> Result<Vec<Day>, Self::Failure>;
 
-    /// What was decided about values.
+    /// Returns the stored cardinality decisions about values.
     async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Self::Failure>;
 
-    /// How many values of a quota count under their own name.
+    /// Counts the values of a quota that have their own row.
     async fn named_value_count(&self, quota: Quota) -> Result<usize, Self::Failure>;
 
-    /// Stores what is decided about new values.
-    async fn insert_cap_decisions(&self, decided: &CapDecisions) -> Result<(), Self::Failure>;
+    /// Stores decisions about new values.
+    async fn insert_cap_decisions(&self, decisions: &CapDecisions) -> Result<(), Self::Failure>;
 
-    /// The devices that are members of a cohort.
+    /// Returns the stored cohort devices.
     async fn cohort_devices(
         &self,
         members: &BTreeSet<&CohortMember>,
-    ) -> Result<Vec<(CohortMember, EnrolledRow)>, Self::Failure>;
+    ) -> Result<Vec<(CohortMember, CohortDeviceRow)>, Self::Failure>;
 
-    /// Whether a device has an event that counts on the day of a doubt. Events are written before they are counted.
-    async fn was_active(&self, doubt: &UncertainAge) -> Result<bool, Self::Failure>;
+    /// Returns whether a device has an event that counts on the given day. Events are written
+    /// before they are counted.
+    async fn was_active(&self, uncertain: &UncertainAge) -> Result<bool, Self::Failure>;
 
-    /// Writes devices of cohorts.
+    /// Writes cohort devices.
     async fn write_cohort_devices(
         &self,
-        enrolled: &BTreeMap<CohortMember, CohortDevice>,
+        devices: &BTreeMap<CohortMember, CohortDevice>,
     ) -> Result<(), Self::Failure>;
 
-    /// Gives a device of a cohort another key.
+    /// Changes the key of a cohort device.
     async fn rename_cohort_device(
         &self,
         device: DeviceRef<'_>,
