@@ -1,18 +1,17 @@
-//! What operators are told without asking.
+//! Alerts for operators, sent by webhook.
 
-use crate::rows::{APP_COLUMNS, app_secrets, read_row};
+use crate::rows::app_by_id;
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::app::App;
+use rusqlite::{Connection, params};
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AlertId, AppId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{AppRow, alert_id};
+use tributary_store::records::alert_id;
 use tributary_store::{Alerts, DueAlert, StoreError, StoreResult};
 
-/// Remembers an alert, to be told at once.
+/// Stores an alert that is due at once.
 pub(crate) fn insert(connection: &Connection, alert: &Alert) -> Result<(), Failure> {
     connection
         .prepare_cached(
@@ -28,18 +27,6 @@ pub(crate) fn insert(connection: &Connection, alert: &Alert) -> Result<(), Failu
             alert.message
         ])?;
     Ok(())
-}
-
-fn find_app(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
-    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
-    let row = connection
-        .prepare_cached(&sql)?
-        .query_row([app.as_bytes()], read_row::<AppRow>)
-        .optional()?;
-    match row {
-        Some(row) => Ok(Some(row.read(app_secrets(connection, app)?)?)),
-        None => Ok(None),
-    }
 }
 
 type AlertColumns = ([u8; 16], [u8; 16], String, Option<String>, i64, String, u32);
@@ -61,7 +48,7 @@ fn read(
             at: Timestamp::from_millis(at),
             message,
         },
-        url: find_app(connection, app)?.and_then(|app| app.alert_webhook_url),
+        url: app_by_id(connection, app)?.and_then(|app| app.alert_webhook_url),
         attempts,
     })
 }
@@ -113,8 +100,8 @@ fn raise_everywhere(
     let mut raised = 0;
     for app in apps {
         let app = AppId::from_bytes(app);
-        let listens = find_app(connection, app)?.is_some_and(|app| app.alert_webhook_url.is_some());
-        if listens {
+        let webhook = app_by_id(connection, app)?.and_then(|app| app.alert_webhook_url);
+        if webhook.is_some() {
             let alert = Alert {
                 id: alert_id(at, random, raised),
                 app,
@@ -152,7 +139,7 @@ impl Alerts for SqliteStore {
         until: Timestamp,
         limit: u32,
     ) -> StoreResult<Vec<DueAlert>> {
-        // Nothing is due nearly always, and a look costs no sync.
+        // Usually nothing is due, and a read costs no sync.
         let due = self
             .read("due_alerts", move |connection| {
                 let sql = "select 1 from alerts where due_at <= ?1";

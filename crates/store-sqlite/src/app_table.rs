@@ -1,7 +1,7 @@
-//! Apps, integrations and rates, as `recording` reads them.
+//! `AppTable`: apps, integrations and rates as `recording` reads them.
 
-use crate::billing::app_by_id;
-use crate::events::imported_rates;
+use crate::rates::imported_rates;
+use crate::rows::app_by_id;
 use crate::tables::SqliteTables;
 use crate::{Failure, integrations};
 use rusqlite::params;

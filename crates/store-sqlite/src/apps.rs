@@ -98,11 +98,11 @@ impl ManagedAppTable for SqliteTables<'_> {
         &self,
         kind: UniqueName,
         app: AppId,
-        kept: Option<&str>,
+        except: Option<&str>,
     ) -> Result<(), Failure> {
         let (table, column) = kind.columns();
         let sql = format!("delete from {table} where app_id = ?1 and {column} is not ?2");
-        self.0.execute(&sql, params![app.as_bytes(), kept])?;
+        self.0.execute(&sql, params![app.as_bytes(), except])?;
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Reading the audit log, and forgetting the oldest of it.
+//! Reads the audit log and deletes its oldest entries.
 
 use crate::SqliteStore;
 use crate::rows::{page_start, read_row};

@@ -1,8 +1,8 @@
-//! Backups: one file, made while the server runs, and checked before anybody relies on it.
+//! Backups: one file, created while the server runs, and verified.
 //!
-//! `VACUUM INTO` copies a snapshot in one read transaction: whatever was committed before it began is in the copy,
-//! nothing is in it by half, and writers do not wait. The copy is an ordinary database, without gaps and without
-//! remains of what was deleted. The secret key may travel in it, in a row that the database itself never has.
+//! `VACUUM INTO` copies a snapshot in one read transaction. The copy contains exactly the commits
+//! before it, and writers do not wait. It is an ordinary database without free pages or remains of
+//! deleted rows. It may include the secret key, in a row that the live database never has.
 
 use crate::connection::{BUSY_WAIT, SqliteOpenError};
 use crate::{integrity, leftover_wal, migrate};
@@ -10,48 +10,49 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use tributary_store::migration::MigrationRefusal;
 
-/// The row of `instance` that holds the secret key, in a backup only.
+/// The row of `instance` that holds the secret key, only in backups.
 const KEY_ROW: &str = "backup_secret_key";
-/// The row of `instance` by which a secret key is recognised.
+/// The row of `instance` that identifies the secret key.
 const CHECK_ROW: &str = "secret_check";
-/// What `SQLite` says of a sound file.
+/// The result of an integrity check without errors.
 const SOUND: &str = "ok";
 
-/// Why there is no backup, or why one is of no use.
+/// Why a backup failed or is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// `SQLite` said no.
+    /// An error from `SQLite`.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] SqliteOpenError),
-    /// It is no database of ours.
-    #[error("the file is no backup of Tributary")]
+    /// The file is not a Tributary database.
+    #[error("the file is not a Tributary backup")]
     NotOurs,
-    /// Bytes are missing, or wrong.
+    /// The file is truncated or corrupt.
     #[error("the file is damaged: {0}")]
     Damaged(String),
-    /// It is of a version that this program does not know.
+    /// The schema is unknown to this version.
     #[error(transparent)]
     Migration(#[from] MigrationRefusal),
 }
 
-/// What a sound backup holds.
+/// The contents of a valid backup.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BackupContents {
-    /// The newest migration in it.
+    /// The newest migration.
     pub schema: i64,
-    /// The secret key, if it travels with it.
+    /// The secret key, if included.
     pub secret_key: Option<Vec<u8>>,
-    /// What its secret key is recognised by; nothing before the first start of a server.
+    /// Identifies the secret key; `None` if no server was ever started.
     pub secret_check: Option<Vec<u8>>,
 }
 
-/// Copies a database into an empty file, beside a server that uses it. With a key, that is in the copy, too.
+/// Copies a database into an empty file while a server may use it. Includes the secret key if
+/// given.
 pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(), BackupError> {
-    // Not for reading only: whoever reads a log that nobody has open must be able to open it.
     leftover_wal::make_durable(database)?;
+    // Opened read-write, because reading an unused log requires creating its index.
     let from = open(database)?;
     let target = to.to_str().ok_or(BackupError::NotOurs)?;
     from.execute("vacuum into ?1", [target])?;
@@ -68,8 +69,8 @@ pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(),
     Ok(())
 }
 
-/// Removes the marker of an unclean stop that a database left behind which is not there any more. Otherwise the next
-/// database in its place would pass for one that was not closed.
+/// Removes the unclean-stop marker of a database that no longer exists. Otherwise a new database in
+/// its place would be checked as unclean.
 pub fn remove_stale_marker(database: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(integrity::marker_path(database)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -77,7 +78,7 @@ pub fn remove_stale_marker(database: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Reads all of a backup, and says what is in it.
+/// Verifies a backup and returns its contents.
 pub fn check(file: &Path) -> Result<BackupContents, BackupError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_sound_and_holds_the_key_only_where_it_is_asked_to() {
+    fn a_backup_is_valid_and_includes_the_key_only_on_request() {
         let scene = Scene::new();
         let contents = check(&scene.copy(None)).unwrap();
         assert_eq!(contents.secret_key, None);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_a_copy_keeps_nothing_of_the_key() {
+    fn a_backup_of_a_backup_does_not_contain_the_key() {
         let scene = Scene::new();
         let key = [0xab; 32];
         let first = scene.copy(Some(&key));
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_while_somebody_writes_is_in_the_copy_or_not_by_half() {
+    fn a_backup_contains_only_committed_data() {
         let scene = Scene::new();
         let writer = open_for_writing(&scene.path("tributary.db")).unwrap();
         let insert = "insert into instance (name, value) values (?1, x'00')";
@@ -194,14 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_backup_is_refused() {
+    fn rejects_files_that_are_not_backups() {
         let scene = Scene::new();
         let other = scene.path("other");
-        std::fs::write(
-            &other,
-            "a letter, which is as long as a page or two".repeat(200),
-        )
-        .unwrap();
+        std::fs::write(&other, "not a database, but longer than a page".repeat(200)).unwrap();
         assert!(matches!(check(&other), Err(BackupError::NotOurs)));
         let empty = scene.path("empty");
         std::fs::write(&empty, "").unwrap();
@@ -209,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_found() {
+    fn finds_damage() {
         let scene = Scene::new();
         let copy = scene.copy(None);
         let mut bytes = std::fs::read(&copy).unwrap();
@@ -220,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_of_a_newer_version_is_refused() {
+    fn rejects_a_backup_of_a_newer_version() {
         let scene = Scene::new();
         let copy = scene.copy(None);
         let future = "insert into schema_migrations values (999, 'future', 'x')";

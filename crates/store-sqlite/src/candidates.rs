@@ -1,4 +1,4 @@
-//! The clicks that an install may belong to.
+//! Finds the clicks that an install may be attributed to.
 
 use crate::Failure;
 use crate::clicks::{CLICK_COLUMNS, insert_click};
@@ -21,11 +21,11 @@ use tributary_recording::ClickTable;
 use tributary_store::records::{ClickRow, ERASED_CLICK, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 
-/// A click, and who has taken it.
+/// A click and the device that claimed it.
 type ClaimedClickRow = (ClickRow, Option<String>);
 
 fn read_claimed_click(row: &Row<'_>) -> rusqlite::Result<ClaimedClickRow> {
-    // Behind the columns of a click.
+    // Follows the columns of the click.
     Ok((read_row::<ClickRow>(row)?, row.get("taken_by")?))
 }
 
@@ -33,7 +33,7 @@ static BY_ID: LazyLock<String> = LazyLock::new(|| {
     format!("select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2")
 });
 
-/// Finds the clicks that a decision needs.
+/// Finds the candidates for a decision.
 fn find(
     connection: &Connection,
     command: &ConfigureCommand,
@@ -86,7 +86,8 @@ fn find(
     Ok(found)
 }
 
-/// The newest clicks that fit a condition, which ends in what comes first in their order.
+/// Finds the newest clicks that match a condition, which must end with `order by` and any leading
+/// terms.
 fn newest(
     connection: &Connection,
     command: &ConfigureCommand,
@@ -107,7 +108,7 @@ fn newest(
         .collect()
 }
 
-/// A click with what its link tells the installed app. The link may be archived by now.
+/// Adds the link to a click. The link may be archived by now.
 fn candidate(
     connection: &Connection,
     command: &ConfigureCommand,
@@ -128,7 +129,7 @@ fn candidate(
     Ok(Candidate::of(click, link, taken))
 }
 
-/// Other installs from an address a little while ago, by link.
+/// Counts recent installs from the same address by other devices, per link.
 fn installs(
     connection: &Connection,
     command: &ConfigureCommand,

@@ -1,14 +1,15 @@
-//! Bringing the log's pages home, so that the log can begin anew.
+//! Checkpoints: moving pages from the log (WAL) into the database file, so that the log can
+//! restart.
 //!
-//! `SQLite` does it by itself after a commit that finds the log long, and nothing is written until the disk has taken all
-//! of it. Here a thread with a connection of its own does it while the writer goes on.
+//! By default `SQLite` checkpoints after a commit that finds the log long, and all writes wait for
+//! the disk. Here a thread with its own connection does it while the writer continues.
 //!
-//! That alone would never let the log begin anew: during every busy hour something is added to it, and somebody reads it,
-//! at every moment, and `SQLite` waits for nobody. It would grow without end, and every further commit copies its pages
-//! and syncs twice more. So the writer does the last of it, once the thread has left it only a little: the few pages
-//! that were added since, and then those who still read the log are waited for. They are few and quick, and whoever
-//! begins to read meanwhile does not use the log. Somebody who reads for long is not waited for: then the log grows,
-//! and it is tried again some pages later.
+//! That alone would never let the log restart. Under load it always has new pages and readers, and
+//! a passive checkpoint waits for neither. The log would grow without limit, and each later commit
+//! would copy its pages and sync twice more. So once the thread has left only a few pages, the
+//! writer copies those and waits briefly for the remaining readers. New readers do not use the log
+//! by then. A long reader is not waited for: the log grows, and the next attempt comes some pages
+//! later.
 
 use crate::connection::{self, BUSY_WAIT};
 use crate::lost_pages::{LostPages, keep_log_on_close};
@@ -20,22 +21,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Pages of the log at which they are brought home: sixteen megabytes. A page that is written again and again, as those of
-/// roll-ups are, is brought home once.
+/// Log pages that trigger a checkpoint: 16 MB. A page written repeatedly, such as a roll-up page,
+/// is copied once.
 const LOG_PAGES_MAX: u32 = 4_000;
-/// Pages that may be left to the writer: a millisecond or two.
+/// Pages that may be left to the writer: one or two milliseconds of work.
 const PAGES_LEFT_MAX: i64 = 200;
-/// How often the thread goes after what was added meanwhile. Each time there is less, unless the disk is slower than the
-/// writer; then the writer has to wait for it.
+/// Passive checkpoints per request. Each copies fewer pages, unless the disk is slower than the
+/// writer; then the writer has to wait.
 const ROUNDS_MAX: u32 = 3;
-/// How long to wait for those who read the log. Nothing is written meanwhile.
+/// How long the writer waits for readers of the log. Nothing is written meanwhile.
 const READERS_WAIT_MAX: Duration = Duration::from_millis(20);
-/// How often the thread looks whether an erasure wants the log truncated, and tries again while a reader blocks that.
+/// How often the thread checks for a truncation request, and retries one that a reader blocked.
 const TRUNCATION_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a truncation waits for the writer and for readers. The writer waits meanwhile.
+/// How long a truncation waits for the writer and the readers. The writer waits meanwhile.
 const TRUNCATION_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// A handle to the thread that brings pages home.
+/// A handle to the checkpoint thread.
 pub(crate) struct CheckpointThread {
     due: SyncSender<()>,
     is_busy: Arc<AtomicBool>,
@@ -53,7 +54,7 @@ impl CheckpointThread {
         let is_busy = Arc::new(AtomicBool::new(false));
         let (busy, path) = (is_busy.clone(), path.to_owned());
         let thread = std::thread::Builder::new()
-            .name("sqlite-carrier".to_owned())
+            .name("sqlite-ckpt".to_owned())
             .spawn(move || run_checkpoints(&calls, &busy, &truncation, &lost, &path))?;
         Ok(Self {
             due,
@@ -66,7 +67,7 @@ impl CheckpointThread {
         self.is_busy.load(Ordering::Acquire) && !self.thread.is_finished()
     }
 
-    /// Has it done beside the writer; false when it cannot be.
+    /// Requests a checkpoint. Returns false if the thread cannot take it.
     fn request_checkpoint(&self) -> bool {
         self.is_busy.store(true, Ordering::Release);
         let called = self.due.try_send(()).is_ok();
@@ -76,11 +77,11 @@ impl CheckpointThread {
         called
     }
 
-    /// Ends the thread.
+    /// Stops the thread.
     pub(crate) fn close(self) {
         drop(self.due);
         if self.thread.join().is_err() {
-            tracing::error!("the thread that empties the log did not end as it should");
+            tracing::error!("checkpoint thread panicked");
         }
     }
 }
@@ -111,8 +112,8 @@ fn run_checkpoints(
     }
 }
 
-/// Runs a checkpoint on the thread's connection, which is opened when there is none and dropped after an error; none
-/// while pages are lost.
+/// Runs a checkpoint on the thread's connection, which is opened on demand and dropped after an
+/// error. Does nothing while pages are lost.
 fn checkpoint<T>(
     lost: &LostPages,
     path: &Path,
@@ -142,8 +143,8 @@ fn checkpoint<T>(
     }
 }
 
-/// Moves everything in the log into the database file and cuts the log to nothing; false when a reader or another
-/// process is in the way.
+/// Moves the whole log into the database file and truncates it. Returns false if a reader or
+/// another process prevents it.
 pub(crate) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.busy_timeout(TRUNCATION_WAIT_MAX)?;
     let busy = connection
@@ -153,7 +154,7 @@ pub(crate) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error>
     Ok(busy? == 0)
 }
 
-/// Brings pages home until little is left.
+/// Copies pages until only a few are left.
 fn checkpoint_passively(connection: &Connection) -> Result<(), rusqlite::Error> {
     for _ in 0..ROUNDS_MAX {
         let (pages, carried): (i64, i64) = connection
@@ -166,25 +167,25 @@ fn checkpoint_passively(connection: &Connection) -> Result<(), rusqlite::Error> 
     Ok(())
 }
 
-/// How far bringing pages home has got.
+/// Progress of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// There is no need yet.
+    /// No checkpoint is needed yet.
     Idle,
-    /// The thread is at it.
+    /// The checkpoint thread is working.
     Checkpointing,
 }
 
-/// When the log of a connection is due.
+/// Decides when the log of a connection needs a checkpoint.
 pub(crate) struct Checkpoints {
-    /// Pages of the log, as of the last commit.
+    /// Log pages as of the last commit.
     pages: Arc<AtomicU32>,
     due_at: u32,
     stage: Stage,
 }
 
 impl Checkpoints {
-    /// Takes the matter out of `SQLite`'s hands.
+    /// Installs a commit hook, which also disables `SQLite`'s automatic checkpoints.
     pub(crate) fn watch(connection: &mut Connection) -> Result<Self, rusqlite::Error> {
         let pages = Arc::new(AtomicU32::new(0));
         let counted = pages.clone();
@@ -199,23 +200,26 @@ impl Checkpoints {
         })
     }
 
-    /// Sees to the log, if it is time. What fails is tried again later: the log holds everything.
+    /// Checkpoints if it is time. A failure is retried later, because the log still holds
+    /// everything.
     pub(crate) fn after_commit(
         &mut self,
         connection: &Connection,
-        carrier: &CheckpointThread,
+        thread: &CheckpointThread,
         lost: &LostPages,
     ) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if carrier.is_busy() || (self.stage == Stage::Idle && pages < self.due_at) {
+        if thread.is_busy() || (self.stage == Stage::Idle && pages < self.due_at) {
             return;
         }
-        if self.stage == Stage::Idle && carrier.request_checkpoint() {
+        if self.stage == Stage::Idle && thread.request_checkpoint() {
             self.stage = Stage::Checkpointing;
             return;
         }
         // The thread may be truncating the log.
-        let Some(_turn) = lost.try_lock() else { return };
+        let Some(_guard) = lost.try_lock() else {
+            return;
+        };
         if lost.any() {
             return;
         }
@@ -225,14 +229,14 @@ impl Checkpoints {
             Ok(false) => pages.saturating_add(LOG_PAGES_MAX),
             Err(error) => {
                 lost.note_failure(connection, &error);
-                tracing::warn!(%error, pages, "the log could not begin anew");
+                tracing::warn!(%error, pages, "failed to restart the log");
                 pages.saturating_add(LOG_PAGES_MAX)
             }
         };
     }
 }
 
-/// Brings the rest home; whether the log begins anew.
+/// Copies the remaining pages. Returns whether the log can restart.
 fn restart_log(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.busy_timeout(READERS_WAIT_MAX)?;
     let busy = connection
@@ -247,25 +251,25 @@ mod tests {
     use super::*;
     use crate::connection::{open_for_reading, open_for_writing};
 
-    fn write(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &CheckpointThread) {
+    fn write(connection: &Connection, checkpoints: &mut Checkpoints, thread: &CheckpointThread) {
         let sql = "insert into t values (zeroblob(1000000))";
         connection.execute(sql, ()).unwrap();
-        settle(connection, checkpoints, carrier);
+        settle(connection, checkpoints, thread);
     }
 
-    /// What the writer does after a batch, and once more when the thread is through.
-    fn settle(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &CheckpointThread) {
-        checkpoints.after_commit(connection, carrier, &LostPages::default());
-        while carrier.is_busy() {
+    /// Does what the writer does after a batch, and again when the thread is done.
+    fn settle(connection: &Connection, checkpoints: &mut Checkpoints, thread: &CheckpointThread) {
+        checkpoints.after_commit(connection, thread, &LostPages::default());
+        while thread.is_busy() {
             std::thread::yield_now();
         }
         if checkpoints.stage == Stage::Checkpointing {
-            checkpoints.after_commit(connection, carrier, &LostPages::default());
+            checkpoints.after_commit(connection, thread, &LostPages::default());
         }
     }
 
     #[test]
-    fn the_log_begins_anew_although_somebody_reads_at_every_moment() {
+    fn the_log_restarts_despite_continuous_readers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         let mut connection = open_for_writing(&path).unwrap();
@@ -273,7 +277,7 @@ mod tests {
             .execute_batch("create table t (x blob) strict")
             .unwrap();
         let mut checkpoints = Checkpoints::watch(&mut connection).unwrap();
-        let carrier = CheckpointThread::start(&path, Arc::default(), Arc::default()).unwrap();
+        let thread = CheckpointThread::start(&path, Arc::default(), Arc::default()).unwrap();
         let length = || {
             std::fs::metadata(folder.path().join("x.db-wal"))
                 .unwrap()
@@ -285,10 +289,10 @@ mod tests {
         let count = |sql| reader.query_row(sql, (), |row| row.get::<_, i64>(0));
         assert_eq!(count("select count(*) from t").unwrap(), 0);
         for _ in 0..40 {
-            write(&connection, &mut checkpoints, &carrier);
+            write(&connection, &mut checkpoints, &thread);
         }
         let grown = length();
-        assert!(grown > 35_000_000, "somebody reads for long: {grown}");
+        assert!(grown > 35_000_000, "a long reader keeps the log: {grown}");
         held.finish().unwrap();
 
         for _ in 0..40 {
@@ -298,11 +302,11 @@ mod tests {
                 .execute("insert into t values (zeroblob(1000000))", ())
                 .unwrap();
             held.finish().unwrap();
-            settle(&connection, &mut checkpoints, &carrier);
+            settle(&connection, &mut checkpoints, &thread);
         }
         assert!(length() <= grown + 20_000_000, "{}", length());
         let pages = checkpoints.pages.load(Ordering::Relaxed);
         assert!(pages <= LOG_PAGES_MAX + 300, "{pages}");
-        carrier.close();
+        thread.close();
     }
 }

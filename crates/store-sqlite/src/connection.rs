@@ -1,4 +1,4 @@
-//! Opening the file, and the settings that every promise rests on.
+//! Opens the database file with the settings that durability requires.
 
 use crate::leftover_wal;
 use rusqlite::config::DbConfig;
@@ -7,48 +7,52 @@ use std::path::Path;
 use std::time::Duration;
 use tributary_store::migration::MigrationRefusal;
 
-/// How long to wait for another process that is writing: `tributary admin` beside a running server.
+/// How long to wait for another writing process, such as `tributary admin` beside a running server.
 pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// Statements kept prepared per connection.
+/// Prepared statements cached per connection.
 const STATEMENTS_MAX: usize = 256;
-/// The log is cut back to this after a checkpoint, so that one busy hour does not occupy the disk for ever.
+/// The log is truncated to this size after a checkpoint, so that one busy hour does not occupy the
+/// disk forever.
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
-/// Pages that the writer keeps in memory, in KiB. Ids from outside are in no order: each is written to another page,
-/// and one that is not at hand is read back from the log.
+/// Page cache of the writer in KiB. External ids are random, so each goes to a different page, and
+/// uncached pages are read back from the log.
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
 
 /// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
-    /// `SQLite` said no.
+    /// An error from `SQLite`.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// The schema is not one that this program may touch.
+    /// The schema is unknown to this version.
     #[error(transparent)]
     Migration(#[from] MigrationRefusal),
-    /// A setting that durability rests on was not taken.
-    #[error("the database did not accept {0}; is the file on a file system without shared memory?")]
+    /// A setting required for durability was rejected.
+    #[error("the database rejected {0}; put the data folder on a local file system")]
     Setting(&'static str),
-    /// The log that the last process left behind cannot be made durable.
-    #[error("the database's log (-wal) cannot be written again: {0}")]
+    /// The leftover log of the last process cannot be made durable.
+    #[error("cannot rewrite the database log (-wal): {0}")]
     Log(#[source] std::io::Error),
     /// The file is damaged.
-    #[error("the database is damaged: {0}. {instructions}", instructions = crate::integrity::INSTRUCTIONS)]
+    #[error(
+        "the database is damaged: {0}. {instructions}",
+        instructions = crate::integrity::INSTRUCTIONS
+    )]
     Damaged(String),
-    /// The folder's names cannot be made durable.
-    #[error("the folder of the database cannot be synced: {0}")]
+    /// The folder cannot be synced.
+    #[error("cannot sync the database folder: {0}")]
     Folder(#[source] std::io::Error),
-    /// The file cannot be made.
-    #[error("the database's file cannot be made: {0}")]
+    /// The file cannot be created.
+    #[error("cannot create the database file: {0}")]
     File(#[source] std::io::Error),
-    /// No thread could be started.
+    /// A thread cannot be started.
     #[error(transparent)]
     Thread(#[from] std::io::Error),
 }
 
 impl SqliteOpenError {
-    /// Whether trying again later may succeed without a change of this program's settings: the disk was full, another
-    /// process held the database, or an I/O error occurred.
+    /// Whether a retry may succeed without changing this program's settings: the disk was full,
+    /// another process held the database, or an I/O error occurred.
     pub fn is_transient(&self) -> bool {
         use rusqlite::ErrorCode::{
             DatabaseBusy, DatabaseLocked, DiskFull, OutOfMemory, SystemIoFailure,
@@ -67,9 +71,8 @@ impl SqliteOpenError {
     }
 }
 
-/// Makes the file, where there is none, for nobody but its owner; `SQLite` gives its log the same mode. An
-/// existing file is not even opened: to close it again would take the locks away that this process holds
-/// on it.
+/// Creates a missing file, readable only by its owner; `SQLite` gives the log the same mode. An
+/// existing file is not opened, because closing it would release this process's locks on it.
 fn make_private(path: &Path) -> Result<(), SqliteOpenError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -83,7 +86,7 @@ fn make_private(path: &Path) -> Result<(), SqliteOpenError> {
     }
 }
 
-/// The one connection that writes.
+/// Opens the writing connection.
 pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, SqliteOpenError> {
     make_private(path)?;
     let connection = Connection::open(path)?;
@@ -92,7 +95,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, SqliteOpenErro
     if mode != "wal" {
         return Err(SqliteOpenError::Setting("journal_mode=WAL"));
     }
-    // With NORMAL a power cut undoes commits that were already acknowledged.
+    // With NORMAL, a power cut loses acknowledged commits.
     connection.pragma_update(None, "synchronous", "full")?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     if synchronous != 2 {
@@ -102,7 +105,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, SqliteOpenErro
     connection.query_row("select count(*) from sqlite_schema", (), |_| Ok(()))?;
     leftover_wal::sync_folder(path).map_err(SqliteOpenError::Folder)?;
     keep_plans(&connection)?;
-    // Deleted rows are overwritten with zeros: what was erased must not stay in free space.
+    // Overwrites deleted rows with zeros, so that erased data does not remain in free space.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
@@ -111,7 +114,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, SqliteOpenErro
     Ok(connection)
 }
 
-/// A connection that cannot write, whatever it is told.
+/// Opens a read-only connection.
 pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, SqliteOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -121,8 +124,8 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, SqliteOpenErro
     Ok(connection)
 }
 
-/// A statement keeps its plan, whatever values it is given. Otherwise one that compares a column with a value is
-/// planned anew for every other value, which cost a quarter of what settling a subscription costs.
+/// Keeps query plans stable. Otherwise a statement is planned again when its values change, which
+/// took a quarter of the time for settling a subscription.
 fn keep_plans(connection: &Connection) -> Result<(), SqliteOpenError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
@@ -145,20 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_refused() {
+    fn rejects_a_file_that_is_not_a_database() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
-        std::fs::write(
-            &path,
-            "these are not the bytes of a database, but of a letter",
-        )
-        .unwrap();
+        std::fs::write(&path, "this file is not a database").unwrap();
         assert!(open_for_writing(&path).is_err());
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_new_file_is_its_owners_alone_and_an_existing_one_keeps_its_mode() {
+    fn a_new_file_is_private_and_an_existing_one_keeps_its_mode() {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let with_mode = std::fs::Permissions::from_mode;
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_a_folder_that_is_not_there_is_refused() {
+    fn rejects_a_path_in_a_missing_folder() {
         let folder = tempfile::tempdir().unwrap();
         let refused = open_for_writing(&folder.path().join("none").join("x.db"));
         assert!(matches!(refused, Err(SqliteOpenError::File(_))));

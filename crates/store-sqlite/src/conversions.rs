@@ -1,6 +1,6 @@
-//! What a network may know of an event, as it is now.
+//! Gathers the conversion for a delivery.
 
-use crate::events::{EVENT_COLUMNS, read_event};
+use crate::event_rows::{EVENT_COLUMNS, read_event};
 use crate::links::LINK_COLUMNS;
 use crate::rows::read_row;
 use crate::{Failure, devices, outbox_table};
@@ -31,11 +31,11 @@ pub(crate) fn gather(
         None => None,
     };
     let link = find_link(connection, &event)?;
-    let known = match &event.device {
+    let state = match &event.device {
         Some(device) => devices::find_state(connection, queue.app, event.environment, device)?,
         None => DeviceState::default(),
     };
-    let conversion = Conversion::new(&pending, event, click, known);
+    let conversion = Conversion::new(&pending, event, click, state);
     Ok(GatheredDelivery {
         pending,
         conversion: Some(conversion),

@@ -1,7 +1,7 @@
-//! Ids that two sources may use for one event, as `recording` explains.
+//! Event ids that two sources may share; see `recording::duplicates`.
 
 use crate::Failure;
-use crate::events::{EVENT_COLUMNS, read_events};
+use crate::event_rows::{EVENT_COLUMNS, read_events};
 use crate::tables::{SqliteTables, run};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -10,10 +10,11 @@ use tributary_domain::vocabulary::id::EventId;
 use tributary_recording::SharedId;
 use tributary_recording::duplicates::find_verified_events;
 
-/// The event of a reserved key that belongs to a billing event. Those are found by their transactions.
+/// The event id of a key reserved for a billing event. Billing events are found by transaction id
+/// instead.
 const BILLING_PLACEHOLDER: [u8; 16] = [0; 16];
 
-/// Reserves an id; false when it is taken already.
+/// Reserves an id. Returns false if it is taken.
 fn reserve_key(
     connection: &Connection,
     (app, environment, id): SharedId<'_>,
@@ -34,7 +35,7 @@ fn reserve_key(
     Ok(reserved == 1)
 }
 
-/// Reserves the id of a new SDK event. Returns the verified events that have the id already.
+/// Reserves the id of a new SDK event. Returns the verified events that already use it.
 pub(crate) fn reserve(
     connection: &Connection,
     id: SharedId<'_>,
@@ -62,7 +63,7 @@ pub(crate) fn reserve(
     Ok(holders.remove(&id).unwrap_or_default())
 }
 
-/// Gives a reserved id to a web event.
+/// Reassigns a reserved id to a web event.
 pub(crate) fn take_over(
     connection: &Connection,
     event: &Event,
@@ -85,7 +86,7 @@ pub(crate) fn take_over(
     Ok(taken == 1)
 }
 
-/// The event that has an id among those of a source. A reservation is not an event.
+/// Finds the event that a source reported under an id. A reservation does not count as an event.
 pub(crate) fn find_by_source(
     connection: &Connection,
     (app, environment, id): SharedId<'_>,
@@ -104,7 +105,7 @@ pub(crate) fn find_by_source(
     Ok(found.into_iter().next())
 }
 
-/// Reserves the ids of store transactions for billing events.
+/// Reserves store transaction ids for billing events.
 pub(crate) fn reserve_transactions(
     connection: &Connection,
     transactions: &BTreeSet<SharedId<'_>>,
@@ -126,7 +127,7 @@ mod tests {
     use tributary_store::contract::fixtures::SharedStore;
 
     #[tokio::test]
-    async fn pairs_of_before_the_upgrade_are_corrected() {
+    async fn duplicates_from_before_the_upgrade_are_corrected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let opened = path.clone();

@@ -1,8 +1,8 @@
-//! Events and first payments, as `recording` reads and writes them.
+//! `EventTable` and `FirstPaymentTable`: events and first payments as `recording` uses them.
 
 use crate::Failure;
 use crate::duplicates;
-use crate::events::{
+use crate::event_rows::{
     EVENT_COLUMNS, delete_event, find_events, insert_event, read_events, replace_event,
 };
 use crate::rows::read_row;
@@ -177,7 +177,8 @@ impl EventTable for SqliteTables<'_> {
     ) -> Result<Vec<Trace>, Failure> {
         let mut found = Vec::new();
         for person in people {
-            // By the person's index: far more events have no device than are theirs.
+            // The unary plus keeps the planner on the user index; most events without a device are
+            // not this user's.
             let condition = "user_id = ?3 and +device_id is null";
             found.extend(traces(self, of, condition, person.as_str())?);
         }
@@ -295,7 +296,7 @@ impl EventTable for SqliteTables<'_> {
     }
 }
 
-/// Events of a stretch of the log that fit a condition.
+/// Finds the events in a range of ids that match a condition.
 fn between(
     tables: &SqliteTables<'_>,
     (app, environment): (AppId, Environment),
@@ -318,7 +319,7 @@ fn between(
     read_events(&mut *tables.0.prepare_cached(&sql)?, values)
 }
 
-/// The traces of events that fit a condition.
+/// Finds the traces of events that match a condition.
 fn traces(
     tables: &SqliteTables<'_>,
     (app, environment): (AppId, Environment),
@@ -445,7 +446,7 @@ impl FirstPaymentTable for SqliteTables<'_> {
     }
 }
 
-/// Events of a device that fit a condition.
+/// Finds the events of a device that match a condition.
 fn payments(
     tables: &SqliteTables<'_>,
     device: DeviceRef<'_>,

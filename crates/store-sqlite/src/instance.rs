@@ -1,4 +1,4 @@
-//! The instance itself.
+//! Instance-wide state: secret check, commit probe, report, shutdown.
 
 use crate::SqliteStore;
 use async_trait::async_trait;
@@ -16,13 +16,13 @@ impl Instance for SqliteStore {
                  on conflict (name) do nothing",
                 [check_value],
             )?;
-            let kept: Vec<u8> = connection.query_row(
+            let stored: Vec<u8> = connection.query_row(
                 "select value from instance where name = 'secret_check'",
                 (),
                 |row| row.get(0),
             )?;
             Ok(tributary_domain::keyring::constant_time_eq(
-                &kept,
+                &stored,
                 &check_value,
             ))
         })
@@ -77,7 +77,8 @@ impl Instance for SqliteStore {
     }
 
     async fn close(&self) {
-        // The readers first: the writer is then the last connection, and SQLite moves the log into the file and removes it.
+        // Readers first: closing the writer as the last connection makes SQLite move the log into
+        // the file and remove it.
         self.integrity_check.stop();
         self.readers.close().await;
         self.writer.close().await;

@@ -14,7 +14,7 @@ use tributary_recording::admin::update_integration;
 use tributary_store::records::{Columns, IntegrationRow};
 use tributary_store::{Integrations, QueueRef, StoreResult};
 
-/// The integrations of an app that were ever touched, as planning needs them.
+/// Finds the configured integrations of an app, for planning deliveries.
 pub(crate) fn find_configured(
     connection: &Connection,
     app: AppId,

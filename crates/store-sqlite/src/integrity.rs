@@ -1,9 +1,9 @@
-//! Checking the file after an unclean stop.
+//! Integrity check of the file after an unclean stop.
 //!
-//! A marker file beside the database exists while a process has it open, and stays when that process ends without closing
-//! it. A log that is not empty says the same. The first process that opens the database after that runs `quick_check`:
-//! before it serves, or beside serving where the file is so large that the check would take long. The marker is removed by
-//! a clean stop, and only after a check that found nothing, so damage is found again at every start.
+//! A marker file exists while a process has the database open and remains if that process ends
+//! without closing it. A leftover log means the same. The next process to open the database runs
+//! `quick_check`: at start-up, or in the background if the file is large. A clean stop removes the
+//! marker only after a successful check, so damage is found again at every start.
 
 use crate::connection::{self, SqliteOpenError};
 use crate::leftover_wal::{self, LeftoverWal};
@@ -13,28 +13,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// The largest file that is checked before serving: some seconds on a slow disk. Larger ones are checked beside serving.
+/// Largest file that is checked at start-up: some seconds on a slow disk. Larger ones are checked
+/// in the background.
 pub(crate) const STARTUP_CHECK_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// What `SQLite` says of a sound file.
+/// The result of an integrity check without errors.
 const SOUND: &str = "ok";
-/// What an operator has to do. The document has the details.
-pub(crate) const INSTRUCTIONS: &str = "Stop the server and copy the whole data folder before anything else. \
-     Then restore the newest backup into an empty folder (tributary restore), or recover what is readable with \
-     `sqlite3 tributary.db .recover`. See \"A damaged database\" in docs/OPERATIONS.md";
+/// Instructions for operators. docs/OPERATIONS.md has the details.
+pub(crate) const INSTRUCTIONS: &str = "Stop the server and copy the whole data folder first. \
+     Then restore the newest backup into an empty folder (tributary restore), or recover readable \
+     data with `sqlite3 tributary.db .recover`. See \"A damaged database\" in docs/OPERATIONS.md";
 
-/// The path of a database's marker.
+/// Returns the path of a database's marker.
 pub(crate) fn marker_path(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-unclean");
     path.into()
 }
 
-/// What is known about the file.
+/// Results of the integrity check so far.
 #[derive(Debug, Default)]
 pub(crate) struct IntegrityState {
-    /// Nothing is accepted any more.
+    /// Damage was found; all writes are rejected.
     damaged: AtomicBool,
-    /// No check is outstanding.
+    /// The check passed, or none was due.
     passed: AtomicBool,
 }
 
@@ -47,18 +48,18 @@ impl IntegrityState {
         self.passed.store(true, Ordering::SeqCst);
     }
 
-    /// Stops accepting, and says what to do.
+    /// Rejects all further writes and logs what to do.
     pub(crate) fn report_damage(&self, found: &str) {
         if !self.damaged.swap(true, Ordering::SeqCst) {
             tracing::error!(
                 found,
-                "the database is damaged; nothing is accepted any more. {INSTRUCTIONS}"
+                "the database is damaged; rejecting all changes. {INSTRUCTIONS}"
             );
         }
     }
 }
 
-/// Whether a failure means that the file is damaged.
+/// Whether an error means that the file is damaged.
 pub(crate) fn is_corruption(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -66,27 +67,28 @@ pub(crate) fn is_corruption(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// The check of a file, and the marker beside it.
+/// The integrity check of a file, and its marker.
 pub(crate) struct IntegrityCheck {
     marker: PathBuf,
     database: PathBuf,
-    pub(crate) soundness: Arc<IntegrityState>,
+    pub(crate) integrity: Arc<IntegrityState>,
     background: Mutex<Option<(InterruptHandle, JoinHandle<()>)>>,
 }
 
 impl IntegrityCheck {
-    /// No check, and no marker.
+    /// No check and no marker.
     #[cfg(test)]
     pub(crate) fn disabled(path: &Path) -> Self {
         Self {
             marker: PathBuf::new(),
             database: path.to_owned(),
-            soundness: Arc::default(),
+            integrity: Arc::default(),
             background: Mutex::new(None),
         }
     }
 
-    /// Sets the marker and runs the check, if one is due. Files above `before_max` bytes are checked by a thread.
+    /// Creates the marker and runs the check if one is due. Files larger than `before_max` bytes
+    /// are checked by a thread.
     pub(crate) fn start(
         path: &Path,
         found: LeftoverWal,
@@ -96,7 +98,7 @@ impl IntegrityCheck {
         let check = Self {
             marker: marker_path(path),
             database: path.to_owned(),
-            soundness: Arc::default(),
+            integrity: Arc::default(),
             background: Mutex::new(None),
         };
         let is_marked = check.marker.exists();
@@ -114,13 +116,13 @@ impl IntegrityCheck {
             .map_err(SqliteOpenError::File)?
             .len();
         if !is_due {
-            check.soundness.mark_passed();
+            check.integrity.mark_passed();
         } else if size <= before_max {
             tracing::info!(size, "checking the database after an unclean stop");
             if let Some(damage) = quick_check(connection)? {
                 return Err(SqliteOpenError::Damaged(damage));
             }
-            check.soundness.mark_passed();
+            check.integrity.mark_passed();
         } else {
             check.run_in_background()?;
         }
@@ -128,60 +130,60 @@ impl IntegrityCheck {
     }
 
     fn run_in_background(&self) -> Result<(), SqliteOpenError> {
-        tracing::info!("checking the database after an unclean stop, beside serving");
+        tracing::info!("checking the database in the background after an unclean stop");
         let connection = connection::open_for_reading(&self.database)?;
         let interrupt = connection.get_interrupt_handle();
-        let soundness = self.soundness.clone();
+        let integrity = self.integrity.clone();
         let thread = std::thread::Builder::new()
             .name("sqlite-check".to_owned())
             .spawn(move || match quick_check(&connection) {
                 Ok(None) => {
-                    tracing::info!("the database is sound");
-                    soundness.mark_passed();
+                    tracing::info!("database check passed");
+                    integrity.mark_passed();
                 }
-                Ok(Some(damage)) => soundness.report_damage(&damage),
-                Err(error) => tracing::warn!(%error, "the check of the database did not finish"),
+                Ok(Some(damage)) => integrity.report_damage(&damage),
+                Err(error) => tracing::warn!(%error, "database check did not finish"),
             })?;
-        let mut beside = self
+        let mut background = self
             .background
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        *beside = Some((interrupt, thread));
+        *background = Some((interrupt, thread));
         Ok(())
     }
 
-    /// Ends a check that is under way. Call it before the readers are closed.
+    /// Stops a running check. Call it before closing the readers.
     pub(crate) fn stop(&self) {
-        let mut beside = self
+        let mut background = self
             .background
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((interrupt, thread)) = beside.take() {
+        if let Some((interrupt, thread)) = background.take() {
             interrupt.interrupt();
             if thread.join().is_err() {
-                tracing::error!("the thread that checks the database panicked");
+                tracing::error!("database check thread panicked");
             }
         }
     }
 
-    /// Removes the marker after the last connection was closed. Where a log is left, another process has the database
-    /// open, or closing failed; then the marker stays.
+    /// Removes the marker after the last connection was closed. If a log remains, another process
+    /// has the database open or closing failed; then the marker stays.
     pub(crate) fn remove_marker(&self) {
-        let passed = self.soundness.passed.load(Ordering::SeqCst);
+        let passed = self.integrity.passed.load(Ordering::SeqCst);
         let has_log = std::fs::metadata(leftover_wal::wal_path(&self.database))
             .is_ok_and(|log| log.len() > 0);
-        if !passed || self.soundness.is_damaged() || has_log {
+        if !passed || self.integrity.is_damaged() || has_log {
             return;
         }
         if let Err(error) = std::fs::remove_file(&self.marker)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "the marker of an unclean stop could not be removed");
+            tracing::warn!(%error, "failed to remove the unclean-stop marker");
         }
     }
 }
 
-/// What is wrong with the file, if anything is.
+/// Returns the first damage found in the file, if any.
 fn quick_check(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
     match connection.query_row("pragma quick_check(1)", (), |row| row.get::<_, String>(0)) {
         Ok(found) if found == SOUND => Ok(None),
@@ -205,13 +207,13 @@ mod tests {
         opened.await.unwrap()
     }
 
-    /// A database whose pages in the middle are not what was written, with the marker of an unclean stop.
+    /// A database with damaged pages in the middle and the marker of an unclean stop.
     async fn damaged(folder: &Path) -> PathBuf {
         let path = folder.join("tributary.db");
         open(&path, u64::MAX).await.unwrap().close().await;
         assert!(
             !folder.join("tributary.db-unclean").exists(),
-            "a clean stop leaves no marker"
+            "a clean stop removes the marker"
         );
         // In a table that nothing else reads.
         let connection = connection::open_for_writing(&path).unwrap();
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damage_is_found_before_serving_at_every_start() {
+    async fn finds_damage_at_every_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = damaged(folder.path()).await;
         for _ in 0..2 {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damage_in_a_large_file_is_found_beside_serving_and_nothing_is_accepted_any_more() {
+    async fn damage_found_in_the_background_rejects_all_changes() {
         let folder = tempfile::tempdir().unwrap();
         let path = damaged(folder.path()).await;
         let store = open(&path, 0).await.unwrap();
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sound_file_is_checked_after_an_unclean_stop_and_served() {
+    async fn checks_and_serves_an_intact_file_after_an_unclean_stop() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tributary.db");
         drop(open(&path, u64::MAX).await.unwrap());

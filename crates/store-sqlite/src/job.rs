@@ -1,4 +1,4 @@
-//! What the writer is handed: something to be done in a transaction, and answered once it lasts.
+//! Jobs for the writer: work for a transaction, answered after the commit.
 
 use crate::Failure;
 use crate::write_batch::WriteBatch;
@@ -6,48 +6,49 @@ use tokio::sync::oneshot;
 use tracing::Span;
 use tributary_store::StoreError;
 
-/// How a job that fails is undone.
+/// How a job is isolated from the others in its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobIsolation {
-    /// Alone, whatever it has written by then.
+    /// In a savepoint, which is rolled back if the job fails.
     Savepoint,
-    /// As alone, by work that adds what was counted: what the jobs before it counted is stored first.
+    /// In a savepoint, after storing the increments of earlier jobs. For work that merges
+    /// increments.
     SavepointAfterIncrements,
-    /// There is nothing to undo: what can be refused is refused before anything is written.
+    /// Without a savepoint. The job must not fail after writing.
     NoSavepoint,
 }
 
-/// Something to be done in a transaction and answered after its commit.
+/// Work for a transaction, answered after the commit.
 pub(crate) trait Job: Send {
-    /// How it is undone.
+    /// How the job is isolated.
     fn isolation(&self) -> JobIsolation;
-    /// Does it; false when its part must be undone.
+    /// Runs the job. Returns false if it failed.
     fn run(&mut self, batch: &WriteBatch<'_>) -> bool;
-    /// Answers. `committed` false: whatever was done is gone.
+    /// Answers the caller. If `committed` is false, nothing was stored.
     fn answer(self: Box<Self>, committed: bool);
 }
 
-/// A job and whoever waits for it.
+/// A job and its waiting caller.
 struct QueuedJob<T, F> {
     name: &'static str,
     isolation: JobIsolation,
     work: Option<F>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
-    /// The request or worker that handed it over, for log lines of the work.
+    /// The span of the caller, for log lines of the work.
     span: Span,
 }
 
-/// A job, and where its answer will be.
+/// Creates a job. The receiver gets its answer.
 pub(crate) fn new_job<T: Send + 'static>(
     name: &'static str,
-    undo: JobIsolation,
+    isolation: JobIsolation,
     work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
 ) -> (Box<dyn Job>, oneshot::Receiver<Result<T, StoreError>>) {
     let (reply, answer) = oneshot::channel();
     let task = QueuedJob {
         name,
-        isolation: undo,
+        isolation,
         work: Some(work),
         outcome: None,
         reply,
@@ -71,9 +72,9 @@ where
         };
         let name = self.name;
         let _entered = self.span.enter();
-        // A panic is a bug in one job; the others, and the thread, go on.
+        // A panic is a bug in one job; the other jobs and the thread continue.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(batch)))
-            .unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic").into()));
+            .unwrap_or_else(|_| Err(StoreError::unavailable(name, "bug: the job panicked").into()));
         let done = outcome.is_ok();
         self.outcome = Some(outcome.map_err(|failure| failure.into_store_error(name)));
         done
@@ -82,13 +83,13 @@ where
     fn answer(self: Box<Self>, committed: bool) {
         let outcome = match self.outcome {
             Some(outcome) if committed => outcome,
-            // Refusals, too: what this job was compared with may be another job of the batch, which is gone.
+            // Refusals, too: they may depend on another job of the batch, which is rolled back.
             _ => Err(StoreError::unavailable(
                 self.name,
-                "the batch could not be committed",
+                "failed to commit the batch",
             )),
         };
-        // Whoever asked may have gone away.
+        // The caller may have stopped waiting.
         let _gone = self.reply.send(outcome);
     }
 }

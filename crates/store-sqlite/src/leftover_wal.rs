@@ -1,12 +1,13 @@
-//! The log (`-wal`) that a process left behind when it ended without closing the database.
+//! The log (`-wal`) that a process leaves behind when it ends without closing the database.
 //!
-//! Its last sync may have failed. The operating system then shows bytes that are not on the disk and regards them as
-//! written, so a later sync succeeds without writing them. `SQLite` would accept them as committed, copy their pages
-//! into the database file and rely on the log to repair that file after a power cut. So the log is written again, byte
-//! for byte, and synced, before `SQLite` may checkpoint it.
+//! Its last sync may have failed. The page cache then shows bytes that are not on the disk and
+//! regards them as written, so a later sync succeeds without writing them. `SQLite` would accept
+//! them as committed, copy their pages into the database file and rely on the log to repair that
+//! file after a power cut. So the log is rewritten byte for byte and synced before `SQLite` may
+//! checkpoint it.
 //!
-//! That is safe only while no process has the database open. An exclusive lock proves it. Where another process holds
-//! the database, the log is that process's, which did this when it opened the database.
+//! That is safe only while no process has the database open, which an exclusive lock ensures. If
+//! another process has it open, that process already did this.
 
 use crate::connection::SqliteOpenError;
 use rusqlite::config::DbConfig;
@@ -16,31 +17,32 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bytes that are read and written again at a time.
+/// Bytes rewritten at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
-/// How long to wait for the lock. A process that has the database open keeps it; one that is closing it is soon done.
+/// How long to wait for the lock. A process that has the database open keeps it; a closing one
+/// releases it soon.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
 
-/// What was found beside a database that is about to be opened.
+/// The log found beside a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftoverWal {
     /// Another process has the database open.
     InUse,
-    /// No process has it open, and there is no log or an empty one.
+    /// The database is not in use, and the log is missing or empty.
     Absent,
-    /// No process has it open, and there is a log, which is durable now.
+    /// The database is not in use, and its log is durable now.
     MadeDurable,
 }
 
-/// The path of a database's log.
+/// Returns the path of a database's log.
 pub(crate) fn wal_path(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-wal");
     path.into()
 }
 
-/// Makes the log that was left beside a database durable. The database must exist.
+/// Makes the leftover log of a database durable. The database must exist.
 pub(crate) fn make_durable(database: &Path) -> Result<LeftoverWal, SqliteOpenError> {
     let Some(_exclusive) = lock(database)? else {
         return Ok(LeftoverWal::InUse);
@@ -58,8 +60,8 @@ pub(crate) fn make_durable(database: &Path) -> Result<LeftoverWal, SqliteOpenErr
     }
 }
 
-/// Locks the database for this connection alone; `None` when another process has it open. Closing the connection
-/// copies nothing out of the log.
+/// Locks the database exclusively. Returns `None` if another process has it open. Closing the
+/// connection does not checkpoint.
 fn lock(database: &Path) -> Result<Option<Connection>, SqliteOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)?;
@@ -76,7 +78,8 @@ fn lock(database: &Path) -> Result<Option<Connection>, SqliteOpenError> {
     }
 }
 
-/// Writes a file's bytes again in place, so that the operating system has to write them to the disk, and syncs it.
+/// Rewrites a file in place and syncs it, so that the operating system has to write all bytes to
+/// the disk.
 fn rewrite(path: &Path) -> std::io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -93,8 +96,8 @@ fn rewrite(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Makes the names in a database's folder durable. `SQLite` syncs the folder after it creates the log, but ignores a
-/// failure: the log, and every commit in it, would be gone after a power cut.
+/// Syncs the folder of a database. `SQLite` does that after creating the log but ignores a failure,
+/// and a power cut could then remove the log with all its commits.
 pub(crate) fn sync_folder(database: &Path) -> std::io::Result<()> {
     let folder = match database.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -112,7 +115,7 @@ mod tests {
     use crate::connection::open_for_writing;
 
     #[test]
-    fn a_left_log_keeps_its_bytes_and_its_commits() {
+    fn a_leftover_log_keeps_its_bytes_and_commits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         let writer = open_for_writing(&path).unwrap();
@@ -122,7 +125,7 @@ mod tests {
             )
             .unwrap();
         assert_eq!(make_durable(&path).unwrap(), LeftoverWal::InUse);
-        // What a killed process leaves: its files, and no connection.
+        // A killed process leaves its files but no connection.
         let left = folder.path().join("left.db");
         std::fs::copy(&path, &left).unwrap();
         std::fs::copy(wal_path(&path), wal_path(&left)).unwrap();
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_was_closed_has_no_log() {
+    fn a_closed_database_has_no_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         drop(open_for_writing(&path).unwrap());

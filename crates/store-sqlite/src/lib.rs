@@ -1,7 +1,7 @@
 //! The embedded storage: one SQLite file, one writer with group commit, a few readers.
 //!
-//! A commit is synced before it is answered: that, and nothing less, survives a power cut. What makes it affordable is
-//! that whatever queued up while one batch was being written is the next batch (see `writer`).
+//! A commit is synced before it is acknowledged, so it survives a power cut. Group commit makes
+//! that affordable: changes that queue up during one batch form the next (see `writer`).
 
 pub mod backup;
 pub mod metrics;
@@ -33,6 +33,7 @@ mod clicks;
 mod deliveries;
 mod devices;
 mod duplicates;
+mod event_rows;
 mod event_tables;
 mod events;
 mod instance;
@@ -43,9 +44,9 @@ mod outbox;
 mod postbacks;
 mod rates;
 mod reports;
+mod sdk_events;
 mod sessions;
 mod skan;
-mod skipped;
 mod tables;
 mod tenants;
 mod web_events;
@@ -70,18 +71,17 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     integrity_check: integrity::IntegrityCheck,
-    /// Changes of keys and apps, for whoever keeps what was read of them.
+    /// Incremented by changes to keys and apps, so that callers invalidate their caches.
     changes: AtomicU64,
 }
 
 impl SqliteStore {
-    /// Opens the file, creates it when it does not exist, and brings its schema up to date. After an unclean stop the
-    /// file is checked.
+    /// Opens or creates the file and migrates its schema. Checks the file after an unclean stop.
     pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         Self::open_checked(path, integrity::STARTUP_CHECK_BYTES_MAX)
     }
 
-    /// As [`Self::open`]; files of more than `before_max` bytes are checked beside serving.
+    /// Like [`Self::open`]. Files larger than `before_max` bytes are checked in the background.
     fn open_checked(path: &Path, before_max: u64) -> Result<Self, SqliteOpenError> {
         Self::try_open(path, before_max).map_err(|error| match error {
             SqliteOpenError::Sqlite(error) if integrity::is_corruption(&error) => {
@@ -104,27 +104,27 @@ impl SqliteStore {
         vacuum_once::run(&connection, path, is_new)?;
         let readers = Readers::open(path)?;
         Ok(Self {
-            writer: Writer::start(connection, path, readers.clone(), check.soundness.clone())?,
+            writer: Writer::start(connection, path, readers.clone(), check.integrity.clone())?,
             readers,
             integrity_check: check,
             changes: AtomicU64::new(0),
         })
     }
 
-    /// Opens a copy that no process writes to, and writes nothing itself: every change is answered as unavailable.
+    /// Opens an unused copy read-only. Every change fails as unavailable.
     #[cfg(test)]
     fn open_read_only(path: &Path) -> Result<Self, SqliteOpenError> {
         let check = integrity::IntegrityCheck::disabled(path);
         Ok(Self {
-            writer: Writer::closed(check.soundness.clone()),
+            writer: Writer::closed(check.integrity.clone()),
             readers: Readers::open_copy(path)?,
             integrity_check: check,
             changes: AtomicU64::new(0),
         })
     }
 
-    /// Runs something in a transaction of its own name, together with whatever else is waiting. It is
-    /// answered after the commit; a failure undoes its own part and nobody else's.
+    /// Runs `work` as a named job in the next batch. Returns after the commit; a failure rolls back
+    /// only this job.
     async fn write<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -136,8 +136,8 @@ impl SqliteStore {
         outcome
     }
 
-    /// As [`Self::write`], for a change of a key or an app. It counts whatever became of it: a commit whose answer
-    /// was lost is one all the same.
+    /// Like [`Self::write`], for changes to keys and apps. Invalidates caches whatever the outcome,
+    /// because a commit may succeed although its confirmation is lost.
     async fn write_invalidating<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -148,8 +148,8 @@ impl SqliteStore {
         outcome
     }
 
-    /// As [`Self::write`], for work that gives what it counted beside its value: that is written once for all that is
-    /// committed together.
+    /// Like [`Self::write`], for work that also returns increments. They are written once per
+    /// batch.
     async fn write_counted<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -161,7 +161,8 @@ impl SqliteStore {
         outcome
     }
 
-    /// As [`Self::write`], for work that refuses before it writes or counts anything.
+    /// Like [`Self::write`], for work that is refused, if at all, before it writes or counts
+    /// anything.
     async fn write_decided<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -173,7 +174,7 @@ impl SqliteStore {
         outcome
     }
 
-    /// Runs something that only reads, on a snapshot of its own.
+    /// Runs read-only `work` on a snapshot.
     async fn read<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -186,7 +187,7 @@ impl SqliteStore {
     }
 }
 
-/// How work inside a transaction fails: by a rule, or by the database.
+/// How work in a transaction fails: by a rule or by the database.
 #[derive(Debug)]
 enum Failure {
     Store(StoreError),
@@ -220,7 +221,7 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// Turns the violation of one named constraint into a refusal.
+/// Turns a violation of the named constraint into a refusal.
 fn refuse_duplicate(
     outcome: Result<usize, rusqlite::Error>,
     column: &str,
@@ -253,18 +254,18 @@ mod tests {
 
     tributary_store::contract_suite!(super::open);
 
-    /// The order of billing notifications, joins and transfers changes nothing.
+    /// Billing notifications, links and transfers give the same result in any order.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test asks how long it may take"
+        reason = "the number of cases is configurable"
     )]
     async fn billing_histories_in_any_order() {
         use tributary_store::contract::billing_orders::{
             CASES, CASES_VARIABLE, arrival_order_changes_nothing,
         };
         let (store, _folder) = open().await;
-        let asked = std::env::var(CASES_VARIABLE).ok();
-        arrival_order_changes_nothing(&store, CASES, asked).await;
+        let cases = std::env::var(CASES_VARIABLE).ok();
+        arrival_order_changes_nothing(&store, CASES, cases).await;
     }
 }

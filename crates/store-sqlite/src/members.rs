@@ -1,4 +1,4 @@
-//! The people of an organization.
+//! Members and invitations of an organization.
 
 use crate::rows::read_row;
 use crate::tables::{SqliteTables, run};

@@ -1,25 +1,25 @@
-//! The metrics of this crate, declared once.
+//! The metrics of this crate.
 #![expect(
     clippy::disallowed_macros,
-    reason = "this is the one place where they are declared"
+    reason = "the metrics of this crate are declared here"
 )]
 
-/// A batch was taken while so many jobs were waiting, those of the batch among them.
+/// Records that the writer took a batch, and how many jobs were waiting, including the batch.
 pub(crate) fn batch(waiting: usize) {
     metrics::counter!("tributary_store_batches_total").increment(1);
     let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
     metrics::gauge!("tributary_store_writer_queue").set(waiting);
 }
 
-/// Declares the metrics for `/metrics`, with counters at zero.
+/// Describes the metrics for `/metrics` and initialises the counters.
 pub fn describe() {
     metrics::counter!("tributary_store_batches_total").increment(0);
     metrics::describe_counter!(
         "tributary_store_batches_total",
-        "Batches of changes that the writer took."
+        "Batches of changes taken by the writer."
     );
     metrics::describe_gauge!(
         "tributary_store_writer_queue",
-        "Changes that were waiting when the writer took its last batch."
+        "Changes waiting when the writer took its last batch."
     );
 }

@@ -1,11 +1,12 @@
-//! Deliveries as they are planned, in the transaction that accepts their event.
+//! `OutboxTable`: planned deliveries, written in the transaction that accepts their event.
 
+use crate::Failure;
 use crate::clicks::CLICK_COLUMNS;
+use crate::deliveries::find;
 use crate::outbox::settle::write_settled;
 use crate::outbox::terminal;
 use crate::rows::{page_start, read_row};
 use crate::tables::SqliteTables;
-use crate::{Failure, deliveries};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
@@ -34,7 +35,7 @@ pub(crate) fn find_click(
     Ok(row.map(ClickRow::read).transpose()?)
 }
 
-/// Puts deliveries of a new event into the outbox.
+/// Inserts the planned deliveries of a new event into the outbox.
 pub(crate) fn insert(
     connection: &Connection,
     event: &Event,
@@ -45,7 +46,7 @@ pub(crate) fn insert(
     insert_rows(connection, &planned.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Puts deliveries into the outbox that are not in it.
+/// Inserts planned deliveries into the outbox. Existing ones are kept.
 fn insert_rows(connection: &Connection, rows: &[PlannedRow]) -> Result<(), Failure> {
     for row in rows {
         connection
@@ -150,7 +151,7 @@ impl OutboxTable for SqliteTables<'_> {
         app: AppId,
         delivery: DeliveryId,
     ) -> Result<DeliveryWithEvent, Failure> {
-        deliveries::find_one(self.0, app, delivery)
+        find::find_one(self.0, app, delivery)
     }
 
     async fn ended_matching(
@@ -160,7 +161,7 @@ impl OutboxTable for SqliteTables<'_> {
         limit: u64,
     ) -> Result<Vec<DeliveryId>, Failure> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let found = deliveries::find(self.0, app, filter, page_start(None), limit)?;
+        let found = find::find(self.0, app, filter, page_start(None), limit)?;
         Ok(found.into_iter().map(|delivery| delivery.id).collect())
     }
 

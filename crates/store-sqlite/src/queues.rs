@@ -1,4 +1,4 @@
-//! How the queues of integrations stand, and who holds them.
+//! Queue state and leases.
 
 use crate::rows::{SqliteRow, read_row};
 use crate::tables::SqliteTables;
@@ -183,7 +183,7 @@ fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
     Network::parse(text).ok_or_else(|| StoreError::corrupt("queues", "network", app))
 }
 
-/// The state of a queue, if it is stored.
+/// Finds the state of a queue.
 pub(crate) fn find_state(
     connection: &Connection,
     queue: QueueRef,
@@ -202,7 +202,7 @@ pub(crate) fn find_state(
     Ok(row.map(QueueRow::read))
 }
 
-/// Returns the version of the integration that a queue belongs to.
+/// Returns the version of the queue's integration.
 pub(crate) fn find_version(
     connection: &Connection,
     queue: QueueRef,
@@ -224,7 +224,7 @@ pub(crate) fn find_version(
     Ok(version)
 }
 
-/// Holds a queue until then, if it is held by this lease; false when it is not.
+/// Extends a lease. Returns false if it no longer holds the queue.
 pub(crate) fn renew_lease(
     connection: &Connection,
     queue: QueueRef,
@@ -245,7 +245,7 @@ pub(crate) fn renew_lease(
     Ok(held == 1)
 }
 
-/// Whether a queue is held by this lease.
+/// Whether this lease holds the queue.
 pub(crate) fn holds_lease(
     connection: &Connection,
     queue: QueueRef,
@@ -263,7 +263,7 @@ pub(crate) fn holds_lease(
     Ok(held)
 }
 
-/// Gives a queue back. The moment is kept: whose turn was longest ago is next.
+/// Releases a queue. Keeps the time, so that the queue served longest ago is next.
 pub(crate) fn release_lease(
     connection: &Connection,
     queue: QueueRef,

@@ -1,15 +1,15 @@
-//! Exchange rates that were imported.
+//! Imported exchange rates.
 
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::exchange::{Rate, RateBase, RateQuery, RateValue};
+use tributary_domain::exchange::{ImportedRates, Rate, RateBase, RateQuery, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreError, StoreResult};
 
-/// The latest imported rate of a currency at or before a day.
+/// Finds the latest imported rate of a currency at or before a day.
 pub(crate) fn latest_rate(
     connection: &Connection,
     question: RateQuery,
@@ -36,6 +36,14 @@ pub(crate) fn latest_rate(
         units: RateValue::from_nanos(nanos).ok_or_else(|| corrupt("nanos"))?,
         source,
     }))
+}
+
+/// Reads the rates for converting amounts in these currencies on these days.
+pub(crate) fn imported_rates(
+    connection: &Connection,
+    wanted: impl IntoIterator<Item = (Currency, Day)>,
+) -> Result<ImportedRates, Failure> {
+    ImportedRates::gather(wanted, |question| latest_rate(connection, question))
 }
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! A few connections that only read, each on a snapshot of its own. In WAL mode they never wait for the
-//! writer, nor it for them.
+//! A few read-only connections, each reading a snapshot. In WAL mode readers and writer never wait
+//! for each other.
 
 use crate::Failure;
 use crate::connection::{self, SqliteOpenError};
@@ -13,25 +13,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tributary_store::StoreError;
 use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
 
-/// Connections that read, by share. More than a few would only wait for each other.
+/// Reading connections by share. More would only wait for each other.
 const SHARES: ConnectionShares = ConnectionShares {
     public: 2,
     worker: 1,
     report: 2,
 };
 const READERS: usize = SHARES.public + SHARES.worker + SHARES.report;
-/// How long to wait for a free one.
+/// How long to wait for a free connection.
 const READER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long to wait for reads to end when all connections have to be closed. Nothing is written meanwhile.
+/// How long to wait for reads to end when all connections must be closed. Nothing is written
+/// meanwhile.
 const READS_END_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub(crate) struct Readers {
-    /// Permits of all shares together: as many as there are connections in `idle` or in use.
+    /// Permits, as many in total as there are connections.
     public: Arc<Semaphore>,
     worker: Arc<Semaphore>,
     report: Arc<Semaphore>,
-    /// A std mutex: nothing is awaited while it is held.
+    /// A std mutex, because it is never held across an await.
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
@@ -40,7 +41,7 @@ impl Readers {
         Self::open_each(|| connection::open_for_reading(path))
     }
 
-    /// As [`Self::open`], for a copy that no process writes to.
+    /// Like [`Self::open`], for an unused copy.
     #[cfg(test)]
     pub(crate) fn open_copy(path: &Path) -> Result<Self, SqliteOpenError> {
         use rusqlite::OpenFlags;
@@ -77,7 +78,10 @@ impl Readers {
         let permits = self.permits(ConnectionShare::of(name)).clone();
         let permit = tokio::time::timeout(READER_WAIT_MAX, permits.acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
-            return Err(StoreError::unavailable(name, "no reader is free"));
+            return Err(StoreError::unavailable(
+                name,
+                "timed out waiting for a read connection",
+            ));
         };
         let idle = self.idle.clone();
         let span = tracing::Span::current();
@@ -88,21 +92,21 @@ impl Readers {
             let Some(connection) = lock().pop() else {
                 return Err(StoreError::unavailable(name, "the store is closed"));
             };
-            // A panic is a bug in one question; the connection goes back all the same.
+            // A panic is a bug in one query; the connection is returned to the pool.
             let attempt = || run_in_snapshot(&connection, work);
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt));
             lock().push(connection);
-            let bug = |_| Err(StoreError::unavailable(name, "a panic").into());
+            let bug = |_| Err(StoreError::unavailable(name, "bug: the read panicked").into());
             outcome
                 .unwrap_or_else(bug)
                 .map_err(|failure| failure.into_store_error(name))
         });
         done.await
-            .unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic")))
+            .unwrap_or_else(|_| Err(StoreError::unavailable(name, "bug: the read panicked")))
     }
 
-    /// Closes the connections until [`Closed::open_again`]. Those who want to read wait meanwhile; `None` when those who
-    /// read already take too long.
+    /// Closes the connections until [`ClosedReaders::reopen`]. New reads wait meanwhile. Returns
+    /// `None` if running reads take too long.
     pub(crate) fn close_temporarily(&self, runtime: Option<&Handle>) -> Option<ClosedReaders> {
         let all = async {
             let mut all = Vec::new();
@@ -130,7 +134,7 @@ impl Readers {
         ]
     }
 
-    /// Lets go of the connections; readers that are under way finish first.
+    /// Closes the connections after running reads have ended.
     pub(crate) async fn close(&self) {
         for (permits, count) in self.shares() {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -146,7 +150,7 @@ impl Readers {
     }
 }
 
-/// Readers without connections. Dropping it lets those who wait go on.
+/// Readers without connections. Dropping it lets waiting reads continue.
 pub(crate) struct ClosedReaders {
     idle: Arc<Mutex<Vec<Connection>>>,
     _permits: Vec<OwnedSemaphorePermit>,
@@ -166,8 +170,8 @@ fn open_all(
     (0..READERS).map(|_| connection()).collect()
 }
 
-/// Several statements of one read see one state. The statements around them are kept prepared: to parse them anew
-/// takes as long as a short read.
+/// Runs `work` in one read transaction. `begin` and `rollback` are cached statements, because
+/// parsing them takes as long as a short read.
 fn run_in_snapshot<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, Failure>,
@@ -177,7 +181,7 @@ fn run_in_snapshot<T>(
     work(connection)
 }
 
-/// Ends the snapshot, whatever became of the work. There is nothing to be undone in it.
+/// Ends the snapshot on drop. There is nothing to roll back.
 struct SnapshotGuard<'a>(&'a Connection);
 
 impl Drop for SnapshotGuard<'_> {
@@ -187,7 +191,7 @@ impl Drop for SnapshotGuard<'_> {
             .prepare_cached("rollback")
             .and_then(|mut statement| statement.execute(()));
         if let Err(error) = ended {
-            tracing::error!(%error, "a snapshot could not be ended");
+            tracing::error!(%error, "failed to end a snapshot");
         }
     }
 }
@@ -197,11 +201,11 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Reports that will not all fit into their share.
+    /// More reports than fit into their share.
     const BLOCKED_REPORTS: usize = 4;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn blocked_reports_do_not_keep_the_public_endpoints_waiting() {
+    async fn blocked_reports_do_not_delay_public_endpoints() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tributary.db");
         drop(crate::SqliteStore::open(&path).unwrap());
@@ -216,7 +220,7 @@ mod tests {
             reports.push(tokio::spawn(async move {
                 let blocked = move |_: &Connection| {
                     begun.send(()).unwrap();
-                    // Ends with an error when the test lets go of the sender.
+                    // Returns an error when the test drops the sender.
                     released.recv().unwrap_err();
                     Ok(())
                 };

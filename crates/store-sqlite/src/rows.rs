@@ -1,4 +1,4 @@
-//! Rows to stored shapes, and the statements that several nouns share.
+//! Reads rows into records, and holds statements that several modules share.
 
 use crate::Failure;
 use rusqlite::types::{Type, ValueRef};
@@ -13,30 +13,26 @@ use tributary_store::records::{AppRow, AuditRow, ColumnValue, Columns, StoredRow
 /// The columns of `apps`.
 pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
 
-/// The columns of a row, as the records read them.
+/// A row as the records read it.
 pub(crate) struct SqliteRow<'a>(pub(crate) &'a Row<'a>);
 
 impl StoredRow for SqliteRow<'_> {
     type Failure = rusqlite::Error;
 
-    fn value(&self, place: usize) -> rusqlite::Result<ColumnValue<'_>> {
-        Ok(match self.0.get_ref(place)? {
+    fn value(&self, index: usize) -> rusqlite::Result<ColumnValue<'_>> {
+        Ok(match self.0.get_ref(index)? {
             ValueRef::Null => ColumnValue::Null,
             ValueRef::Integer(number) => ColumnValue::Integer(number),
             ValueRef::Text(text) => {
-                ColumnValue::Text(str::from_utf8(text).map_err(|_| self.unreadable(place))?)
+                ColumnValue::Text(str::from_utf8(text).map_err(|_| self.unreadable(index))?)
             }
             ValueRef::Blob(bytes) => ColumnValue::Bytes(bytes),
-            ValueRef::Real(_) => return Err(self.unreadable(place)),
+            ValueRef::Real(_) => return Err(self.unreadable(index)),
         })
     }
 
-    fn unreadable(&self, place: usize) -> rusqlite::Error {
-        rusqlite::Error::FromSqlConversionFailure(
-            place,
-            Type::Null,
-            "a value of another kind".into(),
-        )
+    fn unreadable(&self, index: usize) -> rusqlite::Error {
+        rusqlite::Error::FromSqlConversionFailure(index, Type::Null, "unexpected value type".into())
     }
 }
 
@@ -45,7 +41,7 @@ pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row<'_>) -> rusqlite::Resul
     T::from_row(&SqliteRow(row), 0)
 }
 
-/// The app of an organization.
+/// Finds an app of an organization.
 pub(crate) fn find_app(
     connection: &Connection,
     organization: OrganizationId,
@@ -63,7 +59,20 @@ pub(crate) fn find_app(
     Ok(row.read(app_secrets(connection, app)?)?)
 }
 
-/// Refuses an app that is not the organization's.
+/// Finds an app by id, of any organization.
+pub(crate) fn app_by_id(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
+    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row([app.as_bytes()], read_row::<AppRow>)
+        .optional()?;
+    match row {
+        Some(row) => Ok(Some(row.read(app_secrets(connection, app)?)?)),
+        None => Ok(None),
+    }
+}
+
+/// Rejects an app that does not belong to the organization.
 pub(crate) fn require_app(
     connection: &Connection,
     organization: OrganizationId,
@@ -79,7 +88,7 @@ pub(crate) fn require_app(
     }
 }
 
-/// The names of the secrets that are stored for an app.
+/// Finds the names of the stored secrets of an app.
 pub(crate) fn app_secrets(
     connection: &Connection,
     app: AppId,
@@ -89,13 +98,13 @@ pub(crate) fn app_secrets(
     let names = statement.query_map([app.as_bytes()], |row| row.get::<_, String>(0))?;
     names
         .map(|name| {
-            let known = AppSecret::parse(&name?);
-            known.ok_or_else(|| StoreError::corrupt("app_secrets", "name", app).into())
+            let secret = AppSecret::parse(&name?);
+            secret.ok_or_else(|| StoreError::corrupt("app_secrets", "name", app).into())
         })
         .collect()
 }
 
-/// Writes a line of the audit log.
+/// Writes an audit log entry.
 pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<(), Failure> {
     connection
         .prepare_cached(
@@ -119,8 +128,8 @@ pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<()
     Ok(())
 }
 
-/// Where a page begins: behind this id, or at the newest.
+/// Returns the exclusive upper bound of a page: the given id, or a value above every id.
 pub(crate) fn page_start(before: Option<[u8; 16]>) -> Vec<u8> {
-    // Longer than any id and of the highest bytes, so that every id sorts before it.
+    // Longer than any id and all ones, so every id sorts before it.
     before.map_or_else(|| vec![0xff; 17], |id| id.to_vec())
 }

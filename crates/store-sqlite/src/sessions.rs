@@ -1,4 +1,4 @@
-//! People who are signed in.
+//! Dashboard sessions.
 
 use crate::rows::insert_audit;
 use crate::{Failure, SqliteStore};

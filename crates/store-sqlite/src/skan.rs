@@ -121,7 +121,7 @@ impl SkanTable for SqliteTables<'_> {
     }
 }
 
-/// Every version there has been, the present one under its present names.
+/// Finds all versions. The latest uses the current configuration.
 pub(crate) fn find_versions(connection: &Connection, app: &App) -> Result<Vec<Version>, Failure> {
     let rows = connection
         .prepare_cached(

@@ -1,6 +1,6 @@
-//! The tables as `recording` reads and writes them.
+//! The tables as `recording` uses them.
 //!
-//! The writer is alone, so what is found is as it is until the batch is committed: nothing has to be locked.
+//! There is only one writer, so facts stay valid until the commit and nothing needs locking.
 
 use crate::Failure;
 use rusqlite::Connection;
@@ -22,16 +22,18 @@ impl From<Conflict> for Failure {
     fn from(_: Conflict) -> Self {
         Self::Store(StoreError::unavailable(
             "recording",
-            "another writer was first: a bug",
+            "bug: conflict with another writer",
         ))
     }
 }
 
-/// Runs a function of `recording`. Its statements are done when they are asked for, so it never waits.
+/// Runs a function of `recording`. Its statements are synchronous, so the future never waits.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let work = pin!(work);
     match work.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
-        Poll::Pending => Err(StoreError::unavailable("recording", "it waits: a bug").into()),
+        Poll::Pending => {
+            Err(StoreError::unavailable("recording", "bug: the future is pending").into())
+        }
     }
 }

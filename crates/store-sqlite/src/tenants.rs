@@ -1,4 +1,4 @@
-//! Organizations, people and keys.
+//! Organizations, users and API keys.
 
 use crate::rows::read_row;
 use crate::tables::{SqliteTables, run};

@@ -1,7 +1,7 @@
-//! One VACUUM of a database from before `secure_delete`.
+//! One-time VACUUM of a database older than `secure_delete`.
 //!
-//! Rows that were deleted without it stay in free pages and in the free space of pages. VACUUM writes the whole file
-//! again without them. A row of `instance` records that it was done, or that the database never needed it.
+//! Rows deleted without it remain in free pages and in free space within pages. VACUUM rewrites the
+//! file without them. A row of `instance` records that this was done or is not needed.
 
 use crate::checkpoints;
 use crate::connection::SqliteOpenError;
@@ -11,8 +11,8 @@ use std::path::Path;
 /// The row of `instance` that records it.
 const DONE_ROW: &str = "secure_delete";
 
-/// Vacuums the database unless that is recorded. A failure (most likely a full disk) is logged, and the next start
-/// tries again: the database is as sound as before.
+/// Vacuums the database unless that is recorded. A failure, most likely a full disk, is logged and
+/// retried at the next start; the database stays intact.
 pub(crate) fn run(
     connection: &Connection,
     path: &Path,
@@ -30,13 +30,13 @@ pub(crate) fn run(
     }
     if !is_new {
         tracing::info!(
-            "rewriting the database once (VACUUM), so that free space holds nothing of deleted rows"
+            "rewriting the database once (VACUUM) to remove deleted rows from free space"
         );
         if let Err(error) = vacuum(connection, path) {
             tracing::warn!(
                 %error,
-                "the database could not be rewritten; free space may still hold deleted rows, and the next start tries \
-                 again. It needs free disk space of twice the size of the database"
+                "failed to rewrite the database (VACUUM); free space may still hold deleted rows. \
+                 The next start retries; it needs free disk space of twice the database size"
             );
             return Ok(());
         }
@@ -50,7 +50,8 @@ pub(crate) fn run(
 }
 
 fn vacuum(connection: &Connection, path: &Path) -> Result<(), rusqlite::Error> {
-    // The temporary copy belongs into the data folder: a container may have no other one, and it holds the same data.
+    // The temporary copy goes into the data folder: a container may have no other writable folder,
+    // and the copy holds the same data.
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     connection.pragma_update(None, "temp_store_directory", folder)?;
     let vacuumed = connection.execute_batch("vacuum");
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
     use crate::{SqliteStore, connection, migrate};
 
-    const SECRET: &str = "somebody@example.com";
+    const SECRET: &str = "erased@example.com";
 
     fn holds_secret(folder: &Path) -> bool {
         std::fs::read_dir(folder).unwrap().any(|entry| {
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_database_from_before_secure_delete_is_rewritten_once() {
+    async fn vacuums_a_database_older_than_secure_delete_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tributary.db");
         let mut old = connection::open_for_writing(&path).unwrap();
@@ -109,6 +110,6 @@ mod tests {
         connection
             .execute_batch("create table t (x blob) strict; insert into t values (zeroblob(100000)); drop table t")
             .unwrap();
-        assert!(changed(&connection) > pages, "it is not vacuumed again");
+        assert!(changed(&connection) > pages, "not vacuumed again");
     }
 }

@@ -1,9 +1,10 @@
-//! Verified website events and the ledger of payments. The writer is alone, so what is found is as it is
-//! until the batch is committed.
+//! Verified web events and the payment ledger. There is only one writer, so facts stay valid until
+//! the commit.
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::conversions::find_event;
-use crate::events::{claim_in, imported_rates, insert_in};
+use crate::event_rows::{claim_in, insert_in};
+use crate::rates::imported_rates;
 use crate::rows::read_row;
 use crate::tables::{SqliteTables, run};
 use crate::write_batch::WriteBatch;
@@ -26,7 +27,7 @@ use tributary_recording::duplicates::demote;
 use tributary_store::records::ClickRow;
 use tributary_store::{StoreError, StoreResult, WebEvents};
 
-/// Website events are live.
+/// Web events are always live.
 const LIVE: Environment = Environment::Live;
 
 /// The key of a stored event.
@@ -64,7 +65,7 @@ static CLICK: LazyLock<String> = LazyLock::new(|| {
     format!("select {CLICK_COLUMNS}, kept from clicks where app_id = ?1 and click_id = ?2")
 });
 
-/// A click with its link as it is today, and whether something refers to it already.
+/// Finds a click with the current state of its link, and whether an event already refers to it.
 fn find_click(
     batch: &WriteBatch<'_>,
     app: AppId,
@@ -75,9 +76,9 @@ fn find_click(
         let read = |row: &Row<'_>| Ok((read_row::<ClickRow>(row)?, row.get("kept")?));
         Ok(find.query_row(key, read).optional()?)
     };
-    let kept = &batch.statements.click;
-    let row = kept.with(batch.connection, &CLICK, find)?;
-    let Some((row, kept)) = row else {
+    let statement = &batch.statements.click;
+    let row = statement.with(batch.connection, &CLICK, find)?;
+    let Some((row, is_referenced)) = row else {
         return Ok(None);
     };
     let click = row.read()?;
@@ -91,17 +92,17 @@ fn find_click(
     };
     Ok(Some(StoredWebClick {
         click: Arc::new(found),
-        is_referenced: kept,
+        is_referenced,
     }))
 }
 
-/// Finds the event that has the id of a parent, and its refunds. A reserved id has no event: it may still come.
+/// Finds the parent event of a post and its refunds. A reserved id has no event yet.
 fn find_parent<'p>(
     connection: &Connection,
-    posted: &'p WebEvent,
+    post: &'p WebEvent,
     facts: &mut WebFacts<'p>,
 ) -> Result<(), Failure> {
-    let Some(parent) = posted.parent_key() else {
+    let Some(parent) = post.parent_key() else {
         return Ok(());
     };
     let Some(StoredKey {
@@ -111,14 +112,14 @@ fn find_parent<'p>(
     else {
         return Ok(());
     };
-    let stored = find_event(connection, posted.app, event)?
+    let stored = find_event(connection, post.app, event)?
         .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", event))?;
     let before = ExistingEvent {
         fingerprint,
         event: Some(Box::new(stored)),
     };
     facts.events.insert(parent, before);
-    if posted.kind != WebEventKind::Refund {
+    if post.kind != WebEventKind::Refund {
         return Ok(());
     }
     let refunds = connection
@@ -138,40 +139,40 @@ fn find_parent<'p>(
     Ok(())
 }
 
-/// Gathers what is known about a post whose id is free and whose device has not paid.
+/// Gathers the facts for a post, assuming that its id is free and its device has not paid.
 fn gather_assuming_new<'p>(
     batch: &WriteBatch<'_>,
-    posted: &'p WebEvent,
+    post: &'p WebEvent,
 ) -> Result<WebFacts<'p>, Failure> {
-    let (connection, app) = (batch.connection, posted.app);
+    let (connection, app) = (batch.connection, post.app);
     let mut facts = WebFacts::default();
-    if let Some(click) = posted.click {
+    if let Some(click) = post.click {
         let found = batch.click(app, click, || find_click(batch, app, click))?;
         let found = found.map(|found| ((app, click), found));
         facts.clicks.extend(found);
     }
-    find_parent(connection, posted, &mut facts)?;
-    let rates = posted.exchange_day();
+    find_parent(connection, post, &mut facts)?;
+    let rates = post.exchange_day();
     let rates = rates.map(|(_, currency, day)| (currency, day));
     facts.rates = imported_rates(connection, rates)?;
     facts.integrations.insert(app, batch.integrations(app)?);
     Ok(facts)
 }
 
-/// Finds the event that has the id of a post, or the source that reserved the id.
+/// Finds the event with the id of a post, or the reservation of the id.
 fn find_id<'p>(
     connection: &Connection,
-    posted: &'p WebEvent,
+    post: &'p WebEvent,
     facts: &mut WebFacts<'p>,
 ) -> Result<(), Failure> {
-    let (app, given_id) = posted.key();
-    let Some(key) = find_key(connection, posted.key())? else {
+    let (app, given_id) = post.key();
+    let Some(key) = find_key(connection, post.key())? else {
         return Ok(());
     };
     if let Some(fingerprint) = key.fingerprint {
         let event = find_event(connection, app, key.event)?.map(Box::new);
         let before = ExistingEvent { fingerprint, event };
-        facts.events.insert(posted.key(), before);
+        facts.events.insert(post.key(), before);
     } else {
         let reported =
             duplicates::find_by_source(connection, (app, LIVE, given_id), EventSource::Sdk)?;
@@ -179,12 +180,12 @@ fn find_id<'p>(
             event_id: key.event,
             sdk_event: reported.map(Box::new),
         };
-        facts.reservations.insert(posted.key(), reservation);
+        facts.reservations.insert(post.key(), reservation);
     }
     Ok(())
 }
 
-/// Claims the ids of new events; false when there is none, or its id is taken.
+/// Claims the ids of new events. Returns false if there are none or an id is taken.
 fn claim_ids(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
     let mut claimed = !changes.recorded.is_empty();
     for recorded in &changes.recorded {
@@ -193,7 +194,7 @@ fn claim_ids(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<bool, F
     Ok(claimed)
 }
 
-/// Gives reserved ids to new events.
+/// Reassigns reserved ids to new events.
 fn take_over(connection: &Connection, changes: &WebChanges<'_>) -> Result<(), Failure> {
     for recorded in &changes.recorded {
         let (event, fingerprint) = (&recorded.event, recorded.fingerprint.as_bytes());
@@ -204,7 +205,7 @@ fn take_over(connection: &Connection, changes: &WebChanges<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// Claims the first payments of devices; false when one of them has paid.
+/// Claims the first payments of devices. Returns false if a device has already paid.
 fn claim_first_payments(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
     let events = changes.recorded.iter().map(|recorded| &recorded.event);
     let mut claimed = true;
@@ -263,32 +264,32 @@ fn write(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// Accepts a post. Most posts are new, and of a device that has not paid: that is assumed first, and claimed without
-/// reading it. A claim that fails adds a fact, and the post is decided again.
-fn accept(batch: &WriteBatch<'_>, posted: &WebEvent) -> Result<AcceptedWebEvent, Failure> {
-    let (connection, posts) = (batch.connection, std::slice::from_ref(posted));
-    let mut facts = gather_assuming_new(batch, posted)?;
+/// Accepts a post. Most posts are new and most devices have not paid, so both are assumed and
+/// claimed without reading. A failed claim adds a fact, and the post is decided again.
+fn accept(batch: &WriteBatch<'_>, post: &WebEvent) -> Result<AcceptedWebEvent, Failure> {
+    let (connection, posts) = (batch.connection, std::slice::from_ref(post));
+    let mut facts = gather_assuming_new(batch, post)?;
     let mut decided = decide(posts, &facts);
     if !claim_ids(batch, &decided.changes)? {
-        find_id(connection, posted, &mut facts)?;
+        find_id(connection, post, &mut facts)?;
         decided = decide(posts, &facts);
         take_over(connection, &decided.changes)?;
     }
     if !claim_first_payments(batch, &decided.changes)? {
-        let paid = devices::find_first_payment(connection, posted.device_ref())?;
-        let paid = paid.map(|first| (posted.device_ref(), first));
+        let paid = devices::find_first_payment(connection, post.device_ref())?;
+        let paid = paid.map(|first| (post.device_ref(), first));
         facts.first_payments.extend(paid);
         decided = decide(posts, &facts);
     }
     write(batch, &decided.changes)?;
     let answer = decided.answers.pop();
-    Ok(answer.ok_or_else(|| StoreError::corrupt("event_keys", "given_id", posted.id))??)
+    Ok(answer.ok_or_else(|| StoreError::corrupt("event_keys", "given_id", post.id))??)
 }
 
 #[async_trait]
 impl WebEvents for SqliteStore {
-    async fn accept_web_event(&self, posted: WebEvent) -> StoreResult<AcceptedWebEvent> {
-        self.write_decided("accept_web_event", move |batch| accept(batch, &posted))
+    async fn accept_web_event(&self, post: WebEvent) -> StoreResult<AcceptedWebEvent> {
+        self.write_decided("accept_web_event", move |batch| accept(batch, &post))
             .await
     }
 }

@@ -1,8 +1,8 @@
-//! The transaction that a batch is committed in, and what its jobs need not read again.
+//! The transaction of a batch of jobs, and a cache for them.
 //!
-//! Posts are mostly of a few apps and links. What is read of an app for one of them holds for the next, and for the next
-//! batch, as long as nothing else writes in between: the writer knows what it does itself, and the database when
-//! another process has written. What jobs counted is added up here, and written once for all of them.
+//! Most posts concern a few apps and links. Cached configuration stays valid, also for later
+//! batches, until it changes: the writer knows its own changes, and `data_version` reveals those of
+//! other processes. The increments of all jobs are summed up and written once.
 
 use crate::links::LINK_COLUMNS;
 use crate::rows::read_row;
@@ -19,19 +19,19 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 use tributary_store::records::LinkRow;
 
-/// Apps and links that are remembered at most; an installation with more reads some of them anew.
+/// Maximum cached apps and links. The cache is cleared beyond that.
 const CACHED_MAX: usize = 10_000;
 
-/// What a link says about the website it leads to.
+/// Where a link leads, as far as web events need it.
 pub(crate) struct LinkDestination {
     pub(crate) is_web_funnel: bool,
     pub(crate) origin: Option<WebOrigin>,
 }
 
-/// What people set up and batches need, for as long as nobody changes it.
+/// Cached configuration for batches.
 #[derive(Default)]
 pub(crate) struct BatchCache {
-    /// Differs after another process has written.
+    /// Changes when another process has written.
     data_version: Cell<i64>,
     integrations: RefCell<HashMap<AppId, Arc<[Integration]>>>,
     destinations: RefCell<HashMap<(AppId, LinkId), Arc<LinkDestination>>>,
@@ -43,21 +43,21 @@ impl BatchCache {
         self.destinations.borrow_mut().clear();
     }
 
-    /// Forgets what another process may have changed, or is too much.
+    /// Clears the cache if another process has written or it is too large.
     fn refresh(&self, connection: &Connection) -> Result<(), Failure> {
         let now = connection
             .prepare_cached("pragma data_version")?
             .query_row((), |row| row.get(0))?;
         let before = self.data_version.replace(now);
-        let much = self.integrations.borrow().len() + self.destinations.borrow().len();
-        if now != before || much > CACHED_MAX {
+        let cached = self.integrations.borrow().len() + self.destinations.borrow().len();
+        if now != before || cached > CACHED_MAX {
             self.clear();
         }
         Ok(())
     }
 }
 
-/// A batch under way.
+/// A batch in progress.
 pub(crate) struct WriteBatch<'a> {
     pub(crate) connection: &'a Connection,
     cache: &'a BatchCache,
@@ -66,7 +66,7 @@ pub(crate) struct WriteBatch<'a> {
     pub(crate) statements: Statements<'a>,
 }
 
-/// Statements that most jobs of a batch need, each looked up once a batch instead of once a job.
+/// Statements that most jobs need, looked up once per batch instead of once per job.
 #[derive(Default)]
 pub(crate) struct Statements<'a> {
     pub(crate) device: LazyStatement<'a>,
@@ -77,81 +77,78 @@ pub(crate) struct Statements<'a> {
     pub(crate) first_payment: LazyStatement<'a>,
 }
 
-/// A statement, once it was needed.
+/// A statement that is prepared on first use.
 #[derive(Default)]
 pub(crate) struct LazyStatement<'a>(RefCell<Option<CachedStatement<'a>>>);
 
 impl<'a> LazyStatement<'a> {
-    /// Prepares the statement unless it is, and does something with it.
+    /// Prepares the statement if necessary and runs `work` with it.
     pub(crate) fn with<T>(
         &self,
         connection: &'a Connection,
         sql: &str,
         work: impl FnOnce(&mut CachedStatement<'a>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut kept = self.0.borrow_mut();
-        let mut statement = match kept.take() {
+        let mut cached = self.0.borrow_mut();
+        let mut statement = match cached.take() {
             Some(statement) => statement,
             None => connection.prepare_cached(sql)?,
         };
         let done = work(&mut statement);
-        *kept = Some(statement);
+        *cached = Some(statement);
         done
     }
 }
 
 impl<'a> WriteBatch<'a> {
-    /// In a transaction that was just begun.
-    pub(crate) fn new(
-        connection: &'a Connection,
-        remembered: &'a BatchCache,
-    ) -> Result<Self, Failure> {
-        remembered.refresh(connection)?;
+    /// Starts a batch in a transaction that has just begun.
+    pub(crate) fn new(connection: &'a Connection, cache: &'a BatchCache) -> Result<Self, Failure> {
+        cache.refresh(connection)?;
         Ok(Self {
             connection,
-            cache: remembered,
+            cache,
             clicks: RefCell::default(),
             increments: RefCell::default(),
             statements: Statements::default(),
         })
     }
 
-    /// Counts, to be written once for the whole batch.
+    /// Adds to the increments, which are written once per batch.
     pub(crate) fn count(&self, work: impl FnOnce(&mut Increments)) {
         work(&mut self.increments.borrow_mut());
     }
 
-    /// What was counted so far, to be written.
+    /// Takes the increments of all jobs so far.
     pub(crate) fn take_increments(&self) -> Increments {
         self.increments.take()
     }
 
-    /// To be called after whatever may have changed what was read.
+    /// Clears the cache after a change that may have invalidated it.
     pub(crate) fn clear_cache(&self) {
         self.cache.clear();
         self.clicks.borrow_mut().clear();
     }
 
-    /// The integrations of an app that were ever touched.
+    /// Returns the configured integrations of an app.
     pub(crate) fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {
         let all = &self.cache.integrations;
-        if let Some(known) = all.borrow().get(&app) {
-            return Ok(known.clone());
+        if let Some(cached) = all.borrow().get(&app) {
+            return Ok(cached.clone());
         }
         let read: Arc<[Integration]> = integrations::find_configured(self.connection, app)?.into();
         all.borrow_mut().insert(app, read.clone());
         Ok(read)
     }
 
-    /// The click, as it was read for another job or is read now; nothing when there is none.
+    /// Returns a click, from the cache or by calling `read`.
     pub(crate) fn click(
         &self,
         app: AppId,
         click: ClickId,
         read: impl FnOnce() -> Result<Option<StoredWebClick>, Failure>,
     ) -> Result<Option<StoredWebClick>, Failure> {
-        if let Some(known) = self.clicks.borrow().get(&(app, click)) {
-            return Ok(Some(known.clone()));
+        if let Some(cached) = self.clicks.borrow().get(&(app, click)) {
+            return Ok(Some(cached.clone()));
         }
         let found = read()?;
         if let Some(found) = &found {
@@ -163,20 +160,20 @@ impl<'a> WriteBatch<'a> {
 
     /// Notes that an event refers to a click.
     pub(crate) fn mark_click_kept(&self, app: AppId, click: ClickId) {
-        if let Some(known) = self.clicks.borrow_mut().get_mut(&(app, click)) {
-            known.is_referenced = true;
+        if let Some(cached) = self.clicks.borrow_mut().get_mut(&(app, click)) {
+            cached.is_referenced = true;
         }
     }
 
-    /// What a link says today; nothing when there is none.
+    /// Returns the current destination of a link, or `None` if there is no such link.
     pub(crate) fn link_destination(
         &self,
         app: AppId,
         link: LinkId,
     ) -> Result<Option<Arc<LinkDestination>>, Failure> {
         let all = &self.cache.destinations;
-        if let Some(known) = all.borrow().get(&(app, link)) {
-            return Ok(Some(known.clone()));
+        if let Some(cached) = all.borrow().get(&(app, link)) {
+            return Ok(Some(cached.clone()));
         }
         let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
         let row = self
@@ -203,7 +200,7 @@ mod tests {
     use tributary_store::contract::sdk_fixtures::tenant;
 
     #[tokio::test]
-    async fn what_is_remembered_is_forgotten_when_another_process_writes() {
+    async fn clears_the_cache_when_another_process_writes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tributary.db");
         let opened = path.clone();
@@ -219,17 +216,17 @@ mod tests {
             })
         };
         let first = read().await.unwrap();
-        assert!(Arc::ptr_eq(&first, &read().await.unwrap()), "remembered");
+        assert!(Arc::ptr_eq(&first, &read().await.unwrap()), "cached");
         let other = Connection::open(&path).unwrap();
         other
             .execute_batch("update apps set name = 'another'")
             .unwrap();
-        assert!(!Arc::ptr_eq(&first, &read().await.unwrap()), "forgotten");
+        assert!(!Arc::ptr_eq(&first, &read().await.unwrap()), "cleared");
         let links = |connection: &Connection| {
             Ok(connection.execute("update links set name = 'another'", ())?)
         };
         let second = read().await.unwrap();
         store.write("test", links).await.unwrap();
-        assert!(!Arc::ptr_eq(&second, &read().await.unwrap()), "forgotten");
+        assert!(!Arc::ptr_eq(&second, &read().await.unwrap()), "cleared");
     }
 }

@@ -1,17 +1,19 @@
-//! The writer: one thread owns the connection that writes, and commits in groups.
+//! The writer: one thread owns the writing connection and commits in groups.
 //!
-//! Callers wait until their change is durable, not for a lock. Whatever queued up while the last batch was being written
-//! becomes the next batch, so durable acceptance costs one sync per batch and not one per change. `SQLite` syncs the log
-//! inside the commit (`synchronous=FULL`): a commit whose sync failed never becomes part of the log's index, so no
-//! reader sees it, no checkpoint copies it, and the next commit overwrites it (docs/adr/0020).
+//! Callers wait until their change is durable, not for a lock. Changes that queue up during one
+//! batch form the next, so durability costs one sync per batch instead of one per change. `SQLite`
+//! syncs the log inside the commit (`synchronous=FULL`). A commit whose sync failed never becomes
+//! part of the log index: no reader sees it, no checkpoint copies it, and the next commit
+//! overwrites it (docs/adr/0020).
 //!
-//! A job runs in a savepoint: a refused one is undone alone. One that decides before it writes needs none, which
-//! spares a copy of every page it changes; should it break off in the middle all the same, the database is at
-//! fault, and the batch ends as a whole. What jobs counted is added up and written once for all of them: they
-//! mostly count into the same rows.
+//! A job runs in a savepoint, so a refusal rolls back only that job. A job that decides before it
+//! writes needs none, which saves a copy of every page it changes. If such a job fails after
+//! writing, the whole batch fails. The increments of all jobs are summed up and written once,
+//! because most count into the same rows.
 //!
-//! A full disk or an I/O error may roll back the whole transaction; the connection then reports that no transaction is
-//! open. Every request of a batch that was not committed is answered as unavailable, and the connection is reopened.
+//! A full disk or an I/O error may roll back the whole transaction; the connection then reports
+//! that no transaction is open. All requests of an uncommitted batch are answered as unavailable,
+//! and the connection is reopened.
 
 use crate::Failure;
 use crate::checkpoints::CheckpointThread;
@@ -33,31 +35,32 @@ use tokio::sync::mpsc;
 use tributary_domain::report::Increments;
 use tributary_store::{DatabaseDamaged, StoreError};
 
-/// Jobs that may wait. Beyond it a caller is told at once to come back later, rather than kept waiting
-/// for an answer that its client will not stay for.
+/// Jobs that may wait. A caller beyond this limit gets an error at once, because its client would
+/// time out before the answer.
 const QUEUE_JOBS_MAX: usize = 8_192;
-/// How long a caller waits for its commit before it is told that the outcome is unknown.
+/// How long a caller waits for its commit. After that it gets an error, although the commit may
+/// still succeed.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A handle to the writer's thread.
+/// A handle to the writer thread.
 pub(crate) struct Writer {
-    /// Taken away by closing; the thread ends when it has worked off what is in it.
+    /// `None` after closing. The thread ends once the queue is empty.
     inbox: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Set by an erasure: the log must be truncated.
     truncation: Arc<AtomicBool>,
-    soundness: Arc<IntegrityState>,
+    integrity: Arc<IntegrityState>,
 }
 
 impl Writer {
-    /// One that takes nothing.
+    /// A writer that rejects all jobs.
     #[cfg(test)]
-    pub(crate) fn closed(soundness: Arc<IntegrityState>) -> Self {
+    pub(crate) fn closed(integrity: Arc<IntegrityState>) -> Self {
         Self {
             inbox: Mutex::new(None),
             thread: Mutex::new(None),
             truncation: Arc::default(),
-            soundness,
+            integrity,
         }
     }
 
@@ -66,7 +69,7 @@ impl Writer {
         connection: Connection,
         path: &Path,
         readers: Readers,
-        soundness: Arc<IntegrityState>,
+        integrity: Arc<IntegrityState>,
     ) -> Result<Self, SqliteOpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
         let open = WriterConnection::new(connection)?;
@@ -77,7 +80,7 @@ impl Writer {
             runtime: Handle::try_current().ok(),
             checkpoint_thread: CheckpointThread::start(path, truncation.clone(), lost.clone())?,
             readers,
-            soundness: soundness.clone(),
+            integrity: integrity.clone(),
             lost,
         };
         let thread = std::thread::Builder::new()
@@ -87,11 +90,11 @@ impl Writer {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
             truncation,
-            soundness,
+            integrity,
         })
     }
 
-    /// Hands a job over and waits for its commit.
+    /// Submits a job and waits for its commit.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -101,8 +104,8 @@ impl Writer {
         self.submit(name, JobIsolation::Savepoint, in_batch).await
     }
 
-    /// As [`Self::run`], for work that adds what was counted to the roll-ups: what the jobs before it counted is stored by
-    /// then.
+    /// Like [`Self::run`], for work that merges increments. The increments of earlier jobs are
+    /// stored first.
     pub(crate) async fn run_after_increments<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -113,8 +116,8 @@ impl Writer {
             .await
     }
 
-    /// As [`Self::run_after_counts`], for work that erases a person: the log, which still has the old pages, is
-    /// truncated soon after the commit.
+    /// Like [`Self::run_after_increments`], for work that erases personal data. The log still has
+    /// the old pages, so it is truncated soon after the commit.
     pub(crate) async fn run_erasing<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -123,7 +126,8 @@ impl Writer {
         let truncation = self.truncation.clone();
         let in_batch = move |batch: &WriteBatch<'_>| {
             let value = work(batch.connection)?;
-            // Inside the transaction: a truncation that is under way cannot succeed before the commit.
+            // Inside the transaction, so that a concurrent truncation cannot succeed before the
+            // commit.
             truncation.store(true, Ordering::SeqCst);
             Ok(value)
         };
@@ -131,7 +135,7 @@ impl Writer {
             .await
     }
 
-    /// As [`Self::run`], for work that leaves it to the writer to write down what it counted.
+    /// Like [`Self::run`], for work that returns increments for the writer to store.
     pub(crate) async fn run_counted<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -145,7 +149,8 @@ impl Writer {
         self.submit(name, JobIsolation::Savepoint, in_batch).await
     }
 
-    /// As [`Self::run`], for work that refuses before it writes or counts anything.
+    /// Like [`Self::run`], for work that is refused, if at all, before it writes or counts
+    /// anything.
     pub(crate) async fn run_without_savepoint<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -157,21 +162,24 @@ impl Writer {
     async fn submit<T: Send + 'static>(
         &self,
         name: &'static str,
-        undo: JobIsolation,
+        isolation: JobIsolation,
         work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if self.soundness.is_damaged() {
+        if self.integrity.is_damaged() {
             return Err(StoreError::unavailable(name, DatabaseDamaged));
         }
-        let (job, answer) = job::new_job(name, undo, work);
+        let (job, answer) = job::new_job(name, isolation, work);
         self.inbox()
             .ok_or_else(|| StoreError::unavailable(name, "the store is closed"))?
             .try_send(job)
-            .map_err(|_| StoreError::unavailable(name, "too many changes are waiting"))?;
+            .map_err(|_| StoreError::unavailable(name, "too many queued changes"))?;
         match tokio::time::timeout(COMMIT_WAIT_MAX, answer).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(StoreError::unavailable(name, "the writer ended")),
-            Err(_) => Err(StoreError::unavailable(name, "the commit takes too long")),
+            Ok(Err(_)) => Err(StoreError::unavailable(name, "the writer stopped")),
+            Err(_) => Err(StoreError::unavailable(
+                name,
+                "timed out waiting for the commit",
+            )),
         }
     }
 
@@ -179,7 +187,7 @@ impl Writer {
         self.inbox.lock().ok()?.clone()
     }
 
-    /// Works off what is waiting and ends the thread.
+    /// Runs the queued jobs and stops the thread.
     pub(crate) async fn close(&self) {
         let inbox = self.inbox.lock().ok().and_then(|mut inbox| inbox.take());
         drop(inbox);
@@ -187,7 +195,7 @@ impl Writer {
         let Some(thread) = thread else { return };
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         if !matches!(joined, Ok(Ok(()))) {
-            tracing::error!("the writer's thread did not end as it should");
+            tracing::error!("writer thread panicked");
         }
     }
 }
@@ -228,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_job_is_undone_alone() {
+    async fn a_failed_job_is_rolled_back_alone() {
         let (writer, _folder) = store();
         let mut tasks = Vec::new();
         for number in 0..200 {
@@ -255,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panicking_job_harms_nobody_else() {
+    async fn a_panicking_job_fails_alone() {
         let (writer, _folder) = store();
         let panicked = writer.run::<()>("bug", |_| panic!("a bug")).await;
         assert!(matches!(panicked, Err(StoreError::Unavailable { .. })));
@@ -264,12 +272,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_transaction_that_vanished_fails_its_batch_and_the_next_one_works() {
+    async fn an_aborted_transaction_fails_its_batch_and_the_next_one_works() {
         let (writer, _folder) = store();
         let lost = writer
             .run::<()>("lost", |connection| {
                 insert(1)(connection)?;
-                // What a full disk does behind our back.
+                // Simulates what a full disk does.
                 connection.execute_batch("rollback")?;
                 Err(StoreError::unavailable("lost", "disk full").into())
             })
@@ -280,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_decides_first_may_be_refused_and_harms_nobody_else() {
+    async fn a_job_without_savepoint_may_be_refused_alone() {
         let (writer, _folder) = store();
         let mut tasks = Vec::new();
         for number in 0..200 {
@@ -304,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_breaks_off_after_it_wrote_leaves_nothing_behind() {
+    async fn a_job_without_savepoint_that_fails_after_writing_fails_its_batch() {
         let (writer, _folder) = store();
         let broken = writer
             .run_without_savepoint::<()>("broken", |batch| {
@@ -335,7 +343,7 @@ mod tests {
             Ok(())
         }));
         running.await.unwrap();
-        // These queue up behind it and share the next batch, which fails as a whole.
+        // These share the next batch, which fails as a whole.
         let refused = spawn(Box::new(|_| {
             Err(tributary_domain::refusal::Refusal::AppNotFound.into())
         }));
@@ -356,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn closing_works_off_what_is_waiting() {
+    async fn closing_writes_the_queued_items() {
         let (writer, folder) = store();
         let tasks: Vec<_> = (0..50)
             .map(|number| {

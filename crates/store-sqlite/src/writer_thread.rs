@@ -1,4 +1,4 @@
-//! The writer's thread: it commits batches, and sees to the log.
+//! The writer thread: commits batches and maintains the log.
 
 use crate::checkpoints::{self, CheckpointThread, Checkpoints};
 use crate::connection;
@@ -17,18 +17,18 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tributary_store::StoreError;
 
-/// Jobs of one commit. More would make the first one wait for the last without saving a sync.
+/// Jobs per commit. More would delay the first job without saving a sync.
 const BATCH_JOBS_MAX: usize = 1_024;
-/// The pause before another attempt to open a database that could not be opened.
+/// Delay after a failed attempt to open the database.
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);
-/// How often all connections are closed in vain, at most, while the log has to be copied again.
+/// Minimum interval between attempts to close all connections after lost pages.
 const REOPEN_ALL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The connection that writes, and its log.
+/// The writing connection and its checkpoint state.
 pub(crate) struct WriterConnection {
     connection: Connection,
     checkpoints: Checkpoints,
-    /// Goes with the connection: a batch that fails may have read what was never committed.
+    /// Dropped with the connection, because a failed batch may have cached uncommitted data.
     cache: BatchCache,
 }
 
@@ -43,18 +43,18 @@ impl WriterConnection {
     }
 }
 
-/// The writer's thread, and what it shares.
+/// The writer thread and its shared state.
 pub(crate) struct WriterThread {
     pub(crate) path: PathBuf,
     pub(crate) runtime: Option<Handle>,
     pub(crate) checkpoint_thread: CheckpointThread,
     pub(crate) readers: Readers,
-    pub(crate) soundness: Arc<IntegrityState>,
+    pub(crate) integrity: Arc<IntegrityState>,
     pub(crate) lost: Arc<LostPages>,
 }
 
 impl WriterThread {
-    /// Commits what is sent until the inbox is closed.
+    /// Commits jobs until the inbox is closed.
     pub(crate) fn run(self, open: WriterConnection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
         let mut open = Some(open);
         let mut tried = None;
@@ -75,7 +75,7 @@ impl WriterThread {
             }
             open = open.and_then(|open| self.write_batch(open, &mut batch));
             self.answer(batch, open.is_some());
-            // After the answers: only the next batch waits for this.
+            // After the answers, so that only the next batch waits for it.
             if let Some(WriterConnection {
                 connection,
                 checkpoints,
@@ -88,7 +88,7 @@ impl WriterThread {
         self.close(open);
     }
 
-    /// Commits a batch; gives the connection back if that succeeded.
+    /// Commits a batch. Returns the connection if that succeeded.
     fn write_batch(
         &self,
         open: WriterConnection,
@@ -100,23 +100,23 @@ impl WriterThread {
         if let Failure::Sqlite(error) = &failure
             && is_corruption(error)
         {
-            self.soundness.report_damage(&error.to_string());
+            self.integrity.report_damage(&error.to_string());
         }
-        let error = failure.into_store_error("a batch");
+        let error = failure.into_store_error("commit_batch");
         let error = std::error::Error::source(&error).unwrap_or(&error);
-        tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
+        tracing::error!(%error, jobs = batch.len(), "failed to commit batch");
         None
     }
 
-    /// Closes every connection of this process after a checkpoint lost pages. The log is made durable as it is after a
-    /// kill, and the next connection copies all of it. Tried again later while a long read is under way, or another
-    /// process has the database open.
+    /// Closes and reopens all connections of this process after a checkpoint lost pages. The log is
+    /// made durable as after a crash, and the next connection copies all of it. Retried later if a
+    /// long read is running or another process has the database open.
     fn reopen_all(&self, open: Option<WriterConnection>) -> Option<WriterConnection> {
-        let mut turn = self.lost.lock();
+        let mut guard = self.lost.lock();
         let Some(closed) = self.readers.close_temporarily(self.runtime.as_ref()) else {
             return open;
         };
-        *turn = None;
+        *guard = None;
         if let Some(open) = open {
             keep_log_on_close(&open.connection);
             drop(open);
@@ -124,11 +124,11 @@ impl WriterThread {
         let is_durable = match leftover_wal::make_durable(&self.path) {
             Ok(LeftoverWal::MadeDurable | LeftoverWal::Absent) => true,
             Ok(LeftoverWal::InUse) => {
-                tracing::warn!("another process keeps the log from being copied again");
+                tracing::warn!("cannot copy the log again: another process has the database open");
                 false
             }
             Err(error) => {
-                tracing::error!(%error, "the log cannot be made durable");
+                tracing::error!(%error, "failed to make the log durable");
                 false
             }
         };
@@ -137,7 +137,7 @@ impl WriterThread {
             Ok(()) if is_durable => self.lost.clear(),
             Ok(()) => {}
             Err(error) => {
-                tracing::error!(%error, "the database cannot be opened for reading");
+                tracing::error!(%error, "failed to reopen the database for reading");
             }
         }
         open
@@ -152,25 +152,25 @@ impl WriterThread {
         if self.lost.any() {
             keep_log_on_close(&connection);
         } else {
-            // Another process may keep the database open; then the log stays, but empty.
-            let turn = self.lost.lock();
+            // If another process has the database open, the log stays, but empty.
+            let guard = self.lost.lock();
             match checkpoints::truncate(&connection) {
                 Ok(true) => {}
-                Ok(false) => tracing::warn!("the log is kept: another process reads the database"),
+                Ok(false) => tracing::warn!("keeping the log: another process reads the database"),
                 Err(error) => {
                     self.lost.note_failure(&connection, &error);
                     tracing::error!(%error, "failed to move the log into the database");
                 }
             }
-            drop(turn);
+            drop(guard);
         }
         if let Err((_, error)) = connection.close() {
-            tracing::error!(%error, "the database could not be closed");
+            tracing::error!(%error, "failed to close the database");
         }
     }
 
-    /// Answers every job of a batch, from a worker of the runtime where there is one: waking a task costs a worker next
-    /// to nothing, and the writer's thread one system call per task.
+    /// Sends the answers of a batch, from a runtime worker if possible. Waking a task is cheap
+    /// there but costs the writer thread one system call each.
     fn answer(&self, jobs: Vec<Box<dyn Job>>, committed: bool) {
         let answer_all = move || {
             for job in jobs {
@@ -184,14 +184,14 @@ impl WriterThread {
     }
 }
 
-/// Commits jobs together.
+/// Commits jobs in one transaction.
 fn commit(
     connection: &Connection,
-    remembered: &BatchCache,
+    cache: &BatchCache,
     jobs: &mut [Box<dyn Job>],
 ) -> Result<(), Failure> {
     connection.prepare_cached("begin immediate")?.execute(())?;
-    let batch = WriteBatch::new(connection, remembered)?;
+    let batch = WriteBatch::new(connection, cache)?;
     for job in jobs {
         match job.isolation() {
             JobIsolation::Savepoint => {
@@ -232,13 +232,13 @@ fn run_in_savepoint(batch: &WriteBatch<'_>, job: &mut Box<dyn Job>) -> Result<()
     Ok(())
 }
 
-/// What a batch ends with when the transaction is gone, or holds a part of something.
+/// The error of a batch whose transaction is gone or contains a partial job.
 fn transaction_lost() -> StoreError {
-    StoreError::unavailable("a batch", "the transaction broke off in the middle")
+    StoreError::unavailable("commit_batch", "the transaction was aborted")
 }
 
 fn reopen(path: &Path) -> Option<WriterConnection> {
-    // Readers stay connected, so the log's index stays as it is: it ends with the last commit whose sync succeeded.
+    // Readers stay connected, so the log index still ends with the last synced commit.
     let opened = connection::open_for_writing(path)
         .and_then(|connection| Ok(WriterConnection::new(connection)?));
     match opened {
@@ -247,7 +247,7 @@ fn reopen(path: &Path) -> Option<WriterConnection> {
             Some(open)
         }
         Err(error) => {
-            tracing::error!(%error, "the database cannot be opened");
+            tracing::error!(%error, "failed to open the database");
             std::thread::sleep(REOPEN_PAUSE);
             None
         }

@@ -1,4 +1,4 @@
-//! Billing: notifications of providers, and what they come to.
+//! Billing: provider notifications and the subscriptions they settle.
 
 mod counts;
 mod keys;
@@ -6,14 +6,14 @@ mod notifications;
 mod people;
 mod trials;
 
-use crate::rows::{APP_COLUMNS, app_secrets, read_row, require_app};
+use crate::rows::{app_by_id, require_app};
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use std::ops::RangeInclusive;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::app::{App, AppSecret, BillingProvider};
+use tributary_domain::app::{AppSecret, BillingProvider};
 use tributary_domain::billing::IncomingNotification;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
@@ -22,24 +22,11 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
     BillingDay, BillingDayCounts, BillingDayTable, TrialTable, accept_notifications, settle_trials,
 };
-use tributary_store::records::{AppRow, billing_provider};
+use tributary_store::records::billing_provider;
 use tributary_store::{
     Billing, BillingApp, BillingFigures, BillingSecret, NotificationOutcome, StoreError,
     StoreResult,
 };
-
-/// An app of any organization.
-pub(crate) fn app_by_id(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
-    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
-    let row = connection
-        .prepare_cached(&sql)?
-        .query_row([app.as_bytes()], read_row::<AppRow>)
-        .optional()?;
-    match row {
-        Some(row) => Ok(Some(row.read(app_secrets(connection, app)?)?)),
-        None => Ok(None),
-    }
-}
 
 fn find_secrets(connection: &Connection, app: AppId) -> Result<Vec<BillingSecret>, Failure> {
     let rows: Vec<(String, Vec<u8>, i64)> = connection
@@ -122,13 +109,13 @@ impl Billing for SqliteStore {
 
     async fn accept_notification(
         &self,
-        arrival: IncomingNotification,
+        notification: IncomingNotification,
     ) -> StoreResult<NotificationOutcome> {
         self.write_counted("accept_notification", move |connection| {
             let tables = SqliteTables(connection);
-            let (mut answers, increments) = run(accept_notifications(&tables, &[&arrival]))?;
+            let (mut answers, increments) = run(accept_notifications(&tables, &[&notification]))?;
             let answer = answers.pop();
-            let missing = || StoreError::unavailable("accept_notification", "no answer: a bug");
+            let missing = || StoreError::unavailable("accept_notification", "bug: missing answer");
             Ok((answer.ok_or_else(missing)?, increments))
         })
         .await
@@ -171,7 +158,7 @@ impl Billing for SqliteStore {
     }
 
     async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
-        // Nothing is due nearly always, and a look costs no sync.
+        // Usually nothing is due, and a read costs no sync.
         let due = self
             .read("due_trials", move |connection| {
                 run(SqliteTables(connection).due_trials(now, limit))

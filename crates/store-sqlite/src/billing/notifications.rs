@@ -1,4 +1,4 @@
-//! Notifications as they are kept, and the subscriptions that they are of.
+//! Stored notifications and the subscriptions they belong to.
 
 use super::people::{self, LinkSearch};
 use crate::Failure;
@@ -211,7 +211,7 @@ impl NotificationTable for SqliteTables<'_> {
     }
 }
 
-/// The latest notifications of a subscription.
+/// Finds the latest notifications of a subscription.
 fn latest(
     connection: &Connection,
     chain: &Chain,
@@ -232,7 +232,7 @@ fn latest(
     Ok(read.collect::<Result<_, _>>()?)
 }
 
-/// The subscriptions of a provider's notifications that fit a condition.
+/// Finds the subscriptions of a provider's notifications that match a condition.
 fn chains_with(
     connection: &Connection,
     of: (AppId, Environment),

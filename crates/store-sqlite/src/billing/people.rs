@@ -1,4 +1,4 @@
-//! Which devices use which people's ids and advertising ids.
+//! Which devices use which user ids and advertising ids.
 
 use crate::Failure;
 use crate::tables::SqliteTables;
@@ -12,15 +12,15 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::UserLinkTable;
 
-/// Which links are wanted.
+/// Which links to find.
 pub(super) enum LinkSearch<'a> {
-    /// Those of a person or an advertising id.
+    /// By user id or advertising id.
     Id(&'a str),
-    /// Those of a device.
+    /// By device.
     Device(&'a DeviceKey),
 }
 
-/// Returns the links between people and devices.
+/// Finds links between users and devices.
 pub(super) fn find_person_links(
     connection: &Connection,
     of: (AppId, Environment),
@@ -39,7 +39,7 @@ pub(super) fn find_person_links(
     links(connection, sql, of, by, UserKey::stored)
 }
 
-/// Returns the links between advertising ids and devices.
+/// Finds links between advertising ids and devices.
 pub(super) fn find_advertising_links(
     connection: &Connection,
     of: (AppId, Environment),

@@ -1,4 +1,4 @@
-//! Devices, their people, and the decisions about their installs.
+//! Devices, their identities and the attribution of their installs.
 
 mod state;
 mod tokens;
@@ -11,7 +11,7 @@ pub(crate) use state::{
     note_last_seen, settle_first_payment_in,
 };
 
-use crate::events::find_events;
+use crate::event_rows::find_events;
 use crate::rows::{APP_COLUMNS, app_secrets, read_row, require_app};
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
@@ -66,7 +66,7 @@ fn find_story(
     environment: Environment,
     device: &DeviceKey,
 ) -> Result<DeviceDetails, Failure> {
-    let known = find_state(connection, app, environment, device)?;
+    let state = find_state(connection, app, environment, device)?;
     let limit = i64::try_from(DEVICE_EVENTS_MAX).unwrap_or(i64::MAX);
     let events = find_events(
         connection,
@@ -74,7 +74,7 @@ fn find_story(
         &[app.as_bytes(), &environment.as_str(), &device.as_str()],
         limit + 1,
     )?;
-    Ok(DeviceDetails::new(known, events)?)
+    Ok(DeviceDetails::new(state, events)?)
 }
 
 #[async_trait]
@@ -180,7 +180,7 @@ impl Devices for SqliteStore {
         until: Timestamp,
         limit: u32,
     ) -> StoreResult<Vec<LeasedToken>> {
-        // Nothing is due nearly always, and a look costs no sync.
+        // Usually nothing is due, and a read costs no sync.
         let due = self
             .read("due_ad_services_tokens", move |connection| {
                 tokens::has_due(connection, now)

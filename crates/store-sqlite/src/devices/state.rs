@@ -1,4 +1,4 @@
-//! What is known of a device, and how it changes.
+//! The stored state of a device: its row, attribution, identity and first payment.
 
 use crate::Failure;
 use crate::rows::read_row;
@@ -28,7 +28,7 @@ static DEVICE: LazyLock<String> = LazyLock::new(|| {
 const IDENTITY: &str = "select user_id, matching, first_payment_id from identities
      where app_id = ?1 and environment = ?2 and device_id = ?3";
 
-/// Everything that is known of a device.
+/// Reads the state of a device.
 pub(crate) fn find_state(
     connection: &Connection,
     app: AppId,
@@ -44,7 +44,7 @@ pub(crate) fn find_state(
     )
 }
 
-/// As [`find_known`], with the statements that the batch keeps.
+/// Like [`find_state`], with the statements of the batch.
 pub(crate) fn find_state_in(
     batch: &WriteBatch<'_>,
     app: AppId,
@@ -53,34 +53,34 @@ pub(crate) fn find_state_in(
 ) -> Result<DeviceState, Failure> {
     let Statements {
         device: by_device,
-        identity: by_person,
+        identity: by_identity,
         ..
     } = &batch.statements;
     by_device.with(batch.connection, &DEVICE, |find_device| {
-        by_person.with(batch.connection, IDENTITY, |find_person| {
-            find_state_with(find_device, find_person, app, environment, device)
+        by_identity.with(batch.connection, IDENTITY, |find_identity| {
+            find_state_with(find_device, find_identity, app, environment, device)
         })
     })
 }
 
 fn find_state_with(
     find_device: &mut Statement<'_>,
-    find_person: &mut Statement<'_>,
+    find_identity: &mut Statement<'_>,
     app: AppId,
     environment: Environment,
     device: &DeviceKey,
 ) -> Result<DeviceState, Failure> {
     let key = params![app.as_bytes(), environment.as_str(), device.as_str()];
-    let mut known = DeviceState::default();
+    let mut state = DeviceState::default();
     if let Some(row) = find_device
         .query_row(key, read_row::<DeviceRow>)
         .optional()?
     {
         let (device, attribution) = row.read()?;
-        known.device = Some(device);
-        known.attribution = Some(attribution);
+        state.device = Some(device);
+        state.attribution = Some(attribution);
     }
-    let person = |row: &Row<'_>| {
+    let read = |row: &Row<'_>| {
         let identity = IdentityRow {
             user_id: row.get("user_id")?,
             matching: row.get("matching")?,
@@ -90,11 +90,11 @@ fn find_state_with(
             row.get::<_, Option<[u8; 16]>>("first_payment_id")?,
         ))
     };
-    if let Some((identity, first_payment)) = find_person.query_row(key, person).optional()? {
-        known.identity = identity.read()?;
-        known.first_payment = first_payment.map(EventId::from_bytes);
+    if let Some((identity, first_payment)) = find_identity.query_row(key, read).optional()? {
+        state.identity = identity.read()?;
+        state.first_payment = first_payment.map(EventId::from_bytes);
     }
-    Ok(known)
+    Ok(state)
 }
 
 impl DeviceTable for SqliteTables<'_> {
@@ -113,9 +113,9 @@ impl DeviceTable for SqliteTables<'_> {
     async fn insert_device(
         &self,
         command: &ConfigureCommand,
-        opening: &ConfigureDecision,
+        decision: &ConfigureDecision,
     ) -> Result<(), Failure> {
-        let row = DeviceRow::write(&opening.device, &opening.attribution);
+        let row = DeviceRow::write(&decision.device, &decision.attribution);
         let address_hash = command.address_hash.map(|hash| hash.as_bytes().to_vec());
         let sql = format!(
             "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
@@ -221,7 +221,7 @@ impl DeviceTable for SqliteTables<'_> {
         let mut found = BTreeSet::new();
         while let Some(row) = rows.next()? {
             let (app, device) = (AppId::from_bytes(row.get(0)?), row.get(2)?);
-            // Both environments are written by this program, so the text is one of the two.
+            // Only `live` and `test` are ever written.
             if let Some(environment) = Environment::parse(&row.get::<_, String>(1)?) {
                 found.insert((app, environment, DeviceKey::stored(device)));
             }
@@ -296,7 +296,7 @@ impl DeviceTable for SqliteTables<'_> {
     }
 }
 
-/// Notes when a device called last.
+/// Writes the last request time of a device.
 pub(crate) fn note_last_seen(
     connection: &Connection,
     device: DeviceRef<'_>,
@@ -316,7 +316,7 @@ pub(crate) fn note_last_seen(
     Ok(())
 }
 
-/// Remembers the first payment of a device that counted.
+/// Writes the first payment of a device.
 pub(crate) fn note_first_payment(connection: &Connection, event: &Event) -> Result<(), Failure> {
     let mut note = connection.prepare_cached(
         "insert into identities (app_id, environment, device_id, user_id, matching,
@@ -329,20 +329,20 @@ pub(crate) fn note_first_payment(connection: &Connection, event: &Event) -> Resu
     Ok(())
 }
 
-/// Makes a payment the first one of its device; false when there was one before.
+/// Claims the first payment of a device. Returns false if there was one before.
 pub(crate) fn claim_first_payment(batch: &WriteBatch<'_>, event: &Event) -> Result<bool, Failure> {
     let sql = "insert into identities (app_id, environment, device_id, user_id, matching,
                                        first_payment_id, updated_at)
                values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                on conflict (app_id, environment, device_id) do update
                set first_payment_id = excluded.first_payment_id where first_payment_id is null";
-    let kept = &batch.statements.first_payment;
-    kept.with(batch.connection, sql, |claim| {
+    let statement = &batch.statements.first_payment;
+    statement.with(batch.connection, sql, |claim| {
         write_first_payment(claim, event)
     })
 }
 
-/// The first payment of a device so far.
+/// Finds the first payment of a device.
 pub(crate) fn find_first_payment(
     connection: &Connection,
     device: DeviceRef<'_>,
@@ -364,7 +364,7 @@ pub(crate) fn find_first_payment(
     Ok(first.flatten().map(EventId::from_bytes))
 }
 
-/// Settles the first payment of a device, and counts that with the batch.
+/// Settles the first payment of a device and adds the change to the batch's increments.
 pub(crate) fn settle_first_payment_in(
     batch: &WriteBatch<'_>,
     device: DeviceRef<'_>,
@@ -383,13 +383,13 @@ fn write_first_payment(write: &mut Statement<'_>, event: &Event) -> Result<bool,
     let Some(device) = &event.device else {
         return Ok(true);
     };
-    let nobody = IdentityRow::write(&Identity::default());
+    let empty = IdentityRow::write(&Identity::default());
     let written = write.execute(params![
         event.app.as_bytes(),
         event.environment.as_str(),
         device.as_str(),
-        nobody.user_id,
-        nobody.matching,
+        empty.user_id,
+        empty.matching,
         event.id.as_bytes(),
         event.received_at.as_millis()
     ])?;

@@ -1,4 +1,4 @@
-//! Whether anything is left of somebody who was erased, in whichever table.
+//! Erased personal data must not remain in any table.
 
 use crate::SqliteStore;
 use rusqlite::{Connection, OpenFlags};
@@ -12,7 +12,7 @@ use tributary_store::contract::erasure_fixtures::{
 };
 use tributary_store::contract::fixtures::at;
 
-/// Every value of every row, in lower case, each with its table and column.
+/// Every value of every row in lower case, with its table and column.
 fn dump(path: &Path) -> Vec<(String, String)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let connection = Connection::open_with_flags(path, flags).unwrap();
@@ -58,7 +58,8 @@ fn found(path: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// The texts that the raw bytes of any file in a folder hold, in either case, or as the bytes that a hash stands for.
+/// Finds the texts in the raw bytes of any file in a folder, in either case or as the bytes of a
+/// hash.
 fn found_raw(folder: &Path) -> Vec<String> {
     let files: Vec<Vec<u8>> = std::fs::read_dir(folder)
         .unwrap()
@@ -83,7 +84,7 @@ fn found_raw(folder: &Path) -> Vec<String> {
     texts
 }
 
-/// Waits until the log was truncated.
+/// Waits until the log is truncated.
 async fn wait_until_erased(folder: &Path) {
     let begun = std::time::Instant::now();
     while begun.elapsed() < std::time::Duration::from_secs(20) {
@@ -96,7 +97,7 @@ async fn wait_until_erased(folder: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_of_who_it_was_in_the_bytes_of_any_file() {
+async fn no_file_contains_erased_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tributary.db");
     let opened = path.clone();
@@ -104,7 +105,8 @@ async fn nothing_is_left_of_who_it_was_in_the_bytes_of_any_file() {
     let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
     let life = person_scenario(&store).await;
     assert!(found_raw(folder.path()).len() > 10);
-    // A long reader keeps the log: the erasure is answered, and the bytes go once the reader is through.
+    // A long reader keeps the log alive: the erasure succeeds, and the bytes disappear when the
+    // reader ends.
     let reader = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let held = reader.unchecked_transaction().unwrap();
     let read = |sql| reader.query_row(sql, (), |row| row.get::<_, i64>(0));
@@ -113,7 +115,7 @@ async fn nothing_is_left_of_who_it_was_in_the_bytes_of_any_file() {
     tokio::time::sleep(std::time::Duration::from_millis(700)).await;
     assert!(
         !found_raw(folder.path()).is_empty(),
-        "the reader's snapshot is in the log"
+        "the reader's snapshot keeps the log"
     );
     held.finish().unwrap();
     wait_until_erased(folder.path()).await;
@@ -123,7 +125,7 @@ async fn nothing_is_left_of_who_it_was_in_the_bytes_of_any_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clean_stop_leaves_everything_in_the_one_file() {
+async fn a_clean_stop_leaves_all_data_in_the_database_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tributary.db");
     let opened = path.clone();
@@ -140,7 +142,7 @@ async fn a_clean_stop_leaves_everything_in_the_one_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_of_who_it_was_in_any_table() {
+async fn no_table_holds_erased_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tributary.db");
     let opened = path.clone();
@@ -156,22 +158,23 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
     }
     life.erase(400).await;
     assert_eq!(found(&path), []);
-    // Nor does its provider bring it back.
+    // A billing notification does not restore it.
     let again = NotificationMeaning::Payment(PaymentClaim::Continuation);
     let mut renewal = billing_notification(life.tenant(), "renewed", "sub-1", 700_000, again);
     renewal.content.subscriber.device = Some(device(DEVICE));
     life.notify(&renewal).await;
-    let of_nobody = NotificationMeaning::Lifecycle("cancellation".to_owned());
+    let cancellation = NotificationMeaning::Lifecycle("cancellation".to_owned());
     life.notify(&billing_notification(
         life.tenant(),
         "lonely-2",
         "sub-0",
         700_200,
-        of_nobody,
+        cancellation,
     ))
     .await;
     assert_eq!(found(&path), []);
-    // What makes no event is kept without who it is about, but for what was received, and that goes in time.
+    // A notification without an event is stored without personal data, except for its body, which
+    // retention removes.
     life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
         .await;
     let received = (PERSON.to_owned(), "notifications.body".to_owned());
@@ -182,7 +185,7 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forgotten_attribution_data_is_in_no_table_that_held_it() {
+async fn no_table_holds_expired_attribution_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tributary.db");
     let opened = path.clone();

@@ -1,4 +1,5 @@
-//! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
+//! `AdServices` tokens waiting to be redeemed at Apple. A lease is a due time in the future, which
+//! settling must name.
 
 use crate::Failure;
 use crate::tables::SqliteTables;
@@ -104,7 +105,7 @@ impl TokenTable for SqliteTables<'_> {
     }
 }
 
-/// The condition under which a lease is held; see [`held`].
+/// The condition that a lease is still held. [`lease_key`] supplies its values.
 const LEASE_CONDITION: &str = "app_id = ?1 and environment = ?2 and device_id = ?3 and due_at = ?4";
 
 fn lease_key(lease: &LeasedToken) -> (&[u8; 16], &'static str, &str, i64) {

@@ -1,4 +1,4 @@
-//! Bringing the schema up to date.
+//! Schema migrations.
 
 use crate::connection::SqliteOpenError;
 use rusqlite::{Connection, TransactionBehavior};
@@ -6,7 +6,7 @@ use tributary_store::migration::{
     AppliedMigration, Migration, MigrationRefusal, pending_migrations,
 };
 
-/// Every step, in order. Append only: a step that was released is never edited.
+/// All migrations in order. Append only: never edit a released migration.
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 1,
@@ -105,12 +105,15 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Applies what is missing, in one transaction: either all of it or nothing.
+/// Applies the pending migrations in one transaction.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), SqliteOpenError> {
     migrate_to(connection, MIGRATIONS)
 }
 
-fn migrate_to(connection: &mut Connection, known: &[Migration]) -> Result<(), SqliteOpenError> {
+fn migrate_to(
+    connection: &mut Connection,
+    migrations: &[Migration],
+) -> Result<(), SqliteOpenError> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
         "create table if not exists schema_migrations (
@@ -118,8 +121,8 @@ fn migrate_to(connection: &mut Connection, known: &[Migration]) -> Result<(), Sq
          ) strict",
     )?;
     let applied = applied(&tx)?;
-    for migration in pending_migrations(known, &applied)? {
-        tracing::info!(migration.number, migration.name, "applying a migration");
+    for migration in pending_migrations(migrations, &applied)? {
+        tracing::info!(migration.number, migration.name, "applying migration");
         tx.execute_batch(migration.sql)?;
         tx.execute(
             "insert into schema_migrations (number, name, checksum) values (?1, ?2, ?3)",
@@ -142,7 +145,7 @@ fn applied(connection: &Connection) -> Result<Vec<AppliedMigration>, rusqlite::E
         .collect()
 }
 
-/// The newest step of a database, if this program knows all that it has.
+/// Returns the newest migration of a database, if this version knows all of them.
 pub(crate) fn newest_known(
     connection: &Connection,
 ) -> Result<Result<i64, MigrationRefusal>, rusqlite::Error> {

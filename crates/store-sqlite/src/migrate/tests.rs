@@ -1,4 +1,4 @@
-//! Old databases, and plans.
+//! Older schemas and query plans.
 
 use super::*;
 use rstest::rstest;
@@ -10,12 +10,12 @@ fn migrated() -> Connection {
 }
 
 #[test]
-fn migrating_twice_does_nothing_the_second_time() {
+fn migrating_again_changes_nothing() {
     let mut connection = migrated();
     migrate(&mut connection).unwrap();
 }
 
-/// Each is asked on the way of something that is recorded, or for a page of the log.
+/// Queries that run for each recorded event or for a page of the log.
 #[rstest]
 #[case(
     "events where app_id = ?1 and environment = ?2 and device_id = ?3",
@@ -54,9 +54,9 @@ fn migrating_twice_does_nothing_the_second_time() {
     "deliveries_by_status"
 )]
 #[case("postbacks where app_id = ?1 and key_digest = ?2", "postbacks_by_key")]
-fn what_has_an_index_is_found_by_it(#[case] asked: &str, #[case] index: &str) {
-    let explain = format!("explain query plan select * from {asked}");
-    let values = rusqlite::params_from_iter(vec![0; asked.matches('?').count()]);
+fn queries_use_their_index(#[case] query: &str, #[case] index: &str) {
+    let explain = format!("explain query plan select * from {query}");
+    let values = rusqlite::params_from_iter(vec![0; query.matches('?').count()]);
     let plan = |row: &rusqlite::Row<'_>| row.get::<_, String>("detail");
     let found = migrated().query_row(&explain, values, plan);
     let found = found.unwrap();
@@ -64,7 +64,7 @@ fn what_has_an_index_is_found_by_it(#[case] asked: &str, #[case] index: &str) {
 }
 
 #[test]
-fn a_newer_database_is_refused_and_not_touched() {
+fn rejects_a_newer_database_without_changing_it() {
     let mut connection = migrated();
     connection
         .execute(
@@ -98,11 +98,11 @@ fn rows(connection: &Connection, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn figures_of_ads_become_those_of_their_campaigns() {
+fn migrates_ad_figures_to_campaigns() {
     let mut connection = of_version(12);
     let ads = [("c", "a", 0), ("c", "a", 3), ("c", "b", 0), ("", "", 0)];
-    for (place, (campaign, ad, slot)) in ads.into_iter().enumerate() {
-        let figures = format!("{place}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({place}+1), 0");
+    for (index, (campaign, ad, slot)) in ads.into_iter().enumerate() {
+        let figures = format!("{index}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({index}+1), 0");
         let old = format!(
             "insert into rollup_credits
              values (x'01', 'live', 15, 0, 'network_a', x'', '{campaign}', '', '{ad}', {slot}, {figures})"
@@ -122,13 +122,13 @@ fn figures_of_ads_become_those_of_their_campaigns() {
     assert_eq!(found, [" 0 4 40", "c 0 6 60"]);
 }
 
-/// Two quarters of one hour, and one of the next day.
+/// Two quarter-hours of one hour, and one of the next day.
 #[test]
-fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
+fn migrates_quarter_hour_figures_to_hours_and_days() {
     let mut connection = of_version(6);
     let quarters = [0, 900_000, 86_400_000];
-    for (place, bucket) in quarters.into_iter().enumerate() {
-        let figures = format!("{place}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({place}+1), 0");
+    for (index, bucket) in quarters.into_iter().enumerate() {
+        let figures = format!("{index}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({index}+1), 0");
         let at = format!("x'01', 'live', {bucket}");
         let old = format!(
             "insert into rollup_credits values ({at}, 'social', x'', 'c', 's', 'a', {figures});
@@ -162,7 +162,7 @@ fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
 }
 
 #[test]
-fn website_events_keep_their_pages_and_payments_what_was_given_back() {
+fn migrates_page_urls_and_refund_totals() {
     let mut connection = of_version(9);
     let event = "app_id, environment, event_id, given_id, source, name, occurred_at, received_at, first_payment, own";
     let old = format!(
@@ -199,7 +199,7 @@ fn website_events_keep_their_pages_and_payments_what_was_given_back() {
 }
 
 #[test]
-fn what_is_recorded_does_not_look_its_app_up() {
+fn recorded_rows_have_no_foreign_key_to_apps() {
     let connection = migrated();
     for table in [
         "events",

@@ -1,4 +1,4 @@
-//! Finding queues with something to do.
+//! Finds queues with due work.
 
 use crate::Failure;
 use rusqlite::Connection;

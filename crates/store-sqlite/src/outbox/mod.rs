@@ -1,4 +1,4 @@
-//! The outbox: deliveries that are to be made, and what came of them.
+//! The outbox: pending deliveries and their results.
 
 mod due_queues;
 mod sending;
@@ -183,7 +183,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
-        // Looked for by a reader: it may have to read through all that waits.
+        // Read-only first, because this may scan the whole outbox.
         let late = self
             .read("late_deliveries", move |connection| {
                 sweep::find_expired(connection, now, limit)

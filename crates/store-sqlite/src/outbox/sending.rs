@@ -1,4 +1,4 @@
-//! Taking what is due out of a queue that is held.
+//! Due deliveries of a leased queue.
 
 use crate::Failure;
 use crate::rows::read_row;

@@ -1,4 +1,4 @@
-//! What attempts came to, as the process that holds their queue settles it.
+//! Writes the results of delivery attempts, under the lease of their queue.
 
 use super::terminal::end;
 use crate::Failure;
@@ -8,7 +8,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
 use tributary_store::{QueueRef, SettledDelivery};
 
-/// Writes what an attempt came to.
+/// Writes the result of an attempt.
 pub(crate) fn write_settled(
     connection: &Connection,
     queue: QueueRef,

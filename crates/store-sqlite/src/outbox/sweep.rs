@@ -1,4 +1,4 @@
-//! What nobody comes back for: deliveries that grew too old, and the story of those that ended long ago.
+//! Expires old deliveries and deletes ended ones after their retention.
 
 use super::terminal::{count, end};
 use crate::Failure;
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{ExpiredDelivery, ExpiredRow, TerminalCounts, hour_of};
 
-/// Deliveries that grew too old, except for those of a process that holds their queue.
+/// Finds expired deliveries, except those that a process is sending.
 pub(super) fn find_expired(
     connection: &Connection,
     now: Timestamp,
@@ -55,7 +55,8 @@ pub(super) fn expire(
     Ok(ended)
 }
 
-/// Forgets the story of those that ended long ago; how many there were.
+/// Deletes deliveries that ended before a timestamp, with the counts and alerts of that time.
+/// Returns how many.
 pub(super) fn remove(
     connection: &Connection,
     settled_before: Timestamp,

@@ -1,4 +1,4 @@
-//! Deliveries that come to their end, and those that are brought back from it.
+//! Ended deliveries: moving them out of the outbox, requeueing and counting them.
 
 use crate::Failure;
 use rusqlite::{Connection, params};
@@ -8,7 +8,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::{TerminalCounts, hour_of};
 
-/// Moves a delivery to those that came to their end; false when it is not in the outbox.
+/// Moves a delivery from the outbox to `deliveries`. Returns false if it is not in the outbox.
 pub(crate) fn end(
     connection: &Connection,
     app: AppId,
@@ -39,7 +39,7 @@ pub(crate) fn end(
     Ok(moved == 1)
 }
 
-/// Counts how deliveries ended. Gives how many failed in this hour, before and now.
+/// Counts ended deliveries. Returns the failures of this hour, before and after.
 pub(crate) fn count(
     connection: &Connection,
     queue: QueueRef,
@@ -82,8 +82,8 @@ pub(crate) fn count(
     Ok(counts.failures_before_and_after(failed_now))
 }
 
-/// Puts a delivery that came to its end back into the outbox, as if no attempt had been ambiguous. False when it is not
-/// there.
+/// Moves an ended delivery back into the outbox and clears its ambiguity. Returns false if it does
+/// not exist.
 pub(crate) fn requeue(
     connection: &Connection,
     app: AppId,

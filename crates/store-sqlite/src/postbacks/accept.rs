@@ -1,7 +1,6 @@
-//! Taking postbacks in, giving those that waited to their app, and letting go of the old ones.
+//! Accepts postbacks.
 
 use crate::Failure;
-use crate::rows::read_row;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::report::postback::{
     Counting, EarlierPostbacks, PostbackCounts, PostbackDecision, PostbackFigures, PostbackSlice,
@@ -11,18 +10,17 @@ use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::counting::Trust;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 use tributary_store::{PostbackOutcome, StoreError};
 
-/// Stores a postback for the app that has its App Store id, or for whoever gets it.
+/// Stores a postback for the app with its App Store id, or as unclaimed.
 pub(super) fn accept(
     connection: &Connection,
-    arrival: &ReceivedPostback,
+    postback: &ReceivedPostback,
 ) -> Result<PostbackOutcome, Failure> {
-    match app_of(connection, &arrival.app_store_id())? {
-        None => insert_unclaimed(connection, arrival),
-        Some(app) => store(connection, app, arrival),
+    match app_of(connection, &postback.app_store_id())? {
+        None => insert_unclaimed(connection, postback),
+        Some(app) => store(connection, app, postback),
     }
 }
 
@@ -36,9 +34,9 @@ fn app_of(connection: &Connection, app_store_id: &str) -> Result<Option<AppId>, 
 
 fn insert_unclaimed(
     connection: &Connection,
-    arrival: &ReceivedPostback,
+    postback: &ReceivedPostback,
 ) -> Result<PostbackOutcome, Failure> {
-    let row = UnclaimedRow::write(arrival);
+    let row = UnclaimedRow::write(postback);
     let sql = format!(
         "insert into unclaimed_postbacks ({}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
          on conflict (app_store_id, key_digest, body_digest) do nothing",
@@ -61,19 +59,19 @@ fn insert_unclaimed(
     })
 }
 
-/// Stores what is new of an app, with what it counts.
-fn store(
+/// Stores a postback unless it is a duplicate, and counts it.
+pub(super) fn store(
     connection: &Connection,
     app: AppId,
-    arrival: &ReceivedPostback,
+    postback: &ReceivedPostback,
 ) -> Result<PostbackOutcome, Failure> {
-    let before = find_before(connection, app, arrival)?;
-    let counting = match decide_postback(arrival, &before) {
+    let before = find_before(connection, app, postback)?;
+    let counting = match decide_postback(postback, &before) {
         PostbackDecision::Duplicate => return Ok(PostbackOutcome::Duplicate),
         PostbackDecision::First(counting) => Some(counting),
         PostbackDecision::Conflicting => None,
     };
-    let row = PostbackRow::write(app, arrival, counting);
+    let row = PostbackRow::write(app, postback, counting);
     insert(connection, &row)?;
     if let Some(counting) = counting {
         connection
@@ -88,7 +86,7 @@ fn store(
                 row.body_digest,
                 row.postback_id
             ])?;
-        count(connection, app, arrival, counting)?;
+        count(connection, app, postback, counting)?;
     }
     Ok(PostbackOutcome::Stored)
 }
@@ -96,9 +94,9 @@ fn store(
 fn find_before(
     connection: &Connection,
     app: AppId,
-    arrival: &ReceivedPostback,
+    postback: &ReceivedPostback,
 ) -> Result<EarlierPostbacks, Failure> {
-    let (key, body) = (arrival.key_digest(), arrival.body_digest());
+    let (key, body) = (postback.key_digest(), postback.body_digest());
     let same_body = connection
         .prepare_cached(
             "select 1 from postbacks where app_id = ?1 and key_digest = ?2 and body_digest = ?3",
@@ -154,11 +152,11 @@ fn insert(connection: &Connection, row: &PostbackRow) -> Result<(), Failure> {
 fn count(
     connection: &Connection,
     app: AppId,
-    arrival: &ReceivedPostback,
+    postback: &ReceivedPostback,
     counting: Counting,
 ) -> Result<(), Failure> {
     let mut counts = PostbackCounts::default();
-    counts.add(app, arrival, counting);
+    counts.add(app, postback, counting);
     for (slice, figures) in &counts.0 {
         add(connection, slice, figures)?;
     }
@@ -201,83 +199,4 @@ fn add(
             losses
         ])?;
     Ok(())
-}
-
-/// Gives an app what waited for its App Store id, in the order of arrival.
-pub(crate) fn claim(
-    connection: &Connection,
-    app: AppId,
-    app_store_id: &str,
-    limit: u32,
-) -> Result<u64, Failure> {
-    let sql = format!(
-        "select {} from unclaimed_postbacks where app_store_id = ?1 order by postback_id limit ?2",
-        UnclaimedRow::COLUMNS
-    );
-    let rows: Vec<UnclaimedRow> = connection
-        .prepare_cached(&sql)?
-        .query_map(params![app_store_id, limit], read_row::<UnclaimedRow>)?
-        .collect::<Result<_, _>>()?;
-    let mut claimed = 0;
-    for row in rows {
-        connection
-            .prepare_cached(
-                "delete from unclaimed_postbacks where app_store_id = ?1 and postback_id = ?2",
-            )?
-            .execute(params![app_store_id, row.postback_id])?;
-        store(connection, app, &row.read()?)?;
-        claimed += 1;
-    }
-    Ok(claimed)
-}
-
-/// The same for every app.
-pub(super) fn claim_all(connection: &Connection, limit: u32) -> Result<u64, Failure> {
-    let waiting: Vec<(String, [u8; 16])> = connection
-        .prepare_cached(
-            "select app_store_id, app_id from app_store_ids
-             where exists (select 1 from unclaimed_postbacks as one
-                           where one.app_store_id = app_store_ids.app_store_id)
-             order by app_store_id",
-        )?
-        .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    let mut claimed = 0;
-    for (app_store_id, app) in waiting {
-        let left = u64::from(limit).saturating_sub(claimed);
-        let left = u32::try_from(left).unwrap_or(limit);
-        claimed += claim(connection, AppId::from_bytes(app), &app_store_id, left)?;
-    }
-    Ok(claimed)
-}
-
-/// Lets go of what came before a moment. That it counted is known for ever; that it did not need not be.
-pub(super) fn remove(
-    connection: &Connection,
-    before: Timestamp,
-    limit: u32,
-) -> Result<u64, Failure> {
-    let old: Vec<([u8; 16], [u8; 16], [u8; 32])> = connection
-        .prepare_cached(
-            "select app_id, postback_id, key_digest from postbacks
-             where received_at < ?1 order by received_at limit ?2",
-        )?
-        .query_map(params![before.as_millis(), limit], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?
-        .collect::<Result<_, _>>()?;
-    let mut removed = 0;
-    for (app, postback, key) in old {
-        connection
-            .prepare_cached("delete from postbacks where app_id = ?1 and postback_id = ?2")?
-            .execute(params![app, postback])?;
-        connection
-            .prepare_cached(
-                "delete from postback_keys
-                 where app_id = ?1 and key_digest = ?2 and trust = ?3 and postback_id = ?4",
-            )?
-            .execute(params![app, key, Trust::Untrusted.as_str(), postback])?;
-        removed += 1;
-    }
-    Ok(removed)
 }

@@ -1,4 +1,4 @@
-//! Postbacks, as people see them.
+//! Postbacks as the API and the dashboard list them.
 
 use crate::Failure;
 use crate::rows::{page_start, read_row};
@@ -10,10 +10,11 @@ use tributary_domain::app::App;
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{Columns, FoundPostbackRow, StatsSql};
+use tributary_store::records::{Columns, PostbackReadRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage};
 
-/// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
+/// Finds a page of an app's postbacks. Test keys get an empty page, because postbacks are live
+/// data.
 pub(super) fn find_page(
     connection: &Connection,
     app: &App,
@@ -27,11 +28,11 @@ pub(super) fn find_page(
         values.push(Value::Integer(page.limit.rows()));
         let sql = format!(
             "select {} from postbacks where {conditions} order by postback_id desc limit ?",
-            FoundPostbackRow::COLUMNS
+            PostbackReadRow::COLUMNS
         );
         rows = connection
             .prepare_cached(&sql)?
-            .query_map(params_from_iter(values), read_row::<FoundPostbackRow>)?
+            .query_map(params_from_iter(values), read_row::<PostbackReadRow>)?
             .map(|row| Ok(row?.read()?))
             .collect::<Result<_, Failure>>()?;
     }

@@ -1,16 +1,16 @@
-//! Postbacks of SKAdNetwork and AdAttributionKit. The writer is alone, so what is found is as it is until the batch is
-//! committed.
+//! SKAdNetwork and AdAttributionKit postbacks. There is only one writer, so facts stay valid until
+//! the commit.
 
 mod accept;
 mod find;
 mod stats;
+mod sweep;
 
-pub(crate) use accept::claim;
+pub(crate) use sweep::claim;
 
 use crate::SqliteStore;
 use crate::rows::find_app;
 use async_trait::async_trait;
-use rusqlite::params;
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized, Environment};
 use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::vocabulary::id::AppId;
@@ -23,9 +23,9 @@ use tributary_store::{
 
 #[async_trait]
 impl Postbacks for SqliteStore {
-    async fn accept_postback(&self, arrival: ReceivedPostback) -> StoreResult<PostbackOutcome> {
+    async fn accept_postback(&self, postback: ReceivedPostback) -> StoreResult<PostbackOutcome> {
         self.write("accept_postback", move |connection| {
-            accept::accept(connection, &arrival)
+            accept::accept(connection, &postback)
         })
         .await
     }
@@ -66,28 +66,21 @@ impl Postbacks for SqliteStore {
 
     async fn claim_postbacks(&self, limit: u32) -> StoreResult<u64> {
         self.write("claim_postbacks", move |connection| {
-            accept::claim_all(connection, limit)
+            sweep::claim_all(connection, limit)
         })
         .await
     }
 
     async fn remove_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
         self.write("remove_postbacks", move |connection| {
-            accept::remove(connection, before, limit)
+            sweep::remove(connection, before, limit)
         })
         .await
     }
 
     async fn remove_unclaimed_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
         self.write("remove_unclaimed_postbacks", move |connection| {
-            let removed = connection
-                .prepare_cached(
-                    "delete from unclaimed_postbacks where (app_store_id, postback_id) in (
-                         select app_store_id, postback_id from unclaimed_postbacks
-                         where received_at < ?1 order by received_at limit ?2)",
-                )?
-                .execute(params![before.as_millis(), limit])?;
-            Ok(u64::try_from(removed).unwrap_or(0))
+            sweep::remove_unclaimed(connection, before, limit)
         })
         .await
     }

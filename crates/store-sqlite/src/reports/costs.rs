@@ -1,4 +1,4 @@
-//! What ads cost.
+//! Ad costs.
 
 use crate::Failure;
 use crate::rows::{page_start, read_row};

@@ -1,11 +1,11 @@
-//! Reports: figures, cohorts, costs, and the log read from one end to the other.
+//! Reports: statistics, cohorts, costs and exports of the event log.
 
 mod cohorts;
 mod costs;
 mod stats;
 
 use crate::clicks::CLICK_COLUMNS;
-use crate::events::{EVENT_COLUMNS, read_events};
+use crate::event_rows::{EVENT_COLUMNS, read_events};
 use crate::rows::{read_row, require_app};
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};

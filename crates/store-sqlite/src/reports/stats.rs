@@ -1,4 +1,4 @@
-//! Figures of an app, by whatever was asked.
+//! Statistics of an app by dimension.
 
 use crate::Failure;
 use crate::rows::SqliteRow;
@@ -18,7 +18,7 @@ use tributary_store::records::{
     dimension_column, read_dimension, read_figures, read_period, rollup_table,
 };
 
-/// The parts of periods as a table that statements join with.
+/// The pieces of the periods as a table to join.
 pub(super) const PIECES: &str = "with pieces (n, grain, begins, ends) as (
      select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
             json_extract(value, '$[3]') from json_each(?))";
@@ -43,7 +43,7 @@ fn filter_value(dimension: Dimension, text: &str) -> Value {
     Value::Blob(link.unwrap_or_default())
 }
 
-/// Adds a column to a key, so that no two rows of columns have the same.
+/// Appends a column to a grouping key. The length prefix keeps different rows apart.
 fn write_key(row: &Row<'_>, index: usize, key: &mut Vec<u8>) -> Result<(), Failure> {
     let mut write = |bytes: &[u8]| {
         key.extend(bytes.len().to_le_bytes());
@@ -57,7 +57,7 @@ fn write_key(row: &Row<'_>, index: usize, key: &mut Vec<u8>) -> Result<(), Failu
     Ok(())
 }
 
-/// Adds what is merged and what is not.
+/// Reads the merged roll-ups and adds the pending increments.
 pub(crate) fn find_stats(
     connection: &Connection,
     app: AppId,
@@ -69,7 +69,7 @@ pub(crate) fn find_stats(
     Ok(unmerged.add_to_stats((app, environment), question, merged)?)
 }
 
-/// Rows are added up here: `SQLite` would sort them first, all columns of them.
+/// Groups rows in memory, because `SQLite` would sort them with all columns first.
 fn find_merged(
     connection: &Connection,
     app: AppId,
@@ -101,18 +101,18 @@ fn find_merged(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let rows_max = usize::try_from(question.rows_max).unwrap_or(usize::MAX);
-    let (mut found, mut places, mut key) = (Vec::<StatsRow>::new(), HashMap::new(), Vec::new());
+    let (mut found, mut positions, mut key) = (Vec::<StatsRow>::new(), HashMap::new(), Vec::new());
     while let Some(row) = rows.next()? {
         key.clear();
         for index in 0..=question.group_by.len() {
             write_key(row, index, &mut key)?;
         }
         let figures = read_figures(&SqliteRow(row), question.group_by.len() + 1)?;
-        if let Some(place) = places.get(&key) {
-            let known: &mut StatsRow = &mut found[*place];
-            known.figures.add(&figures, 1);
+        if let Some(position) = positions.get(&key) {
+            let stored: &mut StatsRow = &mut found[*position];
+            stored.figures.add(&figures, 1);
         } else if found.len() < rows_max {
-            places.insert(key.clone(), found.len());
+            positions.insert(key.clone(), found.len());
             found.push(stats_row(row, question, figures)?);
         }
     }

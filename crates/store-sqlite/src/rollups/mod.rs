@@ -1,5 +1,5 @@
-//! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
-//! order of their keys.
+//! Roll-ups. A transaction stores its increments (`pending_increments`), which are merged into the
+//! roll-ups later, in key order.
 
 mod pending_increments;
 mod table;
@@ -13,7 +13,7 @@ use tributary_domain::report::cohort::CohortFigures;
 use tributary_domain::report::{BucketKey, Figures, RollupRows};
 use tributary_domain::vocabulary::id::LinkId;
 
-/// There is one writer, which never waits for another.
+/// There is only one writer, so one slot is enough.
 const SLOT: i64 = 0;
 
 static NETWORKS: LazyLock<String> =
@@ -35,7 +35,7 @@ static COHORTS: LazyLock<String> = LazyLock::new(|| {
 static COHORT_PLACES: LazyLock<String> =
     LazyLock::new(|| upsert::<CohortFigures>("rollup_cohort_places", &["country", "age"]));
 
-/// Adds rows as they are stored.
+/// Adds rows to the roll-ups.
 fn add_rows(connection: &Connection, rows: &RollupRows) -> Result<(), Failure> {
     let mut networks = Upsert::new(connection, &NETWORKS)?;
     for (key, figures) in &rows.networks {
@@ -75,12 +75,12 @@ fn add_rows(connection: &Connection, rows: &RollupRows) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A key has no nothing: no link is no bytes.
+/// Key columns are not nullable: empty bytes mean no link.
 fn link(link: Option<&LinkId>) -> &[u8] {
     link.map_or(&[], |link| link.as_bytes())
 }
 
-/// Figures of a row: their columns.
+/// The columns of a set of figures.
 trait FigureColumns {
     const COLUMNS: &'static [&'static str];
 }
@@ -93,7 +93,7 @@ impl FigureColumns for CohortFigures {
     const COLUMNS: &'static [&'static str] = &Self::COLUMNS;
 }
 
-/// The statement that adds to rows of one table.
+/// Builds the statement that adds to rows of a table.
 fn upsert<F: FigureColumns>(table: &str, key: &[&str]) -> String {
     let names = format!(
         "app_id, environment, grain, bucket, {}, slot",

@@ -1,8 +1,9 @@
-//! Increments: what was counted and is not merged into the roll-ups yet.
+//! Pending increments: counted, but not yet merged into the roll-ups.
 //!
-//! A batch changes a dozen rows of the roll-ups, each on a page of its own, and the next batch mostly the same ones. So it
-//! stores what it counted as one increment, in its own transaction like everything else of it. The writer merges them after
-//! so many batches. A report reads both in one snapshot and adds them up; it never writes.
+//! A batch changes a dozen roll-up rows, each on its own page, and the next batch mostly the same
+//! ones. So a batch stores its increments as one row, in its own transaction, and the writer merges
+//! them after several batches. Reports read roll-ups and pending increments in one snapshot and add
+//! them up; they never write.
 
 use crate::Failure;
 use crate::tables::{SqliteTables, run};
@@ -14,12 +15,12 @@ use tributary_recording::merge;
 use tributary_store::StoreError;
 use tributary_store::records::{increments_from_json, increments_to_json};
 
-/// Increments after which the writer merges, more or less: a report adds up as many.
+/// Approximate number of increments after which the writer merges. Reports add up as many.
 const UNMERGED_MAX: i64 = 64;
-/// What a batch may have counted to be stored as an increment. More is merged at once, after all that came before it.
+/// Largest increments that are stored. Larger ones are merged at once, after all earlier ones.
 const INCREMENT_LEN_MAX: usize = 256;
 
-/// Stores what a batch counted, or merges it into the roll-ups.
+/// Stores or merges the increments of a batch.
 pub(crate) fn store_increments(
     connection: &Connection,
     counted: Increments,
@@ -27,7 +28,8 @@ pub(crate) fn store_increments(
     if counted.is_empty() {
         return Ok(());
     }
-    // What a device did is merged in its order: not past something that could not be merged.
+    // The increments of a device must be merged in order, so not before earlier ones that could not
+    // be merged.
     if counted.len() > INCREMENT_LEN_MAX && try_merge_all(connection)? {
         return run(merge(&SqliteTables(connection), &counted));
     }
@@ -44,8 +46,8 @@ pub(crate) fn store_increments(
     Ok(())
 }
 
-/// Merges all increments, or leaves them as they are: what arrives is recorded whatever is wrong with an increment. True
-/// when nothing is left.
+/// Merges all increments, or leaves them unchanged on failure, so that a bad increment never stops
+/// recording. Returns true when none is left.
 fn try_merge_all(connection: &Connection) -> Result<bool, Failure> {
     connection.prepare_cached("savepoint counts")?.execute(())?;
     let merged = merge_all(connection);
@@ -53,7 +55,7 @@ fn try_merge_all(connection: &Connection) -> Result<bool, Failure> {
         return merged.map(|_| false);
     }
     if let Err(failure) = &merged {
-        tracing::error!(?failure, "failed to merge increments into the roll-ups");
+        tracing::error!(?failure, "failed to merge increments");
         connection
             .prepare_cached("rollback to counts")?
             .execute(())?;
@@ -62,21 +64,25 @@ fn try_merge_all(connection: &Connection) -> Result<bool, Failure> {
     Ok(merged.is_ok_and(|unreadable| unreadable.0.is_empty()))
 }
 
-/// The apps with an increment that cannot be read. All of theirs stay where they are, in order.
+/// Apps with an unreadable increment. All increments of these apps stay, in order.
 pub(crate) struct UnreadableApps(BTreeMap<AppId, StoreError>);
 
 impl UnreadableApps {
-    /// Drops the increments of an app before its figures are rebuilt or one of its devices is erased.
+    /// Drops the increments of an app before a rebuild or an erasure, if one is unreadable.
     pub(crate) fn discard(&self, connection: &Connection, app: AppId) -> Result<(), Failure> {
         if let Some(error) = self.0.get(&app) {
-            tracing::error!(%error, "dropped increments that cannot be read; rebuild the roll-ups of this app");
+            tracing::error!(
+                %app,
+                %error,
+                "dropping unreadable roll-up increments; run `tributary rollups rebuild`"
+            );
             delete(connection, app)?;
         }
         Ok(())
     }
 }
 
-/// Merges all increments into the roll-ups, except those of apps with one that cannot be read.
+/// Merges all increments, except those of apps with an unreadable one.
 pub(crate) fn merge_all(connection: &Connection) -> Result<UnreadableApps, Failure> {
     let mut by_app: BTreeMap<AppId, Result<Increments, StoreError>> = BTreeMap::new();
     let mut find = connection
@@ -117,7 +123,7 @@ fn delete(connection: &Connection, app: AppId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The increments of an app.
+/// Reads the pending increments of an app.
 pub(super) fn read(connection: &Connection, app: AppId) -> Result<Increments, Failure> {
     let mut all = Increments::default();
     let mut find = connection.prepare_cached(
@@ -165,7 +171,7 @@ mod tests {
     const MERGED: &str = "select ifnull(sum(clicks), 0) from rollup_networks where grain = 15";
 
     #[tokio::test]
-    async fn batches_are_merged_together_after_so_many_of_them() {
+    async fn merges_after_several_batches() {
         let (store, tenant, path, _folder) = opened().await;
         for click in 1..UNMERGED_MAX {
             store.record_click(tenant.click(click)).await.unwrap();
@@ -181,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn increments_outlive_the_server() {
+    async fn pending_increments_survive_a_restart() {
         let (store, mut tenant, path, _folder) = opened().await;
         store.record_click(tenant.click(1)).await.unwrap();
         store.close().await;
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_only_copy_answers_reports_with_all_that_was_counted() {
+    async fn reports_on_a_read_only_copy_include_pending_increments() {
         let (store, mut tenant, path, folder) = opened().await;
         tenant
             .call_configure(tenant.configure("device-1", 20))
@@ -217,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unreadable_increment_fails_the_reports_of_its_app_and_nothing_else() {
+    async fn an_unreadable_increment_fails_only_the_reports_of_its_app() {
         let (store, tenant, path, _folder) = opened().await;
         let connection = Connection::open(&path).unwrap();
         connection
@@ -230,10 +236,13 @@ mod tests {
         }
         let (from, until) = (at(-1_000_000), at(10_000_000));
         let read = || store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
-        let told = read().await;
-        assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{told:?}");
+        let outcome = read().await;
+        assert!(
+            matches!(outcome, Err(StoreError::Corrupt { .. })),
+            "{outcome:?}"
+        );
         store.record_click(tenant.click(1_000)).await.unwrap();
-        // Nor does it stop the reports of others.
+        // Other apps' reports are not affected.
         let other = tributary_store::contract::sdk_fixtures::tenant(&store).await;
         store.record_click(other.click(1)).await.unwrap();
         assert_eq!(other.figures_of("network_a").await.clicks, 1);
@@ -260,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
+    async fn an_unreadable_cohort_device_does_not_stop_reports_and_is_rebuilt() {
         const UNREADABLE: &str = "select count(*) from cohort_devices where network = 'x'";
         let (store, tenant, path, _folder) = opened().await;
         tenant

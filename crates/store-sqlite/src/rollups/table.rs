@@ -1,4 +1,4 @@
-//! Roll-ups, as `recording` reads and writes them.
+//! `RollupTable`: roll-ups as `recording` uses them.
 
 use super::{add_rows, merge_all, pending_increments};
 use crate::Failure;
@@ -17,10 +17,10 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::RollupTable;
 use tributary_store::records::{
-    CohortRollupRow, CohortTable, Columns, EnrolledRow, RollupRow, rollup_table,
+    CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, rollup_table,
 };
 
-/// The condition of rows of a span.
+/// Matches the rows of a time span.
 const WITHIN: &str = "app_id = ?1 and environment = ?2 and grain in (15, 60, 1440)
      and bucket >= ?3 and bucket < ?4";
 
@@ -145,18 +145,20 @@ impl RollupTable for SqliteTables<'_> {
     async fn cohort_devices(
         &self,
         members: &BTreeSet<&CohortMember>,
-    ) -> Result<Vec<(CohortMember, EnrolledRow)>, Failure> {
+    ) -> Result<Vec<(CohortMember, CohortDeviceRow)>, Failure> {
         let sql = format!(
             "select {} from cohort_devices
              where app_id = ?1 and environment = ?2 and device_id = ?3",
-            EnrolledRow::COLUMNS
+            CohortDeviceRow::COLUMNS
         );
         let mut find = self.0.prepare_cached(&sql)?;
         let mut found = Vec::new();
         for member in members {
             let (app, environment) = (member.app.as_bytes(), member.environment.as_str());
             let key = (app, environment, member.device.as_str());
-            let row = find.query_row(key, read_row::<EnrolledRow>).optional()?;
+            let row = find
+                .query_row(key, read_row::<CohortDeviceRow>)
+                .optional()?;
             found.extend(row.map(|row| ((*member).clone(), row)));
         }
         Ok(found)
@@ -195,7 +197,7 @@ impl RollupTable for SqliteTables<'_> {
                  country = excluded.country, ages = excluded.ages",
         )?;
         for (member, enrolled) in enrolled {
-            let row = EnrolledRow::write(enrolled);
+            let row = CohortDeviceRow::write(enrolled);
             write.execute(params![
                 member.app.as_bytes(),
                 member.environment.as_str(),

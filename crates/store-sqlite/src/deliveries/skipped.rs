@@ -1,4 +1,4 @@
-//! Conversions that the networks did not get, by the reason.
+//! Counts conversions that were not sent, by network and reason.
 
 use crate::Failure;
 use rusqlite::{Connection, Row, params};
@@ -10,13 +10,14 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::skipped_from_json_lossy;
 
-/// Events by their skipped networks. The primary key leads to the newest.
-pub(crate) const SKIPPED_EVENTS: &str = "select skipped, count(*) from (
+/// Events grouped by their skipped networks. The primary key yields the newest events.
+const SKIPPED_EVENTS: &str = "select skipped, count(*) from (
          select skipped from events where app_id = ?1 and environment = ?2 and event_id >= ?3
          order by event_id desc limit ?4)
      group by skipped";
-/// Deliveries that failed before their first attempt. The status is repeated so that the planner uses the partial index.
-pub(crate) const UNSENDABLE: &str =
+/// Deliveries that failed before their first attempt. The status is repeated so that the planner
+/// uses the partial index.
+const UNSENDABLE: &str =
     "select network, case when attempts_made = 0 then reason end as unsendable, count(*) from (
          select network, reason, attempts_made from deliveries
          where app_id = ?1 and status = ?2 and status <> 'delivered' and delivery_id >= ?3
@@ -28,8 +29,8 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Counts what the networks of an app did not get.
-pub(crate) fn find(
+/// Counts the conversions of an app that were not sent.
+pub(super) fn find(
     connection: &Connection,
     app: AppId,
     now: Timestamp,

@@ -1,28 +1,19 @@
-//! Deliveries, as people see them.
+//! Finds deliveries in the outbox and among the ended ones.
 
 use crate::conversions::find_event;
-use crate::rows::{page_start, read_row, require_app};
-use crate::tables::{SqliteTables, run};
-use crate::{Failure, SqliteStore, events, queues, skipped};
-use async_trait::async_trait;
+use crate::rows::read_row;
+use crate::{Failure, events, queues};
 use rusqlite::{Connection, ToSql, params_from_iter};
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::AuditContext;
+use tributary_domain::access::Environment;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
-use tributary_domain::integration::{Integration, Network};
+use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
-use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::admin::{
-    integration_health, resume_integration, retry_deliveries, retry_delivery,
-};
 use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
-use tributary_store::{Deliveries, DeliveryWithEvent, IntegrationHealth, QueueRef, StoreResult};
+use tributary_store::{DeliveryWithEvent, QueueRef};
 
-/// What a filter asks for, as SQL that both tables understand.
+/// A delivery filter as SQL that applies to both tables.
 struct Conditions {
     sql: String,
     values: Vec<Vec<u8>>,
@@ -45,8 +36,8 @@ fn conditions(
         sql.push_str(" and delivery_id < ?");
         values.push(DeliveryId::first_at(until).as_bytes().to_vec());
     }
-    if let Some(given) = &filter.external_id {
-        let ids = events::find_event_ids(connection, app, Environment::Live.as_str(), given)?;
+    if let Some(external_id) = &filter.external_id {
+        let ids = events::find_event_ids(connection, app, Environment::Live.as_str(), external_id)?;
         let events = ids.iter().filter_map(|id| <[u8; 16]>::try_from(&**id).ok());
         let ids: Vec<Vec<u8>> = events
             .flat_map(|event| delivery_ids(EventId::from_bytes(event)))
@@ -75,7 +66,7 @@ impl Conditions {
         values.chain(network).collect()
     }
 
-    /// Deliveries that are to be made.
+    /// Finds pending deliveries.
     fn pending(&self, connection: &Connection, limit: i64) -> Result<Vec<Delivery>, Failure> {
         let sql = format!(
             "select {} from outbox where {} order by delivery_id desc limit ?",
@@ -102,7 +93,7 @@ impl Conditions {
             .collect()
     }
 
-    /// Deliveries that came to their end.
+    /// Finds ended deliveries.
     fn ended(
         &self,
         connection: &Connection,
@@ -112,7 +103,7 @@ impl Conditions {
         let status = match status {
             None => String::new(),
             Some(DeliveryStatus::Delivered) => " and status = 'delivered'".to_owned(),
-            // Said twice, so that the index of what went wrong is seen to cover it.
+            // Repeated so that the planner uses the partial index.
             Some(status) => format!(
                 " and status = '{}' and status <> 'delivered'",
                 status.as_str()
@@ -136,7 +127,7 @@ impl Conditions {
     }
 }
 
-/// Deliveries that fit, newest first.
+/// Finds matching deliveries, newest first.
 pub(crate) fn find(
     connection: &Connection,
     app: AppId,
@@ -159,7 +150,10 @@ pub(crate) fn find(
     Ok(found)
 }
 
-fn with_event(connection: &Connection, delivery: Delivery) -> Result<DeliveryWithEvent, Failure> {
+pub(super) fn with_event(
+    connection: &Connection,
+    delivery: Delivery,
+) -> Result<DeliveryWithEvent, Failure> {
     Ok(DeliveryWithEvent {
         event: find_event(connection, delivery.app, delivery.event)?,
         delivery,
@@ -182,7 +176,7 @@ pub(crate) fn find_one(
     with_event(connection, delivery)
 }
 
-fn of_events(
+pub(super) fn find_by_events(
     connection: &Connection,
     app: AppId,
     events: &[EventId],
@@ -200,121 +194,4 @@ fn of_events(
         }
     }
     Ok(found)
-}
-
-#[async_trait]
-impl Deliveries for SqliteStore {
-    async fn deliveries(
-        &self,
-        caller: &Authorized<AppsRead>,
-        app: AppId,
-        filter: DeliveryFilter,
-        page: PageRequest,
-    ) -> StoreResult<Page<DeliveryWithEvent>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("deliveries", move |connection| {
-            require_app(connection, organization, app)?;
-            if environment != Environment::Live {
-                return Ok(Page::from_rows(Vec::new(), page.limit));
-            }
-            let before = page_start(page.before);
-            let found = find(connection, app, &filter, before, page.limit.rows())?;
-            let rows = found
-                .into_iter()
-                .map(|delivery| with_event(connection, delivery))
-                .collect::<Result<_, _>>()?;
-            Ok(Page::from_rows(rows, page.limit))
-        })
-        .await
-    }
-
-    async fn delivery(
-        &self,
-        caller: &Authorized<AppsRead>,
-        app: AppId,
-        delivery: DeliveryId,
-    ) -> StoreResult<DeliveryWithEvent> {
-        let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("delivery", move |connection| {
-            require_app(connection, organization, app)?;
-            if environment != Environment::Live {
-                return Err(Refusal::DeliveryNotFound.into());
-            }
-            find_one(connection, app, delivery)
-        })
-        .await
-    }
-
-    async fn deliveries_of(&self, app: AppId, events: Vec<EventId>) -> StoreResult<Vec<Delivery>> {
-        self.read("deliveries_of", move |connection| {
-            of_events(connection, app, &events)
-        })
-        .await
-    }
-
-    async fn retry_delivery(
-        &self,
-        caller: &Authorized<AppsWrite>,
-        app: AppId,
-        delivery: DeliveryId,
-        origin: AuditContext,
-    ) -> StoreResult<DeliveryWithEvent> {
-        let of = (caller.organization(), app);
-        self.write("retry_delivery", move |connection| {
-            let tables = SqliteTables(connection);
-            run(retry_delivery(&tables, of, delivery, &origin))
-        })
-        .await
-    }
-
-    async fn retry_deliveries(
-        &self,
-        caller: &Authorized<AppsWrite>,
-        app: AppId,
-        filter: DeliveryFilter,
-        origin: AuditContext,
-    ) -> StoreResult<u64> {
-        let of = (caller.organization(), app);
-        self.write("retry_deliveries", move |connection| {
-            let tables = SqliteTables(connection);
-            run(retry_deliveries(&tables, of, &filter, &origin))
-        })
-        .await
-    }
-
-    async fn integration_health(
-        &self,
-        caller: &Authorized<AppsRead>,
-        app: AppId,
-        now: Timestamp,
-    ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
-        let organization = caller.organization();
-        self.read("integration_health", move |connection| {
-            require_app(connection, organization, app)?;
-            let counts = skipped::find(connection, app, now)?;
-            let mut all = run(integration_health(&SqliteTables(connection), app, now))?;
-            for (network, health) in &mut all {
-                health.skipped = counts.of(*network);
-            }
-            Ok(all)
-        })
-        .await
-    }
-
-    async fn resume_integration(
-        &self,
-        caller: &Authorized<AppsWrite>,
-        app: AppId,
-        network: Network,
-        precondition: Precondition,
-        origin: AuditContext,
-    ) -> StoreResult<Integration> {
-        let organization = caller.organization();
-        self.write("resume_integration", move |connection| {
-            let of = (organization, QueueRef { app, network });
-            let tables = SqliteTables(connection);
-            run(resume_integration(&tables, of, &precondition, &origin))
-        })
-        .await
-    }
 }
