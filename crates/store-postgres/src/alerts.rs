@@ -1,4 +1,4 @@
-//! What operators are told without asking.
+//! Alerts for operators, sent by webhook.
 
 use crate::params::column;
 use crate::rows::{APP_COLUMNS, id, read_apps, uuid};
@@ -16,7 +16,7 @@ use tributary_store::records::alert_id;
 use tributary_store::{Alerts, DueAlert, StoreError, StoreResult};
 use uuid::Uuid;
 
-/// Remembers an alert, to be told at once. Whoever does not know whether it was remembered may do it again.
+/// Stores an alert that is due at once. Repeating the insert is harmless.
 pub(crate) async fn insert(tx: &Tx, alert: &Alert) -> Result<(), Failure> {
     tx.execute(
         "insert into alerts (app_id, alert_id, kind, network, at, message, attempts, due_at)
@@ -35,7 +35,7 @@ pub(crate) async fn insert(tx: &Tx, alert: &Alert) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whom the operators of these apps let tell them; nobody for an app that is not here.
+/// Returns the alert webhooks of the apps that have one.
 async fn find_webhooks(
     tx: &Tx,
     condition: &str,
@@ -49,7 +49,7 @@ async fn find_webhooks(
     Ok(listens.collect())
 }
 
-/// An alert that is due, and since when.
+/// A due alert with its due time.
 struct Due {
     alert: Alert,
     attempts: i64,
@@ -78,8 +78,8 @@ impl Due {
     }
 }
 
-/// Leases what is due. It is looked up on all machines, then each row is moved on where it is still as it was found: of
-/// two workers one gets it, and no lock is taken on several machines.
+/// Leases due alerts. The lookup covers all shards without locking; the update then takes each row
+/// only if its due time is unchanged. So one of two workers gets it, and no lock spans shards.
 async fn lease(
     tx: &Tx,
     now: Timestamp,
@@ -119,16 +119,16 @@ async fn lease(
     due.retain(|due| leased.contains(&due.alert.id));
     let apps: Vec<Uuid> = column(&due, |due| uuid(due.alert.app.as_bytes()));
     let listeners = find_webhooks(tx, "app_id = any($1)", &[&apps]).await?;
-    let told = |due: Due| DueAlert {
+    let with_webhook = |due: Due| DueAlert {
         url: listeners.get(&due.alert.app).cloned(),
         attempts: u32::try_from(due.attempts + 1).unwrap_or(u32::MAX),
         alert: due.alert,
     };
-    Ok(due.into_iter().map(told).collect())
+    Ok(due.into_iter().map(with_webhook).collect())
 }
 
-/// Remembers an alert for every app that has somebody to tell. The app is locked before it is asked whether there was
-/// one: nodes that find out the same at the same moment come one after the other.
+/// Stores an alert for every app with a webhook. Locks the app before it checks for an earlier
+/// alert, so nodes that notice the same problem raise it once.
 async fn raise_everywhere(
     tx: &Tx,
     (kind, message): (AlertKind, &str),
@@ -136,16 +136,16 @@ async fn raise_everywhere(
     at: Timestamp,
     random: [u8; 8],
 ) -> Result<u64, Failure> {
-    let told = "exists (select 1 from alerts where alerts.app_id = apps.app_id
+    let already_raised = "exists (select 1 from alerts where alerts.app_id = apps.app_id
                                                and alerts.kind = $1 and alerts.at >= $2)";
     let (name, since) = (kind.as_str(), unless_since.as_millis());
-    let apps = find_webhooks(tx, &format!("not {told}"), &[&name, &since]).await?;
+    let apps = find_webhooks(tx, &format!("not {already_raised}"), &[&name, &since]).await?;
     let mut raised = 0;
     for app in apps.into_keys() {
         let key = uuid(app.as_bytes());
         let lock = "select 1 from apps where app_id = $1 for no key update";
         tx.query_opt(lock, &[&key]).await?;
-        let again = format!("select 1 from apps where app_id = $3 and {told}");
+        let again = format!("select 1 from apps where app_id = $3 and {already_raised}");
         if tx
             .query_opt(&again, &[&name, &since, &key])
             .await?

@@ -1,4 +1,4 @@
-//! Apps, integrations and rates, as `recording` reads them.
+//! `AppTable`: apps, integrations and rates as `recording` reads them.
 
 use crate::rates::imported_rates;
 use crate::rows::{app_by_id, id, uuid};

@@ -108,11 +108,12 @@ impl ManagedAppTable for Tx {
         &self,
         kind: UniqueName,
         app: AppId,
-        kept: Option<&str>,
+        except: Option<&str>,
     ) -> Result<(), Failure> {
         let (table, column) = kind.columns();
         let sql = format!("delete from {table} where app_id = $1 and {column} is distinct from $2");
-        self.execute(&sql, &[&uuid(app.as_bytes()), &kept]).await?;
+        self.execute(&sql, &[&uuid(app.as_bytes()), &except])
+            .await?;
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Reading the audit log, and forgetting the oldest of it.
+//! Reads the audit log and deletes its oldest entries.
 
 use crate::rows::{Conditions, read_row, uuid};
 use crate::{Failure, PostgresStore};

@@ -1,4 +1,4 @@
-//! The clicks that an install may belong to.
+//! Finds the clicks that an install may be attributed to.
 
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT};
 use crate::devices::DeviceColumns;
@@ -23,7 +23,7 @@ use tributary_store::records::{ClickRow, ERASED_CLICK, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 use uuid::Uuid;
 
-/// Finds what a decision needs. Only what is looked for costs a statement.
+/// Finds the candidates for a decision. Only requested lookups run a statement.
 async fn find(
     tx: &Tx,
     command: &ConfigureCommand,
@@ -51,18 +51,19 @@ async fn find(
     Ok(found)
 }
 
-/// Which clicks of an app, besides `$1`, are candidates.
+/// A search for candidate clicks of app `$1`.
 struct Search {
     condition: &'static str,
-    /// As many of the newest are looked at.
+    /// How many of the newest matches to read.
     scanned: usize,
-    /// What comes before the newest.
+    /// Sort order that takes precedence over newest first.
     order_prefix: &'static str,
-    /// As many are found.
+    /// How many candidates to return.
     limit: usize,
 }
 
-/// Clicks that a device can name: by the referrer, by itself, by the link that opened it, and before.
+/// Clicks that a device can name: in the referrer, in the request, in the link that opened the app,
+/// and in an earlier request.
 const CLICKS_NAMED_MAX: usize = 4;
 
 const BY_ID: Search = Search {
@@ -79,7 +80,7 @@ const BY_ADVERTISING_ID: Search = Search {
     limit: ADVERTISING_CANDIDATES_MAX,
 };
 
-/// Clicks that can win come first: an address may be flooded with others.
+/// Clicks that can win come first, because an address may be flooded with others.
 const BY_ADDRESS: Search = Search {
     condition: "address_hash = any($2) and clicked_at >= $3 and bot is null",
     scanned: ADDRESS_CLICKS_SCANNED_MAX,
@@ -87,7 +88,7 @@ const BY_ADDRESS: Search = Search {
     limit: ADDRESS_CANDIDATES_MAX + 1,
 };
 
-/// Clicks, each with its link, newest first. The link may be archived by now.
+/// Finds clicks with their links, newest first. The link may be archived by now.
 async fn find_newest(
     tx: &Tx,
     command: &ConfigureCommand,
@@ -97,7 +98,7 @@ async fn find_newest(
     let Search {
         condition,
         scanned,
-        order_prefix: first,
+        order_prefix,
         limit,
     } = search;
     let sql = format!(
@@ -105,7 +106,7 @@ async fn find_newest(
          from (select * from clicks where app_id = $1 and {condition}
                order by clicked_at desc, click_id desc limit {scanned}) as clicks
          join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id
-         order by {first}clicks.clicked_at desc, clicks.click_id desc limit {limit}",
+         order by {order_prefix}clicks.clicked_at desc, clicks.click_id desc limit {limit}",
         qualified("clicks", CLICK_COLUMNS),
         qualified("links", LINK_COLUMNS),
     );
@@ -121,7 +122,7 @@ fn candidate(command: &ConfigureCommand, row: &Row) -> Result<Candidate, Failure
     Ok(Candidate::of(click, link, taken))
 }
 
-/// Other installs from an address a little while ago, by link.
+/// Counts recent installs from the same address by other devices, per link.
 async fn installs(
     tx: &Tx,
     command: &ConfigureCommand,
@@ -184,13 +185,13 @@ impl ClickTable for Tx {
     }
 
     async fn keep_click(&self, app: AppId, click: ClickId) -> Result<(), Failure> {
-        let kept = self
+        let updated = self
             .execute(
                 "update clicks set kept = true where app_id = $1 and click_id = $2",
                 &[&uuid(app.as_bytes()), &uuid(click.as_bytes())],
             )
             .await?;
-        require_one_row(kept)
+        require_one_row(updated)
     }
 
     async fn release_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
@@ -253,7 +254,7 @@ impl ClickTable for Tx {
     }
 }
 
-/// A click that is another install's by now, or gone, is decided about again.
+/// Reports a conflict when the click was claimed by another install or deleted meanwhile.
 const fn require_one_row(rows: u64) -> Result<(), Failure> {
     if rows == 1 {
         Ok(())

@@ -1,4 +1,4 @@
-//! Clicks, and links as the doors see them.
+//! Clicks, and links as the public endpoints look them up.
 
 use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::links::LINK_COLUMNS;
@@ -22,12 +22,12 @@ use uuid::Uuid;
 
 /// The columns of `clicks`.
 pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
-/// How many these are.
+/// Number of columns of `clicks`.
 pub(crate) const CLICK_COLUMNS_COUNT: usize = ClickRow::COUNT;
 
 impl BatchItem for Click {}
 
-/// Where clicks are written in batches.
+/// Starts the batch writer for clicks.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<Click, ()> {
     let name = "record_click";
     BatchWriter::start(name, move |clicks: Arc<[Click]>| {
@@ -44,14 +44,14 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<Click, ()> {
     })
 }
 
-/// Stores clicks, and counts those that were not there before.
+/// Stores clicks and counts the new ones.
 pub(crate) async fn record(
     tx: &Tx,
     clicks: &[Click],
     increments: &mut Increments,
 ) -> Result<(), Failure> {
     let mut rows: Vec<ClickRow> = clicks.iter().map(ClickRow::write).collect();
-    // In the order of their keys, so that two batches with the same clicks do not wait for each other.
+    // In key order, so that two batches with the same clicks do not deadlock.
     rows.sort_by_key(|row| (row.app_id, row.click_id));
     let mut new = insert(tx, &rows).await?;
     for click in clicks {
@@ -62,10 +62,10 @@ pub(crate) async fn record(
     Ok(())
 }
 
-/// An app's id and a click's.
+/// App id and click id.
 type Key = ([u8; 16], [u8; 16]);
 
-/// Stores what is not there yet, and says what that was.
+/// Inserts the rows that are new and returns their keys.
 async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
     let sql = format!(
         "insert into clicks ({CLICK_COLUMNS}) select * from unnest({})
@@ -106,8 +106,8 @@ async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
         .collect()
 }
 
-/// The link and its app. First the table of names, which every machine has, says which app it is; then that
-/// app's machine is asked.
+/// Finds a link and its app. The lookup table, which every shard has, names the app; only that
+/// app's shard is queried then.
 async fn find_tracked(tx: &Tx, link: &LinkRef) -> Result<Option<TrackedLink>, Failure> {
     let name = match link {
         LinkRef::Slug(slug) => {
@@ -136,7 +136,7 @@ async fn find_tracked(tx: &Tx, link: &LinkRef) -> Result<Option<TrackedLink>, Fa
     Ok(Some(TrackedLink { link, app }))
 }
 
-/// Which clicks a sweep is for: first they are looked up on all machines, then changed by their keys.
+/// Finds old clicks on all shards. The caller changes them by key.
 async fn old_clicks(
     tx: &Tx,
     condition: &str,
@@ -157,7 +157,7 @@ async fn old_clicks(
     Ok(keys?)
 }
 
-/// Forgets what is kept of the addresses of devices first seen before a moment.
+/// Clears the address hashes of devices first seen before a timestamp.
 async fn forget_addresses_of_devices(
     tx: &Tx,
     before: Timestamp,
@@ -237,8 +237,8 @@ impl Clicks for PostgresStore {
             let Some(found) = found else {
                 return Ok(false);
             };
-            let known = read_row::<ClickRow>(&found)?.read()?;
-            let row = ClickRow::write(&known.with_hints(hints.clone()));
+            let stored = read_row::<ClickRow>(&found)?.read()?;
+            let row = ClickRow::write(&stored.with_hints(hints.clone()));
             tx.execute(
                 "update clicks set timezone = $3, screen = $4, model = $5, os_version = $6
                  where app_id = $1 and click_id = $2",
@@ -277,7 +277,7 @@ impl Clicks for PostgresStore {
     async fn remove_clicks(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
         self.write("remove_clicks", async move |tx| {
             let (apps, clicks) = old_clicks(tx, "not kept", before, limit).await?;
-            // Asked again: an install may have come to need it meanwhile.
+            // Checked again, because an install may have claimed the click meanwhile.
             tx.execute(
                 "delete from clicks using unnest($1, $2) as old (app_id, click_id)
                  where clicks.app_id = old.app_id and clicks.click_id = old.click_id

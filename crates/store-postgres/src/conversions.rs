@@ -1,4 +1,4 @@
-//! What a network may know of events, as it is now: gathered for a whole batch, one statement a table.
+//! Gathers conversions for a batch of deliveries, with one statement per table.
 
 use crate::devices::bulk;
 use crate::links::LINK_COLUMNS;
@@ -42,11 +42,11 @@ pub(crate) async fn gather(
     Ok(gathered.collect())
 }
 
-/// What is known beside the events.
+/// Facts beside the events.
 struct Facts {
     clicks: BTreeMap<(AppId, ClickId), Click>,
     links: BTreeMap<LinkId, Link>,
-    /// By the events that they sent.
+    /// By event id.
     devices: BTreeMap<EventId, DeviceState>,
 }
 
@@ -54,12 +54,12 @@ impl Facts {
     fn conversion(&self, pending: &PendingDelivery, event: &Event) -> Conversion {
         let click = event.credit.as_ref().and_then(|credit| credit.click);
         let click = click.and_then(|click| self.clicks.get(&(event.app, click)));
-        let known = self.devices.get(&event.id).cloned().unwrap_or_default();
-        Conversion::new(pending, event.clone(), click.cloned(), known)
+        let state = self.devices.get(&event.id).cloned().unwrap_or_default();
+        Conversion::new(pending, event.clone(), click.cloned(), state)
     }
 }
 
-/// Live events by their ids: test events are never sent.
+/// Finds live events by id. Test events are never sent.
 pub(crate) async fn find_events(
     tx: &Tx,
     app: AppId,
@@ -127,6 +127,6 @@ async fn find_devices(
             Some((event.id, device))
         })
         .unzip();
-    let known = bulk::find(tx, &devices).await?;
-    Ok(senders.into_iter().zip(known).collect())
+    let states = bulk::find(tx, &devices).await?;
+    Ok(senders.into_iter().zip(states).collect())
 }

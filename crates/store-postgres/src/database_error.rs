@@ -1,22 +1,22 @@
-//! What the database said, fit for a log.
+//! Database errors, safe to log.
 
 use std::error::Error as _;
 use tokio_postgres::error::SqlState;
 
-/// What the database said, without the values that it said it of: its details quote whole rows, and a row
-/// holds addresses of people and hashes of passwords.
+/// A database error without row values. PostgreSQL's details quote whole rows, which hold IP
+/// addresses and password hashes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct DatabaseError {
     text: String,
-    /// Whether the database finds fault with a value that it was given.
+    /// Whether the database rejected a value.
     is_value_error: bool,
-    /// Whether others were first, as often as it was tried.
+    /// Whether every attempt ended in a conflict.
     is_conflict: bool,
 }
 
 impl DatabaseError {
-    /// Something that is known without asking the database.
+    /// An error that this crate detects itself.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -25,15 +25,15 @@ impl DatabaseError {
         }
     }
 
-    /// Others were first, as often as it was tried.
+    /// The error of a transaction whose every attempt ended in a conflict.
     pub(crate) fn conflict() -> Self {
         Self {
             is_conflict: true,
-            ..Self::new("others were first every time")
+            ..Self::new("every attempt conflicted with another transaction")
         }
     }
 
-    /// Something in front of it.
+    /// Prefixes the message.
     pub(crate) fn with_context(self, context: &str) -> Self {
         Self {
             text: format!("{context}: {}", self.text),
@@ -41,12 +41,12 @@ impl DatabaseError {
         }
     }
 
-    /// Whether the database finds fault with a value that it was given: another value would have been taken.
+    /// Whether the database rejected a value, so that other values may succeed.
     pub(crate) const fn is_value_error(&self) -> bool {
         self.is_value_error
     }
 
-    /// Whether others were first, as often as it was tried. Whoever asks for less meets fewer of them.
+    /// Whether every attempt ended in a conflict. A smaller batch meets fewer conflicts.
     pub(crate) const fn is_conflict(&self) -> bool {
         self.is_conflict
     }
@@ -54,8 +54,8 @@ impl DatabaseError {
 
 impl From<&tokio_postgres::Error> for DatabaseError {
     fn from(error: &tokio_postgres::Error) -> Self {
-        let Some(said) = error.as_db_error() else {
-            // The library's own words, and what the operating system or TLS said.
+        let Some(db_error) = error.as_db_error() else {
+            // Adds the causes that the library reports: operating system or TLS errors.
             let mut text = error.to_string();
             let mut cause = error.source();
             while let Some(error) = cause {
@@ -64,25 +64,25 @@ impl From<&tokio_postgres::Error> for DatabaseError {
             }
             return Self::new(text);
         };
-        let (code, message) = (said.code().code(), said.message());
-        let constraint = said
+        let (code, message) = (db_error.code().code(), db_error.message());
+        let constraint = db_error
             .constraint()
             .map(|name| format!(", constraint {name}"))
             .unwrap_or_default();
-        let advice = match *said.code() {
-            // Another session's statements are met, or one's own are gone.
+        let advice = match *db_error.code() {
+            // PgBouncer handed the statement to a session with other prepared statements.
             SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
-                "; behind PgBouncer, turn statement_cache off"
+                "; behind PgBouncer, set statement_cache to false"
             }
             _ => "",
         };
-        // 22: not a value of its type; 23: a constraint; 54: too long for an index.
-        let of_a_value = ["22", "23", "54"]
+        // Classes 22 (invalid value), 23 (constraint violation) and 54 (too long for an index).
+        let is_value_error = ["22", "23", "54"]
             .iter()
             .any(|class| code.starts_with(class));
         Self {
             text: format!("{message} (SQLSTATE {code}{constraint}){advice}"),
-            is_value_error: of_a_value,
+            is_value_error,
             is_conflict: false,
         }
     }

@@ -1,4 +1,4 @@
-//! Ids that two sources may use for one event, as `recording` explains.
+//! Event ids that two sources may share; see `recording::duplicates`.
 
 use crate::Failure;
 use crate::event_rows::{self, EVENT_COLUMNS, read_event};
@@ -14,7 +14,8 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_recording::SharedId;
 use tributary_recording::duplicates::{VerifiedEvents, find_verified_events};
 
-/// The event of a reserved key that belongs to a billing event. Those are found by their transactions.
+/// The event id of a key reserved for a billing event. Billing events are found by transaction id
+/// instead.
 const BILLING_PLACEHOLDER: EventId = EventId::from_bytes([0; 16]);
 
 static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
@@ -33,7 +34,7 @@ static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Reserves ids for SDK events. Returns the verified events that have some of them already.
+/// Reserves ids for SDK events. Returns the verified events that already use one of them.
 pub(crate) async fn reserve<'a>(
     tx: &Tx,
     wanted: &[(SharedId<'a>, EventId)],
@@ -57,7 +58,7 @@ pub(crate) async fn reserve<'a>(
     find_verified_events(tx, &ids).await
 }
 
-/// Reserves the ids of store transactions for billing events. No other transaction reserves them until this one ends.
+/// Reserves store transaction ids for billing events. Other transactions wait until this one ends.
 pub(crate) async fn reserve_transactions(
     tx: &Tx,
     transactions: &BTreeSet<SharedId<'_>>,
@@ -84,10 +85,10 @@ const fn reservation<'a>(
     }
 }
 
-/// Some ids of one app and environment.
+/// Event ids by app and environment.
 type IdsByApp<'a> = BTreeMap<(AppId, Environment), Vec<&'a str>>;
 
-/// Groups ids: no lock is taken on several machines by one statement.
+/// Groups ids by app, so that no statement takes locks on several shards.
 fn by_app<'a>(ids: &[SharedId<'a>]) -> IdsByApp<'a> {
     let mut grouped = IdsByApp::new();
     for (app, environment, id) in ids {
@@ -97,7 +98,7 @@ fn by_app<'a>(ids: &[SharedId<'a>]) -> IdsByApp<'a> {
     grouped
 }
 
-/// Locks keys that are there already: inserting one that is committed would not wait.
+/// Locks existing keys, because inserting a committed key does not wait for its lock.
 async fn lock_keys(tx: &Tx, ids: &[SharedId<'_>]) -> Result<(), Failure> {
     for ((app, environment), ids) in by_app(ids) {
         tx.query(
@@ -116,7 +117,7 @@ async fn lock_keys(tx: &Tx, ids: &[SharedId<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives ids that are reserved for billing events to SDK events, so that a web event finds these.
+/// Reassigns ids reserved for billing events to SDK events, so that a web event finds them.
 async fn take_from_billing(tx: &Tx, taken: &[(SharedId<'_>, EventId)]) -> Result<(), Failure> {
     tx.execute(
         "update event_keys as stored set event_id = new.event_id
@@ -136,7 +137,8 @@ async fn take_from_billing(tx: &Tx, taken: &[(SharedId<'_>, EventId)]) -> Result
     Ok(())
 }
 
-/// The events that have ids among those of a source. A reservation is not an event.
+/// Finds the events that a source reported under these ids. A reservation does not count as an
+/// event.
 pub(crate) async fn find_by_source<'a>(
     tx: &Tx,
     ids: &[SharedId<'a>],
@@ -156,8 +158,8 @@ pub(crate) async fn find_by_source<'a>(
     let mut found = Vec::new();
     for row in &rows {
         let number: i64 = row.try_get("number")?;
-        let place = usize::try_from(number - 1).unwrap_or(usize::MAX);
-        let id = ids.get(place).ok_or(Failure::Conflict)?;
+        let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
+        let id = ids.get(index).ok_or(Failure::Conflict)?;
         let event = read_event(row)?;
         if event.source == source {
             found.push((*id, event));
@@ -166,8 +168,8 @@ pub(crate) async fn find_by_source<'a>(
     Ok(found)
 }
 
-/// Gives reserved ids to web events. Each must still be reserved by the event that was found; if not, another node
-/// was first.
+/// Reassigns reserved ids to web events. Each must still be reserved by the event that was read;
+/// otherwise it is a conflict.
 pub(crate) async fn take_over(
     tx: &Tx,
     taken: &[(SharedId<'_>, EventId, EventId, Digest)],

@@ -1,4 +1,4 @@
-//! The rows of the log of events: read, and written in bulk.
+//! Reads and writes rows of `events`.
 
 use crate::Failure;
 use crate::devices::DeviceColumns;
@@ -14,15 +14,15 @@ use tributary_domain::event::{Event, EventKey};
 use tributary_store::records::{CampaignCache, Columns, EventRow};
 use uuid::Uuid;
 
-/// Everything of `events`, in the order of an [`EventRow`].
+/// The columns of `events`, in the order of an [`EventRow`].
 pub(crate) const EVENT_COLUMNS: &str = EventRow::COLUMNS;
 
-/// The event that a row of [`EVENT_COLUMNS`] is.
+/// Reads an event from a row of [`EVENT_COLUMNS`].
 pub(crate) fn read_event(row: &Row) -> Result<Event, Failure> {
     Ok(EventRow::from_row(&PostgresRow(row), 0)?.read()?)
 }
 
-/// Events that fit some conditions, in the order that these say.
+/// Finds the events that match the conditions, in the order they specify.
 pub(crate) async fn find(
     tx: &Tx,
     conditions: &str,
@@ -36,7 +36,7 @@ pub(crate) async fn find(
         .collect()
 }
 
-/// The latest events of a device, newest first.
+/// Finds the latest events of a device, newest first.
 pub(crate) async fn latest(
     tx: &Tx,
     device: DeviceRef<'_>,
@@ -51,12 +51,12 @@ pub(crate) async fn latest(
     .await
 }
 
-/// Takes the ids that senders gave, each for an event of ours. Says of each, in their order, whether it got
-/// its own; the others were given before, or several times here, where the first one has it.
+/// Claims event ids. Returns for each, in order, whether the claim succeeded. It fails for ids
+/// already in use; of repeated ids in one call, the first succeeds.
 pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, Failure> {
-    // Sorted, so that two senders of the same ids do not wait for each other.
+    // Sorted, so that two transactions with the same ids do not deadlock.
     let mut first = BTreeMap::new();
-    for (place, key) in keys.iter().enumerate() {
+    for (index, key) in keys.iter().enumerate() {
         let names = (
             uuid(key.app.as_bytes()),
             key.environment.as_str(),
@@ -64,7 +64,7 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
         );
         first
             .entry((names, key.external_id))
-            .or_insert((place, key));
+            .or_insert((index, key));
     }
     let first: Vec<(usize, &EventKey<'_>)> = first.into_values().collect();
     let rows = tx
@@ -90,9 +90,9 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)))
         .collect::<Result<_, tokio_postgres::Error>>()?;
     let mut claimed = vec![false; keys.len()];
-    for (place, key) in first {
+    for (index, key) in first {
         let event = uuid(key.event.as_bytes());
-        claimed[place] = new.contains(&(uuid(key.app.as_bytes()), key.environment.as_str(), event));
+        claimed[index] = new.contains(&(uuid(key.app.as_bytes()), key.environment.as_str(), event));
     }
     Ok(claimed)
 }
@@ -104,7 +104,7 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Stores events whose ids were claimed.
+/// Inserts events whose ids are claimed.
 pub(crate) async fn insert(tx: &Tx, events: &[impl Borrow<Event>]) -> Result<(), Failure> {
     if events.is_empty() {
         return Ok(());

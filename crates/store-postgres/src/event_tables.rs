@@ -1,4 +1,4 @@
-//! Events and first payments, as `recording` reads and writes them.
+//! `EventTable` and `FirstPaymentTable`: events and first payments as `recording` uses them.
 
 use crate::devices::DeviceColumns;
 use crate::params::{Param, column};
@@ -326,7 +326,7 @@ impl EventTable for Tx {
     }
 }
 
-/// The keys of events, as columns.
+/// The keys of events as columns.
 fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
     (
         column(events, |event| uuid(event.app.as_bytes())),
@@ -335,7 +335,7 @@ fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
     )
 }
 
-/// Events of a stretch of the log that fit a condition.
+/// Finds the events in a range of ids that match a condition.
 async fn between(
     tx: &Tx,
     (app, environment): (AppId, Environment),
@@ -357,7 +357,7 @@ async fn between(
     event_rows::find(tx, &conditions, &values).await
 }
 
-/// The traces of events that fit a condition.
+/// Finds the traces of events that match a condition.
 async fn traces(
     tx: &Tx,
     (app, environment): (AppId, Environment),

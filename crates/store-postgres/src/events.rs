@@ -1,4 +1,4 @@
-//! Events and the figures made of them.
+//! Lists events and accepts SDK events.
 
 use crate::rows::{Conditions, Purpose, require_app, uuid};
 use crate::tx::Tx;
@@ -14,18 +14,18 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_store::{EventPage, Events, StoreResult};
 use uuid::Uuid;
 
-/// Our ids of the events that senders gave this id: at most one a source.
+/// Finds the internal ids of the events with an external id, at most one per source.
 pub(crate) async fn find_event_ids(
     tx: &Tx,
     app: Uuid,
     environment: &str,
-    given: &str,
+    external_id: &str,
 ) -> Result<Vec<Uuid>, Failure> {
     let sources: Vec<&str> = EventSource::ALL
         .iter()
         .map(|source| source.as_str())
         .collect();
-    // One look-up a source, whatever the planner thinks of the table (see `devices::locked`).
+    // One index lookup per source, whatever plan the statistics suggest (see `devices::bulk`).
     let rows = tx
         .query(
             "select event_id from unnest($3) as wanted (source)
@@ -34,7 +34,7 @@ pub(crate) async fn find_event_ids(
                    where app_id = $1 and environment = $2 and source = wanted.source and given_id = $4
                      and (fingerprint is not null or source <> $5)
                    limit 1) as stored",
-            &[&app, &environment, &sources, &given, &EventSource::Web.as_str()],
+            &[&app, &environment, &sources, &external_id, &EventSource::Web.as_str()],
         )
         .await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
@@ -49,16 +49,16 @@ async fn find_page(
 ) -> Result<EventPage, Failure> {
     let rows = page.limit.rows();
     let before = page.before.as_ref().map(uuid);
-    // An event's id begins with its time.
+    // An event id starts with its time.
     let first_at = |moment| uuid(EventId::first_at(moment).as_bytes());
     let (from, until) = (filter.from.map(first_at), filter.until.map(first_at));
     let device = filter.device.as_ref().map(DeviceKey::as_str);
     let ids = match &filter.external_id {
-        Some(given) => Some(find_event_ids(tx, app, environment, given).await?),
+        Some(external_id) => Some(find_event_ids(tx, app, environment, external_id).await?),
         None => None,
     };
     let user = filter.user.as_ref().map(UserKey::as_str);
-    // What an index leads to.
+    // Conditions that an index covers.
     let indexed = || {
         Conditions::new("app_id", &app)
             .and("environment =", Some(&environment))
@@ -92,7 +92,8 @@ async fn find_page(
     ))
 }
 
-/// How far a page looks: the last of so many events that an index leads to; nothing when there are fewer.
+/// Finds where a page stops scanning: the oldest of the [`EVENTS_SCANNED_MAX`] newest indexed
+/// events. Returns `None` when there are fewer.
 async fn scan_end(tx: &Tx, indexed: Conditions<'_>) -> Result<Option<Uuid>, Failure> {
     let (conditions, params) = indexed.newest("event_id", &1);
     let sql = format!(
@@ -108,13 +109,10 @@ async fn scan_end(tx: &Tx, indexed: Conditions<'_>) -> Result<Option<Uuid>, Fail
 impl Events for PostgresStore {
     async fn accept_sdk_events(
         &self,
-        arrival: SdkRequestContext,
+        context: SdkRequestContext,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        let request = SdkRequest {
-            context: arrival,
-            events,
-        };
+        let request = SdkRequest { context, events };
         self.sdk_events.write(request).await
     }
 

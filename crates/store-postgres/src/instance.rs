@@ -1,4 +1,4 @@
-//! The instance itself.
+//! Instance-wide state: secret check, commit probe, report, shutdown.
 
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Instance, InstanceReport, StoreResult};
 
-/// A transaction that does nothing for longer than this keeps the whole database from being cleaned up.
+/// A transaction idle for longer than this blocks vacuum for the whole database.
 const IDLE_TRANSACTION_SECONDS_MAX: i64 = 5 * 60;
 
-/// What is legal but unwise about how the server is run.
+/// Finds server settings that are legal but risky.
 pub(crate) async fn concerns(
     tx: &Tx,
     connections: usize,
     idle_seconds: i64,
 ) -> Result<Vec<String>, Failure> {
-    // reset_val: what the server, the database and the role say; this transaction has its own mind.
+    // `reset_val` is the setting of server, database and role. This transaction overrides it.
     let row = tx
         .query_one(
             "select (select reset_val from pg_settings where name = 'synchronous_commit'),
@@ -28,23 +28,23 @@ pub(crate) async fn concerns(
     let mut concerns = Vec::new();
     if row.try_get::<_, Option<&str>>(0)? == Some("off") {
         concerns.push(
-            "synchronous_commit is off for this role or server; here it is turned on for every \
-             transaction, but whatever else writes to this database may lose what was confirmed"
+            "synchronous_commit is off for this role or server; Tributary turns it on for its own \
+             transactions, but other clients may lose acknowledged commits"
                 .to_owned(),
         );
     }
     if row.try_get(1)? {
         concerns.push(
-            "the server is a standby and takes no writes; connect to the primary, or name all \
-             hosts with target_session_attrs=read-write"
+            "the server is a read-only standby; connect to the primary, or list all hosts with \
+             target_session_attrs=read-write"
                 .to_owned(),
         );
     }
     let max_connections: i64 = row.try_get(2)?;
     if usize::try_from(max_connections).unwrap_or(0) < connections {
         concerns.push(format!(
-            "the server takes {max_connections} connections (max_connections), fewer than the \
-             {connections} of this node (postgres.connections)"
+            "the server's max_connections is {max_connections}, below this node's \
+             postgres.connections of {connections}; raise it or lower postgres.connections"
         ));
     }
     let row = tx
@@ -60,8 +60,8 @@ pub(crate) async fn concerns(
     if let Some(seconds) = row.try_get::<_, Option<i64>>(1)? {
         let sessions: i64 = row.try_get(0)?;
         concerns.push(format!(
-            "{sessions} session(s) hold a transaction open without doing anything, the oldest for \
-             {seconds} seconds; until it ends, nothing that is deleted or changed is cleaned up"
+            "{sessions} session(s) are idle in transaction, the oldest for {seconds} seconds; \
+             end them, because vacuum cannot clean up meanwhile"
         ));
     }
     Ok(concerns)
@@ -79,9 +79,9 @@ impl Instance for PostgresStore {
             .await?;
             let sql = "select value from instance where name = 'secret_check'";
             let row = tx.query_one(sql, &[]).await?;
-            let kept: &[u8] = row.try_get(0)?;
+            let stored: &[u8] = row.try_get(0)?;
             Ok(tributary_domain::keyring::constant_time_eq(
-                kept,
+                stored,
                 &check_value,
             ))
         })
@@ -112,7 +112,7 @@ impl Instance for PostgresStore {
     async fn report(&self) -> StoreResult<InstanceReport> {
         let connections = self.pool.options.connections;
         self.read("report", async move |tx| {
-            // The one place where the server is asked for the time: to hold it against ours.
+            // The only query for the server's clock, to compare it with this node's.
             let row = tx
                 .query_one(
                     "select current_setting('server_version'),

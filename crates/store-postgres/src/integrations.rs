@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// The columns of `integrations`.
 const INTEGRATION_COLUMNS: &str = IntegrationRow::COLUMNS;
 
-/// The integrations of some apps that were ever touched, as planning needs them.
+/// Finds the configured integrations of apps, for planning deliveries.
 pub(crate) async fn find_configured(
     tx: &Tx,
     apps: &BTreeSet<AppId>,

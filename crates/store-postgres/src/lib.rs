@@ -1,45 +1,48 @@
-//! The storage for several nodes: PostgreSQL, reached through a pool, in named transactions that retry
-//! themselves.
+//! The storage for several nodes: PostgreSQL with a connection pool and named transactions that
+//! retry.
 //!
-//! Many nodes write at the same time, and yet everything must come out as if one had written after the
-//! other, as the embedded store's single writer does it. Three habits see to that:
+//! Many nodes write concurrently, but the result must equal some serial order, as with the single
+//! writer of the embedded store. Three rules ensure that:
 //!
-//! * Whoever changes something of an app locks the app's row first, then reads, decides and writes. A key
-//!   is locked the same way, and for its set-up links an organization. It is always one row, found by its
-//!   key.
-//! * Names that are unique on the instance (slugs, App Store ids, link domains) are taken after that lock,
-//!   in one fixed order of tables. So nobody who holds a name ever waits for a row, and no circle of waiting
-//!   comes about.
-//! * Who was first is decided by a unique constraint, never by looking beforehand.
+//! * A transaction that changes an app locks the app row first, then reads, decides and writes. API
+//!   keys are locked the same way; set-up links lock their organization. The lock is always a
+//!   single row, found by its key.
+//! * Instance-wide unique names (slugs, App Store ids, link domains) are claimed after that lock,
+//!   in a fixed order of tables. A transaction that holds a name never waits for a row, so there
+//!   are no deadlocks.
+//! * A unique constraint decides which of two transactions was first, never a preceding read.
 //!
-//! What devices do is much more than what people change, so it locks no app:
+//! Device traffic is far more frequent than configuration changes, so it does not lock the app:
 //!
-//! * Whoever writes something of a device locks its row in `identities` first, made when absent. A device that
-//!   is not configured yet can be locked like this, so that its first call and its first events come one after
-//!   the other.
-//! * A click has no lock: it is taken where nobody has it, and whoever comes too late decides again.
-//! * Every transaction counts into the same roll-ups. It stores what it counted in a separate row, an increment, which no other
-//!   waits for. Merging locks increments in the order of their ids, and holds nothing else by then but an app and its
-//!   device that is being erased; the roll-ups come after that and in the order of their keys.
-//! * Clicks and events are written in batches, many to a transaction. A batch locks its devices together and in
-//!   the order of their keys, and takes the events' ids in the order of theirs.
-//! * Postbacks lock nothing: their keys, then their bodies are taken in order, and whoever finds one taken decides again.
-//! * Whoever gives money back locks the payments, after the devices and in the order of their keys: a sum has
-//!   no constraint that would tell who was first.
+//! * A transaction that writes a device locks its row in `identities` first and inserts it if
+//!   missing. That works before the device is configured, so the first `configure` and the first
+//!   events are serialised.
+//! * Clicks have no lock. An install claims a click only if it is unclaimed; a transaction that
+//!   comes too late decides again.
+//! * All transactions count into the same roll-ups. Each stores its increments in a separate row,
+//!   so none waits for another. Merging locks increments in id order and holds no other lock,
+//!   except for an app and the device being erased. Roll-up rows are locked last, in key order.
+//! * Clicks and events are written in batches, many per transaction. A batch locks its devices in
+//!   key order and claims event ids in order.
+//! * Postbacks take no locks. Their keys and bodies are inserted in order; a transaction that finds
+//!   one taken decides again.
+//! * Refunds lock their payments after the devices, in key order, because no constraint protects a
+//!   sum.
 //!
-//! Billing decides about people, whose subscriptions are not known beforehand:
+//! Billing decides about users whose subscriptions are not known in advance:
 //!
-//! * Whoever settles subscriptions of an app locks the app's row first, so that they are settled one after the other;
-//!   who links a device with a person holds the same row shared. Devices come after that.
+//! * A transaction that settles subscriptions locks the app row first, so the subscriptions of an
+//!   app are settled one after the other. A transaction that links a device to a user takes a
+//!   shared lock on the same row. Devices are locked after that.
 //!
-//! What is sent to networks is a queue for each integration, and one node at a time works on one:
+//! Each integration has a queue of deliveries, and one node at a time works on it:
 //!
-//! * Whoever writes about a queue locks its row in `queues` by naming the lease, before anything else. A lease that
-//!   somebody took over finds no row, and nothing is written.
-//! * Rows of the outbox that somebody else may move come after that, one app after the other and in the order of
-//!   their ids; or they are left alone while they are locked. The hours of `delivery_hours` come after those.
+//! * A transaction that writes about a queue locks its row in `queues` by lease id first. With an
+//!   outdated lease it finds no row and writes nothing.
+//! * Outbox rows that another transaction may move are locked after that, app by app and in id
+//!   order, or skipped while they are locked. Rows of `delivery_hours` are locked last.
 //!
-//! A commit is synced before anybody is told of it, also where the role's settings say otherwise.
+//! Every commit is synced before it is acknowledged, even if the role's settings say otherwise.
 
 mod batch_writer;
 mod database_error;
@@ -108,12 +111,12 @@ pub struct PostgresStore {
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
     notifications: BatchWriter<billing::NotificationItem, NotificationOutcome>,
     merge_task: rollups::MergeTask,
-    /// Changes of keys and apps, for whoever keeps what was read of them.
+    /// Incremented by changes to keys and apps, so that callers invalidate their caches.
     changes: AtomicU64,
 }
 
 impl PostgresStore {
-    /// Connects, makes sure that the server keeps what it promises, and brings the schema up to date.
+    /// Connects, checks that the server is durable, and migrates the schema.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
         let pool = Pool::open(url, options)?;
         let mut connection = pool.first_connection().await?;
@@ -132,12 +135,12 @@ impl PostgresStore {
         })
     }
 
-    /// Runs something in a transaction of its own name and answers after the commit. A failure undoes all
-    /// of it.
+    /// Runs `work` in a named transaction and returns after the commit. A failure rolls everything
+    /// back.
     ///
-    /// The work may run several times, each time from the beginning and on what is stored by then, so it
-    /// must change nothing outside the transaction. It owns what it needs (`async move`); the compiler
-    /// cannot see that a future is `Send` which borrows from around it.
+    /// `work` may run several times, each time on current data, so it must have no effect outside
+    /// the transaction. It must own its captures (`async move`); otherwise the compiler cannot
+    /// prove that the future is `Send`.
     async fn write<T>(
         &self,
         name: &'static str,
@@ -146,8 +149,8 @@ impl PostgresStore {
         tx::run(&self.pool, name, Mode::Write, work).await
     }
 
-    /// As [`Self::write`], for a change of a key or an app. It counts whatever became of it: a commit whose answer
-    /// was lost is one all the same.
+    /// Like [`Self::write`], for changes to keys and apps. Invalidates caches whatever the outcome,
+    /// because a commit may succeed although its confirmation is lost.
     async fn write_invalidating<T>(
         &self,
         name: &'static str,
@@ -158,7 +161,7 @@ impl PostgresStore {
         outcome
     }
 
-    /// Runs something that only reads, on one state of the database. It may run several times.
+    /// Runs read-only `work` on one snapshot. It may run several times.
     async fn read<T>(
         &self,
         name: &'static str,
@@ -168,12 +171,13 @@ impl PostgresStore {
     }
 }
 
-/// How work inside a transaction fails: by a rule, by the database, or because another one was first.
+/// How work in a transaction fails: by a rule, by the database, or by a conflict with another
+/// transaction.
 #[derive(Debug)]
 enum Failure {
     Store(StoreError),
     Postgres(tokio_postgres::Error),
-    /// What was found is not so any more. To be decided again, on what is stored now.
+    /// The data changed after it was read. The transaction must decide again.
     Conflict,
 }
 
@@ -195,7 +199,7 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
-/// Turns the violation of one named constraint into a refusal.
+/// Turns a violation of the named constraint into a refusal.
 fn refuse_duplicate(
     outcome: Result<u64, Failure>,
     constraint: &str,
@@ -204,8 +208,9 @@ fn refuse_duplicate(
     match outcome {
         Ok(_) => Ok(()),
         Err(Failure::Postgres(error))
-            if error.as_db_error().is_some_and(|said| {
-                *said.code() == SqlState::UNIQUE_VIOLATION && said.constraint() == Some(constraint)
+            if error.as_db_error().is_some_and(|db_error| {
+                *db_error.code() == SqlState::UNIQUE_VIOLATION
+                    && db_error.constraint() == Some(constraint)
             }) =>
         {
             Err(refusal.into())

@@ -1,4 +1,4 @@
-//! The people of an organization.
+//! Members and invitations of an organization.
 
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
@@ -46,7 +46,7 @@ impl MemberTable for Tx {
     }
 
     async fn remove_user(&self, member: UserId) -> Result<(), Failure> {
-        // Locked first: a session that begins meanwhile waits, and then finds no user.
+        // Locked first, so that a concurrent sign-in waits and then finds no user.
         for sql in [
             "select 1 from users where user_id = $1 for update",
             "delete from sessions where user_id = $1",

@@ -1,4 +1,4 @@
-//! Bringing the schema up to date.
+//! Schema migrations.
 
 use crate::pool::PostgresOpenError;
 use deadpool_postgres::{Object, Transaction};
@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use tributary_store::migration::{AppliedMigration, Migration, pending_migrations};
 
-/// Every step, in order. Append only: a step that was released is never edited.
+/// All migrations in order. Append only: never edit a released migration.
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 1,
@@ -105,13 +105,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// What nodes that start at the same time queue up at: "tributar" in ASCII.
+/// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.
 const LOCK: i64 = 0x7472_6962_7574_6172;
 
-/// Applies what is missing, in one transaction: either all of it or nothing, and by one node only.
+/// Applies the pending migrations in one transaction, on one node.
 ///
-/// The others wait for it, for as long as it takes; once it is their turn, nothing is left to do. A table
-/// that is in use is waited for only briefly, since everybody else would be waiting behind.
+/// Other nodes wait as long as it takes and then find nothing to do. The wait for a table lock is
+/// short, because all other traffic queues behind it.
 pub(crate) async fn migrate(connection: &mut Object) -> Result<(), PostgresOpenError> {
     let tx = connection.transaction().await?;
     match apply(&tx).await {
@@ -135,7 +135,7 @@ async fn apply(tx: &Transaction<'_>) -> Result<(), PostgresOpenError> {
     ))
     .await?;
     for migration in pending_migrations(MIGRATIONS, &applied(tx).await?)? {
-        tracing::info!(migration.number, migration.name, "applying a migration");
+        tracing::info!(migration.number, migration.name, "applying migration");
         tx.batch_execute(migration.sql).await?;
         tx.execute_typed(
             "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)",
@@ -150,9 +150,9 @@ async fn apply(tx: &Transaction<'_>) -> Result<(), PostgresOpenError> {
     Ok(())
 }
 
-/// What the database says it has.
+/// Reads the applied migrations.
 async fn applied(tx: &Transaction<'_>) -> Result<Vec<AppliedMigration>, PostgresOpenError> {
-    // Asked before it is made: a standby can be looked at, but not written to.
+    // Checked before creating it, because a standby is readable but not writable.
     let exists = tx
         .query_typed_one("select to_regclass('schema_migrations') is not null", &[])
         .await?;

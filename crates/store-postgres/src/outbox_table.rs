@@ -1,4 +1,4 @@
-//! Deliveries as they are planned, in the transaction that accepts their event.
+//! `OutboxTable`: planned deliveries, written in the transaction that accepts their event.
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::deliveries::find;
@@ -22,7 +22,7 @@ use tributary_store::records::{ClickRow, PlannedRow, TerminalCounts, hour_of};
 use tributary_store::{DeliveryWithEvent, QueueRef, SettledDelivery};
 use uuid::Uuid;
 
-/// Clicks of apps.
+/// Finds clicks by app and id.
 pub(crate) async fn find_clicks(
     tx: &Tx,
     wanted: BTreeSet<(AppId, ClickId)>,
@@ -46,7 +46,7 @@ pub(crate) async fn find_clicks(
     rows.iter().map(click).collect()
 }
 
-/// Puts deliveries into the outbox that did not come to their end yet.
+/// Inserts planned deliveries into the outbox. Existing ones are kept.
 pub(crate) async fn insert_rows(tx: &Tx, rows: &[PlannedRow]) -> Result<(), Failure> {
     const COLUMNS: &str = "app_id, delivery_id, network, event_id, network_event, dedup_id, \
          planned_at, due_at, expires_at";

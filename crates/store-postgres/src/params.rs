@@ -1,17 +1,17 @@
-//! The values of statements.
+//! Statement parameters.
 
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-/// A value for a statement, with its type: a statement that is not kept has nobody else to ask for it.
+/// A statement parameter with its type, which an unprepared statement needs.
 pub(crate) trait Param: ToSql + Sync {
-    /// Its type in the database.
+    /// The SQL type.
     fn sql_type(&self) -> Type;
 }
 
-/// The type of a value, without one.
+/// A Rust type with a fixed SQL type.
 pub(crate) trait Typed {
-    /// Its type in the database.
+    /// The SQL type.
     const TYPE: Type;
 }
 
@@ -53,12 +53,12 @@ impl<T: Typed> Typed for Option<T> {
     const TYPE: Type = T::TYPE;
 }
 
-/// The values alone, for a statement that knows their types.
+/// The values alone, for a prepared statement.
 pub(crate) fn values<'a>(params: &[&'a dyn Param]) -> Vec<&'a (dyn ToSql + Sync)> {
     params.iter().map(|param| *param as _).collect()
 }
 
-/// The values with their types.
+/// The values with their types, for an unprepared statement.
 pub(crate) fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
     params
         .iter()
@@ -66,12 +66,12 @@ pub(crate) fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync)
         .collect()
 }
 
-/// One column of many rows, for `unnest`.
+/// Collects one column of many rows, for `unnest`.
 pub(crate) fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }
 
-/// `$1, $2, …`: as many as there are columns.
+/// Returns `$1, $2, …` for this many columns.
 pub(crate) fn placeholders(columns: usize) -> String {
     let marks: Vec<String> = (1..=columns).map(|number| format!("${number}")).collect();
     marks.join(", ")

@@ -1,4 +1,4 @@
-//! The connections: how they are made, how many there are, and how long anybody waits for one.
+//! The connection pool.
 
 use crate::database_error::DatabaseError;
 use crate::tls;
@@ -15,80 +15,81 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
 use tributary_store::migration::MigrationRefusal;
 
-/// How the sessions are called in `pg_stat_activity`.
+/// Session name in `pg_stat_activity`.
 const APPLICATION_NAME: &str = "tributary";
-/// A silent connection is asked after this time whether the other side is still there.
+/// Idle time before the first TCP keepalive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
-/// And again so often.
+/// Interval between keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// How long sent bytes may stay unconfirmed. Without it a vanished server holds a connection for a quarter
-/// of an hour.
+/// How long sent bytes may stay unacknowledged. Without it, a vanished server blocks a connection
+/// for fifteen minutes.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
-/// What the library takes when a URL does not say how long a connection may be silent.
+/// The library's default keepalive idle time, for URLs that set none.
 const KEEPALIVE_IDLE_LIBRARY_DEFAULT: Duration = Duration::from_hours(2);
 
-/// How the database is used.
+/// Connection settings.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Connections that this node keeps at most.
+    /// Maximum connections of this node.
     pub connections: usize,
-    /// How many of them the forwarder and the other workers may use.
+    /// How many of them the forwarder and other workers may use.
     pub worker_connections: usize,
     /// How many of them reports may use.
     pub report_connections: usize,
-    /// How long to wait for a connection, whether for a free one or for a new one.
+    /// How long to wait for a connection, pooled or new.
     pub connect_timeout: Duration,
     /// How long one statement may take.
     pub statement_timeout: Duration,
-    /// Whether prepared statements are kept. `PgBouncer` in transaction mode mixes them up before 1.21.
+    /// Whether to cache prepared statements. `PgBouncer` before 1.21 does not support them in
+    /// transaction mode.
     pub statement_cache: bool,
 }
 
-/// Why a database cannot be used. Neither the URL nor the password is in any of it.
+/// Why the database cannot be used. Never contains the URL or the password.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresOpenError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error(
-        "the database URL cannot be read ({0}); it has the form \
-         postgres://user:password@host:port/database?sslmode=require, and special characters of the \
-         password are percent-encoded"
+        "the database URL is invalid ({0}); use \
+         postgres://user:password@host:port/database?sslmode=require and percent-encode special \
+         characters in the password"
     )]
     Url(String),
-    /// There is nothing to encrypt with.
-    #[error("TLS to the database is not possible: {0}")]
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS to the database: {0}")]
     Tls(String),
-    /// Nobody answers.
-    #[error("the database cannot be reached: {0}")]
+    /// The server is unreachable.
+    #[error("cannot reach the database: {0}")]
     Unreachable(String),
-    /// The server answers, but lets nobody in.
-    #[error("the database server refuses the connection: {0}")]
+    /// The server rejects the connection.
+    #[error("the database server rejected the connection: {0}")]
     Refused(String),
-    /// The server may lose what it has confirmed.
+    /// The server may lose acknowledged commits.
     #[error(
-        "the database server runs with {setting}=off and may lose or damage what it has confirmed when \
-         the power fails; set {setting} = on in postgresql.conf and reload the server"
+        "the database server runs with {setting} = off and may lose or corrupt acknowledged commits \
+         in a power cut; set {setting} = on in postgresql.conf and reload the server"
     )]
     Unsafe {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
     },
-    /// The database cannot hold every text.
+    /// The database encoding cannot store all text.
     #[error(
-        "the database's encoding is {0}; texts of all languages need one that was made with \
+        "the database encoding is {0}, which cannot store all text; create the database with \
          `create database … encoding 'UTF8' template template0`"
     )]
     Encoding(String),
-    /// The schema is not one that this program may touch.
+    /// The schema is unknown to this version.
     #[error(transparent)]
     Migration(#[from] MigrationRefusal),
-    /// A statement failed while the database was looked at or brought up to date.
-    #[error("the database cannot be prepared: {0}")]
+    /// A statement failed during start-up.
+    #[error("cannot prepare the database: {0}")]
     Statement(String),
 }
 
 impl PostgresOpenError {
-    /// Whether trying again later may succeed without a change of this program's settings. That is so for a server that
-    /// is down, still starting, or does not know the role or the database yet.
+    /// Whether a retry may succeed without changing this program's settings: the server is down or
+    /// starting, or the role or database does not exist yet.
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Refused(_) | Self::Statement(_) => true,
@@ -115,16 +116,17 @@ pub(crate) struct Pool {
     worker: Semaphore,
     report: Semaphore,
     pub(crate) options: PostgresOptions,
-    /// Commits that were confirmed although the standby they were to wait for had not confirmed them.
+    /// Commits that the server confirmed although its synchronous standby had not.
     unreplicated: Arc<AtomicU64>,
-    /// Held for reading by every transaction, for writing by whoever waits for them all to end.
+    /// Locked for reading by every transaction, and for writing by `close`, which waits for all of
+    /// them.
     running: RwLock<()>,
-    /// Told when a transaction of this node has counted something.
+    /// Notified when a transaction of this node has stored increments.
     pub(crate) increments_stored: Notify,
 }
 
 impl Pool {
-    /// Makes the pool; nothing is connected yet.
+    /// Creates the pool without connecting.
     pub(crate) fn open(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
         let config = config(url, &options)?;
         let unreplicated = Arc::new(AtomicU64::new(0));
@@ -133,7 +135,7 @@ impl Pool {
             unreplicated: unreplicated.clone(),
         };
         let recycling = ManagerConfig {
-            // Whether a connection still works shows when it is used; asking before costs a round trip.
+            // A broken connection shows on first use; checking it first costs a round trip.
             recycling_method: RecyclingMethod::Fast,
         };
         let manager = Manager::from_connect(config, connector, recycling);
@@ -158,7 +160,7 @@ impl Pool {
         })
     }
 
-    /// The first connection of all, with an error that tells an operator what to look at.
+    /// Opens the first connection. Its error tells an operator what to check.
     pub(crate) async fn first_connection(&self) -> Result<Object, PostgresOpenError> {
         match self.get().await {
             Ok(Ok(connection)) => Ok(connection),
@@ -166,10 +168,10 @@ impl Pool {
                 PostgresOpenError::Refused(DatabaseError::from(&error).to_string()),
             ),
             Ok(Err(error)) => {
-                let mut text = fault(&error).to_string();
+                let mut text = pool_error(&error).to_string();
                 if text.contains("invalid peer certificate") {
-                    text += "; name the file with its issuer's certificate in SSL_CERT_FILE, or \
-                             encrypt without looking at it: sslmode=prefer";
+                    text += "; set SSL_CERT_FILE to a file with the issuer's certificate, or use \
+                             sslmode=prefer to encrypt without verification";
                 }
                 Err(PostgresOpenError::Unreachable(text))
             }
@@ -177,7 +179,7 @@ impl Pool {
         }
     }
 
-    /// Waits until the share has a connection to spare. The permit is kept as long as the connection is used.
+    /// Waits for a permit of the share. Keep the permit as long as the connection is in use.
     pub(crate) async fn permit(
         &self,
         share: ConnectionShare,
@@ -194,9 +196,9 @@ impl Pool {
             .map_err(|error| DatabaseError::new(error.to_string()))
     }
 
-    /// A connection, in bounded time.
+    /// Gets a connection or fails after the timeout.
     pub(crate) async fn connection(&self) -> Result<Object, DatabaseError> {
-        self.get().await?.map_err(|error| fault(&error))
+        self.get().await?.map_err(|error| pool_error(&error))
     }
 
     async fn get(&self) -> Result<Result<Object, PoolError>, DatabaseError> {
@@ -206,24 +208,24 @@ impl Pool {
             .map_err(|_| DatabaseError::new(format!("no connection within {wait:?}")))
     }
 
-    /// Marks a transaction as running for as long as the mark is kept.
+    /// Marks a transaction as running until the guard is dropped.
     pub(crate) async fn track_running(&self) -> RwLockReadGuard<'_, ()> {
         self.running.read().await
     }
 
-    /// How many commits were confirmed without their standby since the start.
+    /// Commits confirmed without their standby since the start.
     pub(crate) fn unreplicated(&self) -> u64 {
         self.unreplicated.load(Ordering::SeqCst)
     }
 
-    /// Refuses new transactions, waits for those under way and lets go of the connections.
+    /// Rejects new transactions, waits for running ones and closes the connections.
     pub(crate) async fn close(&self) {
         self.connections.close();
         drop(self.running.write().await);
     }
 }
 
-fn fault(error: &PoolError) -> DatabaseError {
+fn pool_error(error: &PoolError) -> DatabaseError {
     match error {
         PoolError::Backend(error) => DatabaseError::from(error),
         PoolError::Closed => DatabaseError::new("the store is closed"),
@@ -231,13 +233,13 @@ fn fault(error: &PoolError) -> DatabaseError {
     }
 }
 
-/// What the URL says, and our own mind where it is silent.
+/// Reads the URL and adds defaults for missing settings.
 fn config(url: &str, options: &PostgresOptions) -> Result<Config, PostgresOpenError> {
     let mut config: Config = with_supported_sslmode(url)
         .parse()
         .map_err(|error| PostgresOpenError::Url(url_problem(&error)))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        return Err(PostgresOpenError::Url("it names no host".to_owned()));
+        return Err(PostgresOpenError::Url("no host".to_owned()));
     }
     if config.get_application_name().is_none() {
         config.application_name(APPLICATION_NAME);
@@ -262,7 +264,8 @@ fn config(url: &str, options: &PostgresOptions) -> Result<Config, PostgresOpenEr
     Ok(config)
 }
 
-/// The library knows neither `verify-ca` nor `verify-full`; here `require` does what they ask for.
+/// Replaces `verify-ca` and `verify-full`, which the library does not support, with `require`,
+/// which verifies certificates here.
 fn with_supported_sslmode(url: &str) -> String {
     let (address, settings) = url.split_once('?').unwrap_or((url, ""));
     let settings = settings
@@ -271,8 +274,8 @@ fn with_supported_sslmode(url: &str) -> String {
     format!("{address}?{settings}")
 }
 
-/// What is wrong with a URL. Only the names of settings are told; what the library could not read may be a
-/// piece of the password.
+/// Describes a URL error by the name of the setting only. Other parts of the error may contain the
+/// password.
 fn url_problem(error: &tokio_postgres::Error) -> String {
     let text = std::error::Error::source(error)
         .map(ToString::to_string)
@@ -280,11 +283,11 @@ fn url_problem(error: &tokio_postgres::Error) -> String {
     if text.starts_with("invalid value for option") {
         text
     } else {
-        "it is malformed".to_owned()
+        "malformed".to_owned()
     }
 }
 
-/// Refuses a server that may lose what it has confirmed, or that cannot hold every text.
+/// Rejects a server that may lose acknowledged commits or cannot store all text.
 pub(crate) async fn check_server(client: &Client) -> Result<(), PostgresOpenError> {
     let row = client
         .query_typed_one(
@@ -306,7 +309,7 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), PostgresOpenErro
     }
 }
 
-/// Makes connections that listen to what the server says beside its answers.
+/// Opens connections and watches the server's notices.
 struct Connector {
     tls: MakeRustlsConnect,
     unreplicated: Arc<AtomicU64>,
@@ -326,22 +329,22 @@ impl Connect for Connector {
                 loop {
                     match std::future::poll_fn(|context| connection.poll_message(context)).await {
                         Some(Ok(AsyncMessage::Notice(notice))) => {
-                            // Somebody ended a commit's wait for its standby. The server then confirms
-                            // the commit all the same and says so here, just before. Its words may be
-                            // in any language; the name of the routine is not.
+                            // The server confirms a commit whose wait for the standby was
+                            // cancelled, and sends this notice just before. The message is
+                            // localised; the routine name is not.
                             if notice.routine() == Some("SyncRepWaitForLSN") {
                                 unreplicated.fetch_add(1, Ordering::SeqCst);
                             }
                             tracing::debug!(
                                 severity = notice.severity(),
                                 message = notice.message(),
-                                "the database has a remark"
+                                "notice from the database"
                             );
                         }
                         Some(Ok(_)) => {}
                         Some(Err(error)) => {
-                            let fault = DatabaseError::from(&error);
-                            tracing::warn!(%fault, "a connection to the database is lost");
+                            let error = DatabaseError::from(&error);
+                            tracing::warn!(%error, "lost a database connection");
                             break;
                         }
                         None => break,

@@ -1,4 +1,4 @@
-//! How the queues of integrations stand, and who holds them.
+//! Queue state and leases.
 
 use crate::rows::{PostgresRow, read_row, read_row_at, uuid};
 use crate::tx::Tx;
@@ -16,12 +16,12 @@ use tributary_store::records::{Columns, QueueRow, TerminalCounts, count_to_u64};
 use tributary_store::{LeaseId, QueueRef, StoreError};
 use uuid::Uuid;
 
-/// The key of a queue, as columns.
+/// The key of a queue as SQL values.
 pub(crate) fn key_columns(queue: QueueRef) -> (Uuid, &'static str) {
     (uuid(queue.app.as_bytes()), queue.network.as_str())
 }
 
-/// How the queues of an app stand; one that is not here stands well.
+/// Finds the queue states of an app. A missing row means the default state.
 pub(crate) async fn find_states(
     tx: &Tx,
     app: AppId,
@@ -160,7 +160,7 @@ impl IntegrationTable for Tx {
                 ],
             )
             .await?;
-        // Another transaction stored it after it was read.
+        // Another transaction inserted the row after it was read.
         if written == 1 {
             Ok(())
         } else {
@@ -207,7 +207,7 @@ fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
     Network::parse(text).ok_or_else(|| StoreError::corrupt("queues", "network", app))
 }
 
-/// Returns the version of the integration that a queue belongs to, if the queue is held by this lease.
+/// Returns the version of the queue's integration, if this lease holds the queue.
 pub(crate) async fn find_leased_version(
     tx: &Tx,
     queue: QueueRef,
@@ -233,7 +233,7 @@ fn version_row(row: &Row) -> Result<IntegrationVersion, tokio_postgres::Error> {
     })
 }
 
-/// Holds a queue until then, if it is held by this lease; false when it is not.
+/// Extends a lease. Returns false if it no longer holds the queue.
 pub(crate) async fn renew_lease(
     tx: &Tx,
     queue: QueueRef,
@@ -251,7 +251,7 @@ pub(crate) async fn renew_lease(
     Ok(held == 1)
 }
 
-/// Whether a queue is held by this lease. If it is, nobody takes it over until this transaction ends.
+/// Whether this lease holds the queue. If so, no node can take it over until this transaction ends.
 pub(crate) async fn lock_lease(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
     let (app, network) = key_columns(queue);
     let held = tx
@@ -264,7 +264,7 @@ pub(crate) async fn lock_lease(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Resu
     Ok(held.is_some())
 }
 
-/// Gives a queue back. The moment is kept: whose turn was longest ago is next.
+/// Releases a queue. Keeps the time, so that the queue served longest ago is next.
 pub(crate) async fn release_lease(
     tx: &Tx,
     queue: QueueRef,

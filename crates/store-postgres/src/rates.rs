@@ -1,4 +1,4 @@
-//! Exchange rates that were imported.
+//! Imported exchange rates.
 
 use crate::params::column;
 use crate::tx::Tx;
@@ -12,11 +12,11 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreError, StoreResult};
 
-/// Rates of one statement. A file of every rate since 1999 has hundreds of thousands.
+/// Rates per statement. A file with all rates since 1999 has hundreds of thousands.
 const STATEMENT_RATES_MAX: usize = 5_000;
 
-/// What must be known to convert amounts of these currencies on these days. Each round asks everything at
-/// once that depends on no answer yet, so there are three statements at most, and none for US dollars.
+/// Reads the rates for converting amounts in these currencies on these days. Each round asks all
+/// independent questions at once: at most three statements, none for US dollars.
 pub(crate) async fn imported_rates(
     tx: &Tx,
     wanted: &[(Currency, Day)],
@@ -38,17 +38,17 @@ pub(crate) async fn imported_rates(
     }
 }
 
-/// The latest imported rate of each currency at or before its day, by the number of the question.
+/// Finds the latest imported rate at or before each day, by question number.
 async fn latest_rates(tx: &Tx, questions: &[RateQuery]) -> Result<BTreeMap<i64, Rate>, Failure> {
     let currencies = column(questions, |question| question.currency.as_str());
     let days = column(questions, |question| question.day.as_days());
     let rows = tx
         .query(
-            "select asked.number, asked.currency, latest.day, latest.base, latest.nanos, latest.source
-             from unnest($1, $2) with ordinality as asked (currency, day, number)
+            "select wanted.number, wanted.currency, latest.day, latest.base, latest.nanos, latest.source
+             from unnest($1, $2) with ordinality as wanted (currency, day, number)
              cross join lateral (
                  select day, base, nanos, source from exchange_rates
-                 where exchange_rates.currency = asked.currency and exchange_rates.day <= asked.day
+                 where exchange_rates.currency = wanted.currency and exchange_rates.day <= wanted.day
                  order by exchange_rates.day desc limit 1
              ) as latest",
             &[&currencies, &days],
@@ -97,8 +97,8 @@ async fn upsert(tx: &Tx, rates: &[&Rate], at: Timestamp) -> Result<u64, Failure>
 impl Rates for PostgresStore {
     async fn import_rates(&self, rates: Vec<Rate>, at: Timestamp) -> StoreResult<u64> {
         self.write("import_rates", async move |tx| {
-            // One statement cannot write a row twice; of a currency's day that comes twice the last one
-            // counts. Sorted, so that two imports at once do not wait for each other.
+            // One statement cannot write a row twice, so the last rate of a currency and day wins.
+            // Sorted, so that concurrent imports do not deadlock.
             let rates: BTreeMap<(&str, Day), &Rate> = rates
                 .iter()
                 .map(|rate| ((rate.currency.as_str(), rate.day), rate))

@@ -1,4 +1,4 @@
-//! Rows to stored shapes, and the statements that several nouns share.
+//! Reads rows into records, and holds statements that several modules share.
 
 use crate::Failure;
 use crate::params::Param;
@@ -16,12 +16,12 @@ use tributary_store::StoreError;
 use tributary_store::records::{AppRow, AuditRow, ColumnValue, Columns, StoredRow};
 use uuid::Uuid;
 
-/// An id as the database has it.
+/// Converts an id into its SQL type.
 pub(crate) const fn uuid(bytes: &[u8; 16]) -> Uuid {
     Uuid::from_bytes(*bytes)
 }
 
-/// Reads an id, by the name of its column or by its place.
+/// Reads an id by column name or index.
 pub(crate) fn id(
     row: &Row,
     column: impl RowIndex + Display,
@@ -29,7 +29,7 @@ pub(crate) fn id(
     row.try_get(column).map(Uuid::into_bytes)
 }
 
-/// Reads an id that may be absent.
+/// Reads a nullable id.
 pub(crate) fn optional_id(
     row: &Row,
     column: impl RowIndex + Display,
@@ -38,10 +38,10 @@ pub(crate) fn optional_id(
     Ok(id.map(Uuid::into_bytes))
 }
 
-/// The columns of a row, as the records read them.
+/// A row as the records read it.
 pub(crate) struct PostgresRow<'a>(pub(crate) &'a Row);
 
-/// A value of any type that a column has here.
+/// A column value of any supported type.
 struct Cell<'a>(ColumnValue<'a>);
 
 impl<'a> FromSql<'a> for Cell<'a> {
@@ -77,16 +77,16 @@ impl<'a> FromSql<'a> for Cell<'a> {
 impl StoredRow for PostgresRow<'_> {
     type Failure = Failure;
 
-    fn value(&self, place: usize) -> Result<ColumnValue<'_>, Failure> {
-        let Cell(value) = self.0.try_get(place)?;
+    fn value(&self, index: usize) -> Result<ColumnValue<'_>, Failure> {
+        let Cell(value) = self.0.try_get(index)?;
         Ok(value)
     }
 
-    fn unreadable(&self, place: usize) -> Failure {
+    fn unreadable(&self, index: usize) -> Failure {
         let column = self
             .0
             .columns()
-            .get(place)
+            .get(index)
             .map_or("?", |column| column.name());
         StoreError::corrupt("row", "value", column).into()
     }
@@ -97,7 +97,7 @@ pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row) -> Result<T, Failure> 
     read_row_at(row, 0)
 }
 
-/// Reads a record from the columns of a row that begin at a place.
+/// Reads a record from the columns starting at an index.
 pub(crate) fn read_row_at<T: for<'a> Columns<'a>>(row: &Row, first: usize) -> Result<T, Failure> {
     T::from_row(&PostgresRow(row), first)
 }
@@ -105,10 +105,10 @@ pub(crate) fn read_row_at<T: for<'a> Columns<'a>>(row: &Row, first: usize) -> Re
 /// Why an app is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To read it, or something of it.
+    /// To read it or its data.
     Reading,
-    /// To change it, or something of it: nobody else does until this transaction ends. The lock leaves those
-    /// alone that only store something which refers to the app.
+    /// To change it or its data. Other changes wait until this transaction ends; inserts that only
+    /// refer to the app do not.
     Changing,
 }
 
@@ -124,7 +124,7 @@ impl Purpose {
 /// The columns of `apps`.
 pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
 
-/// The app of an organization.
+/// Finds an app of an organization.
 pub(crate) async fn find_app(
     tx: &Tx,
     organization: OrganizationId,
@@ -141,19 +141,19 @@ pub(crate) async fn find_app(
         )
         .await?
         .ok_or(Refusal::AppNotFound)?;
-    // Read after the lock was got, or they could be older than the app.
+    // Read after locking; otherwise they could be older than the app row.
     let mut secrets = app_secrets(tx, &[app]).await?;
     Ok(read_row::<AppRow>(&row)?.read(secrets.remove(&app).unwrap_or_default())?)
 }
 
-/// An app by its id alone, for the doors that know nothing else.
+/// Finds an app by id, for endpoints without an organization.
 pub(crate) async fn app_by_id(tx: &Tx, app: Uuid) -> Result<Option<App>, Failure> {
     let sql = format!("select {APP_COLUMNS} from apps where app_id = $1");
     let rows = tx.query(&sql, &[&app]).await?;
     Ok(read_apps(tx, &rows).await?.pop())
 }
 
-/// The apps of these rows.
+/// Reads apps and their secrets.
 pub(crate) async fn read_apps(tx: &Tx, rows: &[Row]) -> Result<Vec<App>, Failure> {
     let rows = rows
         .iter()
@@ -172,7 +172,7 @@ pub(crate) async fn read_apps(tx: &Tx, rows: &[Row]) -> Result<Vec<App>, Failure
         .collect()
 }
 
-/// Refuses an app that is not the organization's.
+/// Rejects an app that does not belong to the organization.
 pub(crate) async fn require_app(
     tx: &Tx,
     organization: OrganizationId,
@@ -190,7 +190,7 @@ pub(crate) async fn require_app(
     Ok(())
 }
 
-/// The names of the secrets that are stored for these apps.
+/// Finds the names of the stored secrets of apps.
 pub(crate) async fn app_secrets(
     tx: &Tx,
     apps: &[AppId],
@@ -212,7 +212,7 @@ pub(crate) async fn app_secrets(
     Ok(secrets)
 }
 
-/// Writes a line of the audit log.
+/// Writes an audit log entry.
 pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure> {
     tx.execute(
         "insert into audit_log (organization_id, audit_id, at, actor_kind, actor_id, action,
@@ -236,7 +236,7 @@ pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure>
     Ok(())
 }
 
-/// The columns with their table before each, for a statement that joins it with another.
+/// Prefixes each column with its table, for joins.
 pub(crate) fn qualified(table: &str, columns: &str) -> String {
     let columns: Vec<String> = columns
         .split(", ")
@@ -245,15 +245,15 @@ pub(crate) fn qualified(table: &str, columns: &str) -> String {
     columns.join(", ")
 }
 
-/// The conditions of a statement that has some only at times. Each is a statement of its own to the
-/// database, so that none is planned for a condition that is not there.
+/// Builds a `where` clause from optional conditions. Each combination is a separate statement,
+/// planned for exactly its conditions.
 pub(crate) struct Conditions<'a> {
     sql: String,
     params: Vec<&'a dyn Param>,
 }
 
 impl<'a> Conditions<'a> {
-    /// The condition that is always there: a column and its value.
+    /// Starts with a mandatory condition.
     pub(crate) fn new(column: &str, value: &'a dyn Param) -> Self {
         Self {
             sql: format!("{column} = $1"),
@@ -261,7 +261,7 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// Another one, such as `link_id <`, where there is a value.
+    /// Adds a comparison such as `link_id <` if there is a value.
     pub(crate) fn and<T: Param>(mut self, comparison: &str, value: Option<&'a T>) -> Self {
         if let Some(value) = value {
             self.params.push(value);
@@ -270,7 +270,7 @@ impl<'a> Conditions<'a> {
         self
     }
 
-    /// Another one, where there are values that a column is one of.
+    /// Adds an `= any` condition if there are values.
     pub(crate) fn and_any<T: Param>(mut self, column: &str, values: Option<&'a T>) -> Self {
         if let Some(values) = values {
             self.params.push(values);
@@ -279,7 +279,7 @@ impl<'a> Conditions<'a> {
         self
     }
 
-    /// The end of the statement: the newest first, so many rows.
+    /// Ends the statement: newest first, limited.
     pub(crate) fn newest(mut self, key: &str, rows: &'a i64) -> (String, Vec<&'a dyn Param>) {
         self.params.push(rows);
         let position = self.params.len();

@@ -1,10 +1,10 @@
-//! Events from apps' SDKs: many requests to a transaction.
+//! Accepts SDK events, many requests per transaction.
 //!
-//! The events of one app all count in the same few roll-up rows, and a row is held from its update to the
-//! commit. A transaction for each request would let an app send only as many a second as commits fit into
-//! one, one after the other. Here the requests that wait together are decided together, in the order of their
-//! arrival: what is known is read for all of them, a statement a table, the rules say what each event is, and
-//! all of it is written at once. Whoever holds a roll-up row then does nothing more but commit.
+//! The events of one app update the same few roll-up rows, and an updated row stays locked until
+//! the commit. With one transaction per request, an app could send only as many requests per second
+//! as commits fit into a second. So waiting requests are decided together, in order of arrival.
+//! Facts are read with one statement per table, the rules decide, and everything is written at
+//! once. After locking a roll-up row, a transaction only commits.
 
 use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::devices::bulk;
@@ -29,7 +29,7 @@ impl BatchItem for SdkRequest {
     }
 }
 
-/// Where events are written in batches.
+/// Starts the batch writer for SDK events.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<SdkRequest, Vec<Acceptance>> {
     let name = "accept_sdk_events";
     BatchWriter::start(name, move |requests: Arc<[SdkRequest]>| {
@@ -43,7 +43,7 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<SdkRequest, Vec<Accep
     })
 }
 
-/// Records the events of some requests that are new, in order. One answer per request.
+/// Records the new events of the requests, in order. Returns one answer per request.
 async fn accept(tx: &Tx, requests: &[SdkRequest]) -> Result<Vec<Vec<Acceptance>>, Failure> {
     let facts = gather(tx, requests).await?;
     let decisions = decide(requests, &facts);
@@ -51,7 +51,7 @@ async fn accept(tx: &Tx, requests: &[SdkRequest]) -> Result<Vec<Vec<Acceptance>>
     Ok(decisions.answers)
 }
 
-/// Reserves and claims the ids of requests, locks their devices, and reads what the rules need to know.
+/// Reserves and claims the event ids, locks the devices and reads the facts that the rules need.
 async fn gather<'a>(tx: &Tx, requests: &'a [SdkRequest]) -> Result<SdkFacts<'a>, Failure> {
     let verifiable: Vec<_> = requests.iter().flat_map(SdkRequest::verifiable).collect();
     let verified = duplicates::reserve(tx, &verifiable).await?;
@@ -67,8 +67,8 @@ async fn gather<'a>(tx: &Tx, requests: &'a [SdkRequest]) -> Result<SdkFacts<'a>,
     let rates = imported_rates(tx, &rates.into_iter().collect::<Vec<_>>()).await?;
     let apps: BTreeSet<AppId> = new_ids.iter().map(|(app, ..)| *app).collect();
     let integrations = integrations::find_configured(tx, &apps).await?;
-    let clicks = devices.iter().filter_map(|(device, known)| {
-        let click = planning_click(known, integrations.get(&device.app)?)?;
+    let clicks = devices.iter().filter_map(|(device, state)| {
+        let click = planning_click(state, integrations.get(&device.app)?)?;
         Some((device.app, click))
     });
     let clicks = outbox_table::find_clicks(tx, clicks.collect()).await?;
@@ -82,7 +82,7 @@ async fn gather<'a>(tx: &Tx, requests: &'a [SdkRequest]) -> Result<SdkFacts<'a>,
     })
 }
 
-/// Takes the ids that the senders gave, and returns those that were free.
+/// Claims the event ids of the requests. Returns those that were free.
 async fn claim_ids<'a>(
     tx: &Tx,
     requests: &'a [SdkRequest],

@@ -1,4 +1,4 @@
-//! People who are signed in.
+//! Dashboard sessions.
 
 use crate::rows::{id, insert_audit, uuid};
 use crate::tx::Tx;
@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{OrganizationRow, SessionRow, UserRow, audit_row};
 use tributary_store::{NewSession, Sessions, StoreResult, UserSession};
 
-/// The person, locked: an account that is removed meanwhile takes its sessions with it.
+/// Finds and locks a user, so that a concurrent removal also removes the new session.
 async fn find_user(tx: &Tx, user: UserId) -> Result<User, Failure> {
     let row = tx
         .query_opt(

@@ -122,7 +122,7 @@ impl SkanTable for Tx {
     }
 }
 
-/// Every version there has been, the present one under its present names.
+/// Finds all versions. The latest uses the current configuration.
 pub(crate) async fn find_versions(tx: &Tx, app: &App) -> Result<Vec<Version>, Failure> {
     let rows = tx
         .query(

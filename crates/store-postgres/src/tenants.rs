@@ -1,4 +1,4 @@
-//! Organizations, people and keys.
+//! Organizations, users and API keys.
 
 use crate::params::placeholders;
 use crate::rows::{read_row, uuid};

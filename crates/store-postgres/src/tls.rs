@@ -1,8 +1,9 @@
 //! TLS to the database.
 //!
-//! `sslmode` means what it means elsewhere, with one difference: `require` checks the certificate, as
-//! `verify-full` does. With `prefer`, the default, the connection is encrypted where the server can and the
-//! certificate is not looked at: whoever could forge it could as well pretend that the server has no TLS.
+//! `sslmode` has its usual meaning with one exception: `require` verifies the certificate, like
+//! `verify-full`. With `prefer`, the default, the connection is encrypted if the server supports
+//! it, without verification. An attacker who can forge the certificate can also pretend that the
+//! server has no TLS.
 
 use crate::pool::PostgresOpenError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -13,9 +14,9 @@ use std::sync::Arc;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How connections are encrypted under a mode.
+/// Builds the TLS connector for a mode.
 pub(crate) fn connector(mode: SslMode) -> Result<MakeRustlsConnect, PostgresOpenError> {
-    // Named here and not taken from the process: nobody has to install one beforehand.
+    // Explicit, so that the process needs no default provider.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -36,21 +37,21 @@ pub(crate) fn connector(mode: SslMode) -> Result<MakeRustlsConnect, PostgresOpen
 fn system_roots() -> Result<RootCertStore, PostgresOpenError> {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::warn!(%error, "some of the system's certificates cannot be read");
+        tracing::warn!(%error, "failed to read some system certificates");
     }
     let mut roots = RootCertStore::empty();
     let (added, _unusable) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         return Err(PostgresOpenError::Tls(
-            "this system has no root certificates; install ca-certificates, or name a file with \
-             SSL_CERT_FILE"
+            "no root certificates found; install ca-certificates, or set SSL_CERT_FILE to a file \
+             with them"
                 .to_owned(),
         ));
     }
     Ok(roots)
 }
 
-/// Encrypts without asking who it is on the other side.
+/// Accepts any certificate: encryption without authentication.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

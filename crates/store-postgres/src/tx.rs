@@ -1,18 +1,17 @@
-//! Named transactions that retry themselves.
+//! Named transactions that retry.
 //!
-//! A transaction runs again, from its beginning, when the database gave it up for the sake of another one
-//! (SQLSTATE 40001, 40P01) or when its connection was lost before the commit was sent: in both cases it is
-//! certain that nothing was stored. A connection that is lost during the commit leaves it open whether
-//! anything was stored; that is never tried again here, but told as unavailable. Whoever asked knows how to
-//! ask again without doing it twice.
+//! A transaction runs again from the start after a serialisation failure or deadlock (SQLSTATE
+//! 40001, 40P01), or when its connection was lost before the commit was sent. In both cases nothing
+//! was stored. When the connection is lost during the commit, the outcome is unknown. That is never
+//! retried here but reported as unavailable; callers can repeat their requests safely.
 //!
-//! It also runs again when the work finds that another transaction was first (`Failure::Overtaken`). That is
-//! how races end here, so it is no fault of anybody's, and nobody is warned of it.
+//! It also runs again when the work reports that another transaction was first
+//! (`Failure::Conflict`). Races normally end that way, so it is not logged as a warning.
 //!
-//! A transaction that many wait for spares a round trip: what it reads first travels with its beginning
-//! ([`Mode::WriteAfterReading`]).
+//! A frequent transaction can save a round trip by sending its first reads together with `begin`
+//! ([`Mode::PipelinedWrite`]).
 //!
-//! All settings are made with `set local`, since behind `PgBouncer` a session is shared with others.
+//! All settings use `set local`, because `PgBouncer` shares sessions between clients.
 
 use crate::Failure;
 use crate::database_error::DatabaseError;
@@ -33,41 +32,41 @@ use tokio_postgres::{Row, Statement};
 use tributary_store::StoreError;
 use tributary_store::connection_share::ConnectionShare;
 
-/// How often a transaction is tried before its caller is told to come back later.
+/// Attempts before the caller gets an error.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
-/// The longest pause after the first attempt; it doubles with every further one.
+/// Maximum delay after the first attempt. It doubles with each further attempt.
 const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
-/// How long a statement waits for another transaction's lock.
+/// How long a statement waits for a lock.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long an abandoned transaction may take to be undone before its connection is given up. Long, because
-/// a session that is given up may stay on the server: one whose commit waits for a standby that is away
-/// would do so, and new ones in its place would in the end use up all that the server has. A connection
-/// whose other side is gone fails much earlier.
+/// How long rolling back an abandoned transaction may take before its connection is dropped. Long,
+/// because a dropped session may survive on the server, for example while its commit waits for a
+/// missing standby, and replacements would use up the server's connections. A connection to a dead
+/// peer fails much earlier.
 const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
 
-/// Rows are looked up by their keys, or read in the order of one. Before the server has counted a table it takes it for
-/// small, and would walk through all of it. What has no other way is walked through all the same, at a price so high
-/// that the server would compile the statement first, which takes longer than the walk.
+/// Forces index lookups. Before the first `analyze`, the planner assumes that a table is small and
+/// would scan it. Unavoidable scans get such a high cost estimate that the server would compile the
+/// statement, which takes longer than the scan. So JIT is off.
 const INDEX_PLANS: &str = ";
                  set local enable_seqscan = off;
                  set local enable_hashjoin = off;
                  set local enable_mergejoin = off;
                  set local jit = off";
 
-/// What writes does so for a batch at a time: a plan that is made anew for every batch costs as much as the look-ups.
+/// Writes come in batches, and planning each batch again costs as much as its lookups.
 const GENERIC_PLAN: &str = ";
                  set local plan_cache_mode = force_generic_plan";
 
-/// Whether a transaction changes anything.
+/// Whether a transaction writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It reads, and sees one state of the database.
+    /// Reads one snapshot.
     Read,
-    /// It reads, decides and writes. Every statement sees what was committed before it, which is what a
-    /// transaction needs that reads after it has waited for a lock.
+    /// Reads, decides and writes. Each statement sees all earlier commits, as needed for reads
+    /// after waiting for a lock.
     Write,
-    /// As [`Self::Write`], by work whose first statements change nothing: they are sent before it is known whether the
-    /// transaction begins, and whatever comes after their answers is not.
+    /// Like [`Self::Write`], but the first statements only read. They are sent before `begin` is
+    /// confirmed; everything after their results waits for it.
     PipelinedWrite,
 }
 
@@ -77,8 +76,8 @@ impl Mode {
     }
 }
 
-/// Runs something in a transaction and gives its value after the commit. See the module's documentation for
-/// when the work runs again.
+/// Runs `work` in a transaction and returns its value after the commit. The module documentation
+/// describes when it runs again.
 pub(crate) async fn run<T>(
     pool: &Pool,
     name: &'static str,
@@ -87,13 +86,14 @@ pub(crate) async fn run<T>(
 ) -> Result<T, StoreError> {
     let begun = Instant::now();
     let _running = pool.track_running().await;
-    // The server ends a statement in time. This is for a server that does not even answer that.
+    // The server enforces the statement timeout. This one covers a server that does not answer at
+    // all.
     let limit = pool.options.connect_timeout + pool.options.statement_timeout;
     let outcome = tokio::time::timeout(limit, run_with_retries(pool, name, mode, work))
         .await
         .unwrap_or_else(|_| {
-            let fault = DatabaseError::new(format!("no answer within {limit:?}"));
-            Err(StoreError::unavailable(name, fault))
+            let error = DatabaseError::new(format!("no answer within {limit:?}"));
+            Err(StoreError::unavailable(name, error))
         });
     tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
     outcome
@@ -107,51 +107,47 @@ async fn run_with_retries<T>(
 ) -> Result<T, StoreError> {
     let mut attempt = 1;
     loop {
-        let fault = match try_once(pool, ConnectionShare::of(name), mode, &work).await {
+        let error = match try_once(pool, ConnectionShare::of(name), mode, &work).await {
             Ok(value) => return Ok(value),
             Err(AttemptError::Final(error)) => return Err(error),
-            Err(AttemptError::Unavailable(fault)) => {
-                return Err(StoreError::unavailable(name, fault));
+            Err(AttemptError::Unavailable(error)) => {
+                return Err(StoreError::unavailable(name, error));
             }
-            Err(AttemptError::Retryable(fault)) => Some(fault),
+            Err(AttemptError::Retryable(error)) => Some(error),
             Err(AttemptError::Conflict) => None,
         };
         if attempt == ATTEMPTS_MAX {
-            let fault = fault.unwrap_or_else(DatabaseError::conflict);
-            return Err(StoreError::unavailable(name, fault));
+            let error = error.unwrap_or_else(DatabaseError::conflict);
+            return Err(StoreError::unavailable(name, error));
         }
-        if let Some(fault) = fault {
-            tracing::warn!(transaction = name, attempt, %fault, "a transaction is tried again");
+        if let Some(error) = error {
+            tracing::warn!(transaction = name, attempt, %error, "retrying transaction");
             tokio::time::sleep(retry_delay(attempt)).await;
         } else {
-            // Whoever was first has committed: nothing is left to wait for.
-            tracing::debug!(
-                transaction = name,
-                attempt,
-                "a transaction is decided again"
-            );
+            // The other transaction has committed, so there is nothing to wait for.
+            tracing::debug!(transaction = name, attempt, "retrying after a conflict");
         }
         attempt += 1;
     }
 }
 
-/// Between nothing and twice as much as before, at random: those who met once should not meet again.
+/// Random delay up to a doubling limit, so that two transactions do not meet again.
 fn retry_delay(attempt: u32) -> Duration {
     let longest = RETRY_DELAY_FIRST_MAX * 2_u32.pow(attempt - 1);
-    // Its keys differ every time, which is random enough for a pause and needs no source of randomness.
+    // Its keys differ every time, which is random enough for a delay.
     let random = RandomState::new().hash_one(attempt) % 1_000;
     longest * u32::try_from(random).unwrap_or(0) / 1_000
 }
 
-/// How an attempt ends without a value.
+/// Why an attempt returned no value.
 enum AttemptError {
-    /// The work has an answer of its own.
+    /// The work returned an error.
     Final(StoreError),
-    /// The database is at fault, and another attempt would not help or could do harm.
+    /// A database error that a retry would not fix or could make worse.
     Unavailable(DatabaseError),
-    /// The database is at fault, and it is certain that nothing was stored.
+    /// A database error after which certainly nothing was stored.
     Retryable(DatabaseError),
-    /// Another transaction was first, and nothing was stored.
+    /// Another transaction was first. Nothing was stored.
     Conflict,
 }
 
@@ -171,7 +167,7 @@ async fn try_once<T>(
     let worked = match begin_and_run(&tx, mode, &pool.options, work).await {
         Ok(worked) => worked,
         Err(error) => {
-            // A standby, for example: it takes no transactions that write.
+            // For example a standby, which rejects write transactions.
             tx.discard();
             return Err(classify_before_commit(Failure::Postgres(error)));
         }
@@ -188,30 +184,30 @@ async fn try_once<T>(
         }
     };
     if tx.has_failed() {
-        // The server would answer the commit with a rollback, which looks like a success.
+        // The server would answer the commit with a rollback, which looks like success.
         tx.roll_back().await;
-        let text = "a statement failed and the transaction went on: a bug";
+        let text = "bug: the transaction continued after a failed statement";
         return Err(AttemptError::Unavailable(DatabaseError::new(text)));
     }
-    let has_counted = tx.has_increments.load(Ordering::Relaxed);
+    let has_increments = tx.has_increments.load(Ordering::Relaxed);
     let committed = tx.commit().await;
-    if has_counted {
+    if has_increments {
         pool.increments_stored.notify_one();
     }
     match committed {
         Err(error) if mode == Mode::Read => Err(classify_before_commit(Failure::Postgres(error))),
         Err(error) => Err(classify_commit_error(&error)),
-        // Perhaps it was another transaction's commit; to ask again does no harm.
+        // It may have been another transaction's commit; reporting an error is safe either way.
         Ok(()) if mode.writes() && pool.unreplicated() != unreplicated => {
-            let text = "the commit is stored, but the standby has not confirmed it";
+            let text = "committed, but not confirmed by the standby";
             Err(AttemptError::Unavailable(DatabaseError::new(text)))
         }
         Ok(()) => Ok(value),
     }
 }
 
-/// Begins and works; an error is of the beginning. Answers come in the order of what was asked, and this one is looked
-/// at first, so that nothing that follows from an answer is done before it is known that the transaction has begun.
+/// Begins and runs the work. The outer error comes from `begin`. Results arrive in order and
+/// `begin` is polled first, so the work continues only after the transaction has begun.
 async fn begin_and_run<T>(
     tx: &Tx,
     mode: Mode,
@@ -249,21 +245,21 @@ fn classify_before_commit(failure: Failure) -> AttemptError {
 }
 
 fn classify_commit_error(error: &tokio_postgres::Error) -> AttemptError {
-    let fault = DatabaseError::from(error);
+    let loggable = DatabaseError::from(error);
     if is_serialization_failure(error) {
-        return AttemptError::Retryable(fault);
+        return AttemptError::Retryable(loggable);
     }
-    let refused = error
+    let is_constraint_violation = error
         .as_db_error()
-        .is_some_and(|said| said.code().code().starts_with("23"));
-    AttemptError::Unavailable(if refused {
-        fault
+        .is_some_and(|db_error| db_error.code().code().starts_with("23"));
+    AttemptError::Unavailable(if is_constraint_violation {
+        loggable
     } else {
-        fault.with_context("whether the commit is stored is not known")
+        loggable.with_context("commit outcome unknown")
     })
 }
 
-/// Whether the database gave the transaction up for the sake of another one.
+/// Whether the database aborted the transaction in favour of another one.
 fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
@@ -274,7 +270,7 @@ fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Whether the server takes no writes any more. The next connection may find the one that does.
+/// Whether the server has become read-only. A new connection may reach the primary.
 fn is_read_only_server(failure: &Failure) -> bool {
     let Failure::Postgres(error) = failure else {
         return false;
@@ -282,7 +278,7 @@ fn is_read_only_server(failure: &Failure) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
-/// Whether the connection is lost, and with it the transaction.
+/// Whether the connection is lost and the transaction with it.
 fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
     if error.as_db_error().is_some() {
         return is_session_ended(error);
@@ -292,26 +288,26 @@ fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
             .is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
-/// Whether the server says that the session ends.
+/// Whether the server ended the session.
 fn is_session_ended(error: &tokio_postgres::Error) -> bool {
-    // 57P: the server stops or ends the session; 08: the connection; 25P03: it was silent for too long.
-    error.as_db_error().is_some_and(|said| {
-        let code = said.code().code();
+    // 57P: server shutdown or session termination; 08: connection error; 25P03: idle timeout.
+    error.as_db_error().is_some_and(|db_error| {
+        let code = db_error.code().code();
         code.starts_with("57P") || code.starts_with("08") || code == "25P03"
     })
 }
 
-/// An open transaction. Dropped without an end, it is undone behind everybody's back.
+/// An open transaction. Dropping it rolls it back in the background.
 pub(crate) struct Tx {
-    /// Nothing once it was handed back.
+    /// `None` once returned to the pool.
     connection: Option<Object>,
     statement_cache: bool,
-    /// A statement failed: the server undoes the whole transaction, whatever is said to it.
+    /// A statement failed, so the server will roll back whatever follows.
     failed: AtomicBool,
-    /// Whose statement is sent next. Statements that wait together are sent in the order in which they were asked for,
-    /// although one of them may have to be prepared first: rows are locked in that order.
+    /// Orders the statements of concurrent futures. They are sent in the order in which they were
+    /// called, even if one must be prepared first, so rows are locked in that order.
     turn: Mutex<()>,
-    /// Something was counted that is to be added to the roll-ups.
+    /// Whether the transaction stored increments.
     has_increments: AtomicBool,
 }
 
@@ -326,7 +322,7 @@ impl Tx {
         }
     }
 
-    /// Notes that it counted something that is to be added to the roll-ups.
+    /// Notes that the transaction stored increments, which need merging.
     pub(crate) fn note_increments(&self) {
         self.has_increments.store(true, Ordering::Relaxed);
     }
@@ -334,10 +330,10 @@ impl Tx {
     fn connection(&self) -> &Object {
         self.connection
             .as_ref()
-            .expect("a transaction keeps its connection to its end")
+            .expect("an open transaction has a connection")
     }
 
-    /// Begins, with every setting the promises rest on, in one round trip.
+    /// Begins with all required settings, in one round trip.
     async fn begin(
         &self,
         mode: Mode,
@@ -351,7 +347,8 @@ impl Tx {
         };
         let statement = options.statement_timeout.as_millis().max(1);
         let lock = LOCK_WAIT_MAX.as_millis();
-        // A role's setting may have turned synchronous_commit off: confirmed, and lost with the power.
+        // The role may have turned synchronous_commit off, which loses acknowledged commits in a
+        // power cut.
         self.connection()
             .batch_execute(&format!(
                 "begin {kind};
@@ -363,16 +360,16 @@ impl Tx {
             .await
     }
 
-    /// The rows that a statement gives.
+    /// Returns the rows of a statement.
     pub(crate) async fn query(
         &self,
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Vec<Row>, Failure> {
         let turn = self.turn.lock().await;
-        let rows = if let Some(kept) = self.cached_statement(sql, params).await? {
+        let rows = if let Some(statement) = self.cached_statement(sql, params).await? {
             let values = values(params);
-            send_in_turn(turn, Box::pin(self.connection().query(&kept, &values))).await
+            send_in_turn(turn, Box::pin(self.connection().query(&statement, &values))).await
         } else {
             let typed = typed(params);
             send_in_turn(turn, Box::pin(self.connection().query_typed(sql, &typed))).await
@@ -380,14 +377,14 @@ impl Tx {
         self.checked(rows)
     }
 
-    /// The one row that a statement always gives.
+    /// Returns the only row of a statement that always returns one.
     pub(crate) async fn query_one(&self, sql: &str, params: &[&dyn Param]) -> Result<Row, Failure> {
-        let no_row = || DatabaseError::new("a statement gave no row: a bug");
+        let no_row = || DatabaseError::new("bug: the statement returned no row");
         let row = self.query_opt(sql, params).await?;
         row.ok_or_else(|| StoreError::unavailable("query_one", no_row()).into())
     }
 
-    /// The one row that a statement gives, if it gives one.
+    /// Returns the first row of a statement, if any.
     pub(crate) async fn query_opt(
         &self,
         sql: &str,
@@ -397,12 +394,16 @@ impl Tx {
         Ok(rows.into_iter().next())
     }
 
-    /// The number of rows that a statement changed.
+    /// Returns the number of affected rows.
     pub(crate) async fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<u64, Failure> {
         let turn = self.turn.lock().await;
-        let rows = if let Some(kept) = self.cached_statement(sql, params).await? {
+        let rows = if let Some(statement) = self.cached_statement(sql, params).await? {
             let values = values(params);
-            send_in_turn(turn, Box::pin(self.connection().execute(&kept, &values))).await
+            send_in_turn(
+                turn,
+                Box::pin(self.connection().execute(&statement, &values)),
+            )
+            .await
         } else {
             let typed = typed(params);
             send_in_turn(turn, Box::pin(self.connection().execute_typed(sql, &typed))).await
@@ -410,7 +411,8 @@ impl Tx {
         self.checked(rows)
     }
 
-    /// The statement, prepared; nothing where none are kept. Then it travels with its values, unnamed.
+    /// Returns the prepared statement, or `None` without a cache; then the statement is sent
+    /// unnamed.
     async fn cached_statement(
         &self,
         sql: &str,
@@ -447,7 +449,7 @@ impl Tx {
         self.end(false);
     }
 
-    /// Hands the connection back, or closes it.
+    /// Returns the connection to the pool or closes it.
     fn end(mut self, is_clean: bool) {
         let connection = self.connection.take();
         if !is_clean {
@@ -457,8 +459,8 @@ impl Tx {
 }
 
 impl Drop for Tx {
-    /// Whoever waited has gone away in the middle. The connection goes back to the pool when it is clean
-    /// again, and not before.
+    /// Rolls back after the caller stopped waiting. Returns the connection to the pool only if that
+    /// succeeds.
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else {
             return;
@@ -476,7 +478,7 @@ impl Drop for Tx {
     }
 }
 
-/// Waits for a statement, and lets the next one have its turn as soon as this one is sent, which the first poll does.
+/// Waits for a statement. Releases the turn once the first poll has sent it.
 async fn send_in_turn<T, F>(turn: MutexGuard<'_, ()>, mut statement: Pin<Box<F>>) -> T
 where
     F: Future<Output = T>,
@@ -489,7 +491,7 @@ where
     }
 }
 
-/// Closes a connection instead of handing it back.
+/// Closes a connection instead of returning it to the pool.
 fn close(connection: Option<Object>) {
     drop(connection.map(Object::take));
 }

@@ -1,14 +1,14 @@
-//! Many small changes in few transactions.
+//! Group commit: many small changes per transaction.
 //!
-//! Callers wait for the commit, not for a connection. Whatever queued up while the last batch was being
-//! committed becomes the next batch, so a click or an event costs a row and not a transaction. One batch is
-//! under way at a time; of some kinds a second one beside it, once enough is waiting for it, so that the database
-//! has something to do while the first is being synced. Two batches are to each other what two nodes are.
+//! Callers wait for the commit, not for a connection. Items that queue up while one batch commits
+//! form the next batch, so a click or an event costs a row instead of a transaction. One batch runs
+//! at a time. Some kinds run a second batch once enough items wait, so that the database has work
+//! while the first batch syncs. Two concurrent batches relate to each other like two nodes.
 //!
-//! When the database finds fault with one item, the batch is written again one by one: the others are not to
-//! lose by it. So it is when other nodes were first every time: among many items there may always be one that
-//! somebody else is just deciding about, while a single one is settled as soon as somebody was first. Each item
-//! therefore has to be something that may be written twice and counts once.
+//! When the database rejects one item, the batch is written again item by item, so the other items
+//! succeed. The same happens when every attempt ended in a conflict: in a large batch some item may
+//! always conflict with another node, while a single item conflicts only a few times. So writing an
+//! item twice must count once.
 
 use crate::database_error::DatabaseError;
 use std::collections::VecDeque;
@@ -19,33 +19,34 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tributary_store::{StoreError, StoreResult};
 
-/// Items that may wait. Beyond it a caller is told at once to come back later, rather than kept waiting for
-/// an answer that its client will not stay for.
+/// Items that may wait. A caller beyond this limit gets an error at once, because its client would
+/// time out before the answer.
 const QUEUE_ITEMS_MAX: usize = 8_192;
-/// Items of one transaction. More would make the first one wait for the last without saving anything.
+/// Items per transaction. More would delay the first item for no benefit.
 const BATCH_ITEMS_MAX: usize = 500;
-/// Rows of one transaction. An item can make many: a full batch of them would keep its devices locked for too
-/// long, and what it counted would be long to add. One item is written however many it makes.
+/// Rows per transaction. A batch with more would keep its devices locked for too long. A single
+/// larger item is still written.
 const BATCH_ROWS_MAX: usize = 1_000;
-/// Items that make a second batch worth a transaction.
+/// Waiting items that justify a second concurrent batch.
 const SECOND_BATCH_ITEMS_MIN: usize = 16;
-/// How long a caller waits for its commit before it is told that the outcome is unknown.
+/// How long a caller waits for its commit. After that it gets an error, although the commit may
+/// still succeed.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long closing waits for what is queued. By then everybody who waited has an answer.
+/// How long closing waits for queued items. After that every caller has timed out anyway.
 const CLOSE_WAIT_MAX: Duration = COMMIT_WAIT_MAX;
 
-/// Something that is written together with others.
+/// An item that is written in a batch.
 pub(crate) trait BatchItem: Clone + Send + Sync + 'static {
-    /// How many rows it makes, more or less.
+    /// Approximate number of rows that the item writes.
     fn rows(&self) -> usize {
         1
     }
 }
 
-/// A queue of items, written in batches by a task of its own.
+/// A queue of items and the task that writes them in batches.
 pub(crate) struct BatchWriter<T, A> {
     name: &'static str,
-    /// Taken away by closing; the task ends when it has worked off what is in it.
+    /// `None` after closing. The task ends once the queue is empty.
     inbox: Mutex<Option<mpsc::Sender<QueuedItem<T, A>>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -60,8 +61,8 @@ where
     T: BatchItem,
     A: Send + 'static,
 {
-    /// Starts the task. `write` writes a batch in one transaction of this name, and gives an answer for each
-    /// item in the order of the items.
+    /// Starts the task. `write` writes a batch in one transaction of this name and returns one
+    /// answer per item, in order.
     pub(crate) fn start<F>(
         name: &'static str,
         write: impl Fn(Arc<[T]>) -> F + Send + Sync + 'static,
@@ -72,7 +73,7 @@ where
         Self::start_concurrent(name, 1, write)
     }
 
-    /// As [`Self::start`], with so many batches under way at a time.
+    /// Like [`Self::start`], with up to `at_a_time` concurrent batches.
     pub(crate) fn start_concurrent<F>(
         name: &'static str,
         at_a_time: usize,
@@ -103,7 +104,10 @@ where
         match tokio::time::timeout(COMMIT_WAIT_MAX, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(StoreError::unavailable(name, "the store is closed")),
-            Err(_) => Err(StoreError::unavailable(name, "the commit takes too long")),
+            Err(_) => Err(StoreError::unavailable(
+                name,
+                "timed out waiting for the commit",
+            )),
         }
     }
 
@@ -112,32 +116,35 @@ where
         let inbox = self.inbox.lock().map_err(|_| closed)?;
         match inbox.as_ref().ok_or(closed)?.try_send(waiting) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err("too many changes are waiting"),
+            Err(TrySendError::Full(_)) => Err("too many queued changes"),
             Err(TrySendError::Closed(_)) => Err(closed),
         }
     }
 
-    /// Takes nothing new, and works off what is waiting.
+    /// Rejects new items and writes the queued ones.
     pub(crate) async fn close(&self) {
         drop(self.inbox.lock().ok().and_then(|mut inbox| inbox.take()));
         let task = self.task.lock().ok().and_then(|mut task| task.take());
         let Some(task) = task else { return };
         if !matches!(tokio::time::timeout(CLOSE_WAIT_MAX, task).await, Ok(Ok(()))) {
-            tracing::error!(batches = self.name, "what was waiting could not be written");
+            tracing::error!(
+                batches = self.name,
+                "failed to write queued items before closing"
+            );
         }
     }
 }
 
-/// What waits to be written, in the order of arrival.
+/// Queued items in order of arrival.
 struct Queue<T, A> {
     inbox: mpsc::Receiver<QueuedItem<T, A>>,
-    /// Taken out, and not in a batch yet: the first of the next one.
+    /// Items received but not yet in a batch. They come first in the next batch.
     taken: VecDeque<QueuedItem<T, A>>,
 }
 
 impl<T: BatchItem, A> Queue<T, A> {
-    /// Waits for something, and takes with it what is there and fits; nothing once the queue is closed and
-    /// worked off.
+    /// Waits for an item, then returns it with all queued items that fit. Returns an empty batch
+    /// once the queue is closed and drained.
     async fn next_batch(&mut self) -> Vec<QueuedItem<T, A>> {
         let mut batch = Vec::new();
         let mut rows = 0;
@@ -163,8 +170,8 @@ impl<T: BatchItem, A> Queue<T, A> {
         batch
     }
 
-    /// Waits until there is enough for a batch beside another one; for ever once the queue is closed, since the
-    /// other one's end is waited for, too.
+    /// Waits until enough items are queued for a second batch. Waits forever once the queue is
+    /// closed; the caller then continues when the first batch ends.
     async fn wait_for_second_batch(&mut self) {
         while self.taken.len() < SECOND_BATCH_ITEMS_MIN {
             match self.inbox.recv().await {
@@ -204,7 +211,7 @@ async fn write_batches<T, A, F>(
     }
 }
 
-/// Writes a batch and answers everybody in it.
+/// Writes a batch and sends the answers.
 async fn write_batch<T, A, F>(
     name: &'static str,
     batch: Vec<QueuedItem<T, A>>,
@@ -222,7 +229,7 @@ async fn write_batch<T, A, F>(
     match run_isolated(name, write(items.clone())).await {
         Ok(answers) => answer(name, replies, answers),
         Err(error) if items.len() > 1 && may_succeed_alone(&error) => {
-            tracing::warn!(batches = name, %error, "a batch is written one by one");
+            tracing::warn!(batches = name, %error, "retrying batch item by item");
             for (item, reply) in items.iter().zip(replies) {
                 let outcome = run_isolated(name, write([item.clone()].into())).await;
                 match outcome {
@@ -235,30 +242,31 @@ async fn write_batch<T, A, F>(
     }
 }
 
-/// Runs it apart: a panic is a bug in one batch, and the task goes on.
+/// Runs the write in its own task, so that a panic fails one batch and the loop continues.
 async fn run_isolated<A: Send + 'static>(
     name: &'static str,
     writing: impl Future<Output = StoreResult<Vec<A>>> + Send + 'static,
 ) -> StoreResult<Vec<A>> {
     let done = tokio::spawn(writing).await;
-    done.unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic")))
+    done.unwrap_or_else(|_| Err(StoreError::unavailable(name, "bug: the write panicked")))
 }
 
-/// Whether items may fare better alone: one is at fault, and not the database, or is decided about elsewhere.
+/// Whether the items may succeed one by one: the fault lies with one item, or one item conflicts
+/// with another node.
 fn may_succeed_alone(error: &StoreError) -> bool {
     match error {
         StoreError::Refused(_) | StoreError::Corrupt { .. } => true,
         StoreError::Unavailable { source, .. } => source
             .downcast_ref::<DatabaseError>()
-            .is_some_and(|fault| fault.is_value_error() || fault.is_conflict()),
+            .is_some_and(|error| error.is_value_error() || error.is_conflict()),
     }
 }
 
 type Replies<A> = Vec<oneshot::Sender<StoreResult<A>>>;
 
-/// Answers each. Whoever asked may have gone away.
+/// Sends each caller its answer. A caller may have stopped waiting.
 fn answer<A>(name: &'static str, replies: Replies<A>, answers: Vec<A>) {
-    let missing = || Err(StoreError::unavailable(name, "an answer is missing: a bug"));
+    let missing = || Err(StoreError::unavailable(name, "bug: missing answer"));
     let answers = answers.into_iter().map(Ok);
     for (reply, answer) in replies
         .into_iter()
@@ -268,7 +276,7 @@ fn answer<A>(name: &'static str, replies: Replies<A>, answers: Vec<A>) {
     }
 }
 
-/// Tells each that nothing was written.
+/// Sends each caller the error of a batch that was not written.
 fn send_error<A>(name: &'static str, mut replies: Replies<A>, error: StoreError) {
     let text = match &error {
         StoreError::Unavailable { source, .. } => source.to_string(),
@@ -276,10 +284,10 @@ fn send_error<A>(name: &'static str, mut replies: Replies<A>, error: StoreError)
     };
     let last = replies.pop();
     for reply in replies {
-        let fault = DatabaseError::new(text.clone());
-        let _gone = reply.send(Err(StoreError::unavailable(name, fault)));
+        let error = DatabaseError::new(text.clone());
+        let _gone = reply.send(Err(StoreError::unavailable(name, error)));
     }
-    // One of them can have the error itself, and where there is only one, it is its own.
+    // The last caller gets the original error, so a single caller keeps its type.
     if let Some(reply) = last {
         let _gone = reply.send(Err(error));
     }

@@ -2,7 +2,7 @@ use super::*;
 use tokio::sync::{Notify, Semaphore};
 use tributary_domain::refusal::Refusal;
 
-/// A number from here on makes as many rows.
+/// Numbers above this write as many rows as they exceed it by.
 const WIDE: u32 = 100_000;
 
 impl BatchItem for u32 {
@@ -11,7 +11,8 @@ impl BatchItem for u32 {
     }
 }
 
-/// What was written, batch by batch. Zero is refused, one is a bug, and two is overtaken unless it is alone.
+/// The batches that were written. Item 0 is refused, item 1 panics, and item 2 conflicts unless it
+/// is alone.
 struct Written {
     batches: Mutex<Vec<Vec<u32>>>,
     gate: Semaphore,
@@ -26,7 +27,7 @@ fn start_concurrent(open: bool, at_a_time: usize) -> (Arc<BatchWriter<u32, u32>>
         batches: Mutex::default(),
         gate: Semaphore::new(if open { 1_000 } else { 0 }),
     });
-    let kept = written.clone();
+    let log = written.clone();
     let batches = BatchWriter::start_concurrent("test", at_a_time, move |items: Arc<[u32]>| {
         let written = written.clone();
         async move {
@@ -42,7 +43,7 @@ fn start_concurrent(open: bool, at_a_time: usize) -> (Arc<BatchWriter<u32, u32>>
             Ok(items.iter().map(|item| item * 2).collect())
         }
     });
-    (Arc::new(batches), kept)
+    (Arc::new(batches), log)
 }
 
 fn write_all(
@@ -56,7 +57,7 @@ fn write_all(
     items.into_iter().map(write).collect()
 }
 
-/// Until everything that can be queued is.
+/// Yields until all spawned writers have queued their items.
 async fn let_tasks_run() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -64,7 +65,7 @@ async fn let_tasks_run() {
 }
 
 #[tokio::test]
-async fn what_queues_up_during_a_batch_is_the_next_one() {
+async fn items_queued_during_a_batch_form_the_next_one() {
     let (batches, written) = start(false);
     let first = write_all(&batches, [10]);
     let_tasks_run().await;
@@ -85,7 +86,7 @@ async fn what_queues_up_during_a_batch_is_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_second_batch_is_under_way_beside_the_first_once_it_is_worth_it() {
+async fn starts_a_second_batch_once_enough_items_wait() {
     let (batches, written) = start_concurrent(false, 2);
     let few = u32::try_from(SECOND_BATCH_ITEMS_MIN).unwrap() - 1;
     let mut tasks = write_all(&batches, [10]);
@@ -94,7 +95,7 @@ async fn a_second_batch_is_under_way_beside_the_first_once_it_is_worth_it() {
     let_tasks_run().await;
     tasks.extend(write_all(&batches, [100]));
     let_tasks_run().await;
-    // Two are under way: what comes now waits for one of them.
+    // Two batches are running, so these items wait for one of them.
     tasks.extend(write_all(&batches, [200, 201]));
     let_tasks_run().await;
     written.gate.add_permits(3);
@@ -114,12 +115,12 @@ async fn a_second_batch_is_under_way_beside_the_first_once_it_is_worth_it() {
 }
 
 #[tokio::test]
-async fn a_batch_has_only_so_many_rows_and_keeps_the_order() {
+async fn limits_the_rows_of_a_batch_and_keeps_the_order() {
     let (batches, written) = start(false);
     let most = u32::try_from(BATCH_ROWS_MAX).unwrap();
     let first = write_all(&batches, [10]);
     let_tasks_run().await;
-    // The third is one row too much for the second batch, and the fourth too much for any.
+    // The third item exceeds the second batch by one row; the fourth exceeds every batch.
     let wide = [most - 1, 1, 1, most * 2, 1].map(|rows| WIDE + rows);
     let others = write_all(&batches, wide);
     let_tasks_run().await;
@@ -139,7 +140,7 @@ async fn a_batch_has_only_so_many_rows_and_keeps_the_order() {
 }
 
 #[tokio::test]
-async fn whoever_is_always_overtaken_is_written_alone() {
+async fn writes_items_one_by_one_after_repeated_conflicts() {
     let (batches, written) = start(false);
     let first = write_all(&batches, [10]);
     let_tasks_run().await;
@@ -157,7 +158,7 @@ async fn whoever_is_always_overtaken_is_written_alone() {
 }
 
 #[tokio::test]
-async fn one_at_fault_is_refused_alone() {
+async fn a_bad_item_fails_alone() {
     let (batches, _written) = start(true);
     let tasks = write_all(&batches, [5, 0, 6]);
     let mut outcomes = Vec::new();
@@ -170,14 +171,14 @@ async fn one_at_fault_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn a_panic_harms_one_batch() {
+async fn a_panic_fails_only_its_batch() {
     let (batches, _written) = start(true);
     assert!(batches.write(1).await.is_err());
     assert_eq!(batches.write(3).await.unwrap(), 6);
 }
 
 #[tokio::test]
-async fn a_full_queue_is_told_at_once() {
+async fn a_full_queue_rejects_new_items_at_once() {
     let (batches, written) = start(false);
     let under_way = write_all(&batches, [10]);
     let_tasks_run().await;
@@ -186,7 +187,7 @@ async fn a_full_queue_is_told_at_once() {
     let_tasks_run().await;
     let error = batches.write(10).await.unwrap_err();
     assert!(
-        format!("{error:?}").contains("too many changes"),
+        format!("{error:?}").contains("too many queued changes"),
         "{error:?}"
     );
     written.gate.add_permits(1_000);
@@ -196,18 +197,18 @@ async fn a_full_queue_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn closing_works_off_what_is_waiting() {
+async fn closing_writes_the_queued_items() {
     let (batches, written) = start(false);
     let tasks = write_all(&batches, 10..20);
     let_tasks_run().await;
     let closed = Arc::new(Notify::new());
-    let (closing, told) = (batches.clone(), closed.clone());
+    let (closing, notify) = (batches.clone(), closed.clone());
     tokio::spawn(async move {
         closing.close().await;
-        told.notify_one();
+        notify.notify_one();
     });
     let_tasks_run().await;
-    assert!(batches.write(30).await.is_err(), "nothing new is taken");
+    assert!(batches.write(30).await.is_err(), "new items are rejected");
     written.gate.add_permits(10);
     closed.notified().await;
     for task in tasks {

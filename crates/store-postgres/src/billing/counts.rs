@@ -1,4 +1,4 @@
-//! How many notifications came, and what became of them.
+//! Daily counts of billing notifications and their outcomes.
 
 use crate::Failure;
 use crate::rows::uuid;

@@ -1,4 +1,4 @@
-//! The keys that lead to subscriptions.
+//! Lookup keys that lead to subscriptions.
 
 use crate::Failure;
 use crate::params::column;

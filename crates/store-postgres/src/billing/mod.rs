@@ -1,7 +1,8 @@
-//! Billing: notifications of providers, and what they come to, many to a transaction.
+//! Billing: provider notifications and the subscriptions they settle, many per transaction.
 //!
-//! Transactions that settle subscriptions of an app come one after the other, since each locks the app; a batch makes up
-//! for it. A transaction that stores something that only refers to the app is not kept waiting.
+//! Transactions that settle subscriptions of one app run one after the other, because each locks
+//! the app row. Batching makes up for it. The lock does not block transactions that only insert
+//! rows referring to the app.
 
 mod counts;
 mod keys;
@@ -33,20 +34,20 @@ use tributary_store::{
     StoreResult,
 };
 
-/// A notification that waits to be written with others.
+/// A notification in a write batch.
 #[derive(Clone)]
 pub(crate) struct NotificationItem(Arc<IncomingNotification>);
 
 impl batch_writer::BatchItem for NotificationItem {}
 
-/// Where notifications are written in batches.
+/// Starts the batch writer for notifications.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<NotificationItem, NotificationOutcome> {
     let name = "accept_notification";
     BatchWriter::start(name, move |items: Arc<[NotificationItem]>| {
         let pool = pool.clone();
         async move {
             tx::run(&pool, name, Mode::Write, async move |tx| {
-                // On the heap: a notification may do a great deal.
+                // Boxed because the future is large.
                 Box::pin(accept_all(tx, &items)).await
             })
             .await
@@ -54,14 +55,14 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<NotificationItem, Not
     })
 }
 
-/// Keeps notifications in the order of their arrival. One answer each.
+/// Stores notifications in order of arrival. Returns one answer each.
 async fn accept_all(
     tx: &Tx,
     items: &[NotificationItem],
 ) -> Result<Vec<NotificationOutcome>, Failure> {
     let arrivals: Vec<&IncomingNotification> = items
         .iter()
-        .map(|NotificationItem(arrival)| arrival.as_ref())
+        .map(|NotificationItem(notification)| notification.as_ref())
         .collect();
     let (answers, increments) = accept_notifications(tx, &arrivals).await?;
     rollups::store_increments(tx, &increments).await?;
@@ -136,10 +137,10 @@ impl Billing for PostgresStore {
 
     async fn accept_notification(
         &self,
-        arrival: IncomingNotification,
+        notification: IncomingNotification,
     ) -> StoreResult<NotificationOutcome> {
         self.notifications
-            .write(NotificationItem(Arc::new(arrival)))
+            .write(NotificationItem(Arc::new(notification)))
             .await
     }
 

@@ -1,4 +1,4 @@
-//! Notifications as they are kept, and the subscriptions that they are of.
+//! Stored notifications and the subscriptions they belong to.
 
 use super::people;
 use crate::Failure;
@@ -99,7 +99,7 @@ impl NotificationTable for Tx {
             return Ok(Vec::new());
         }
         let chains: Vec<&Chain> = chains.iter().collect();
-        // One lookup per subscription, whatever the planner thinks of the table.
+        // One index lookup per subscription, whatever plan the statistics suggest.
         let sql = format!(
             "select {} from unnest($1, $2, $3, $4) as wanted (app_id, environment, provider, chain)
          cross join lateral
@@ -133,12 +133,12 @@ impl NotificationTable for Tx {
         let numbers: Vec<i64> = (0..).take(chains.len()).collect();
         let rows = self
             .query(
-                "select distinct asked.number
+                "select distinct wanted.number
                  from unnest($1, $2, $3, $4, $5)
-                      as asked (app_id, environment, provider, chain, number)
+                      as wanted (app_id, environment, provider, chain, number)
                  join notifications as stored
-                   on stored.app_id = asked.app_id and stored.environment = asked.environment
-                  and stored.provider = asked.provider and stored.chain = asked.chain
+                   on stored.app_id = wanted.app_id and stored.environment = wanted.environment
+                  and stored.provider = wanted.provider and stored.chain = wanted.chain
                  where strpos(stored.facts, '\"erased-') > 0",
                 &[
                     &column(&chains, |chain| uuid(chain.app.as_bytes())),
@@ -151,8 +151,8 @@ impl NotificationTable for Tx {
             .await?;
         let mut found = BTreeSet::new();
         for row in &rows {
-            let place = usize::try_from(row.try_get::<_, i64>("number")?).unwrap_or(usize::MAX);
-            found.extend(chains.get(place).copied().cloned());
+            let index = usize::try_from(row.try_get::<_, i64>("number")?).unwrap_or(usize::MAX);
+            found.extend(chains.get(index).copied().cloned());
         }
         Ok(found)
     }
@@ -166,7 +166,7 @@ impl NotificationTable for Tx {
         let users: Vec<&str> = need.people.iter().map(UserKey::as_str).collect();
         let ids: Vec<&str> = need.advertising.iter().map(AdvertisingId::as_str).collect();
         let devices: Vec<&str> = need.devices.iter().map(DeviceKey::as_str).collect();
-        // Sent together: one round trip.
+        // Pipelined: one round trip.
         let (notifications, keyed, people, advertising) = tokio::try_join!(
             self.notifications(&need.chains),
             self.chains_by_key(of, &wanted, KEY_SUBSCRIPTIONS_MAX + 1),
@@ -243,7 +243,7 @@ impl NotificationTable for Tx {
     }
 }
 
-/// The subscriptions of notifications that fit a condition.
+/// Finds the subscriptions of notifications that match a condition.
 async fn chains_with(
     tx: &Tx,
     of: (AppId, Environment),

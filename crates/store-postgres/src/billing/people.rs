@@ -1,4 +1,4 @@
-//! Which devices use which people's ids and advertising ids.
+//! Which devices use which user ids and advertising ids.
 
 use crate::Failure;
 use crate::devices::DeviceColumns;
@@ -14,7 +14,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::UserLinkTable;
 
-/// Returns the links of some people and of some devices.
+/// Finds the links of user ids and of devices.
 pub(super) async fn find_person_links(
     tx: &Tx,
     of: (AppId, Environment),
@@ -35,7 +35,7 @@ pub(super) async fn find_person_links(
     Ok(found)
 }
 
-/// Returns the links of some advertising ids and of some devices.
+/// Finds the links of advertising ids and of devices.
 pub(super) async fn find_advertising_links(
     tx: &Tx,
     of: (AppId, Environment),

@@ -1,4 +1,4 @@
-//! Looking deliveries up, wherever they are: in the outbox, or at their end.
+//! Finds deliveries in the outbox and among the ended ones.
 
 use crate::conversions::find_events;
 use crate::params::Param;
@@ -15,7 +15,7 @@ use tributary_store::DeliveryWithEvent;
 use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
 use uuid::Uuid;
 
-/// Deliveries that are to be made.
+/// Finds pending deliveries.
 async fn pending(
     tx: &Tx,
     conditions: &str,
@@ -41,7 +41,7 @@ async fn pending(
     Ok(found)
 }
 
-/// Deliveries that came to their end.
+/// Finds ended deliveries.
 async fn ended(tx: &Tx, conditions: &str, params: &[&dyn Param]) -> Result<Vec<Delivery>, Failure> {
     let sql = format!(
         "select {} from deliveries where {conditions}",
@@ -53,7 +53,7 @@ async fn ended(tx: &Tx, conditions: &str, params: &[&dyn Param]) -> Result<Vec<D
         .collect()
 }
 
-/// What a filter asks for, as the database has it.
+/// A delivery filter as SQL values.
 struct DeliverySearch {
     app: Uuid,
     before: Option<Uuid>,
@@ -71,12 +71,12 @@ impl DeliverySearch {
         before: Option<[u8; 16]>,
     ) -> Result<Self, Failure> {
         let app = uuid(app.as_bytes());
-        // A delivery's id begins with its event's time.
+        // A delivery id starts with the time of its event.
         let first_at = |moment| uuid(DeliveryId::first_at(moment).as_bytes());
         let ids = match &filter.external_id {
-            Some(given) => {
+            Some(external_id) => {
                 let live = Environment::Live.as_str();
-                let events = events::find_event_ids(tx, app, live, given).await?;
+                let events = events::find_event_ids(tx, app, live, external_id).await?;
                 let events = events.into_iter().map(Uuid::into_bytes);
                 Some(ids_of_events(events.map(EventId::from_bytes)))
             }
@@ -92,7 +92,7 @@ impl DeliverySearch {
         })
     }
 
-    /// The conditions that both tables understand.
+    /// Conditions that apply to both tables.
     fn conditions(&self) -> Conditions<'_> {
         Conditions::new("app_id", &self.app)
             .and("delivery_id <", self.before.as_ref())
@@ -122,7 +122,7 @@ impl DeliverySearch {
     }
 }
 
-/// A status is asked for in a way that the index of what went wrong is seen to cover.
+/// Returns the status condition, repeated so that the planner uses the partial index on failures.
 fn comparison(status: Option<&str>) -> &'static str {
     if status == Some(DeliveryStatus::Delivered.as_str()) {
         "status ="
@@ -131,7 +131,7 @@ fn comparison(status: Option<&str>) -> &'static str {
     }
 }
 
-/// Deliveries that fit, newest first.
+/// Finds matching deliveries, newest first.
 pub(super) async fn find(
     tx: &Tx,
     app: AppId,
@@ -153,7 +153,7 @@ pub(super) async fn find(
     }
 }
 
-/// The ids of deliveries that fit and ended like this, newest first.
+/// Finds the ids of matching ended deliveries, newest first.
 pub(crate) async fn find_ended_ids(
     tx: &Tx,
     app: AppId,
@@ -172,7 +172,7 @@ pub(crate) async fn find_ended_ids(
     rows.iter().map(read).collect()
 }
 
-/// Deliveries with their events.
+/// Adds the events to deliveries.
 pub(super) async fn with_events(
     tx: &Tx,
     app: AppId,
@@ -197,17 +197,17 @@ pub(crate) async fn find_one(
     Ok(found.pop().ok_or(Refusal::DeliveryNotFound)?)
 }
 
-/// The deliveries of some events.
+/// Finds the deliveries of events.
 pub(super) async fn find_by_events(
     tx: &Tx,
     app: AppId,
     events: &[EventId],
 ) -> Result<Vec<Delivery>, Failure> {
     let mut found = by_ids(tx, app, ids_of_events(events.iter().copied())).await?;
-    // In the order of the events, and of the networks.
+    // In the order of the events, then of the networks.
     found.sort_by_key(|delivery| {
-        let place = events.iter().position(|event| *event == delivery.event);
-        (place, delivery.network)
+        let index = events.iter().position(|event| *event == delivery.event);
+        (index, delivery.network)
     });
     Ok(found)
 }
@@ -220,7 +220,7 @@ async fn by_ids(tx: &Tx, app: AppId, ids: Vec<Uuid>) -> Result<Vec<Delivery>, Fa
     Ok(found)
 }
 
-/// The ids that the deliveries of events have, if they have any.
+/// The ids that deliveries of these events would have.
 fn ids_of_events(events: impl Iterator<Item = EventId>) -> Vec<Uuid> {
     let ids = events.flat_map(delivery_ids);
     ids.map(|id| uuid(id.as_bytes())).collect()

@@ -1,4 +1,4 @@
-//! Deliveries, as people see them.
+//! Deliveries as the API and the dashboard show them.
 
 pub(crate) mod find;
 mod skipped;

@@ -1,7 +1,6 @@
-//! The devices of a batch of events: locked, read and written together, one statement a table.
+//! Locks, reads and writes the devices of a batch of events, with one statement per table.
 //!
-//! Locks are taken in the order of the devices' keys. Two nodes with some of the same devices in their batches
-//! then come one after the other, in whichever order the requests reached them.
+//! Locks are taken in key order, so two nodes whose batches share devices cannot deadlock.
 
 use super::state::{DEVICE_COLUMNS, DeviceColumns, IDENTITY_COLUMNS, read_device, read_identity};
 use crate::Failure;
@@ -18,8 +17,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::IdentityRow;
 use uuid::Uuid;
 
-/// Locks devices, each with the moment it sent something, and reads what is known of them. A device may be named several
-/// times.
+/// Locks devices and reads their state. Each comes with the time of its request; a device may occur
+/// more than once.
 pub(crate) async fn lock_and_read<'a>(
     tx: &Tx,
     senders: impl Iterator<Item = (DeviceRef<'a>, Timestamp)>,
@@ -31,16 +30,16 @@ pub(crate) async fn lock_and_read<'a>(
     let (devices, moments): (Vec<DeviceRef<'a>>, Vec<i64>) = sorted.into_iter().unzip();
     let keys = Keys::of(&devices);
     take_locks(tx, &keys, &moments).await?;
-    // Read after the locks were got, or it could be older than they are.
-    let mut known = find_numbered(tx, &keys).await?;
+    // Read after locking; otherwise the state could be outdated.
+    let mut states = find_numbered(tx, &keys).await?;
     let locked = |(number, device): (i64, DeviceRef<'a>)| {
-        let known = known.remove(&number).ok_or(Failure::Conflict)?;
-        Ok((device, known))
+        let state = states.remove(&number).ok_or(Failure::Conflict)?;
+        Ok((device, state))
     };
     (1..).zip(devices).map(locked).collect()
 }
 
-/// Locks devices that are in the order of their keys. Those that are not stored are stored as of a moment.
+/// Locks devices, which must be in key order. Inserts missing identities with this timestamp.
 pub(crate) async fn lock_only(
     tx: &Tx,
     devices: &[DeviceRef<'_>],
@@ -49,7 +48,7 @@ pub(crate) async fn lock_only(
     take_locks(tx, &Keys::of(devices), &vec![at.as_millis(); devices.len()]).await
 }
 
-/// The keys of some devices, as columns.
+/// Device keys as columns.
 struct Keys<'a> {
     apps: Vec<Uuid>,
     environments: Vec<&'a str>,
@@ -70,10 +69,10 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Locks the rows in `identities`, made when absent, in the order of the keys. A row that is there is locked
-/// by being in the way; the condition keeps it from being written, which would only make work for vacuum.
+/// Locks rows in `identities` in key order and inserts missing ones. The conflict locks an existing
+/// row; `where false` avoids writing it, which would only create work for vacuum.
 async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), Failure> {
-    let nobody = IdentityRow::write(&Identity::default());
+    let empty = IdentityRow::write(&Identity::default());
     let [apps, environments, devices] = keys.params();
     tx.execute(
         "insert into identities as stored
@@ -87,46 +86,46 @@ async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), 
             environments,
             devices,
             made_at,
-            &nobody.user_id,
-            &nobody.matching,
+            &empty.user_id,
+            &empty.matching,
         ],
     )
     .await?;
     Ok(())
 }
 
-/// What is known of each device, by the number of its key.
+/// Reads the state of each device, by the number of its key.
 async fn find_numbered(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeMap<i64, DeviceState>, Failure> {
-    // Sent together: two questions, one round trip.
+    // Pipelined: two statements, one round trip.
     let (people, devices) = tokio::try_join!(
         rows_of(tx, "identities", IDENTITY_COLUMNS, keys),
         rows_of(tx, "devices", DEVICE_COLUMNS, keys)
     )?;
-    let mut known = BTreeMap::new();
+    let mut states = BTreeMap::new();
     for row in people {
-        known.insert(row.try_get("number")?, read_identity(&row)?);
+        states.insert(row.try_get("number")?, read_identity(&row)?);
     }
     for row in devices {
         let number = row.try_get("number")?;
-        let person = known.remove(&number).unwrap_or_default();
-        known.insert(number, read_device(&row, person)?);
+        let identity = states.remove(&number).unwrap_or_default();
+        states.insert(number, read_device(&row, identity)?);
     }
-    Ok(known)
+    Ok(states)
 }
 
-/// What is known of devices as it is now, in their order, without locking them.
+/// Reads the state of devices, in order, without locking them.
 pub(crate) async fn find(tx: &Tx, devices: &[DeviceRef<'_>]) -> Result<Vec<DeviceState>, Failure> {
     if devices.is_empty() {
         return Ok(Vec::new());
     }
-    let mut known = find_numbered(tx, &Keys::of(devices)).await?;
+    let mut states = find_numbered(tx, &Keys::of(devices)).await?;
     let numbers = (1..).take(devices.len());
     Ok(numbers
-        .map(|number| known.remove(&number).unwrap_or_default())
+        .map(|number| states.remove(&number).unwrap_or_default())
         .collect())
 }
 
-/// The first payments of those devices that have paid, without locking anything.
+/// Finds the first payments of devices that have paid, without locking.
 pub(crate) async fn find_first_payments<'a>(
     tx: &Tx,
     devices: impl Iterator<Item = DeviceRef<'a>>,
@@ -136,16 +135,17 @@ pub(crate) async fn find_first_payments<'a>(
     let rows = rows_of(tx, "identities", "first_payment_id", &Keys::of(&devices)).await?;
     let mut paid = BTreeMap::new();
     for row in rows {
-        let place = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
-        if let (Some(device), Some(event)) = (devices.get(place), optional_id(&row, 0)?) {
+        let index = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
+        if let (Some(device), Some(event)) = (devices.get(index), optional_id(&row, 0)?) {
             paid.insert(*device, EventId::from_bytes(event));
         }
     }
     Ok(paid)
 }
 
-/// Locks devices that pay, and writes their first payments. The next decision about a device's first payment then sees
-/// all its payments, or is waited for. Claims are for devices that have none still; if one has, another node was first.
+/// Locks the paying devices and claims their first payments. The next decision about a device then
+/// sees all its payments or waits for this one. Claims expect a device without a first payment;
+/// otherwise another node was first, which is a conflict.
 pub(crate) async fn claim_first_payments(
     tx: &Tx,
     paying: &BTreeMap<DeviceRef<'_>, Payer>,
@@ -153,7 +153,7 @@ pub(crate) async fn claim_first_payments(
     if paying.is_empty() {
         return Ok(());
     }
-    let nobody = IdentityRow::write(&Identity::default());
+    let empty = IdentityRow::write(&Identity::default());
     let paying: Vec<_> = paying.iter().collect();
     let keys = Keys::of(&column(&paying, |(device, _)| **device));
     let [apps, environments, devices] = keys.params();
@@ -176,8 +176,8 @@ pub(crate) async fn claim_first_payments(
                     payer.new_first_payment.map(|event| uuid(event.as_bytes()))
                 }),
                 &column(&paying, |(_, payer)| payer.at.as_millis()),
-                &nobody.user_id,
-                &nobody.matching,
+                &empty.user_id,
+                &empty.matching,
             ],
         )
         .await?;
@@ -195,45 +195,46 @@ pub(crate) async fn claim_first_payments(
     }
 }
 
-/// Reads the first payments of locked devices that had one before. If one has another, another node moved it.
+/// Checks the first payments of locked devices that had one before. A different one means that
+/// another node changed it.
 pub(crate) async fn check_first_payments(
     tx: &Tx,
     paying: &BTreeMap<DeviceRef<'_>, Payer>,
 ) -> Result<(), Failure> {
-    let known = paying
+    let payers = paying
         .iter()
         .filter(|(_, payer)| payer.stored_first_payment.is_some());
-    let known: Vec<_> = known.collect();
-    if known.is_empty() {
+    let payers: Vec<_> = payers.collect();
+    if payers.is_empty() {
         return Ok(());
     }
-    let keys = Keys::of(&column(&known, |(device, _)| **device));
+    let keys = Keys::of(&column(&payers, |(device, _)| **device));
     let rows = rows_of(tx, "identities", "first_payment_id", &keys).await?;
     let mut same = 0;
     for row in &rows {
-        let place = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
+        let index = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
         let now = optional_id(row, 0)?.map(EventId::from_bytes);
-        let before = known
-            .get(place)
+        let before = payers
+            .get(index)
             .map(|(_, payer)| payer.stored_first_payment);
         same += usize::from(before == Some(now));
     }
-    if same == known.len() {
+    if same == payers.len() {
         Ok(())
     } else {
         Err(Failure::Conflict)
     }
 }
 
-/// Some columns of the rows with these keys, each with the number of its key, from one.
+/// Finds rows by key, each with the number of its key, counted from one.
 async fn rows_of(
     tx: &Tx,
     table: &str,
     columns: &str,
     keys: &Keys<'_>,
 ) -> Result<Vec<Row>, Failure> {
-    // One look-up a device, whatever the planner thinks of the table: a plan that was made while it was small, and
-    // kept, would walk through all of it.
+    // One index lookup per device. A generic plan from when the table was small would scan all of
+    // it.
     let sql = format!(
         "select {}, wanted.number
          from unnest($1, $2, $3) with ordinality
@@ -256,7 +257,7 @@ pub(crate) async fn note_first_payments<'a>(
     write(tx, "identities", "first_payment_id", paid).await
 }
 
-/// Writes when devices called last.
+/// Writes the last request times of devices.
 pub(crate) async fn note_last_seen(
     tx: &Tx,
     seen: &BTreeMap<DeviceRef<'_>, Timestamp>,
@@ -265,7 +266,7 @@ pub(crate) async fn note_last_seen(
     write(tx, "devices", "last_seen_at", seen).await
 }
 
-/// Writes one column of the rows of some devices.
+/// Writes one column for several devices.
 async fn write<'a, T>(
     tx: &Tx,
     table: &str,

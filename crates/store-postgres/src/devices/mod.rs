@@ -1,4 +1,4 @@
-//! Devices, their people, and the decisions about their installs.
+//! Devices, their identities and the attribution of their installs.
 
 pub(crate) mod bulk;
 mod state;
@@ -39,7 +39,7 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
         .ok_or_else(|| corrupt("app_id"))?;
     let wanted = AppSecret::SocialReferrerKey;
     let mut social_referrer_key = None;
-    // The app says what it has, so that most apps cost no look.
+    // The app row lists its secrets, so most apps need no second query.
     if app.secrets.contains(&wanted) {
         let sql = "select sealed from app_secrets where app_id = $1 and name = $2";
         let row = tx.query_opt(sql, &[&app_id, &wanted.as_str()]).await?;
@@ -54,10 +54,10 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
 }
 
 async fn find_story(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceDetails, Failure> {
-    let known = find_state(tx, device).await?;
+    let state = find_state(tx, device).await?;
     let limit = i64::try_from(DEVICE_EVENTS_MAX).unwrap_or(i64::MAX);
     let events = event_rows::latest(tx, device, limit + 1).await?;
-    Ok(DeviceDetails::new(known, events)?)
+    Ok(DeviceDetails::new(state, events)?)
 }
 
 #[async_trait]
@@ -70,7 +70,7 @@ impl Devices for PostgresStore {
 
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome> {
         self.write("configure", async move |tx| {
-            // On the heap: a call may do a great deal, and whoever waits for it should not carry all that along.
+            // Boxed because the future is large.
             let (configured, increments) = Box::pin(configure(tx, &command)).await?;
             rollups::store_increments(tx, &increments).await?;
             Ok(configured)
@@ -132,7 +132,7 @@ impl Devices for PostgresStore {
                 environment,
                 key: &device,
             };
-            // Boxed: so many statements under way at a time are large.
+            // Boxed because the futures of many concurrent statements are large.
             Box::pin(erase_device(tx, organization, device, &pseudonym, &origin)).await
         })
         .await

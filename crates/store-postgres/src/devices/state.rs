@@ -1,8 +1,8 @@
-//! What is known of a device, and how it changes.
+//! The stored state of a device: its row, attribution, identity and first payment.
 //!
-//! A device's lock is its row in `identities`, because that can be there before the device is. Events of a
-//! device that is not configured yet and its first `configure` must come one after the other: the call
-//! credits the events that it finds, and none may slip in between.
+//! The lock of a device is its row in `identities`, because that row can exist before the device
+//! does. The first `configure` credits the events that the device sent before. Taking the same lock
+//! for both ensures that no event is missed in between.
 
 use super::bulk;
 use crate::Failure;
@@ -19,15 +19,15 @@ use tributary_recording::DeviceTable;
 use tributary_store::records::{Columns, DeviceRow, IdentityRow};
 use uuid::Uuid;
 
-/// The key of a device, as columns.
+/// The key of a device as SQL values.
 pub(crate) trait DeviceColumns<'a> {
-    /// All of it.
+    /// App, environment and device id.
     fn columns(self) -> (Uuid, &'static str, &'a str);
 
-    /// The app.
+    /// App id.
     fn app(self) -> Uuid;
 
-    /// The device.
+    /// Device id.
     fn device(self) -> &'a str;
 }
 
@@ -48,19 +48,19 @@ impl<'a> DeviceColumns<'a> for DeviceRef<'a> {
 /// The columns of `devices`.
 pub(super) const DEVICE_COLUMNS: &str = DeviceRow::COLUMNS;
 
-/// What `identities` knows of a person, in the order that [`read_person`] reads.
+/// The columns that [`read_identity`] reads.
 pub(super) const IDENTITY_COLUMNS: &str = "user_id, matching, first_payment_id";
 
-/// Everything that is known of a device.
+/// Reads the state of a device.
 pub(crate) async fn find_state(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceState, Failure> {
-    let person = find_identity(tx, device, "").await?.unwrap_or_default();
-    with_device(tx, device, person).await
+    let identity = find_identity(tx, device, "").await?.unwrap_or_default();
+    with_device(tx, device, identity).await
 }
 
 async fn with_device(
     tx: &Tx,
     device: DeviceRef<'_>,
-    person: DeviceState,
+    identity: DeviceState,
 ) -> Result<DeviceState, Failure> {
     let sql = format!(
         "select {DEVICE_COLUMNS} from devices
@@ -68,22 +68,22 @@ async fn with_device(
     );
     let (app, environment, device) = device.columns();
     match tx.query_opt(&sql, &[&app, &environment, &device]).await? {
-        Some(row) => read_device(&row, person),
-        None => Ok(person),
+        Some(row) => read_device(&row, identity),
+        None => Ok(identity),
     }
 }
 
-/// Reads [`DEVICE_COLUMNS`], and adds them to what is known of the person.
-pub(super) fn read_device(row: &Row, person: DeviceState) -> Result<DeviceState, Failure> {
+/// Reads [`DEVICE_COLUMNS`] and adds them to the identity.
+pub(super) fn read_device(row: &Row, identity: DeviceState) -> Result<DeviceState, Failure> {
     let (device, attribution) = read_row::<DeviceRow>(row)?.read()?;
     Ok(DeviceState {
         device: Some(device),
         attribution: Some(attribution),
-        ..person
+        ..identity
     })
 }
 
-/// What is known of the person behind a device, without the device.
+/// Reads the identity behind a device, without the device row.
 async fn find_identity(
     tx: &Tx,
     device: DeviceRef<'_>,
@@ -98,7 +98,7 @@ async fn find_identity(
     row.as_ref().map(read_identity).transpose()
 }
 
-/// Reads [`PERSON_COLUMNS`].
+/// Reads [`IDENTITY_COLUMNS`].
 pub(super) fn read_identity(row: &Row) -> Result<DeviceState, Failure> {
     let identity = IdentityRow {
         user_id: row.try_get("user_id")?,
@@ -111,20 +111,20 @@ pub(super) fn read_identity(row: &Row) -> Result<DeviceState, Failure> {
     })
 }
 
-/// Locks the device by its row in `identities`, which is made when there is none. Gives what is known of the
-/// person behind it.
+/// Locks a device by its row in `identities` and inserts the row if it is missing. Returns the
+/// identity.
 async fn lock_identity(
     tx: &Tx,
     device: DeviceRef<'_>,
     at: Timestamp,
 ) -> Result<DeviceState, Failure> {
     const LOCK: &str = "for update";
-    if let Some(person) = find_identity(tx, device, LOCK).await? {
-        return Ok(person);
+    if let Some(identity) = find_identity(tx, device, LOCK).await? {
+        return Ok(identity);
     }
-    let nobody = IdentityRow::write(&Identity::default());
+    let empty = IdentityRow::write(&Identity::default());
     let (app, environment, key) = device.columns();
-    let made = tx
+    let inserted = tx
         .execute(
             "insert into identities (app_id, environment, device_id, user_id, matching, updated_at)
              values ($1, $2, $3, $4, $5, $6)
@@ -133,16 +133,16 @@ async fn lock_identity(
                 &app,
                 &environment,
                 &key,
-                &nobody.user_id,
-                &nobody.matching,
+                &empty.user_id,
+                &empty.matching,
                 &at.as_millis(),
             ],
         )
         .await?;
-    if made == 1 {
+    if inserted == 1 {
         return Ok(DeviceState::default());
     }
-    // Somebody else made it just now, and has committed.
+    // Another transaction inserted the row and committed.
     find_identity(tx, device, LOCK)
         .await?
         .ok_or(Failure::Conflict)
@@ -165,16 +165,16 @@ impl DeviceTable for Tx {
         device: DeviceRef<'_>,
         at: Timestamp,
     ) -> Result<DeviceState, Failure> {
-        let person = lock_identity(self, device, at).await?;
-        with_device(self, device, person).await
+        let identity = lock_identity(self, device, at).await?;
+        with_device(self, device, identity).await
     }
 
     async fn insert_device(
         &self,
         command: &ConfigureCommand,
-        opening: &ConfigureDecision,
+        decision: &ConfigureDecision,
     ) -> Result<(), Failure> {
-        let row = DeviceRow::write(&opening.device, &opening.attribution);
+        let row = DeviceRow::write(&decision.device, &decision.attribution);
         let address_hash = command.address_hash.as_ref();
         let sql = format!(
         "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
@@ -206,7 +206,7 @@ impl DeviceTable for Tx {
                 ],
             )
             .await?;
-        // The lock keeps other transactions out; the constraint holds all the same.
+        // The lock already excludes other transactions; the constraint guards against bugs.
         if stored == 1 {
             Ok(())
         } else {
@@ -289,7 +289,7 @@ impl DeviceTable for Tx {
                 .await?;
             for row in &rows {
                 let (app, device) = (AppId::from_bytes(id(row, 0)?), row.try_get(2)?);
-                // Both environments are written by this program, so the text is one of the two.
+                // Only `live` and `test` are ever written.
                 if let Some(environment) = Environment::parse(row.try_get(1)?) {
                     found.insert((app, environment, DeviceKey::stored(device)));
                 }

@@ -1,4 +1,5 @@
-//! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
+//! `AdServices` tokens waiting to be redeemed at Apple. A lease is a due time in the future, which
+//! settling must name.
 
 use super::DeviceColumns;
 use crate::Failure;
@@ -16,7 +17,7 @@ use tributary_recording::TokenTable;
 use tributary_store::{LeasedToken, StoreError};
 use uuid::Uuid;
 
-/// A token that is due, and since when.
+/// A due token with its due time.
 struct Due {
     token: LeasedToken,
     due_at: i64,
@@ -48,8 +49,8 @@ impl Due {
     }
 }
 
-/// Leases what is due. It is looked up on all machines, then each row is moved on where it is still as it
-/// was found: of two workers one gets it, and nobody waits for a lock on several machines.
+/// Leases due tokens. The lookup covers all shards without locking; the update then takes each row
+/// only if its due time is unchanged. So one of two workers gets it, and no lock spans shards.
 pub(super) async fn lease(
     tx: &Tx,
     now: Timestamp,
@@ -93,13 +94,13 @@ pub(super) async fn lease(
         .into_iter()
         .zip(due.into_iter().map(|due| due.token))
         .collect();
-    let mut kept = BTreeMap::new();
+    let mut tokens = BTreeMap::new();
     for row in &leased {
         let number: i64 = row.try_get(0)?;
-        kept.extend(due.remove_entry(&number));
+        tokens.extend(due.remove_entry(&number));
     }
-    // In the order they were due.
-    Ok(kept.into_values().collect())
+    // In order of their due times.
+    Ok(tokens.into_values().collect())
 }
 
 impl TokenTable for Tx {
@@ -155,7 +156,7 @@ impl TokenTable for Tx {
     }
 }
 
-/// The condition under which a lease is held; see [`held`].
+/// The condition that a lease is still held. [`lease_key`] supplies its values.
 const LEASE_CONDITION: &str = "app_id = $1 and environment = $2 and device_id = $3 and due_at = $4";
 
 fn lease_key(lease: &LeasedToken) -> (Uuid, &'static str, &str, i64) {

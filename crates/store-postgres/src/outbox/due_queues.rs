@@ -1,4 +1,4 @@
-//! Finding queues with something to do.
+//! Finds queues with due work.
 
 use crate::Failure;
 use crate::rows::id;
@@ -8,10 +8,10 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::queue_ref;
 
-/// Queues with something due. All machines are asked; each integration costs a look into an index.
+/// Finds queues with due work on all shards, with one index lookup per integration.
 ///
-/// Deliveries and requests are asked for apart. Together, with an `or`, the database would not see two joins, and might
-/// read the whole outbox once for every integration in the belief that something is found at once.
+/// Deliveries and status checks are queried separately. With an `or`, the planner might scan the
+/// whole outbox for every integration.
 pub(super) async fn find_due_queues(
     tx: &Tx,
     network: Network,

@@ -1,8 +1,8 @@
-//! The outbox: deliveries that are to be made, and what came of them.
+//! The outbox: pending deliveries and their results.
 //!
-//! Two nodes never work on one queue: whoever takes it writes a lease into its row (`lease`), and everything that is
-//! written about the queue begins with locking that row by the lease's name (`take`, `settle`, `checks`). A node that
-//! was thought dead finds no row of its name, and writes nothing.
+//! Two nodes never work on the same queue. A node writes a lease into the queue's row, and every
+//! later write about the queue first locks that row by lease id (`sending`, `settle`,
+//! `status_checks`). A node that was presumed dead finds no row with its lease and writes nothing.
 
 mod due_queues;
 mod sending;

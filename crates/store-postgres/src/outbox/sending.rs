@@ -1,4 +1,4 @@
-//! Taking what is due out of a queue that is held.
+//! Due deliveries of a leased queue.
 
 use super::terminal;
 use crate::params::column;
@@ -10,7 +10,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, OutboxRow};
 use tributary_store::{PendingDelivery, QueueRef};
 
-/// What is due, oldest due first.
+/// Finds due deliveries, oldest first.
 pub(super) async fn find_due(
     tx: &Tx,
     queue: QueueRef,
@@ -35,7 +35,8 @@ pub(super) async fn find_due(
         .collect()
 }
 
-/// Notes that these are being sent. Gives those that are still there: one may have been cancelled meanwhile.
+/// Marks deliveries as being sent. Returns those still in the outbox; others were cancelled
+/// meanwhile.
 pub(super) async fn mark_sending(
     tx: &Tx,
     queue: QueueRef,

@@ -1,4 +1,4 @@
-//! What attempts came to, as the process that holds their queue settles it.
+//! Writes the results of delivery attempts, under the lease of their queue.
 
 use super::terminal::{self, TerminalDelivery};
 use crate::Failure;
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
 use tributary_store::{QueueRef, SettledDelivery};
 
-/// Writes what came of deliveries: one statement for those that wait, two for those that are over.
+/// Writes results: one statement for retried deliveries, two for ended ones.
 pub(crate) async fn write_settled(
     tx: &Tx,
     queue: QueueRef,
@@ -52,7 +52,7 @@ pub(crate) async fn write_settled(
     write_waiting(tx, queue, &waiting).await
 }
 
-/// A delivery that is to be tried again.
+/// A delivery that will be retried.
 struct RetriedDelivery {
     id: DeliveryId,
     due_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Requests whose outcome a network tells later.
+//! Status checks: requests whose result a network reports later.
 
 use crate::params::{Param, column};
 use crate::tx::Tx;

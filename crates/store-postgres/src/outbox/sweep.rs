@@ -1,6 +1,6 @@
-//! What nobody comes back for: deliveries that grew too old, and the story of those that ended long ago.
+//! Expires old deliveries and deletes ended ones after their retention.
 //!
-//! They are looked up on all machines, then changed by their keys, one app after the other.
+//! Rows are found on all shards, then changed by key, app by app.
 
 use super::terminal::{self, TerminalDelivery};
 use crate::Failure;
@@ -15,7 +15,7 @@ use tributary_store::QueueRef;
 use tributary_store::records::{ExpiredDelivery, ExpiredRow, TerminalCounts, hour_of};
 use uuid::Uuid;
 
-/// Ends what grew too old. Gives how many.
+/// Ends expired deliveries. Returns how many.
 pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(
@@ -55,7 +55,7 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
     Ok(expired)
 }
 
-/// Locks those of these that are still as they were found. One that is locked is in other hands.
+/// Locks the deliveries that are still expired. Skips rows locked by another transaction.
 async fn lock(
     tx: &Tx,
     app: AppId,
@@ -87,7 +87,8 @@ async fn lock(
     tx.query(&sql, &params).await?.iter().map(late).collect()
 }
 
-/// Drops deliveries that came to their end before this, with the counts and the alerts of that time. Gives how many.
+/// Deletes deliveries that ended before a timestamp, with the counts and alerts of that time.
+/// Returns how many.
 pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(
@@ -100,7 +101,7 @@ pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect::<Result<_, tokio_postgres::Error>>()?;
     keys.sort_unstable();
-    // Asked again: somebody may have brought it back meanwhile, and it may have ended anew.
+    // Checked again, because a delivery may have been requeued and ended again meanwhile.
     let removed = tx
         .execute(
             "delete from deliveries using unnest($1, $2) as old (app_id, delivery_id)

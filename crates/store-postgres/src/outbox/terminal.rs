@@ -1,4 +1,4 @@
-//! Deliveries that come to their end, and those that are brought back from it.
+//! Ended deliveries: moving them out of the outbox, requeueing and counting them.
 
 use crate::Failure;
 use crate::params::{Param, column, placeholders};
@@ -11,16 +11,17 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::{TerminalCounts, hour_of, queue_ref};
 
-/// A delivery that comes to its end.
+/// A delivery that ends.
 pub(crate) struct TerminalDelivery<'a> {
     pub(crate) id: DeliveryId,
     pub(crate) status: DeliveryStatus,
     pub(crate) reason: Option<&'a str>,
-    /// How many attempts there were, and those that are kept; nothing: as they are.
+    /// Attempt count and the stored attempts; `None` leaves them unchanged.
     pub(crate) attempts: Option<(i64, String)>,
 }
 
-/// Locks what is in the outbox of these deliveries, in the order of their ids, as everybody does who moves them.
+/// Locks the outbox rows of these deliveries in id order, as every transaction that moves them
+/// must.
 pub(crate) async fn lock(tx: &Tx, app: AppId, ids: &[DeliveryId]) -> Result<(), Failure> {
     let ids = column(ids, |id| uuid(id.as_bytes()));
     tx.execute(
@@ -32,8 +33,8 @@ pub(crate) async fn lock(tx: &Tx, app: AppId, ids: &[DeliveryId]) -> Result<(), 
     Ok(())
 }
 
-/// Moves deliveries of an app that are locked to those that came to their end. One that is there already came to it
-/// before; nothing waits for ever because of that.
+/// Moves locked deliveries of an app from the outbox to `deliveries`. A row that already exists
+/// there is kept.
 pub(crate) async fn end(
     tx: &Tx,
     app: AppId,
@@ -63,9 +64,9 @@ pub(crate) async fn end(
             &ids,
             &column(ended, |one| one.status.as_str()),
             &column(ended, |one| one.reason),
-            &column(ended, |one| one.attempts.as_ref().map(|(made, _)| *made)),
+            &column(ended, |one| one.attempts.as_ref().map(|(count, _)| *count)),
             &column(ended, |one| {
-                one.attempts.as_ref().map(|(_, kept)| kept.as_str())
+                one.attempts.as_ref().map(|(_, attempts)| attempts.as_str())
             }),
         ],
     )
@@ -75,8 +76,7 @@ pub(crate) async fn end(
     Ok(())
 }
 
-/// Puts deliveries that came to their end back into the outbox, as if nobody had ever been unsure about them. Gives
-/// how many.
+/// Moves ended deliveries back into the outbox and clears their ambiguity. Returns how many.
 pub(crate) async fn requeue(
     tx: &Tx,
     app: AppId,
@@ -102,7 +102,7 @@ pub(crate) async fn requeue(
     tx.execute(sql, &[&app, &ids]).await
 }
 
-/// Counts how deliveries ended. Returns for each queue how many failed in this hour, before and now.
+/// Counts ended deliveries. Returns for each queue the failures of this hour, before and after.
 pub(crate) async fn count(
     tx: &Tx,
     ends: &BTreeMap<QueueRef, TerminalCounts>,
@@ -117,7 +117,7 @@ pub(crate) async fn count(
     let networks = column(&counted, |(queue, _)| queue.network.as_str());
     let hours = vec![hour_of(at); counted.len()];
     let counts: Vec<Vec<i64>> = (0..6)
-        .map(|place| column(&counted, |(_, counts)| counts.0[place]))
+        .map(|index| column(&counted, |(_, counts)| counts.0[index]))
         .collect();
     let mut params: Vec<&dyn Param> = vec![&apps, &networks, &hours];
     params.extend(counts.iter().map(|counts| counts as &dyn Param));

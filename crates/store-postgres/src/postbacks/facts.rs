@@ -1,4 +1,4 @@
-//! What came before, for a whole batch.
+//! Earlier postbacks, read for a whole batch.
 
 use crate::Failure;
 use crate::params::column;
@@ -13,12 +13,12 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use uuid::Uuid;
 
-/// The apps that have the App Store ids of these postbacks.
+/// Finds the apps with the App Store ids of these postbacks.
 pub(super) async fn apps(
     tx: &Tx,
-    arrivals: &[ReceivedPostback],
+    postbacks: &[ReceivedPostback],
 ) -> Result<BTreeMap<String, AppId>, Failure> {
-    let ids: BTreeSet<String> = arrivals
+    let ids: BTreeSet<String> = postbacks
         .iter()
         .map(ReceivedPostback::app_store_id)
         .collect();
@@ -34,14 +34,14 @@ pub(super) async fn apps(
         .collect()
 }
 
-/// Rows of one key, at most: one a degree of trust.
+/// Maximum rows per key: one per trust level.
 const TRUSTS_MAX: i64 = 3;
 const _: () = assert!(Trust::ALL.len() == 3);
 
-/// An app and a key of its postbacks.
+/// App id and digest of the postback key.
 type Key = (AppId, Digest);
 
-/// What came before, the earlier ones of the batch included.
+/// Earlier postbacks, including those earlier in the same batch.
 #[derive(Default)]
 pub(super) struct PostbackHistory {
     firsts: HashMap<Key, Vec<(Trust, Digest)>>,
@@ -49,14 +49,14 @@ pub(super) struct PostbackHistory {
 }
 
 impl PostbackHistory {
-    /// What the database knows.
+    /// Reads the earlier postbacks from the database.
     pub(super) async fn gather(
         tx: &Tx,
-        arrivals: &[(AppId, &ReceivedPostback)],
+        postbacks: &[(AppId, &ReceivedPostback)],
     ) -> Result<Self, Failure> {
-        let keys: BTreeSet<(AppId, Digest)> = arrivals
+        let keys: BTreeSet<(AppId, Digest)> = postbacks
             .iter()
-            .map(|(app, arrival)| (*app, arrival.key_digest()))
+            .map(|(app, postback)| (*app, postback.key_digest()))
             .collect();
         let keys: Vec<(AppId, Digest)> = keys.into_iter().collect();
         let apps: Vec<Uuid> = column(&keys, |(app, _)| uuid(app.as_bytes()));
@@ -64,13 +64,13 @@ impl PostbackHistory {
         let mut firsts: HashMap<Key, Vec<(Trust, Digest)>> = HashMap::new();
         let rows = tx
             .query(
-                // One look-up a key, here and below, whatever the planner thinks of the table: a plan that was made
-                // while it was small, and kept, would walk through all of it.
+                // One index lookup per key, here and below. A generic plan from when the table was
+                // small would scan all of it.
                 "select stored.app_id, stored.key_digest, stored.trust, stored.body_digest
-                 from unnest($1, $2) as asked (app_id, key_digest)
+                 from unnest($1, $2) as wanted (app_id, key_digest)
                  cross join lateral
                       (select app_id, key_digest, trust, body_digest from postback_keys
-                       where app_id = asked.app_id and key_digest = asked.key_digest
+                       where app_id = wanted.app_id and key_digest = wanted.key_digest
                        limit $3) as stored",
                 &[&apps, &digests, &TRUSTS_MAX],
             )
@@ -83,48 +83,48 @@ impl PostbackHistory {
             let body = digest(row.try_get(3)?, app)?;
             firsts.entry(key).or_default().push((trust, body));
         }
-        let bodies = find_bodies(tx, arrivals).await?;
+        let bodies = find_bodies(tx, postbacks).await?;
         Ok(Self { firsts, bodies })
     }
 
-    /// What came before a postback.
-    pub(super) fn before(&self, app: AppId, arrival: &ReceivedPostback) -> EarlierPostbacks {
-        let key = (app, arrival.key_digest());
+    /// Returns the earlier postbacks with the same key.
+    pub(super) fn before(&self, app: AppId, postback: &ReceivedPostback) -> EarlierPostbacks {
+        let key = (app, postback.key_digest());
         EarlierPostbacks {
-            has_same_body: self.bodies.contains(&(key, arrival.body_digest())),
+            has_same_body: self.bodies.contains(&(key, postback.body_digest())),
             first_by_trust: self.firsts.get(&key).cloned().unwrap_or_default(),
         }
     }
 
-    /// Remembers one that is to be stored, for those behind it.
-    pub(super) fn add(&mut self, app: AppId, arrival: &ReceivedPostback, is_first: bool) {
-        let (key, body) = ((app, arrival.key_digest()), arrival.body_digest());
+    /// Adds a postback that will be stored, for the later ones in the batch.
+    pub(super) fn add(&mut self, app: AppId, postback: &ReceivedPostback, is_first: bool) {
+        let (key, body) = ((app, postback.key_digest()), postback.body_digest());
         self.bodies.insert((key, body));
         if is_first {
-            let first = (arrival.trust(), body);
+            let first = (postback.trust(), body);
             self.firsts.entry(key).or_default().push(first);
         }
     }
 }
 
-/// Which of these very bodies are here already.
+/// Finds which of these bodies are stored already.
 async fn find_bodies(
     tx: &Tx,
-    arrivals: &[(AppId, &ReceivedPostback)],
+    postbacks: &[(AppId, &ReceivedPostback)],
 ) -> Result<HashSet<(Key, Digest)>, Failure> {
-    let bodies: BTreeSet<(AppId, Digest, Digest)> = arrivals
+    let bodies: BTreeSet<(AppId, Digest, Digest)> = postbacks
         .iter()
-        .map(|(app, arrival)| (*app, arrival.key_digest(), arrival.body_digest()))
+        .map(|(app, postback)| (*app, postback.key_digest(), postback.body_digest()))
         .collect();
     let bodies: Vec<(AppId, Digest, Digest)> = bodies.into_iter().collect();
     let rows = tx
         .query(
             "select stored.app_id, stored.key_digest, stored.body_digest
-             from unnest($1, $2, $3) as asked (app_id, key_digest, body_digest)
+             from unnest($1, $2, $3) as wanted (app_id, key_digest, body_digest)
              cross join lateral
                   (select app_id, key_digest, body_digest from postbacks
-                   where app_id = asked.app_id and key_digest = asked.key_digest
-                     and body_digest = asked.body_digest limit 1) as stored",
+                   where app_id = wanted.app_id and key_digest = wanted.key_digest
+                     and body_digest = wanted.body_digest limit 1) as stored",
             &[
                 &column(&bodies, |(app, ..)| uuid(app.as_bytes())),
                 &column(&bodies, |(_, key, _)| key.as_bytes().as_slice()),

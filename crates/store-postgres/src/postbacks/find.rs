@@ -1,4 +1,4 @@
-//! Postbacks, as people see them.
+//! Postbacks as the API and the dashboard list them.
 
 use crate::Failure;
 use crate::rows::{Conditions, read_row, uuid};
@@ -10,10 +10,11 @@ use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{Columns, FoundPostbackRow, StatsSql};
+use tributary_store::records::{Columns, PostbackReadRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage, StoredPostback};
 
-/// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
+/// Finds a page of an app's postbacks. Test keys get an empty page, because postbacks are live
+/// data.
 pub(super) async fn find_page(
     tx: &Tx,
     app: &App,
@@ -71,10 +72,10 @@ async fn find(
         .and("conversion_type =", conversion_type.as_ref())
         .and_any("counting", counting.as_ref())
         .newest("postback_id", &rows);
-    let columns = FoundPostbackRow::COLUMNS;
+    let columns = PostbackReadRow::COLUMNS;
     let sql = format!("select {columns} from postbacks where {conditions}");
     let rows = tx.query(&sql, &params).await?;
     rows.iter()
-        .map(|row| Ok(read_row::<FoundPostbackRow>(row)?.read()?))
+        .map(|row| Ok(read_row::<PostbackReadRow>(row)?.read()?))
         .collect()
 }

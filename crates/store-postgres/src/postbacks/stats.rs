@@ -1,4 +1,4 @@
-//! Figures of postbacks.
+//! Postback statistics.
 
 use crate::Failure;
 use crate::params::{Param, column};

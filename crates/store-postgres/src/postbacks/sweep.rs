@@ -1,5 +1,6 @@
-//! Giving postbacks that waited to their app, and letting go of the old ones.
+//! Assigns unclaimed postbacks to apps and deletes old postbacks.
 
+use super::accept;
 use crate::Failure;
 use crate::params::column;
 use crate::rows::{id, read_row, uuid};
@@ -11,8 +12,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, UnclaimedRow};
 use uuid::Uuid;
 
-/// Gives an app what waited for its App Store id, in the order of arrival. What another node is just giving away is
-/// left to it.
+/// Assigns unclaimed postbacks to the app with their App Store id, in order of arrival. Skips those
+/// another node is assigning.
 pub(crate) async fn claim(
     tx: &Tx,
     app: AppId,
@@ -26,13 +27,13 @@ pub(crate) async fn claim(
     );
     let rows = tx.query(&sql, &[&app_store_id, &i64::from(limit)]).await?;
     let mut ids: Vec<Uuid> = Vec::new();
-    let mut arrivals: Vec<ReceivedPostback> = Vec::new();
+    let mut postbacks: Vec<ReceivedPostback> = Vec::new();
     for row in &rows {
         let row = read_row::<UnclaimedRow>(row)?;
         ids.push(uuid(&row.postback_id));
-        arrivals.push(row.read()?);
+        postbacks.push(row.read()?);
     }
-    if arrivals.is_empty() {
+    if postbacks.is_empty() {
         return Ok(0);
     }
     tx.execute(
@@ -40,12 +41,12 @@ pub(crate) async fn claim(
         &[&app_store_id, &ids],
     )
     .await?;
-    let arrivals: Vec<(AppId, &ReceivedPostback)> = arrivals.iter().map(|one| (app, one)).collect();
-    super::store(tx, &arrivals).await?;
+    let postbacks: Vec<_> = postbacks.iter().map(|postback| (app, postback)).collect();
+    accept::store(tx, &postbacks).await?;
     Ok(ids.len() as u64)
 }
 
-/// The same for every app.
+/// Assigns unclaimed postbacks to all apps.
 pub(super) async fn claim_all(tx: &Tx, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(
@@ -66,7 +67,8 @@ pub(super) async fn claim_all(tx: &Tx, limit: u32) -> Result<u64, Failure> {
     Ok(claimed)
 }
 
-/// Lets go of what came before a moment. That it counted is known for ever; that it did not need not be.
+/// Deletes postbacks received before a timestamp. The keys of counted postbacks are kept forever,
+/// so that they never count twice; untrusted keys are deleted.
 pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(
@@ -102,7 +104,7 @@ pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64
     .await
 }
 
-/// Lets go of those of no app.
+/// Deletes old unclaimed postbacks.
 pub(super) async fn remove_unclaimed(
     tx: &Tx,
     before: Timestamp,

@@ -1,6 +1,6 @@
-//! Writing what was decided: keys, postbacks, counts, each in one statement and in the order of its keys.
+//! Writes decided postbacks: keys, postbacks and counts, each in one statement and in key order.
 
-use super::DecidedPostback;
+use super::accept::DecidedPostback;
 use crate::Failure;
 use crate::params::{Param, column, placeholders};
 use crate::rows::{id, uuid};
@@ -13,19 +13,19 @@ use tributary_domain::skan::CoarseValue;
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 
-/// Keeps postbacks of no app; gives those that were not here before.
+/// Inserts unclaimed postbacks. Returns the new ones.
 pub(super) async fn insert_unclaimed(
     tx: &Tx,
-    arrivals: &[&ReceivedPostback],
+    postbacks: &[&ReceivedPostback],
 ) -> Result<HashSet<PostbackId>, Failure> {
-    if arrivals.is_empty() {
+    if postbacks.is_empty() {
         return Ok(HashSet::new());
     }
-    let mut rows: Vec<UnclaimedRow> = arrivals
+    let mut rows: Vec<UnclaimedRow> = postbacks
         .iter()
         .map(|one| UnclaimedRow::write(one))
         .collect();
-    // Stable: of the same postback twice the first is kept.
+    // The sort is stable, so the first of two identical postbacks is kept.
     rows.sort_by(|one, other| {
         let key = |row: &UnclaimedRow| (row.app_store_id.clone(), row.key_digest.clone());
         key(one).cmp(&key(other))
@@ -56,7 +56,7 @@ pub(super) async fn insert_unclaimed(
         .collect()
 }
 
-/// Stores postbacks. When another node was first with a key or a body, all is decided again.
+/// Inserts postbacks. Reports a conflict when another node was first with a key or body.
 pub(super) async fn insert_postbacks(
     tx: &Tx,
     decided: &[DecidedPostback<'_>],
@@ -66,7 +66,7 @@ pub(super) async fn insert_postbacks(
     }
     let mut rows: Vec<PostbackRow> = decided
         .iter()
-        .map(|one| PostbackRow::write(one.app, one.arrival, one.counting))
+        .map(|one| PostbackRow::write(one.app, one.postback, one.counting))
         .collect();
     rows.sort_by_key(|row| (row.app_id, row.key_digest, row.trust, row.body_digest));
     let firsts: Vec<&PostbackRow> = rows.iter().filter(|row| !row.conflicting).collect();
@@ -129,7 +129,7 @@ async fn insert(tx: &Tx, rows: &[PostbackRow]) -> Result<u64, Failure> {
     .await
 }
 
-/// Adds what they count.
+/// Adds the counts to `postback_counts`.
 pub(super) async fn add_counts(tx: &Tx, counts: &PostbackCounts) -> Result<(), Failure> {
     let rows: Vec<(&PostbackSlice, &PostbackFigures)> = counts.0.iter().collect();
     if rows.is_empty() {

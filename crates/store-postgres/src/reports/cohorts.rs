@@ -1,4 +1,4 @@
-//! What devices that were installed together did in the days after.
+//! Cohort reports.
 
 use super::stats::{PIECES, Pieces, join_rollup};
 use crate::Failure;
@@ -14,7 +14,7 @@ use tributary_store::records::{
     cohort_column, read_cohort_figures, read_dimension, read_period, sum_columns,
 };
 
-/// Adds what is merged and what is not.
+/// Reads the merged roll-ups and adds the pending increments.
 pub(super) async fn find_cohorts(
     tx: &Tx,
     app: AppId,

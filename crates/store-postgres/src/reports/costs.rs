@@ -1,4 +1,4 @@
-//! What ads cost.
+//! Ad costs.
 
 use crate::Failure;
 use crate::params::column;

@@ -1,4 +1,4 @@
-//! Reports: figures, cohorts, costs, and the log read from one end to the other.
+//! Reports: statistics, cohorts, costs and exports of the event log.
 
 mod cohorts;
 mod costs;

@@ -1,4 +1,4 @@
-//! Figures of an app, by whatever was asked.
+//! Statistics of an app by dimension.
 
 use crate::Failure;
 use crate::params::{Param, column};
@@ -16,11 +16,11 @@ use tributary_store::records::{
 };
 use uuid::Uuid;
 
-/// The parts of periods as a table that statements join with.
+/// The pieces of the periods as a table to join.
 pub(super) const PIECES: &str = "unnest($1, $2, $3, $4) as pieces (n, grain, begins, ends)";
 
-/// The rows of a roll-up in each part of a period. One look-up a part, whatever the planner thinks of the table (see
-/// `devices::locked`): otherwise it may read all of an app's, of every grain, and compare them with every part.
+/// Joins the roll-up rows of each piece. One index lookup per piece (see `devices::bulk`);
+/// otherwise the planner may read all rows of the app and compare them with every piece.
 pub(super) fn join_rollup(table: &str, further: &str) -> String {
     format!(
         "cross join lateral
@@ -31,7 +31,7 @@ pub(super) fn join_rollup(table: &str, further: &str) -> String {
     )
 }
 
-/// Columns of the parts of periods.
+/// The pieces of periods as columns.
 pub(super) struct Pieces {
     numbers: Vec<i64>,
     grains: Vec<i64>,
@@ -57,7 +57,7 @@ impl Pieces {
     }
 }
 
-/// A value that rows are filtered by.
+/// The SQL value of a filter.
 fn filter_value(dimension: Dimension, text: &str) -> Box<dyn Param + Send> {
     if dimension != Dimension::Link {
         return Box::new(text.to_owned());
@@ -66,7 +66,7 @@ fn filter_value(dimension: Dimension, text: &str) -> Box<dyn Param + Send> {
     Box::new(link.unwrap_or(Uuid::nil()))
 }
 
-/// Adds what is merged and what is not.
+/// Reads the merged roll-ups and adds the pending increments.
 pub(super) async fn find_stats(
     tx: &Tx,
     app: AppId,

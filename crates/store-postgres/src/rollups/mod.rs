@@ -1,5 +1,5 @@
-//! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
-//! order of their keys, so that two transactions never wait for each other in a circle.
+//! Roll-ups. A transaction stores its increments (`pending_increments`), which are merged into the
+//! roll-ups later, in key order to avoid deadlocks.
 
 mod pending_increments;
 mod table;
@@ -21,17 +21,17 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::LinkId;
 use uuid::Uuid;
 
-/// Rows of one statement. A device with a long history moves as many as it has quarters of an hour.
+/// Rows per statement. Moving a device with a long history changes one row per quarter-hour.
 const STATEMENT_ROWS_MAX: usize = 1_000;
-/// Nodes take turns in merging. Rows of other slots are of a time when each wrote to its own.
+/// Nodes take turns merging. Rows with other slots date from when each node had its own.
 const SLOT: i64 = 0;
 
-/// A table of roll-ups.
+/// A roll-up table.
 #[derive(Clone, Copy)]
 struct Table {
     name: &'static str,
     key: &'static str,
-    /// Columns that follow from the key.
+    /// Columns that depend on the key.
     further: &'static str,
     figures: &'static [&'static str],
 }
@@ -85,7 +85,7 @@ const COHORT_PLACES: Table = Table {
     figures: &CohortFigures::COLUMNS,
 };
 
-/// Adds a few rows: all statements are sent at once, in the order of tables, which is the order they are done in.
+/// Adds a few rows with pipelined statements, in table order, which is also the order of locking.
 async fn add_pipelined(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     let (networks, campaigns) = (listed(&rows.networks), listed(&rows.campaigns));
     let credits = listed(&rows.credits);
@@ -105,10 +105,10 @@ async fn add_pipelined(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds rows as they are stored: table after table, and each in the order of its keys.
+/// Adds rows, table by table and in key order.
 async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     if rows.len() <= STATEMENT_ROWS_MAX {
-        // Boxed: so many statements under way at a time are large.
+        // Boxed because the futures of many concurrent statements are large.
         return Box::pin(add_pipelined(tx, rows)).await;
     }
     for rows in listed(&rows.networks).chunks(STATEMENT_ROWS_MAX) {
@@ -173,12 +173,12 @@ async fn add_credits(tx: &Tx, rows: &[(&CreditKey, &Figures)]) -> Result<(), Fai
     upsert(tx, CREDITS, &at, &keys, &numbers(rows)).await
 }
 
-/// What stands for the three ids in the key. No text in this database holds the character between them.
+/// Digest of the three ids, for the key. PostgreSQL text cannot contain the separator.
 fn campaign_digest(campaign: &str, adset: &str, ad: &str) -> Digest {
     Digest::of(format!("{campaign}\0{adset}\0{ad}").as_bytes())
 }
 
-/// A key has no nothing: no link is the id of zeros.
+/// Key columns are not nullable: the nil UUID means no link.
 fn link(link: Option<LinkId>) -> Uuid {
     link.map_or(Uuid::nil(), |link| uuid(link.as_bytes()))
 }
@@ -228,7 +228,7 @@ async fn add_cohort_places(
     upsert(tx, COHORT_PLACES, &at, &keys, &cohort_numbers(rows)).await
 }
 
-/// One column a figure.
+/// One column per figure.
 fn numbers<K>(rows: &[(K, &Figures)]) -> Vec<Vec<i64>> {
     (0..Figures::COUNT)
         .map(|figure| column(rows, |(_, figures)| figures.values()[figure]))

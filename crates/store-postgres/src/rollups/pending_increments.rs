@@ -1,12 +1,12 @@
-//! Increments: what was counted and is not merged into the roll-ups yet.
+//! Pending increments: counted, but not yet merged into the roll-ups.
 //!
-//! All transactions change the same few rows of the roll-ups, and each would wait for the commit of the one before. So a
-//! transaction stores what it counted in a separate row, which no other waits for; a moment later a task of the node merges
-//! all of them at once. A report reads both in one snapshot and adds them up; it never writes.
+//! All transactions change the same few roll-up rows and would wait for each other's commits. So
+//! each stores its increments in a separate row, and a background task merges them a moment later.
+//! Reports read roll-ups and pending increments in one snapshot and add them up; they never write.
 //!
-//! Who merges takes the increments of an app in the order of their ids and locks them, so that no other node merges for this
-//! app until the commit. No other changes the devices of its cohorts meanwhile: who erases one or rebuilds figures has
-//! taken these rows as well.
+//! Merging locks the increments of an app in id order, so no other node merges for that app until
+//! the commit. Erasing a device and rebuilding figures take the same locks, so the cohort devices
+//! do not change meanwhile.
 
 use crate::Failure;
 use crate::params::column;
@@ -22,17 +22,17 @@ use tributary_recording::merge;
 use tributary_store::records::{increments_from_json, increments_to_json};
 use tributary_store::{StoreError, StoreResult};
 
-/// How long a node waits before it merges what it counted: a report adds up as much.
+/// Delay before merging. Reports add up the increments of this time.
 const MERGE_DELAY: Duration = Duration::from_secs(1);
-/// How long it waits after a failure. A standby refuses every attempt.
+/// Delay after a failed merge. A standby rejects every attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
-/// Increments that are merged at a time. Each is of a batch, whose size is bounded.
+/// Increments merged per transaction. Each comes from one batch of bounded size.
 const MERGED_ROWS_MAX: usize = 200;
-/// Increments that a report adds up. There are more only when no node has merged for a long while, and then a report would
-/// take memory without end.
+/// Increments that a report adds up. More accumulate only when no node has merged for a long time;
+/// the limit bounds memory.
 const UNMERGED_ROWS_MAX: usize = 20_000;
 
-/// Stores what a transaction counted.
+/// Stores the increments of a transaction.
 pub(crate) async fn store_increments(tx: &Tx, counted: &Increments) -> Result<(), Failure> {
     if counted.is_empty() {
         return Ok(());
@@ -55,7 +55,7 @@ pub(crate) async fn store_increments(tx: &Tx, counted: &Increments) -> Result<()
     Ok(())
 }
 
-/// Merges some increments of an app; true when more may be left.
+/// Merges some increments of an app. Returns true when more may be left.
 async fn merge_some(tx: &Tx, app: AppId) -> Result<bool, Failure> {
     let taken = take(tx, app).await?;
     let mut all = Increments::default();
@@ -66,8 +66,7 @@ async fn merge_some(tx: &Tx, app: AppId) -> Result<bool, Failure> {
     Ok(taken.len() == MERGED_ROWS_MAX)
 }
 
-/// Merges all increments of an app before its figures are rebuilt or one of its devices is erased. What cannot be read is
-/// dropped.
+/// Merges all increments of an app before a rebuild or an erasure. Drops unreadable ones.
 pub(super) async fn merge_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure> {
     loop {
         let taken = take(tx, app).await?;
@@ -76,7 +75,11 @@ pub(super) async fn merge_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure>
             match increments_from_json(app, body) {
                 Ok(counted) => all.merge(counted),
                 Err(error) => {
-                    tracing::error!(%error, "dropped an increment that cannot be read; rebuild the roll-ups of this app");
+                    tracing::error!(
+                        %app,
+                        %error,
+                        "dropping unreadable roll-up increment; run `tributary rollups rebuild`"
+                    );
                 }
             }
         }
@@ -87,8 +90,8 @@ pub(super) async fn merge_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure>
     }
 }
 
-/// Takes increments of an app, in their order. A second node waits for the locks and takes what is left. The array is
-/// made once, whatever the planner believes of a table that was empty when it last looked.
+/// Removes and returns increments of an app, in order. A second node waits for the locks and takes
+/// the rest. The array subquery runs once, even if the statistics say that the table is empty.
 async fn take(tx: &Tx, app: AppId) -> Result<Vec<(i64, String)>, Failure> {
     let limit = i64::try_from(MERGED_ROWS_MAX).unwrap_or(i64::MAX);
     let rows = tx
@@ -110,7 +113,7 @@ async fn take(tx: &Tx, app: AppId) -> Result<Vec<(i64, String)>, Failure> {
     Ok(taken)
 }
 
-/// The increments of an app.
+/// Reads the pending increments of an app.
 pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
     let limit = i64::try_from(UNMERGED_ROWS_MAX + 1).unwrap_or(i64::MAX);
     let rows = tx
@@ -120,8 +123,8 @@ pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
         )
         .await?;
     if rows.len() > UNMERGED_ROWS_MAX {
-        let fault = "more increments are waiting to be merged than a report adds up";
-        return Err(StoreError::unavailable("read_increments", fault).into());
+        let error = "too many pending increments";
+        return Err(StoreError::unavailable("read_increments", error).into());
     }
     let mut all = Increments::default();
     for row in &rows {
@@ -130,8 +133,8 @@ pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
     Ok(all)
 }
 
-/// Merges all increments, in transactions of one app each. An app that fails keeps no other from it; the first failure
-/// is returned.
+/// Merges all increments, one app per transaction. A failing app does not stop the others. Returns
+/// the first error.
 pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
     let find = async |tx: &Tx| {
         let sql = "select distinct app_id from rollup_increments";
@@ -153,20 +156,20 @@ async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
     Ok(())
 }
 
-/// The task that merges a moment after this node counted something.
+/// The task that merges increments shortly after this node stored some.
 pub(crate) struct MergeTask(JoinHandle<()>);
 
 impl MergeTask {
-    /// Starts the task, which merges what other nodes left first.
+    /// Starts the task. It first merges increments that other nodes left.
     pub(crate) fn start(pool: Arc<Pool>) -> Self {
-        // A node that is gone may have left some.
+        // A stopped node may have left increments.
         pool.increments_stored.notify_one();
         Self(tokio::spawn(async move {
             loop {
                 pool.increments_stored.notified().await;
                 tokio::time::sleep(MERGE_DELAY).await;
                 if let Err(error) = merge_all(&pool).await {
-                    tracing::warn!(%error, "failed to merge increments into the roll-ups; trying again");
+                    tracing::warn!(%error, "failed to merge increments; retrying");
                     tokio::time::sleep(RETRY_DELAY).await;
                     pool.increments_stored.notify_one();
                 }
@@ -174,7 +177,7 @@ impl MergeTask {
         }))
     }
 
-    /// Stops it. The next node that counts something merges what is left.
+    /// Stops the task. Another node merges the rest.
     pub(crate) fn stop(&self) {
         self.0.abort();
     }

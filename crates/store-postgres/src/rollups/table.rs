@@ -1,5 +1,5 @@
-//! Roll-ups, as `recording` reads and writes them. A transaction that writes cohorts has locked the increments of their
-//! app, or all of the table.
+//! `RollupTable`: roll-ups as `recording` uses them. A transaction that writes cohorts has locked
+//! the increments of its app, or the whole table.
 
 use super::{add_rows, pending_increments};
 use crate::Failure;
@@ -19,10 +19,10 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::RollupTable;
 use tributary_store::records::{
-    CohortRollupRow, CohortTable, Columns, EnrolledRow, RollupRow, rollup_table,
+    CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, rollup_table,
 };
 
-/// The condition of rows of a span.
+/// Matches the rows of a time span.
 const WITHIN: &str = "app_id = $1 and environment = $2 and grain in (15, 60, 1440)
      and bucket >= $3 and bucket < $4";
 
@@ -102,13 +102,13 @@ impl RollupTable for Tx {
         let numbers: Vec<i64> = (0..).take(values.len()).collect();
         let rows = self
             .query(
-                "select asked.number, stored.is_other
+                "select wanted.number, stored.is_other
                  from unnest($1, $2, $3, $4, $5, $6)
-                      as asked (app_id, environment, day, kind, digest, number)
+                      as wanted (app_id, environment, day, kind, digest, number)
                  join rollup_values as stored
-                   on stored.app_id = asked.app_id and stored.environment = asked.environment
-                  and stored.day = asked.day and stored.kind = asked.kind
-                  and stored.digest = asked.digest",
+                   on stored.app_id = wanted.app_id and stored.environment = wanted.environment
+                  and stored.day = wanted.day and stored.kind = wanted.kind
+                  and stored.digest = wanted.digest",
                 &[
                     &column(values, |value| uuid(value.quota.app.as_bytes())),
                     &column(values, |value| value.quota.environment.as_str()),
@@ -121,8 +121,8 @@ impl RollupTable for Tx {
             .await?;
         let mut fates = CapDecisions::default();
         for row in &rows {
-            let place = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
-            if let Some(value) = values.get(place) {
+            let index = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
+            if let Some(value) = values.get(index) {
                 fates.0.insert(*value, row.try_get(1)?);
             }
         }
@@ -176,16 +176,16 @@ impl RollupTable for Tx {
     async fn cohort_devices(
         &self,
         members: &BTreeSet<&CohortMember>,
-    ) -> Result<Vec<(CohortMember, EnrolledRow)>, Failure> {
+    ) -> Result<Vec<(CohortMember, CohortDeviceRow)>, Failure> {
         let members: Vec<&CohortMember> = members.iter().copied().collect();
         let numbers: Vec<i64> = (0..).take(members.len()).collect();
         let sql = format!(
-            "select {}, asked.number
-             from unnest($1, $2, $3, $4) as asked (app_id, environment, device_id, number)
+            "select {}, wanted.number
+             from unnest($1, $2, $3, $4) as wanted (app_id, environment, device_id, number)
              join cohort_devices as stored
-               on stored.app_id = asked.app_id and stored.environment = asked.environment
-              and stored.device_id = asked.device_id",
-            EnrolledRow::COLUMNS
+               on stored.app_id = wanted.app_id and stored.environment = wanted.environment
+              and stored.device_id = wanted.device_id",
+            CohortDeviceRow::COLUMNS
         );
         let rows = self
             .query(
@@ -200,9 +200,9 @@ impl RollupTable for Tx {
             .await?;
         let mut found = Vec::new();
         for row in &rows {
-            let place = usize::try_from(row.try_get::<_, i64>("number")?).unwrap_or(usize::MAX);
-            if let Some(member) = members.get(place) {
-                found.push(((*member).clone(), read_row::<EnrolledRow>(row)?));
+            let index = usize::try_from(row.try_get::<_, i64>("number")?).unwrap_or(usize::MAX);
+            if let Some(member) = members.get(index) {
+                found.push(((*member).clone(), read_row::<CohortDeviceRow>(row)?));
             }
         }
         Ok(found)
@@ -235,9 +235,9 @@ impl RollupTable for Tx {
         if enrolled.is_empty() {
             return Ok(());
         }
-        let rows: Vec<(&CohortMember, EnrolledRow)> = enrolled
+        let rows: Vec<(&CohortMember, CohortDeviceRow)> = enrolled
             .iter()
-            .map(|(member, enrolled)| (member, EnrolledRow::write(enrolled)))
+            .map(|(member, enrolled)| (member, CohortDeviceRow::write(enrolled)))
             .collect();
         self.execute(
             "insert into cohort_devices (app_id, environment, device_id, installed_at, network,

@@ -1,4 +1,4 @@
-//! Clicks in batches: all of them, each once, and none at the cost of another.
+//! Batches of clicks: each click is stored once, and a bad one fails alone.
 
 use super::database::{Schema, number};
 use super::races::{CALLERS, Nodes};
@@ -10,11 +10,11 @@ use tributary_store::contract::sdk_fixtures::tenant;
 use tributary_store::{Clicks, Instance, StoreError};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clicks_of_two_nodes_are_counted_once_each_and_share_their_commits() {
+async fn two_nodes_count_each_click_once_and_group_their_commits() {
     let nodes = Nodes::start().await;
     let tenant = tenant(&nodes.shared()).await;
     let clicks: Vec<Click> = (0..200).map(|_| tenant.click(10)).collect();
-    // The other node has the same clicks, the other way round.
+    // The other node records the same clicks in reverse order.
     let node = |number: usize| &nodes.nodes[number];
     let there = clicks
         .iter()
@@ -24,7 +24,7 @@ async fn clicks_of_two_nodes_are_counted_once_each_and_share_their_commits() {
         .rev()
         .map(|click| node(1).record_click(click.clone()));
     for outcome in join_all(there.chain(back).collect()).await {
-        outcome.expect("a click is recorded");
+        outcome.expect("click is recorded");
     }
     assert_eq!(tenant.figures_of("network_a").await.clicks, 200);
     let client = nodes.schema.client().await;
@@ -35,7 +35,7 @@ async fn clicks_of_two_nodes_are_counted_once_each_and_share_their_commits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_click_at_fault_is_refused_alone() {
+async fn a_bad_click_fails_alone() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
@@ -68,7 +68,7 @@ async fn a_click_at_fault_is_refused_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_writes_what_is_waiting() {
+async fn closing_writes_the_queued_clicks() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
@@ -91,9 +91,9 @@ async fn closing_writes_what_is_waiting() {
     assert_eq!(stored, accepted);
 }
 
-/// What no index can hold: three ids of 500 characters that do not compress.
+/// Three incompressible ids of 500 characters, too long for any index.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ids_of_any_length_are_counted_apart() {
+async fn counts_long_campaign_ids_separately() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     let outcomes = nodes
@@ -102,7 +102,7 @@ async fn ids_of_any_length_are_counted_apart() {
             let campaign = &mut click.captured.campaign;
             campaign.id = Some(noise(1));
             campaign.adset_id = Some(noise(2));
-            // Two of them at a time are the same.
+            // Two callers at a time use the same id.
             campaign.ad_id = Some(noise(3 + number / 2));
             async move { node.record_click(click).await }
         })
@@ -123,7 +123,7 @@ fn noise(seed: i64) -> String {
     let mut state = u32::try_from(seed).expect("small");
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        char::from_u32(0x4e00 + (state >> 16) % 0x5000).expect("a Chinese character")
+        char::from_u32(0x4e00 + (state >> 16) % 0x5000).expect("valid character")
     };
     (0..500).map(|_| next()).collect()
 }

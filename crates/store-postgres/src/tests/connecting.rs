@@ -1,4 +1,4 @@
-//! Opening: what is refused, and what an operator is told.
+//! Connecting: rejected servers and error messages.
 
 use super::database::{Schema, options, server_url, with_setting};
 use crate::{PostgresOpenError, PostgresStore};
@@ -19,14 +19,14 @@ async fn refused(url: &str) -> PostgresOpenError {
     }
 }
 
-/// A port that nobody listens at.
+/// A port without a listener.
 async fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_password_is_in_no_error() {
+async fn errors_never_contain_the_password() {
     let closed = free_port().await;
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let silent_port = silent.local_addr().expect("an address").port();
@@ -54,7 +54,7 @@ async fn the_password_is_in_no_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_is_named() {
+async fn errors_name_the_problem() {
     let closed = free_port().await;
     let error = refused(&format!("postgres://u@127.0.0.1:{closed}/d")).await;
     assert!(
@@ -75,11 +75,11 @@ async fn what_is_wrong_is_named() {
     assert!(matches!(error, PostgresOpenError::Refused(_)), "{error:?}");
     assert!(error.to_string().contains("does not exist"), "{error}");
 
-    let nobody = with_setting(
+    let missing_schema = with_setting(
         &server_url(),
         "options=-csearch_path%3Dthere_is_no_such_schema",
     );
-    let error = refused(&nobody).await;
+    let error = refused(&missing_schema).await;
     assert!(
         matches!(error, PostgresOpenError::Statement(_)),
         "{error:?}"
@@ -87,7 +87,7 @@ async fn what_is_wrong_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn encryption_that_is_asked_for_is_not_done_without() {
+async fn required_tls_is_never_skipped() {
     for mode in ["require", "verify-full", "verify-ca"] {
         let url = with_setting(&server_url(), &format!("sslmode={mode}"));
         let error = refused(&url).await;
@@ -100,7 +100,7 @@ async fn encryption_that_is_asked_for_is_not_done_without() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_never_answers_is_not_waited_for() {
+async fn an_unresponsive_server_times_out() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = silent.local_addr().expect("an address").port();
     let error = refused(&format!("postgres://u@127.0.0.1:{port}/d")).await;
@@ -112,18 +112,18 @@ async fn a_server_that_never_answers_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_may_lose_what_it_confirmed_is_refused() {
+async fn rejects_a_server_that_may_lose_commits() {
     for setting in ["fsync", "full_page_writes"] {
         let schema = Schema::create().await;
-        // Nobody else's server is turned unsafe for this; it only says that it is.
-        let lie = format!(
+        // Pretends that the setting is off instead of making the shared server unsafe.
+        let fake = format!(
             "create function {}.current_setting(text) returns text language sql as
                  $$ select case when $1 = '{setting}' then 'off'
                     else pg_catalog.current_setting($1) end $$",
             schema.name
         );
-        let made = schema.client().await.batch_execute(&lie).await;
-        made.expect("a function");
+        let created = schema.client().await.batch_execute(&fake).await;
+        created.expect("create function");
         let error = refused(&format!("{},pg_catalog", schema.url)).await;
         assert!(
             matches!(error, PostgresOpenError::Unsafe { .. }),
@@ -135,7 +135,7 @@ async fn a_server_that_may_lose_what_it_confirmed_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_start_at_once_migrate_once() {
+async fn nodes_that_start_together_migrate_once() {
     let schema = Schema::create().await;
     let starts: Vec<_> = (0..6)
         .map(|_| {
@@ -159,7 +159,7 @@ async fn nodes_that_start_at_once_migrate_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schema_of_another_program_is_refused_and_not_touched() {
+async fn rejects_an_unknown_schema_without_changing_it() {
     let schema = Schema::create().await;
     drop(schema.open().await);
     drop(schema.open().await);
@@ -182,9 +182,9 @@ async fn a_schema_of_another_program_is_refused_and_not_touched() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_stays_prepared_without_the_statement_cache() {
+async fn prepares_no_statements_without_the_cache() {
     let schema = Schema::create().await;
-    for (statement_cache, kept) in [(true, true), (false, false)] {
+    for (statement_cache, is_prepared) in [(true, true), (false, false)] {
         let mut options = options();
         (options.connections, options.statement_cache) = (1, statement_cache);
         let store = schema.open_with(options).await;
@@ -197,6 +197,6 @@ async fn nothing_stays_prepared_without_the_statement_cache() {
                 Ok(row.try_get::<_, i64>(0)?)
             })
             .await;
-        assert_eq!(prepared.expect("a number") > 0, kept);
+        assert_eq!(prepared.expect("count") > 0, is_prepared);
     }
 }

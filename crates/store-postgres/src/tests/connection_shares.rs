@@ -1,4 +1,4 @@
-//! Each kind of caller has its own share of the connections.
+//! Connection shares by kind of caller.
 
 use super::database::{Schema, options};
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use tributary_store::Events;
 use tributary_store::contract::fixtures::SharedStore;
 use tributary_store::contract::sdk_fixtures::{event, tenant};
 
-/// As many as raised the slowest post from 25 ms to 5 s when all shared one pool.
+/// With a common pool, this many raised the slowest request from 25 ms to 5 s.
 const BLOCKED_REPORTS: usize = 12;
 const POSTS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_post_is_answered_while_reports_are_blocked() {
+async fn accepts_events_while_reports_are_blocked() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
@@ -45,9 +45,9 @@ async fn a_post_is_answered_while_reports_are_blocked() {
     for number in 0..POSTS {
         let posted = event(&format!("event-{number}"), "level_up", 10);
         let accepted = store.accept_sdk_events(tenant.arrival("device-1", 20), vec![posted]);
-        accepted.await.expect("an event is accepted");
+        accepted.await.expect("event is accepted");
         let worker = store.read("due_queues", async move |_tx| Ok(()));
-        worker.await.expect("a worker reads");
+        worker.await.expect("worker read succeeds");
     }
     assert!(
         reports.iter().all(|report| !report.is_finished()),
@@ -55,6 +55,6 @@ async fn a_post_is_answered_while_reports_are_blocked() {
     );
     locker.batch_execute("rollback").await.expect("unlocked");
     for report in reports {
-        report.await.expect("a report ends").expect("a report");
+        report.await.expect("report task ends").expect("a report");
     }
 }

@@ -1,4 +1,4 @@
-//! A schema of its own for each test, on the server that `./test` starts.
+//! A separate schema for each test, on the server that `./test` starts.
 
 use crate::tx::Mode;
 use crate::{Failure, PostgresOptions, PostgresStore, Tx, rollups, tx};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
 use tributary_store::StoreError;
 
-/// What the tests use, unless they are about something else.
+/// Default options for tests.
 pub(super) fn options() -> PostgresOptions {
     PostgresOptions {
         connections: 8,
@@ -22,22 +22,22 @@ pub(super) fn options() -> PostgresOptions {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "tests are told by ./test where their server is"
+    reason = "./test passes the server URL to the tests"
 )]
 pub(super) fn server_url() -> String {
     std::env::var("TEST_DATABASE_URL").expect(
-        "TEST_DATABASE_URL names no PostgreSQL server; ./test starts one and sets it, \
+        "TEST_DATABASE_URL is not set; ./test starts a PostgreSQL server and sets it, \
          or set it to something like postgres://user@127.0.0.1:5432/postgres",
     )
 }
 
-/// A URL with another setting.
+/// Adds a setting to a URL.
 pub(super) fn with_setting(url: &str, setting: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}{setting}")
 }
 
-/// A connection outside any store.
+/// Connects without a store.
 pub(super) async fn client(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls)
         .await
@@ -46,10 +46,10 @@ pub(super) async fn client(url: &str) -> Client {
     client
 }
 
-/// An empty schema, dropped with this.
+/// An empty schema, dropped at the end of the test.
 pub(super) struct Schema {
     pub(super) name: String,
-    /// Leads to the schema.
+    /// URL with the schema as search path.
     pub(super) url: String,
 }
 
@@ -61,7 +61,7 @@ impl Schema {
             .await
             .batch_execute(&format!("create schema {name}"))
             .await
-            .expect("a schema is made");
+            .expect("create schema");
         let url = with_setting(&server, &format!("options=-csearch_path%3D{name}"));
         Self { name, url }
     }
@@ -70,7 +70,7 @@ impl Schema {
         self.open_with(options()).await
     }
 
-    /// Lets every table refuse writes from now on, as all of a standby's do.
+    /// Makes every table reject writes, like a standby.
     pub(super) async fn refuse_writes(&self) {
         let sql = "create function refuse() returns trigger language plpgsql
                    as $$ begin raise read_only_sql_transaction; end $$;
@@ -80,8 +80,8 @@ impl Schema {
                                            on %I for each statement execute function refuse()', name);
                        end loop;
                    end $$";
-        let made = self.client().await.batch_execute(sql).await;
-        made.expect("every table refuses writes");
+        let created = self.client().await.batch_execute(sql).await;
+        created.expect("create triggers");
     }
 
     pub(super) async fn open_with(&self, options: PostgresOptions) -> PostgresStore {
@@ -90,7 +90,7 @@ impl Schema {
             .expect("a store")
     }
 
-    /// Merges all increments into the roll-ups, as a node does a moment after it counted.
+    /// Merges all increments, as a node does shortly after counting.
     pub(super) async fn merge_increments(&self) {
         let store = self.open().await;
         rollups::merge_all(&store.pool)
@@ -98,7 +98,7 @@ impl Schema {
             .expect("increments are merged");
     }
 
-    /// A connection to the schema, outside any store.
+    /// Connects to the schema without a store.
     pub(super) async fn client(&self) -> Client {
         client(&self.url).await
     }
@@ -106,13 +106,13 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        // Fails rather than hangs where a test left something locked.
+        // Fails instead of hanging when a test left a lock.
         let sql = format!(
             "set lock_timeout = '10s'; drop schema {} cascade",
             self.name
         );
         let server = server_url();
-        // Dropping cannot wait; another thread can be waited for.
+        // `drop` cannot await, so a thread does.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -121,7 +121,7 @@ impl Drop for Schema {
             runtime.block_on(async {
                 let client = client(&server).await;
                 let mut dropped = client.batch_execute(&sql).await;
-                // A statement that a test gave up may still run, and lock tables in another order.
+                // A statement abandoned by a test may still run and lock tables in another order.
                 for _ in 0..3 {
                     if dropped.is_ok() {
                         break;
@@ -142,7 +142,7 @@ impl Drop for Schema {
 }
 
 impl PostgresStore {
-    /// A transaction that no method of the port has.
+    /// Runs an arbitrary write transaction.
     pub(super) async fn run_write<T>(
         &self,
         work: impl AsyncFn(&Tx) -> Result<T, Failure>,
@@ -151,7 +151,7 @@ impl PostgresStore {
     }
 }
 
-/// One number from the database.
+/// Reads one number.
 pub(super) async fn number(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.expect("a row").get(0)
 }

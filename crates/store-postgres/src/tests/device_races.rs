@@ -1,5 +1,5 @@
-//! Devices and events on two nodes at the same moment: one install, one owner of a click, one event of an id,
-//! and nothing that falls between two transactions.
+//! Devices and events on two nodes at once: one install, one owner per click, one event per id, and
+//! no event missed between transactions.
 
 use super::database::number;
 use super::races::{CALLERS, Nodes};
@@ -18,7 +18,7 @@ use tributary_store::{Devices, Events, StoreResult, TokenOutcome};
 
 type Racer<'a> = Pin<Box<dyn Future<Output = StoreResult<()>> + 'a>>;
 
-/// How often each race is run.
+/// Repetitions of each race.
 const ROUNDS: i64 = 50;
 
 fn nodes_in_turn(nodes: &Nodes, number: i64) -> &PostgresStore {
@@ -26,7 +26,7 @@ fn nodes_in_turn(nodes: &Nodes, number: i64) -> &PostgresStore {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn identical_calls_make_one_install() {
+async fn identical_configure_calls_make_one_install() {
     let nodes = Nodes::start().await;
     let tenant = tenant(&nodes.shared()).await;
     for round in 0..ROUNDS {
@@ -40,7 +40,7 @@ async fn identical_calls_make_one_install() {
         };
         let call = |number| nodes_in_turn(&nodes, number).configure(command.clone());
         let outcomes = join3(call(0), call(1), call(2)).await;
-        let calls = outcomes.map(|outcome| outcome.expect("a call is taken"));
+        let calls = outcomes.map(|outcome| outcome.expect("configure succeeds"));
         assert_eq!(calls.iter().filter(|call| call.is_first_open).count(), 1);
         assert!(
             calls
@@ -56,7 +56,7 @@ async fn identical_calls_make_one_install() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_devices_gets_the_click() {
+async fn one_of_many_devices_claims_the_click() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     for round in 0..ROUNDS / 5 {
@@ -70,7 +70,7 @@ async fn one_of_many_devices_gets_the_click() {
             .await;
         let states: Vec<MatchState> = outcomes
             .into_iter()
-            .map(|call| call.expect("a call is taken").attribution.decision.state)
+            .map(|call| call.expect("configure succeeds").attribution.decision.state)
             .collect();
         let count = |wanted| states.iter().filter(|state| **state == wanted).count();
         assert_eq!(count(MatchState::Attributed), 1);
@@ -85,9 +85,9 @@ async fn one_of_many_devices_gets_the_click() {
     assert_eq!(taken, ROUNDS / 5);
 }
 
-/// Clicks from one address: whoever loses one may still find another.
+/// Several installs from one address: a loser may still get another click.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_loser_is_decided_again_on_what_is_left() {
+async fn a_losing_install_may_get_another_click() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     for round in 0..ROUNDS / 5 {
@@ -102,19 +102,15 @@ async fn a_loser_is_decided_again_on_what_is_left() {
             .await;
         let clicks: Vec<_> = outcomes
             .into_iter()
-            .filter_map(|call| call.expect("a call is taken").attribution.decision.click)
+            .filter_map(|call| call.expect("configure succeeds").attribution.decision.click)
             .collect();
         let different: BTreeSet<_> = clicks.iter().collect();
-        assert_eq!(
-            different.len(),
-            clicks.len(),
-            "no click leads to two installs"
-        );
+        assert_eq!(different.len(), clicks.len(), "each click is claimed once");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_of_one_id_are_recorded_once() {
+async fn events_with_the_same_id_are_recorded_once() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     let ids: Vec<String> = (0..20).map(|number| format!("id-{number}")).collect();
@@ -122,7 +118,7 @@ async fn events_of_one_id_are_recorded_once() {
         let ids: Vec<String> = ids.iter().map(|id| format!("{round}-{id}")).collect();
         let outcomes = nodes
             .all(|node, number| {
-                // Each of them another device, so that nothing but the ids keeps them apart.
+                // Different devices, so that only the ids conflict.
                 let arrival = tenant.arrival(&format!("device-{number}"), 100);
                 let mut events: Vec<_> = ids.iter().map(|id| event(id, "search", 90)).collect();
                 events.push(event(&ids[0], "again", 91));
@@ -134,7 +130,7 @@ async fn events_of_one_id_are_recorded_once() {
             .await;
         let accepted = outcomes
             .into_iter()
-            .flat_map(|outcome| outcome.expect("events are taken"))
+            .flat_map(|outcome| outcome.expect("events are accepted"))
             .filter(|acceptance| *acceptance == Acceptance::Accepted)
             .count();
         assert_eq!(accepted, ids.len());
@@ -147,9 +143,9 @@ async fn events_of_one_id_are_recorded_once() {
     assert_eq!(number(&client, counted).await, stored);
 }
 
-/// An event that arrives while the device is being configured is credited, whichever was first.
+/// An event that arrives during `configure` is credited, whichever comes first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_event_slips_past_the_first_call() {
+async fn every_event_is_credited_by_the_first_configure() {
     let nodes = Nodes::start().await;
     let tenant = tenant(&nodes.shared()).await;
     for round in 0..ROUNDS {
@@ -169,7 +165,7 @@ async fn no_event_slips_past_the_first_call() {
             Box::pin(sends(3)),
         ];
         for outcome in join_all(racers).await {
-            outcome.expect("everything is taken");
+            outcome.expect("all requests succeed");
         }
         let log = tenant.log(&key).await;
         assert_eq!(log.len(), 4);
@@ -182,7 +178,7 @@ async fn no_event_slips_past_the_first_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_device_pays_for_the_first_time_once() {
+async fn a_device_has_one_first_payment() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     tenant
@@ -201,7 +197,7 @@ async fn a_device_pays_for_the_first_time_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_learned_of_a_person_at_once_adds_up() {
+async fn concurrent_identify_calls_are_merged() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     let key = DeviceKey::parse("device-1").expect("a device id");
@@ -229,7 +225,7 @@ async fn what_is_learned_of_a_person_at_once_adds_up() {
     assert!(outcomes.iter().all(Result::is_ok));
     let story = nodes.nodes[0].device(&tenant.reader, app, key).await;
     let known = story
-        .expect("a story is read")
+        .expect("device is found")
         .state
         .identity
         .contact_hashes;
@@ -264,10 +260,10 @@ async fn a_token_is_leased_and_settled_once() {
         .await;
     let leased: Vec<_> = outcomes
         .into_iter()
-        .flat_map(|tokens| tokens.expect("tokens are leased"))
+        .flat_map(|tokens| tokens.expect("leased tokens"))
         .collect();
     let tokens: BTreeSet<&str> = leased.iter().map(|lease| lease.token.as_str()).collect();
-    assert_eq!(tokens.len(), leased.len(), "nobody shares a token");
+    assert_eq!(tokens.len(), leased.len(), "each token is leased once");
     assert!(leased.iter().all(|lease| lease.attempts == 0));
     let lease = &leased[0];
     let outcomes = nodes
@@ -283,7 +279,7 @@ async fn a_token_is_leased_and_settled_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_count_what_an_app_and_a_provider_report_once() {
+async fn nodes_count_a_payment_reported_by_app_and_provider_once() {
     let nodes = Nodes::start().await;
     let [one, other] = nodes.nodes.clone();
     let (one, other): (SharedStore, SharedStore) = (one, other);

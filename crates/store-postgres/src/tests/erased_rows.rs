@@ -1,4 +1,4 @@
-//! Whether anything is left of somebody who was erased, in whichever table.
+//! Erased personal data must not remain in any table.
 
 use super::database::{Schema, client};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tributary_store::contract::erasure_fixtures::{
 use tributary_store::contract::fixtures::at;
 use tributary_store::{Store, TokenOutcome};
 
-/// Every row of every table as text, in lower case, with its table.
+/// Every row of every table as lower-case text, with its table.
 async fn dump(schema: &Schema) -> Vec<(String, String)> {
     let client = client(&schema.url).await;
     let sql = "select tablename from pg_tables where schemaname = $1";
@@ -37,7 +37,7 @@ async fn found(schema: &Schema) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_of_who_it_was_in_any_table() {
+async fn no_table_holds_erased_data() {
     let schema = Schema::create().await;
     let store: Arc<dyn Store> = Arc::new(schema.open().await);
     let life = person_scenario(&store).await;
@@ -51,28 +51,31 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
     let tokens = store.lease_ad_services_tokens(at(300), at(330), 10).await;
     life.erase(400).await;
     assert_eq!(found(&schema).await, []);
-    // Neither its provider nor Apple's word brings it back: a lock is a row, too.
+    // Neither the billing provider nor Apple's answer restores it; a lock would be a row, too.
     let again = NotificationMeaning::Payment(PaymentClaim::Continuation);
     let mut renewal = billing_notification(life.tenant(), "renewed", "sub-1", 700_000, again);
     renewal.content.subscriber.device = Some(device(DEVICE));
     life.notify(&renewal).await;
-    let of_nobody = NotificationMeaning::Lifecycle("cancellation".to_owned());
+    let cancellation = NotificationMeaning::Lifecycle("cancellation".to_owned());
     life.notify(&billing_notification(
         life.tenant(),
         "lonely-2",
         "sub-0",
         700_200,
-        of_nobody,
+        cancellation,
     ))
     .await;
-    let (token, word) = (
+    let (token, outcome) = (
         tokens.unwrap().remove(0),
         TokenOutcome::Final(AdServices::NotAttributed),
     );
-    let settled = store.settle_ad_services_token(token, word, at(401)).await;
+    let settled = store
+        .settle_ad_services_token(token, outcome, at(401))
+        .await;
     assert!(!settled.unwrap());
     assert_eq!(found(&schema).await, []);
-    // What makes no event is kept without who it is about, but for what was received, and that goes in time.
+    // A notification without an event is stored without personal data, except for its body, which
+    // retention removes.
     life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
         .await;
     let received = (PERSON.to_owned(), "notifications".to_owned());
@@ -83,7 +86,7 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forgotten_attribution_data_is_in_no_table_that_held_it() {
+async fn no_table_holds_expired_attribution_data() {
     let schema = Schema::create().await;
     let store: Arc<dyn Store> = Arc::new(schema.open().await);
     person_scenario(&store).await;

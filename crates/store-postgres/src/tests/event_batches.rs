@@ -1,5 +1,4 @@
-//! Events in batches: whatever meets in a batch, or in two of them on two nodes, comes out as if each request
-//! had been alone.
+//! Batches of events, on one or two nodes, give the same result as single requests.
 
 use super::database::{Schema, number};
 use super::races::{CALLERS, Nodes};
@@ -13,35 +12,36 @@ use tributary_store::{Devices, Events, Instance, StoreError, StoreResult};
 
 type SentRequest = (SdkRequestContext, Vec<SdkEvent>);
 
-/// How often the two nodes meet.
+/// Repetitions with two nodes.
 const ROUNDS: usize = 6;
-/// Requests of one round.
+/// Requests per round.
 const REQUESTS: usize = 300;
-/// The devices that they are of: enough for the locks of two batches to be taken at the same moment.
+/// Enough devices for two batches to lock some at the same time.
 const DEVICES: usize = 150;
-/// Those of them that are configured, the last one in the middle of it all.
+/// Configured devices; the last one is configured during the race.
 const CONFIGURED: usize = 7;
 
-/// A store that calls a circle of waiting what it is. PostgreSQL would find it after a second, and the
-/// transaction would run again unnoticed; here it waits in vain for a lock, and its callers are told.
+/// Opens a store that fails on a deadlock. PostgreSQL would detect it after a second and the
+/// transaction would retry unnoticed; here it runs into the lock timeout, and callers get the
+/// error.
 pub(super) async fn open_strict(schema: &Schema) -> Arc<PostgresStore> {
     let url = format!("{}%20-cdeadlock_timeout%3D1min", schema.url);
     let store = PostgresStore::connect(&url, super::database::options()).await;
     Arc::new(store.expect("a store"))
 }
 
-/// Requests of a few devices. Each has an event of its own, one that its neighbour sends as well, and a
+/// Requests of a few devices. Each has one unique event, one shared with its neighbour, and a
 /// payment.
 fn requests(tenant: &Tenant, round: usize) -> Vec<SentRequest> {
-    let request = |place: usize| {
-        let device = format!("device-{}", place % DEVICES);
-        let seconds = i64::try_from(round * REQUESTS + place).expect("small");
-        let shared = format!("{round}-shared-{}", place / 2);
-        let currency = ["USD", "EUR", "GBP"][place % 3];
+    let request = |index: usize| {
+        let device = format!("device-{}", index % DEVICES);
+        let seconds = i64::try_from(round * REQUESTS + index).expect("small");
+        let shared = format!("{round}-shared-{}", index / 2);
+        let currency = ["USD", "EUR", "GBP"][index % 3];
         let events = vec![
-            event(&format!("{round}-own-{place}"), "search", seconds),
+            event(&format!("{round}-own-{index}"), "search", seconds),
             event(&shared, "share", seconds),
-            payment(&format!("{round}-paid-{place}"), "2", currency, seconds),
+            payment(&format!("{round}-paid-{index}"), "2", currency, seconds),
         ];
         (tenant.arrival(&device, seconds), events)
     };
@@ -50,7 +50,7 @@ fn requests(tenant: &Tenant, round: usize) -> Vec<SentRequest> {
 
 fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
     let answers = outcomes.into_iter().flat_map(|outcome| {
-        let answers = outcome.expect("events are taken");
+        let answers = outcome.expect("events are accepted");
         assert_eq!(answers.len(), 3);
         answers
     });
@@ -59,14 +59,14 @@ fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
         .count()
 }
 
-/// Every table of figures says what the log says.
+/// Checks that every roll-up table agrees with the events.
 pub(super) async fn assert_figures_match_events(schema: &Schema) {
     schema.merge_increments().await;
     let client = schema.client().await;
     let of_log = "select row(count(*), coalesce(sum(usd_micros) filter (where usd_micros > 0), 0),
                              coalesce(-sum(usd_micros) filter (where usd_micros < 0), 0),
                              count(*) filter (where first_payment))::text from events";
-    let said: String = client.query_one(of_log, &[]).await.expect("a row").get(0);
+    let expected: String = client.query_one(of_log, &[]).await.expect("a row").get(0);
     for table in [
         "rollup_networks",
         "rollup_campaigns",
@@ -81,25 +81,25 @@ pub(super) async fn assert_figures_match_events(schema: &Schema) {
                  from {table} where grain = {grain}"
             );
             let row = client.query_one(&of_table, &[]).await.expect("a row");
-            assert_eq!(row.get::<_, String>(0), said, "{table} {grain}");
+            assert_eq!(row.get::<_, String>(0), expected, "{table} {grain}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
+async fn batches_on_two_nodes_neither_lose_nor_duplicate_events() {
     let schema = Schema::create().await;
     let nodes = [open_strict(&schema).await, open_strict(&schema).await];
     let shared: SharedStore = nodes[0].clone();
     let tenant = &tenant(&shared).await;
-    for place in 0..CONFIGURED - 1 {
-        let command = tenant.configure(&format!("device-{place}"), 0);
+    for index in 0..CONFIGURED - 1 {
+        let command = tenant.configure(&format!("device-{index}"), 0);
         tenant.call_configure(command).await;
     }
     let mut taken = 0;
     for round in 0..ROUNDS {
         let sent = requests(tenant, round);
-        // The other node has the same events, the other way round.
+        // The other node gets the same events in reverse order.
         let back = sent.iter().rev().map(|(arrival, events)| {
             let events = events.iter().rev().cloned().collect();
             nodes[1].accept_sdk_events(arrival.clone(), events)
@@ -110,10 +110,10 @@ async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
         let last = tenant.configure(&format!("device-{}", CONFIGURED - 1), 0);
         let opening = nodes[round % 2].configure(last);
         let (outcomes, opened) = tokio::join!(join_all(there.chain(back).collect()), opening);
-        opened.expect("a call is taken");
+        opened.expect("configure succeeds");
         taken += accepted(outcomes);
     }
-    // Of each two requests with one event in common, one has it.
+    // One of each two requests with a common event gets it.
     assert_eq!(taken, ROUNDS * REQUESTS * 5 / 2);
     let client = schema.client().await;
     let expected = i64::try_from(taken + CONFIGURED).expect("small");
@@ -133,25 +133,25 @@ async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
     assert!(number(&client, commits).await <= most);
 }
 
-/// The nodes share no device here, so nothing but the ids keeps them apart.
+/// The nodes share no devices, so only the ids conflict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ids_of_two_nodes_in_any_order_are_taken_once() {
+async fn two_nodes_claim_each_event_id_once() {
     let schema = Schema::create().await;
     let nodes = [open_strict(&schema).await, open_strict(&schema).await];
     let shared: SharedStore = nodes[0].clone();
     let tenant = &tenant(&shared).await;
     for round in 0..ROUNDS {
-        let send = |node: usize, place: usize| {
-            let arrival = tenant.arrival(&format!("device-{node}-{place}"), 100);
-            let ids = (0..3).map(|number| format!("{round}-{}", place * 3 + number));
+        let send = |node: usize, index: usize| {
+            let arrival = tenant.arrival(&format!("device-{node}-{index}"), 100);
+            let ids = (0..3).map(|number| format!("{round}-{}", index * 3 + number));
             let mut events: Vec<_> = ids.map(|id| event(&id, "search", 90)).collect();
             if node == 1 {
                 events.reverse();
             }
             nodes[node].accept_sdk_events(arrival, events)
         };
-        let there = (0..REQUESTS).map(|place| send(0, place));
-        let back = (0..REQUESTS).rev().map(|place| send(1, place));
+        let there = (0..REQUESTS).map(|index| send(0, index));
+        let back = (0..REQUESTS).rev().map(|index| send(1, index));
         let outcomes = join_all(there.chain(back).collect()).await;
         assert_eq!(accepted(outcomes), REQUESTS * 3);
     }
@@ -159,13 +159,13 @@ async fn ids_of_two_nodes_in_any_order_are_taken_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_everybody_sends_counts_once() {
+async fn a_request_sent_by_all_callers_counts_once() {
     let nodes = Nodes::start().await;
     let tenant = &tenant(&nodes.shared()).await;
     tenant.call_configure(tenant.configure("device-1", 0)).await;
     let outcomes = nodes
         .all(|node, number| {
-            // One id is in it twice.
+            // One id occurs twice.
             let arrival = tenant.arrival("device-1", 7_200 + number);
             let events = vec![
                 payment("paid", "3", "USD", 90),
@@ -193,16 +193,16 @@ async fn a_request_that_everybody_sends_counts_once() {
     assert_eq!(
         number(&client, repeated).await,
         0,
-        "the first of two has the id"
+        "the first event keeps the id"
     );
-    // The first of them is news of the device, and for an hour none after it is.
+    // The first request updates `last_seen_at`; later ones do not for an hour.
     let seen = "select (last_seen_at - first_seen_at) / 1000 from devices";
     let seen = number(&client, seen).await;
     assert!((7_200..7_200 + CALLERS).contains(&seen), "{seen}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_payment_is_known_to_the_next_request_of_its_batch() {
+async fn later_requests_of_a_batch_see_earlier_payments() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
@@ -225,31 +225,31 @@ async fn a_payment_is_known_to_the_next_request_of_its_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_at_fault_is_refused_alone() {
+async fn a_bad_request_fails_alone() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
     let tenant = &tenant(&shared).await;
-    let send = |place: i64| {
-        let mut arrival = tenant.arrival(&format!("device-{place}"), 100);
-        if place % 20 == 7 {
-            // No text of PostgreSQL can hold it, and no door lets it through.
+    let send = |index: i64| {
+        let mut arrival = tenant.arrival(&format!("device-{index}"), 100);
+        if index % 20 == 7 {
+            // PostgreSQL text cannot contain it, and the endpoints reject it.
             arrival.device = DeviceKey::stored("device\0".to_owned());
         }
-        let events = (0..3).map(|event_at| event(&format!("{place}-{event_at}"), "search", 90));
+        let events = (0..3).map(|event_at| event(&format!("{index}-{event_at}"), "search", 90));
         store.accept_sdk_events(arrival, events.collect())
     };
     let outcomes = join_all((0..40).map(send).collect()).await;
-    for (place, outcome) in (0..).zip(outcomes) {
+    for (index, outcome) in (0..).zip(outcomes) {
         match outcome {
             Ok(answers) => {
-                assert_ne!(place % 20, 7);
+                assert_ne!(index % 20, 7);
                 assert_eq!(answers, [Acceptance::Accepted; 3]);
             }
             Err(StoreError::Unavailable { source, .. }) => {
-                assert_eq!(place % 20, 7);
-                let said = source.to_string();
-                assert!(said.contains("encoding"), "{said}");
+                assert_eq!(index % 20, 7);
+                let text = source.to_string();
+                assert!(text.contains("encoding"), "{text}");
             }
             Err(other) => panic!("{other:?}"),
         }
@@ -261,7 +261,7 @@ async fn a_request_at_fault_is_refused_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_writes_the_events_that_are_waiting() {
+async fn closing_writes_the_queued_events() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();

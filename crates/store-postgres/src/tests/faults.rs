@@ -1,4 +1,4 @@
-//! Deadlocks, lost connections, servers that do not answer.
+//! Deadlocks, lost connections and unresponsive servers.
 
 use super::database::{Schema, number, options, with_setting};
 use super::proxy::Proxy;
@@ -34,7 +34,7 @@ fn expect_unavailable<T: std::fmt::Debug>(outcome: StoreResult<T>) -> String {
     source.to_string()
 }
 
-/// A store whose sessions have the schema's name, which tells them from those of all other tests.
+/// Opens a store whose sessions carry the schema's name, to tell them from those of other tests.
 async fn open_named(schema: &Schema, options: PostgresOptions) -> PostgresStore {
     let setting = format!("application_name={}", schema.name);
     let url = with_setting(&schema.url, &setting);
@@ -53,7 +53,7 @@ async fn note(tx: &Tx, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fails with this SQLSTATE until the given attempt.
+/// Fails with this SQLSTATE before the given attempt.
 async fn fail_until(store: &PostgresStore, sqlstate: &str, attempt: u32) -> (StoreResult<()>, u32) {
     let runs = AtomicU32::new(0);
     let fail = format!("do $$ begin raise exception using errcode = '{sqlstate}'; end $$");
@@ -71,16 +71,16 @@ async fn fail_until(store: &PostgresStore, sqlstate: &str, attempt: u32) -> (Sto
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_overtaken_decides_again_and_not_for_ever() {
+async fn a_conflict_is_retried_a_limited_number_of_times() {
     let schema = Schema::create().await;
     let store = schema.open().await;
-    for (overtaken, expected_runs) in [(2, 3), (u32::MAX, ATTEMPTS_MAX)] {
+    for (conflicts, expected_runs) in [(2, 3), (u32::MAX, ATTEMPTS_MAX)] {
         let runs = AtomicU32::new(0);
         let outcome = store
             .run_write(async |tx| {
                 let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
-                note(tx, &format!("overtaken {run}")).await?;
-                if run <= overtaken {
+                note(tx, &format!("conflict {run}")).await?;
+                if run <= conflicts {
                     return Err(Failure::Conflict);
                 }
                 Ok(())
@@ -90,12 +90,12 @@ async fn whoever_is_overtaken_decides_again_and_not_for_ever() {
         assert_eq!(outcome.is_ok(), expected_runs < ATTEMPTS_MAX);
     }
     let client = schema.client().await;
-    let stored = "select count(*) from instance where name like 'overtaken %'";
+    let stored = "select count(*) from instance where name like 'conflict %'";
     assert_eq!(number(&client, stored).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transaction_that_gave_way_is_tried_again_from_the_beginning() {
+async fn a_serialization_failure_is_retried_from_the_start() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     for sqlstate in ["40001", "40P01"] {
@@ -107,7 +107,7 @@ async fn a_transaction_that_gave_way_is_tried_again_from_the_beginning() {
         assert_eq!(
             number(&client, stored).await,
             1,
-            "failed attempts are undone"
+            "failed attempts are rolled back"
         );
     }
     let (outcome, runs) = fail_until(&store, "40001", u32::MAX).await;
@@ -116,7 +116,7 @@ async fn a_transaction_that_gave_way_is_tried_again_from_the_beginning() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_failures_and_refusals_are_not_tried_again() {
+async fn other_failures_and_refusals_are_not_retried() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let (outcome, runs) = fail_until(&store, "23514", u32::MAX).await;
@@ -141,7 +141,7 @@ async fn other_failures_and_refusals_are_not_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_deadlock_ends_well_for_both() {
+async fn both_transactions_of_a_deadlock_commit() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     for name in ["one", "two"] {
@@ -170,13 +170,13 @@ async fn a_real_deadlock_ends_well_for_both() {
     let (one, other) = (in_order("one", "two"), in_order("two", "one"));
     one.await.expect("no panic").expect("a commit");
     other.await.expect("no panic").expect("a commit");
-    // The one that gave way may meet the other again on a busy machine.
+    // The retried transaction may meet the other one again on a busy machine.
     let runs = runs.load(Ordering::SeqCst);
     assert!(runs >= 3, "one of them ran twice: {runs} runs");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_statement_that_is_overlooked_is_never_taken_for_a_success() {
+async fn an_ignored_statement_error_fails_the_transaction() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let outcome = store
@@ -191,7 +191,7 @@ async fn a_failed_statement_that_is_overlooked_is_never_taken_for_a_success() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_is_ended_before_its_commit_is_tried_again() {
+async fn a_session_lost_before_the_commit_is_retried() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let runs = AtomicU32::new(0);
@@ -218,7 +218,7 @@ async fn a_session_that_is_ended_before_its_commit_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_that_are_ended_while_idle_are_replaced() {
+async fn sessions_lost_while_idle_are_replaced() {
     let schema = Schema::create().await;
     let store = open_named(&schema, options()).await;
     store.commit_probe(at(1)).await.expect("a commit");
@@ -230,12 +230,12 @@ async fn sessions_that_are_ended_while_idle_are_replaced() {
     assert_eq!(number(&schema.client().await, &ended).await, 1);
     for seconds in 2..7 {
         let probe = store.commit_probe(at(seconds)).await;
-        probe.expect("a new session, or a second attempt");
+        probe.expect("a new session or a retry");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_is_ended_during_its_commit_is_never_tried_again() {
+async fn a_session_lost_during_the_commit_is_not_retried() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let client = schema.client().await;
@@ -256,15 +256,15 @@ async fn a_session_that_is_ended_during_its_commit_is_never_tried_again() {
             note(tx, "fatal").await
         })
         .await;
-    assert!(expect_unavailable(outcome).contains("not known"));
+    assert!(expect_unavailable(outcome).contains("outcome unknown"));
     assert_eq!(runs.into_inner(), 1);
     let dropped = client.batch_execute("drop function kill_myself() cascade");
-    dropped.await.expect("no trigger any more");
+    dropped.await.expect("trigger is dropped");
     store.commit_probe(at(1)).await.expect("the pool recovers");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_confirmation_that_is_lost_is_unavailable_and_nothing_is_done_twice() {
+async fn a_lost_confirmation_is_unavailable_and_not_retried() {
     let schema = Schema::create().await;
     let proxy = Proxy::start(&schema.url).await;
     let store = PostgresStore::connect(&proxy.url, options()).await;
@@ -277,30 +277,29 @@ async fn a_confirmation_that_is_lost_is_unavailable_and_nothing_is_done_twice() 
             note(tx, &format!("run {run}")).await
         })
         .await;
-    assert!(expect_unavailable(outcome).contains("not known"));
+    assert!(expect_unavailable(outcome).contains("outcome unknown"));
     assert_eq!(runs.into_inner(), 1);
     let client = schema.client().await;
     let stored = "select count(*) from instance where name like 'run %'";
-    assert_eq!(
-        number(&client, stored).await,
-        1,
-        "it was stored all the same"
-    );
+    assert_eq!(number(&client, stored).await, 1, "the commit was stored");
     store.commit_probe(at(1)).await.expect("the pool recovers");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_asks_again_when_its_connection_is_lost_at_the_end() {
+async fn a_read_is_retried_when_its_connection_is_lost() {
     let schema = Schema::create().await;
     let proxy = Proxy::start(&schema.url).await;
     let store = PostgresStore::connect(&proxy.url, options()).await;
     let store = store.expect("a store");
     proxy.cut_commits(2);
-    store.organizations().await.expect("the third answer");
+    store
+        .organizations()
+        .await
+        .expect("the third attempt succeeds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frozen_server_is_unavailable_in_bounded_time_and_forgotten_when_it_wakes() {
+async fn a_frozen_server_times_out_and_the_pool_recovers() {
     let schema = Schema::create().await;
     let proxy = Proxy::start(&schema.url).await;
     let store = PostgresStore::connect(&proxy.url, short_timeouts()).await;
@@ -309,7 +308,7 @@ async fn a_frozen_server_is_unavailable_in_bounded_time_and_forgotten_when_it_wa
     proxy.freeze(true);
     let began = Instant::now();
     for seconds in 2..5 {
-        // The first has a connection, the last ones wait for one.
+        // The first probe has a connection; the later ones wait for one.
         expect_unavailable(store.commit_probe(at(seconds)).await);
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{began:?}");
@@ -319,7 +318,7 @@ async fn a_frozen_server_is_unavailable_in_bounded_time_and_forgotten_when_it_wa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_statement_and_a_wait_for_a_lock_take_no_longer_than_allowed() {
+async fn statements_and_lock_waits_time_out() {
     let schema = Schema::create().await;
     let store = schema.open_with(short_timeouts()).await;
     let outcome = store
@@ -340,7 +339,7 @@ async fn a_statement_and_a_wait_for_a_lock_take_no_longer_than_allowed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_goes_away_leaves_nothing_locked_and_no_connection_lost() {
+async fn an_abandoned_call_releases_its_locks_and_connection() {
     let schema = Schema::create().await;
     let mut options = options();
     options.connections = 1;
@@ -357,7 +356,7 @@ async fn a_caller_who_goes_away_leaves_nothing_locked_and_no_connection_lost() {
     let outcome = store
         .run_write(async |tx| note(tx, "abandoned").await)
         .await;
-    outcome.expect("the only connection is back, and the row is free");
+    outcome.expect("the connection and the row lock are released");
     let sessions = format!(
         "select count(*) from pg_stat_activity where application_name = '{}'",
         schema.name
@@ -366,7 +365,7 @@ async fn a_caller_who_goes_away_leaves_nothing_locked_and_no_connection_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_waits_for_what_is_under_way() {
+async fn closing_waits_for_running_transactions() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let working = tokio::spawn({
@@ -393,7 +392,7 @@ async fn closing_waits_for_what_is_under_way() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_violated_constraint_is_told_without_the_values_that_violate_it() {
+async fn constraint_errors_contain_no_values() {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
     let shared: Arc<dyn tributary_store::Store> = store.clone();

@@ -1,4 +1,4 @@
-//! Increments: of several nodes, and of one that is gone.
+//! Pending increments of several nodes, including a stopped one.
 
 use super::database::{Schema, number};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tributary_store::contract::sdk_fixtures::{event, payment, tenant};
 use tributary_store::{Clicks, Reports, StoreError};
 
 const UNMERGED: &str = "select count(*) from rollup_increments";
-/// As long as a slow machine may need for what takes a second.
+/// Time limit for a merge on a slow machine.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// Waits until a node has merged everything.
+/// Waits until all increments are merged.
 async fn wait_until_merged(client: &tokio_postgres::Client) {
     let merging = async {
         while number(client, UNMERGED).await > 0 {
@@ -25,7 +25,7 @@ async fn wait_until_merged(client: &tokio_postgres::Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_node_counted_before_it_was_gone_is_in_the_reports_of_others() {
+async fn reports_include_increments_of_a_stopped_node() {
     let schema = Schema::create().await;
     let other: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&other).await;
@@ -45,7 +45,7 @@ async fn what_a_node_counted_before_it_was_gone_is_in_the_reports_of_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_takes_no_writes_answers_reports_with_all_that_was_counted() {
+async fn reports_on_a_read_only_server_include_pending_increments() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
@@ -54,7 +54,7 @@ async fn a_server_that_takes_no_writes_answers_reports_with_all_that_was_counted
         .await;
     let sent = vec![payment("e1", "5", "USD", 90)];
     let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
-    taken.await.expect("an event is taken");
+    taken.await.expect("event is accepted");
     let before = all_answers(&tenant).await;
     schema.refuse_writes().await;
     assert_eq!(all_answers(&tenant).await, before);
@@ -64,7 +64,7 @@ async fn a_server_that_takes_no_writes_answers_reports_with_all_that_was_counted
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_merges_a_moment_after_it_counted() {
+async fn a_node_merges_shortly_after_counting() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
@@ -76,29 +76,29 @@ async fn a_node_merges_a_moment_after_it_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_merge_while_others_read_count_everything_once() {
+async fn reads_during_merges_count_everything_once() {
     let schema = Schema::create().await;
     let nodes = [schema.open().await, schema.open().await];
     let shared: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&shared).await;
     for round in 0..10 {
-        let record = |place: usize| nodes[place % 2].record_click(tenant.click(round));
+        let record = |index: usize| nodes[index % 2].record_click(tenant.click(round));
         for recorded in join_all((0..20).map(record).collect()).await {
-            recorded.expect("a click is taken");
+            recorded.expect("click is recorded");
         }
-        let read = |place: usize| {
+        let read = |index: usize| {
             let (from, until) = (at(-1_000_000), at(10_000_000));
-            nodes[place % 2].figures_by_network(&tenant.reader, tenant.app.id, (from, until))
+            nodes[index % 2].figures_by_network(&tenant.reader, tenant.app.id, (from, until))
         };
         for figures in join_all((0..6).map(read).collect()).await {
-            let figures = figures.expect("figures are read");
+            let figures = figures.expect("figures");
             assert_eq!(figures[0].1.clicks, 20 * (round + 1));
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unreadable_increment_fails_the_reports_of_its_app_and_nothing_else() {
+async fn an_unreadable_increment_fails_only_the_reports_of_its_app() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
@@ -110,17 +110,20 @@ async fn an_unreadable_increment_fails_the_reports_of_its_app_and_nothing_else()
     store.record_click(tenant.click(1)).await.expect("a click");
     let (from, until) = (at(-1_000_000), at(10_000_000));
     let read = || store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
-    let told = read().await;
-    assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{told:?}");
+    let outcome = read().await;
+    assert!(
+        matches!(outcome, Err(StoreError::Corrupt { .. })),
+        "{outcome:?}"
+    );
     store.record_click(tenant.click(2)).await.expect("a click");
-    // Nor does it stop the reports of others.
+    // Other apps' reports are not affected.
     let other = self::tenant(&store).await;
     store.record_click(other.click(1)).await.expect("a click");
     assert_eq!(other.figures_of("network_a").await.clicks, 1);
     client
         .batch_execute("delete from rollup_increments where body = '{'")
         .await
-        .expect("gone");
+        .expect("delete increments");
     assert_eq!(read().await.expect("figures")[0].1.clicks, 2);
 }
 
@@ -131,21 +134,21 @@ async fn a_rebuild_drops_an_unreadable_increment() {
     let tenant = tenant(&store).await;
     let sent = vec![event("e1", "search", 90)];
     let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
-    taken.await.expect("an event is taken");
+    taken.await.expect("event is accepted");
     let client = schema.client().await;
     client
         .batch_execute("update rollup_increments set body = '{'")
         .await
         .expect("a text");
     for day in store.rollup_days().await.expect("days") {
-        store.rebuild_rollups(day).await.expect("made anew");
+        store.rebuild_rollups(day).await.expect("rebuild succeeds");
     }
     assert_eq!(number(&client, UNMERGED).await, 0);
     assert_eq!(tenant.figures().await[0].1.events, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
+async fn an_unreadable_cohort_device_does_not_stop_reports_and_is_rebuilt() {
     const UNREADABLE: &str = "select count(*) from cohort_devices where network = 'x'";
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
@@ -162,17 +165,17 @@ async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
         .expect("a row");
     let sent = vec![event("e1", "search", 90)];
     let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
-    taken.await.expect("an event is taken");
+    taken.await.expect("event is accepted");
     assert_eq!(tenant.figures().await[0].1.events, 2);
     assert_eq!(number(&client, UNREADABLE).await, 1);
     for day in store.rollup_days().await.expect("days") {
-        store.rebuild_rollups(day).await.expect("made anew");
+        store.rebuild_rollups(day).await.expect("rebuild succeeds");
     }
     assert_eq!(number(&client, UNREADABLE).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_are_merged_in_parts_although_the_planner_knows_an_empty_table() {
+async fn merges_many_increments_in_chunks_despite_outdated_statistics() {
     const TEXTS: i64 = 3_000;
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
@@ -185,14 +188,14 @@ async fn many_are_merged_in_parts_although_the_planner_knows_an_empty_table() {
     let body = r#"{"credits":[[["live",0],"network_a",null,"","","",[1]]],"names":[],"places":[],"cohorts":[]}"#;
     let sql = "insert into rollup_increments (app_id, body)
                select app_id, $1 from apps, generate_series(1, $2::bigint)";
-    let kept = client.execute(sql, &[&body, &TEXTS]).await.expect("texts");
-    assert_eq!(i64::try_from(kept), Ok(TEXTS));
+    let inserted = client.execute(sql, &[&body, &TEXTS]).await.expect("texts");
+    assert_eq!(i64::try_from(inserted), Ok(TEXTS));
     let (from, until) = (Timestamp::from_millis(0), at(0));
     let read = store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
-    let figures = read.await.expect("figures are read");
+    let figures = read.await.expect("figures");
     assert_eq!(figures[0].1.clicks, TEXTS);
     schema.merge_increments().await;
     assert_eq!(number(&client, UNMERGED).await, 0);
     let read = store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
-    assert_eq!(read.await.expect("figures are read")[0].1.clicks, TEXTS);
+    assert_eq!(read.await.expect("figures")[0].1.clicks, TEXTS);
 }

@@ -1,4 +1,4 @@
-//! What an operator is told about a running database, and what every transaction rests on.
+//! The instance report and the settings of every transaction.
 
 use super::database::{Schema, options, with_setting};
 use crate::instance::concerns;
@@ -15,15 +15,15 @@ async fn shown(store: &PostgresStore, setting: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_transaction_has_the_settings_that_the_promises_rest_on() {
+async fn every_transaction_has_the_required_settings() {
     let schema = Schema::create().await;
-    let careless = format!(
+    let unsafe_url = format!(
         "{}%20-csynchronous_commit%3Doff%20-cdefault_transaction_isolation%3Dserializable\
          %20-cdefault_transaction_read_only%3Don",
         schema.url
     );
     drop(schema.open().await);
-    let store = PostgresStore::connect(&careless, options()).await;
+    let store = PostgresStore::connect(&unsafe_url, options()).await;
     let store = store.expect("a store");
     let expected = [
         ("synchronous_commit", "on"),
@@ -43,7 +43,7 @@ async fn every_transaction_has_the_settings_that_the_promises_rest_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_session_is_left_as_it_was() {
+async fn session_settings_stay_unchanged() {
     let schema = Schema::create().await;
     let mut options = options();
     options.connections = 1;
@@ -54,11 +54,11 @@ async fn the_session_is_left_as_it_was() {
         .query_one("show statement_timeout", &[])
         .await
         .expect("a setting");
-    assert_eq!(row.get::<_, &str>(0), "0", "another client may get it next");
+    assert_eq!(row.get::<_, &str>(0), "0", "the session keeps its default");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_report_knows_engine_schema_and_clock() {
+async fn the_report_names_engine_schema_and_clock() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let report = store.report().await.expect("a report");
@@ -72,32 +72,35 @@ async fn the_report_knows_engine_schema_and_clock() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pool_that_the_server_cannot_serve_is_a_concern() {
+async fn warns_about_a_pool_larger_than_max_connections() {
     let schema = Schema::create().await;
-    let greedy = PostgresOptions {
+    let too_many = PostgresOptions {
         connections: 1_000_000,
         ..options()
     };
-    let store = schema.open_with(greedy).await;
+    let store = schema.open_with(too_many).await;
     let report = store.report().await.expect("a report");
     assert!(report.warnings[0].contains("max_connections"), "{report:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transaction_that_is_held_open_is_a_concern() {
+async fn warns_about_idle_transactions() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let forgotten = schema.client().await;
     forgotten.batch_execute("begin").await.expect("begun");
-    let told = store
+    let found = store
         .run_write(async |tx| concerns(tx, 1, 0).await)
         .await
         .expect("concerns");
-    assert!(told.iter().any(|text| text.contains("session")), "{told:?}");
+    assert!(
+        found.iter().any(|text| text.contains("session")),
+        "{found:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_in_the_url_is_kept() {
+async fn keeps_the_application_name_of_the_url() {
     let schema = Schema::create().await;
     let url = with_setting(&schema.url, "application_name=canary");
     let store = PostgresStore::connect(&url, options()).await;

@@ -1,4 +1,4 @@
-//! The contract, and what only a database with several clients can go through.
+//! The contract suite, and tests that need several clients.
 
 mod batches;
 mod connecting;
@@ -32,22 +32,22 @@ async fn open() -> (Arc<dyn Store>, Schema) {
 
 tributary_store::contract_suite!(super::open);
 
-/// The order of billing notifications, joins and transfers changes nothing.
+/// Billing notifications, links and transfers give the same result in any order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(
     clippy::disallowed_methods,
-    reason = "a test asks how long it may take"
+    reason = "the number of cases is configurable"
 )]
 async fn billing_histories_in_any_order() {
     use tributary_store::contract::billing_orders::{
         CASES_ON_A_SERVER, CASES_VARIABLE, arrival_order_changes_nothing,
     };
     let (store, _schema) = open().await;
-    let asked = std::env::var(CASES_VARIABLE).ok();
-    arrival_order_changes_nothing(&store, CASES_ON_A_SERVER, asked).await;
+    let cases = std::env::var(CASES_VARIABLE).ok();
+    arrival_order_changes_nothing(&store, CASES_ON_A_SERVER, cases).await;
 }
 
-/// The same promises behind a connection pooler that cannot keep statements.
+/// The contract suite behind a pooler that does not support prepared statements.
 mod without_statement_cache {
     use super::{Arc, PostgresStore, Schema, Store, options};
 

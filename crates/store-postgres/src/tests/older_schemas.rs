@@ -1,4 +1,4 @@
-//! Databases of older versions, and what becomes of their rows.
+//! Migrations of older schemas.
 
 use super::database::Schema;
 use crate::migrate::MIGRATIONS;
@@ -10,7 +10,7 @@ use tributary_store::contract::billing_duplicates::{
 };
 use tributary_store::contract::fixtures::SharedStore;
 
-/// A schema as a version with so many steps left it.
+/// A schema with the first migrations only.
 async fn of_version(steps: usize) -> (Schema, Client) {
     let schema = Schema::create().await;
     let client = schema.client().await;
@@ -40,12 +40,12 @@ async fn rows(client: &Client, sql: &str) -> Vec<String> {
 
 const APP: &str = "'01000000-0000-0000-0000-000000000000'";
 
-/// Two quarters of one hour, and one of the next day.
+/// Two quarter-hours of one hour, and one of the next day.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
+async fn migrates_quarter_hour_figures_to_hours_and_days() {
     let (schema, client) = of_version(6).await;
-    for (place, bucket) in (1..).zip([0, 900_000, 86_400_000]) {
-        let figures = format!("{place}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * {place}, 0");
+    for (index, bucket) in (1..).zip([0, 900_000, 86_400_000]) {
+        let figures = format!("{index}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * {index}, 0");
         let at = format!("{APP}, 'live', {bucket}");
         let figure_columns = "clicks, installs, organic_installs, sign_ups, trials, qualified_trials, subscriptions, \
              purchases, renewals, refunds, events, paying_devices, revenue_micros, refunded_micros";
@@ -82,20 +82,20 @@ async fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
         ];
         assert_eq!(rows(&client, &sql).await, expected, "{table}");
     }
-    // As whoever adds to these rows makes it.
+    // Same digest as for new rows.
     let digest = Digest::of(b"c\0\0");
     let sql = "select distinct encode(campaign_digest, 'hex') from rollup_campaigns";
     assert_eq!(rows(&client, sql).await, [hex(digest.as_bytes())]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn figures_of_ads_become_those_of_their_campaigns() {
+async fn migrates_ad_figures_to_campaigns() {
     let (schema, client) = of_version(12).await;
-    for (place, (campaign, ad, slot)) in [("c", "a", 0), ("c", "a", 3), ("c", "b", 0), ("", "", 0)]
+    for (index, (campaign, ad, slot)) in [("c", "a", 0), ("c", "a", 3), ("c", "b", 0), ("", "", 0)]
         .into_iter()
         .enumerate()
     {
-        let figures = format!("{place}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({place}+1), 0");
+        let figures = format!("{index}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({index}+1), 0");
         let old = format!(
             "insert into rollup_credits (app_id, environment, grain, bucket, network, link_id, campaign_digest,
                  campaign_id, adset_id, ad_id, slot, clicks, installs, organic_installs, sign_ups, trials,
@@ -114,7 +114,7 @@ async fn figures_of_ads_become_those_of_their_campaigns() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn website_events_keep_their_pages_and_payments_what_was_given_back() {
+async fn migrates_page_urls_and_refund_totals() {
     let (schema, client) = of_version(9).await;
     let id = |last: &str| format!("'00000000-0000-0000-0000-00000000000{last}'");
     let (a, b, c) = (id("a"), id("b"), id("c"));
@@ -153,7 +153,7 @@ async fn website_events_keep_their_pages_and_payments_what_was_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pairs_of_before_the_upgrade_are_corrected() {
+async fn duplicates_from_before_the_upgrade_are_corrected() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let one = store_pairs(&store).await;

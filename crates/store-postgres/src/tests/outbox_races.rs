@@ -1,5 +1,5 @@
-//! The outbox on two nodes at the same moment: a queue has one holder, whoever lost it changes nothing, and a delivery
-//! is in one place.
+//! The outbox on two nodes at once: a queue has one holder, an outdated lease writes nothing, and a
+//! delivery is in one table only.
 
 use super::database::{Schema, number};
 use super::event_batches::open_strict;
@@ -20,10 +20,10 @@ use tributary_store::contract::outbox_fixtures::{
 use tributary_store::{Alerts, Apps, CheckOutcome, Devices, Integrations, LeaseId, Outbox};
 use tributary_store::{DeliverySettlement, PendingDelivery, QueueRef, StatusCheck};
 
-/// How often each race is run.
+/// Repetitions of each race.
 const ROUNDS: i64 = 20;
 
-/// Everything that a settlement could change, as text.
+/// Dumps all tables that a settlement could change.
 async fn dump_tables(client: &Client) -> String {
     let mut all = String::new();
     for table in [
@@ -44,14 +44,14 @@ async fn dump_tables(client: &Client) -> String {
     all
 }
 
-/// Half of what was taken arrived, half is to be tried again.
+/// Settles half of the deliveries as delivered and half as retried.
 fn outcomes(one: &ForwardingApp, taken: &[PendingDelivery], seconds: i64) -> DeliverySettlement {
-    let outcome = |(place, pending): (usize, &PendingDelivery)| {
+    let outcome = |(index, pending): (usize, &PendingDelivery)| {
         let waits = NextStep::Wait {
             due_at: at(seconds + 1),
             ambiguous_since: None,
         };
-        if place % 2 == 0 {
+        if index % 2 == 0 {
             let delivered = ends_with(DeliveryStatus::Delivered);
             settled(pending, AttemptVerdict::Delivered, delivered, at(seconds))
         } else {
@@ -63,13 +63,13 @@ fn outcomes(one: &ForwardingApp, taken: &[PendingDelivery], seconds: i64) -> Del
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_gets_the_queue() {
+async fn one_of_many_callers_leases_the_queue() {
     let nodes = Nodes::start().await;
     let one = &forwarding_app(&nodes.shared()).await;
-    // As on the first day: nobody ever touched the queue.
+    // As on a new installation: no queue row exists.
     let client = nodes.schema.client().await;
     let sql = "delete from queues";
-    client.batch_execute(sql).await.expect("no queue is known");
+    client.batch_execute(sql).await.expect("delete queues");
     for round in 0..ROUNDS {
         let (now, until) = (at(100 + round * 60), at(160 + round * 60));
         let outcomes = nodes
@@ -90,7 +90,7 @@ async fn one_of_many_gets_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_lost_a_queue_writes_nothing() {
+async fn an_outdated_lease_writes_nothing() {
     let nodes = Nodes::start().await;
     let one = forwarding_app(&nodes.shared()).await;
     one.attribute_install("phone", 10).await;
@@ -120,10 +120,10 @@ async fn whoever_lost_a_queue_writes_nothing() {
     let released = node.release_queue(one.queue, LEASE, at(23)).await;
     released.expect("an answer");
     let outcome = CheckOutcome::Done { note: None };
-    let asked = node.settle_status_check(one.queue, LEASE, "r1".to_owned(), outcome, at(23));
-    assert!(!asked.await.expect("an answer"));
+    let checked = node.settle_status_check(one.queue, LEASE, "r1".to_owned(), outcome, at(23));
+    assert!(!checked.await.expect("an answer"));
     assert_eq!(dump_tables(&client).await, before);
-    // The one who has it finds what the other one began.
+    // The new holder finds the deliveries that the other one began to send.
     let again = one.take_due_via(&*nodes.nodes[1], Network::A, OTHER_LEASE, 24);
     let again = again.await.expect("deliveries");
     assert_eq!(again.len(), 4);
@@ -133,7 +133,7 @@ async fn whoever_lost_a_queue_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_settlement_comes_before_a_new_holder_or_not_at_all() {
+async fn a_settlement_commits_before_the_next_lease_or_not_at_all() {
     let nodes = Nodes::start().await;
     let one = forwarding_app(&nodes.shared()).await;
     let (first, second) = (&nodes.nodes[0], &nodes.nodes[1]);
@@ -159,9 +159,9 @@ async fn a_settlement_comes_before_a_new_holder_or_not_at_all() {
         let found = found.expect("deliveries");
         let found = i64::try_from(found.len()).expect("small");
         if written.expect("an answer") {
-            assert_eq!(found, waiting / 2, "those that are to be tried again");
+            assert_eq!(found, waiting / 2, "the retried deliveries");
         } else {
-            assert_eq!(found, waiting, "all of them");
+            assert_eq!(found, waiting, "all deliveries");
         }
         let left = number(&client, "select count(*) from outbox").await;
         assert_eq!(left, found);
@@ -176,10 +176,10 @@ async fn assert_no_delivery_twice(client: &Client) {
     assert_eq!(number(client, twice).await, 0);
 }
 
-/// A device's events are planned anew while they are being settled: nothing is planned a second time, and nobody waits
-/// in a circle.
+/// Planning a device's events again while they are settled neither duplicates deliveries nor
+/// deadlocks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delivery_is_planned_anew_or_settled() {
+async fn a_delivery_is_either_planned_again_or_settled() {
     let schema = Schema::create().await;
     let nodes = [open_strict(&schema).await, open_strict(&schema).await];
     let shared: SharedStore = nodes[0].clone();
@@ -214,7 +214,7 @@ async fn a_delivery_is_planned_anew_or_settled() {
             nodes[1].configure(one.tenant.configure_with_click(&device, &click, now + 4));
         let (written, improved) = tokio::join!(settling, improving);
         assert!(written.expect("an answer"));
-        let improved = improved.expect("a call is taken").attribution;
+        let improved = improved.expect("configure succeeds").attribution;
         assert_eq!(improved.decision.click, Some(click.id));
         assert_no_delivery_twice(&client).await;
         let delivered = format!(
@@ -226,15 +226,15 @@ async fn a_delivery_is_planned_anew_or_settled() {
         let released = nodes[0].release_queue(queue, LEASE, at(now + 5));
         released.await.expect("an answer");
     }
-    // The events are known to one network after the other: to network_d from the beginning, to network_a since, which
-    // hears of the install as well.
+    // network_d gets all events from the start; network_a gets them after the attribution,
+    // including the install.
     let sql = "select count(*) from (select delivery_id from outbox
                                      union all select delivery_id from deliveries) as one";
     assert_eq!(number(&client, sql).await, ROUNDS * (30 + 31));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pause_is_not_written_over_a_mended_integration() {
+async fn a_pause_does_not_overwrite_a_fixed_integration() {
     let nodes = Nodes::start().await;
     let one = &forwarding_app(&nodes.shared()).await;
     let client = nodes.schema.client().await;
@@ -243,7 +243,7 @@ async fn a_pause_is_not_written_over_a_mended_integration() {
         let revision = one
             .lease(LEASE, now, now + 50)
             .await
-            .expect("it is never stopped")
+            .expect("the queue is not paused")
             .integration
             .revision
             .number();
@@ -267,7 +267,7 @@ async fn a_pause_is_not_written_over_a_mended_integration() {
         );
         let settling = nodes.nodes[0].settle_deliveries(one.queue, LEASE, settlement);
         let (mended, settled) = tokio::join!(mending, settling);
-        mended.expect("it is mended");
+        mended.expect("integration is updated");
         assert!(settled.expect("an answer"));
         let paused = "select count(*) from queues where paused_at is not null";
         assert_eq!(number(&client, paused).await, 0);
@@ -277,7 +277,7 @@ async fn a_pause_is_not_written_over_a_mended_integration() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_alert_is_told_by_one() {
+async fn an_alert_is_leased_once() {
     let nodes = Nodes::start().await;
     let one = forwarding_app(&nodes.shared()).await;
     one.lease(LEASE, 10, 60).await.expect("a lease");
@@ -290,16 +290,16 @@ async fn an_alert_is_told_by_one() {
     let outcomes = nodes
         .all(|node, _| async move { node.lease_alerts(at(30), at(60), 10).await })
         .await;
-    let told: Vec<_> = outcomes
+    let leased: Vec<_> = outcomes
         .into_iter()
         .flat_map(|outcome| outcome.expect("alerts"))
         .collect();
-    assert_eq!(told.len(), 4);
-    assert!(told.iter().all(|one| one.attempts == 1));
+    assert_eq!(leased.len(), 4);
+    assert!(leased.iter().all(|one| one.attempts == 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_everybody_finds_out_is_remembered_once() {
+async fn concurrent_alerts_are_raised_once() {
     let nodes = Nodes::start().await;
     let one = forwarding_app(&nodes.shared()).await;
     let listens = AppChange {
@@ -314,10 +314,10 @@ async fn what_everybody_finds_out_is_remembered_once() {
         let outcomes = nodes
             .all(|node, number| {
                 let random = [u8::try_from(number).expect("small"); 8];
-                let words = "There are no new rates.".to_owned();
+                let message = "There are no new rates.".to_owned();
                 let (kind, since) = (AlertKind::RatesStale, at(now - 50));
                 async move {
-                    node.raise_alert_everywhere(kind, words, since, at(now), random)
+                    node.raise_alert_everywhere(kind, message, since, at(now), random)
                         .await
                 }
             })

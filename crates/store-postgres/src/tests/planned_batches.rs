@@ -1,4 +1,4 @@
-//! Deliveries that are planned for many events at once.
+//! Planning deliveries for many events at once.
 
 use super::database::{Schema, number};
 use super::web_site::{Site, accepted};
@@ -13,12 +13,12 @@ use tributary_store::contract::outbox_fixtures::{LEASE, connected, forwarding_ap
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
 use tributary_store::{Events, Integrations};
 
-/// Devices of each app.
+/// Devices per app.
 const DEVICES: i64 = 5;
-/// An event's name, a network, how it stands there, and why.
+/// Event name, network, delivery status and reason.
 type DeliveryLine = (String, String, String, Option<String>);
 
-/// Requests of each app.
+/// Requests per app.
 const REQUESTS: i64 = 60;
 
 async fn rows_of(client: &Client, tenant: &Tenant) -> i64 {
@@ -34,7 +34,7 @@ async fn events_of_several_apps_are_planned_together() {
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
     let (one, two) = (forwarding_app(&shared).await, forwarding_app(&shared).await);
-    // The second one sends to another network as well, which none of its installs are credited to.
+    // The second app also sends to another network, which none of its installs is credited to.
     two.change(Network::C, connected(Network::C), 4).await;
     let silent = tenant(&shared).await;
     let tenants = [&one.tenant, &two.tenant, &silent];
@@ -49,15 +49,15 @@ async fn events_of_several_apps_are_planned_together() {
     let installs = "select count(*) from outbox";
     assert_eq!(number(&client, installs).await, 2 * DEVICES);
 
-    let send = |place: i64| {
-        let tenant = tenants[usize::try_from(place % 3).expect("small")];
-        // One of them was never seen before, so its events are nobody's.
-        let device = format!("device-{}", place / 3 % (DEVICES + 1));
+    let send = |index: i64| {
+        let tenant = tenants[usize::try_from(index % 3).expect("small")];
+        // One device is unknown, so its events are not attributed.
+        let device = format!("device-{}", index / 3 % (DEVICES + 1));
         let events = vec![
-            event(&format!("{place}-mapped"), "sign_up", 20),
-            event(&format!("{place}-not"), "boss_defeated", 20),
-            payment(&format!("{place}-paid"), "3", "USD", 20),
-            payment(&format!("{place}-too-much"), "3000", "USD", 20),
+            event(&format!("{index}-mapped"), "sign_up", 20),
+            event(&format!("{index}-not"), "boss_defeated", 20),
+            payment(&format!("{index}-paid"), "3", "USD", 20),
+            payment(&format!("{index}-too-much"), "3000", "USD", 20),
         ];
         store.accept_sdk_events(tenant.arrival(&device, 21), events)
     };
@@ -69,14 +69,14 @@ async fn events_of_several_apps_are_planned_together() {
         assert_eq!(rows_of(&client, tenant).await, DEVICES + of_known * 2);
     }
     assert_eq!(rows_of(&client, &silent).await, 0);
-    // A row names the transaction that made it, and which of its statements.
+    // A row records the transaction and statement that wrote it.
     let by_events = "from outbox where planned_at > (select min(planned_at) from outbox)";
     let statements = format!("select count(distinct (xmin::text, cmin::text)) {by_events}");
     let commits = format!("select count(distinct xmin::text) {by_events}");
     let commits = number(&client, &commits).await;
     assert_eq!(number(&client, &statements).await, commits);
     assert!(commits <= 20, "{commits}");
-    // What is not planned says why, on the event.
+    // Events record why they were skipped.
     for (name, skipped, apps) in [
         ("sign_up", r#"{"network_a":"not_attributed"}"#, 1),
         ("boss_defeated", r#"{"network_a":"not_mapped"}"#, 1),
@@ -91,11 +91,11 @@ async fn events_of_several_apps_are_planned_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_that_move_to_another_network_are_planned_anew() {
+async fn reattributed_events_are_planned_again() {
     let schema = Schema::create().await;
     let shared: SharedStore = Arc::new(schema.open().await);
     let one = forwarding_app(&shared).await;
-    let likeness = IntegrationChange {
+    let probabilistic = IntegrationChange {
         settings: [(
             "forwardProbabilistic",
             Change::Set(SettingValue::Flag(true)),
@@ -103,20 +103,20 @@ async fn events_that_move_to_another_network_are_planned_anew() {
         .into(),
         ..IntegrationChange::default()
     };
-    one.change(Network::A, likeness, 5).await;
+    one.change(Network::A, probabilistic, 5).await;
     one.change(Network::C, connected(Network::C), 5).await;
     one.tenant.record_click(10).await;
     let mut right = one.tenant.click(20);
     (right.network, right.address_hash) = (Some(Network::C), None);
     let recorded = shared.record_click(right.clone()).await;
-    recorded.expect("a click is recorded");
+    recorded.expect("click is recorded");
     let command = one.tenant.configure_from_address("phone", 60);
     one.tenant.call_configure(command).await;
     one.send_events("phone", &["s1", "s2"], "sign_up", 70).await;
     let pending = |id: &str| (id.to_owned(), "pending", None);
     let all = ["install", "s1", "s2"].map(pending);
     assert_eq!(one.delivery_statuses().await, all);
-    // One is on its way: the network may have it.
+    // One delivery is being sent, so the network may have it.
     one.lease(LEASE, 71, 200).await.expect("a lease");
     let revision = one
         .change(Network::A, IntegrationChange::default(), 71)
@@ -171,9 +171,9 @@ async fn events_that_move_to_another_network_are_planned_anew() {
     }
 }
 
-/// More events than are read at a time.
+/// More events than one page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_story_is_planned_anew_page_by_page() {
+async fn a_long_history_is_planned_again_page_by_page() {
     const EVENTS: i64 = 2_500;
     let schema = Schema::create().await;
     let shared: SharedStore = Arc::new(schema.open().await);
@@ -193,16 +193,16 @@ async fn a_long_story_is_planned_anew_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_of_a_website_are_planned_together() {
+async fn web_events_are_planned_together() {
     const POSTS: usize = 40;
     let site = Site::start().await;
     let (writer, app) = (&site.tenant.writer, site.click.app);
     let (change, any) = (connected(Network::A), Precondition::None);
     let connected =
         site.nodes[0].update_integration(writer, app, Network::A, change, any, origin(6));
-    connected.await.expect("the integration is changed");
-    let purchases = (0..POSTS).map(|place| site.purchase(&format!("p{place}"), 3, "payer"));
-    let refunds = (0..POSTS).map(|place| site.refund(&format!("f{place}"), 1, "p0", "payer"));
+    connected.await.expect("integration is updated");
+    let purchases = (0..POSTS).map(|index| site.purchase(&format!("p{index}"), 3, "payer"));
+    let refunds = (0..POSTS).map(|index| site.refund(&format!("f{index}"), 1, "p0", "payer"));
     assert_eq!(accepted(&site.send(purchases.clone()).await), POSTS);
     assert_eq!(accepted(&site.send(purchases).await), 0, "as before");
     site.send(refunds).await;

@@ -1,4 +1,4 @@
-//! A wire between store and server that can be cut and frozen.
+//! A TCP proxy between store and server that can freeze and cut connections.
 
 use super::database::with_setting;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// How a commit looks on the wire: a simple query.
+/// A commit on the wire is a simple query.
 const COMMIT: &[u8] = b"commit\0";
 
 pub(super) struct Proxy {
-    /// Leads to the server, through this.
+    /// URL that leads through the proxy.
     pub(super) url: String,
     frozen: watch::Sender<bool>,
     commits_to_cut: Arc<AtomicU32>,
@@ -62,12 +62,12 @@ impl Proxy {
         }
     }
 
-    /// Nothing passes any more, in no direction, and nobody is told; or everything does again.
+    /// Stops forwarding in both directions without closing, or resumes.
     pub(super) fn freeze(&self, frozen: bool) {
         self.frozen.send_replace(frozen);
     }
 
-    /// The next commits reach the server; their confirmations never arrive, and the connection ends.
+    /// Lets the next commits reach the server, then drops their confirmations and the connections.
     pub(super) fn cut_commits(&self, count: u32) {
         self.commits_to_cut.store(count, Ordering::SeqCst);
     }
@@ -92,7 +92,7 @@ async fn carry(
                 if is_commit
                     && to_cut.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
                 {
-                    // The answer comes after the commit is stored, and ends here.
+                    // Reads the confirmation, which comes after the commit is stored, and drops it.
                     let _answer = far.read(&mut down).await;
                     return;
                 }

@@ -1,5 +1,5 @@
-//! Two nodes on one database, at the same moment. Whatever happens must be what a single writer could have
-//! done, and nobody is told that the database is at fault.
+//! Two nodes on one database at once. Every outcome must be one that a single writer could produce,
+//! without database errors.
 
 use super::database::Schema;
 use crate::PostgresStore;
@@ -22,7 +22,7 @@ use tributary_store::contract::fixtures::{
 use tributary_store::{Apps, AuditLog, Integrations, Links, Organization, SkanConfigurations};
 use tributary_store::{StoreError, StoreResult, Tenants};
 
-/// Callers at the same moment, half of them on each node.
+/// Concurrent callers, half of them on each node.
 pub(super) const CALLERS: i64 = 12;
 
 pub(super) struct Nodes {
@@ -47,7 +47,7 @@ impl Nodes {
         (caller, app)
     }
 
-    /// Every caller does it at the same moment. Gives who was refused by what, and who was not.
+    /// Runs all callers at once. Returns each result or refusal.
     pub(super) async fn all<'a, T, F>(
         &'a self,
         work: impl Fn(&'a PostgresStore, i64) -> F,
@@ -74,19 +74,19 @@ impl Nodes {
             }
         })
         .await;
-        let told = |outcome: Option<StoreResult<T>>| match outcome.expect("all are ready") {
+        let refusal_or_panic = |outcome: Option<StoreResult<T>>| match outcome.expect("ready") {
             Ok(value) => Ok(value),
             Err(StoreError::Refused(refusal)) => Err(refusal),
             Err(other) => panic!("{other:?}"),
         };
         callers
             .into_iter()
-            .map(|(_, outcome)| told(outcome))
+            .map(|(_, outcome)| refusal_or_panic(outcome))
             .collect()
     }
 }
 
-/// How many were not refused; the others must have been refused by this.
+/// Counts the successes; all others must have this refusal.
 fn admitted<T>(outcomes: &[Result<T, Refusal>], refusal: &Refusal) -> usize {
     let refused = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     for other in refused.clone() {
@@ -100,7 +100,7 @@ fn numbered(number: i64) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_node_founds_the_first_organization() {
+async fn one_node_creates_the_first_organization() {
     let nodes = Nodes::start().await;
     let outcomes = nodes
         .all(|node, _| async move {
@@ -114,12 +114,12 @@ async fn one_node_founds_the_first_organization() {
         })
         .await;
     assert_eq!(outcomes.iter().filter(|one| **one == Ok(true)).count(), 1);
-    let made = nodes.nodes[1].organizations().await.expect("a list");
-    assert_eq!(made.len(), 1);
+    let organizations = nodes.nodes[1].organizations().await.expect("a list");
+    assert_eq!(organizations.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_new_links_gets_the_slug() {
+async fn one_of_many_new_links_claims_the_slug() {
     let nodes = Nodes::start().await;
     let (caller, one) = &nodes.app().await;
     let other = app(&nodes.shared(), caller).await;
@@ -138,11 +138,11 @@ async fn one_of_many_new_links_gets_the_slug() {
         let page = nodes.nodes[1].links(&reading, app, first_page("50")).await;
         links += page.expect("a list").items.len();
     }
-    assert_eq!(links, 1, "a refused link leaves nothing");
+    assert_eq!(links, 1, "a rejected link is not stored");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_and_changed_links_do_not_wait_for_each_other_in_a_circle() {
+async fn creating_and_changing_links_does_not_deadlock() {
     let nodes = Nodes::start().await;
     let (caller, app) = &nodes.app().await;
     let old = link(&nodes.shared(), caller, app.id).await;
@@ -175,7 +175,7 @@ async fn new_and_changed_links_do_not_wait_for_each_other_in_a_circle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn apps_that_want_each_others_names_are_refused() {
+async fn apps_cannot_swap_unique_names() {
     let nodes = Nodes::start().await;
     let (caller, one) = &nodes.app().await;
     let other = app(&nodes.shared(), caller).await;
@@ -205,7 +205,7 @@ async fn apps_that_want_each_others_names_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_of_one_app_add_up() {
+async fn concurrent_changes_of_an_app_are_all_applied() {
     let nodes = Nodes::start().await;
     let (caller, app) = &nodes.app().await;
     let outcomes = nodes
@@ -231,7 +231,7 @@ async fn changes_of_one_app_add_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_changes_of_the_same_version_is_made() {
+async fn one_of_many_changes_to_the_same_version_succeeds() {
     let nodes = Nodes::start().await;
     let (caller, app) = &nodes.app().await;
     let outcomes = nodes
@@ -263,7 +263,7 @@ async fn a_link_is_deleted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_of_an_integration_nobody_touched_add_up() {
+async fn concurrent_changes_of_a_new_integration_are_all_applied() {
     let nodes = Nodes::start().await;
     let (caller, app) = &nodes.app().await;
     let outcomes = nodes
@@ -286,7 +286,7 @@ async fn changes_of_an_integration_nobody_touched_add_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_new_document_is_a_version_and_every_switch_is_kept() {
+async fn concurrent_skan_changes_make_versions_and_keep_settings() {
     const CURRENCIES: [&str; 12] = [
         "EUR", "USD", "JPY", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD",
     ];
@@ -320,7 +320,10 @@ async fn every_new_document_is_a_version_and_every_switch_is_kept() {
         .iter()
         .map(|(number, _)| *number)
         .collect();
-    let present = nodes.nodes[0].skan(&reading, app.id).await.expect("it");
+    let present = nodes.nodes[0]
+        .skan(&reading, app.id)
+        .await
+        .expect("configuration");
     assert_eq!(numbers, (1..=present.version).collect::<Vec<_>>());
     assert!(present.document.accept_test_signals);
     let app = nodes.nodes[0].app(&reading, app.id).await.expect("the app");
@@ -332,8 +335,8 @@ async fn a_key_is_revoked_once() {
     let nodes = Nodes::start().await;
     let caller = &organization(&nodes.shared()).await;
     let key = new_key(caller.organization());
-    let made = nodes.nodes[0].create_key(key.clone(), origin(0)).await;
-    made.expect("a key is made");
+    let created = nodes.nodes[0].create_key(key.clone(), origin(0)).await;
+    created.expect("create key");
     let outcomes = nodes
         .all(|node, number| async move { node.revoke_key(key.key.id, origin(5 + number)).await })
         .await;

@@ -1,4 +1,4 @@
-//! Transactions that send more than they have heard the answer to.
+//! Pipelined transactions.
 
 use super::database::{Schema, number};
 use crate::tx::{self, Mode};
@@ -19,17 +19,17 @@ async fn note(tx: &Tx, name: &str) -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn first_reads_travel_with_the_beginning_and_belong_to_the_transaction() {
+async fn pipelined_reads_belong_to_the_transaction() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let mode = Mode::PipelinedWrite;
     let outcome = tx::run(&store.pool, "test", mode, async |tx| {
-        // Two statements of one transaction have one begin, and see their own writes undone with it.
+        // Both statements belong to one transaction, so the write is rolled back.
         let first = tx.query_one("select now()::text", &[]).await?;
         note(tx, "note undone").await?;
         let second = tx.query_one("select now()::text", &[]).await?;
         let (first, second): (String, String) = (first.try_get(0)?, second.try_get(0)?);
-        assert_eq!(first, second, "the time of one transaction");
+        assert_eq!(first, second, "same transaction time");
         Err::<(), _>(Failure::Conflict)
     })
     .await;
@@ -38,14 +38,14 @@ async fn first_reads_travel_with_the_beginning_and_belong_to_the_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_done_after_the_first_reads_when_the_transaction_did_not_begin() {
+async fn nothing_follows_pipelined_reads_without_a_transaction() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let runs = AtomicU32::new(0);
     let mode = Mode::PipelinedWrite;
     let outcome: StoreResult<()> = tx::run(&store.pool, "test", mode, async |tx| {
         let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
-        // The session ends in the middle of the first reads, as when it never began.
+        // The session ends during the first reads, as if it had never begun.
         if run == 1 {
             tx.query("select pg_terminate_backend(pg_backend_pid())", &[])
                 .await?;

@@ -23,7 +23,7 @@ use tributary_store::{Links, StoreError, StoreResult, WebEvents};
 const SITE: &str = "https://shop.example.com";
 pub(super) type WebOutcome = Result<AcceptedWebEvent, Refusal>;
 
-/// Two nodes, and an app whose link leads to a website.
+/// Two nodes and an app with a web funnel link.
 pub(super) struct Site {
     pub(super) nodes: [Arc<PostgresStore>; 2],
     pub(super) schema: Schema,
@@ -44,7 +44,7 @@ impl Site {
         };
         let (app, link, any) = (tenant.app.id, tenant.link.id, Precondition::None);
         let changed = nodes[0].update_link(&tenant.writer, app, link, change, any, origin(3));
-        changed.await.expect("a link is changed");
+        changed.await.expect("link is updated");
         let click = tenant.record_click(5).await;
         Self {
             nodes,
@@ -83,7 +83,7 @@ impl Site {
         }
     }
 
-    /// Every second one is sent to the other node, all at the same moment. Nobody finds the database at fault.
+    /// Sends the posts to both nodes in turn, all at once. Panics on database errors.
     pub(super) async fn send(&self, posts: impl IntoIterator<Item = WebEvent>) -> Vec<WebOutcome> {
         let sent = posts.into_iter().zip(self.nodes.iter().cycle());
         let sent = sent.map(|(posted, node)| node.accept_web_event(posted));
@@ -91,7 +91,7 @@ impl Site {
         outcomes.into_iter().map(refusal_or_panic).collect()
     }
 
-    /// Nothing fell between two tables.
+    /// Checks that the tables agree with each other.
     pub(super) async fn assert_consistent(&self) {
         let client = self.schema.client().await;
         assert_figures_match_events(&self.schema).await;
@@ -103,7 +103,7 @@ impl Site {
             assert_eq!(number(&client, counted).await, events, "{counted}");
         }
         for none in [
-            // A payment says what its refunds come to, and how many there were.
+            // A payment row holds the sum and number of its refunds.
             "select count(*) from refunded_payments as payment
              where (refunded_micros, version) <>
                    (select -sum(amount_micros), count(*) from events
@@ -123,7 +123,7 @@ impl Site {
     }
 }
 
-/// What a sender is told; the database is never at fault.
+/// Returns the result or refusal; panics on database errors.
 fn refusal_or_panic(outcome: StoreResult<AcceptedWebEvent>) -> WebOutcome {
     match outcome {
         Ok(accepted) => Ok(accepted),
@@ -132,7 +132,7 @@ fn refusal_or_panic(outcome: StoreResult<AcceptedWebEvent>) -> WebOutcome {
     }
 }
 
-/// How many are new.
+/// Counts the newly accepted posts.
 pub(super) fn accepted(outcomes: &[WebOutcome]) -> usize {
     let new = outcomes
         .iter()
@@ -140,7 +140,7 @@ pub(super) fn accepted(outcomes: &[WebOutcome]) -> usize {
     new.count()
 }
 
-/// How many were refused by this.
+/// Counts the posts with this refusal.
 pub(super) fn refused(outcomes: &[WebOutcome], by: &Refusal) -> usize {
     let refused = outcomes
         .iter()
@@ -148,7 +148,7 @@ pub(super) fn refused(outcomes: &[WebOutcome], by: &Refusal) -> usize {
     refused.count()
 }
 
-/// The refusal of a post that differs in these fields from the accepted one.
+/// The refusal of a post that differs from the accepted one in these fields.
 pub(super) fn conflict(fields: &[&str]) -> Refusal {
     let mut faults = Faults::new();
     for field in fields {

@@ -1,6 +1,6 @@
-//! What is known about the posts of a batch.
+//! Gathers the facts for a batch of web events.
 //!
-//! Payments that are refunded are locked first, or what is read could be older than their locks.
+//! Refunded payments are locked first; otherwise the facts could be outdated.
 
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT};
 use crate::devices::bulk;
@@ -30,33 +30,33 @@ use tributary_store::StoreError;
 use tributary_store::records::{ClickRow, LinkRow};
 use uuid::Uuid;
 
-/// Website events are live.
+/// Web events are always live.
 pub(super) const ENVIRONMENT: Environment = Environment::Live;
 pub(super) const SOURCE: EventSource = EventSource::Web;
 
-/// What is known, and the payments that stay as they are until this transaction ends.
+/// The facts, and the payments locked until this transaction ends.
 pub(super) struct LockedWebFacts<'a> {
     pub(super) facts: WebFacts<'a>,
     pub(super) locked: BTreeSet<ExternalKey<'a>>,
 }
 
-/// Locks and reads what the rules need to know.
+/// Locks payments and reads the facts that the rules need.
 pub(super) async fn gather<'a>(
     tx: &Tx,
     posts: &'a [WebEvent],
 ) -> Result<LockedWebFacts<'a>, Failure> {
-    // A post without a verified click is refused, so it locks nothing.
-    let verifiable = || posts.iter().filter(|posted| posted.click.is_some());
-    let refunds = verifiable().filter(|posted| posted.kind == WebEventKind::Refund);
+    // A post without a verified click is rejected, so it needs no locks.
+    let verifiable = || posts.iter().filter(|post| post.click.is_some());
+    let refunds = verifiable().filter(|post| post.kind == WebEventKind::Refund);
     let refunds = refunds.filter_map(WebEvent::parent_key).collect();
     let locked = lock_payments(tx, refunds).await?;
 
     let own: BTreeSet<_> = posts.iter().map(WebEvent::key).collect();
     let parents: BTreeSet<_> = verifiable().filter_map(WebEvent::parent_key).collect();
-    let clicks = verifiable().filter_map(|posted| Some((posted.app, posted.click?)));
-    let apps: BTreeSet<AppId> = verifiable().map(|posted| posted.app).collect();
+    let clicks = verifiable().filter_map(|post| Some((post.app, post.click?)));
+    let apps: BTreeSet<AppId> = verifiable().map(|post| post.app).collect();
     let first_payments = || bulk::find_first_payments(tx, verifiable().map(WebEvent::device_ref));
-    // Sent together: they do not depend on each other.
+    // Pipelined: these reads are independent.
     let (found, refunds, mut paid, clicks, integrations) = tokio::try_join!(
         find_events(tx, &own, &parents),
         find_refunds(tx, &locked),
@@ -70,7 +70,7 @@ pub(super) async fn gather<'a>(
     let mut reported = BTreeMap::new();
     if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
         reported = lock_sdk_events(tx, &twins, first.received_at).await?;
-        // The devices may have changed until they were locked.
+        // The devices may have changed before they were locked.
         paid = first_payments().await?;
     }
     let reservation = |(key, (by, _))| {
@@ -84,13 +84,13 @@ pub(super) async fn gather<'a>(
         )
     };
     let reservations = reserved.into_iter().map(reservation).collect();
-    let new = verifiable().filter(|posted| !events.contains_key(&posted.key()));
+    let new = verifiable().filter(|post| !events.contains_key(&post.key()));
     let rates: BTreeSet<_> = new
         .filter_map(WebEvent::exchange_day)
         .map(|(_, currency, day)| (currency, day))
         .collect();
     let rates = imported_rates(tx, &rates.into_iter().collect::<Vec<_>>()).await?;
-    let known = WebFacts {
+    let facts = WebFacts {
         events,
         refunds,
         reservations,
@@ -99,25 +99,22 @@ pub(super) async fn gather<'a>(
         rates,
         integrations,
     };
-    Ok(LockedWebFacts {
-        facts: known,
-        locked,
-    })
+    Ok(LockedWebFacts { facts, locked })
 }
 
-/// Locks payments, so that nobody else gives anything of them back until this transaction ends, and says which
-/// are there. The id stands for the payment: most have no other row. Each app is asked alone, because no lock is taken
-/// on several machines by one statement.
+/// Locks payments against concurrent refunds and returns those that exist. The row in `event_keys`
+/// is the lock, because most payments have no row in `refunded_payments`. One statement per app, so
+/// that no lock spans shards.
 async fn lock_payments<'a>(
     tx: &Tx,
     wanted: BTreeSet<ExternalKey<'a>>,
 ) -> Result<BTreeSet<ExternalKey<'a>>, Failure> {
     let mut by_app: BTreeMap<AppId, Vec<&'a str>> = BTreeMap::new();
-    for (app, given) in wanted {
-        by_app.entry(app).or_default().push(given);
+    for (app, external_id) in wanted {
+        by_app.entry(app).or_default().push(external_id);
     }
     let mut locked = BTreeSet::new();
-    for (app, given) in by_app {
+    for (app, ids) in by_app {
         let rows = tx
             .query(
                 "select given_id from event_keys
@@ -127,7 +124,7 @@ async fn lock_payments<'a>(
                     &uuid(app.as_bytes()),
                     &ENVIRONMENT.as_str(),
                     &SOURCE.as_str(),
-                    &given,
+                    &ids,
                 ],
             )
             .await?;
@@ -135,28 +132,28 @@ async fn lock_payments<'a>(
             .iter()
             .map(|row| row.try_get(0))
             .collect::<Result<_, _>>()?;
-        let given = given.into_iter().filter(|given| found.contains(given));
-        locked.extend(given.map(|given| (app, given)));
+        let existing = ids.into_iter().filter(|id| found.contains(id));
+        locked.extend(existing.map(|id| (app, id)));
     }
     Ok(locked)
 }
 
-/// The keys that are wanted, each once, as columns. A row tells by a number, from one, which it is of.
+/// The wanted keys as columns. Result rows refer to them by number, counted from one.
 fn columns<'a>(wanted: &[ExternalKey<'a>]) -> (Vec<Uuid>, Vec<&'a str>) {
     let apps = column(wanted, |(app, _)| uuid(app.as_bytes()));
-    (apps, column(wanted, |(_, given)| *given))
+    (apps, column(wanted, |(_, external_id)| *external_id))
 }
 
 fn key_of_row<K: Copy>(wanted: &[K], row: &Row) -> Result<K, Failure> {
     let number: i64 = row.try_get("number")?;
-    let place = usize::try_from(number - 1).unwrap_or(usize::MAX);
-    wanted.get(place).copied().ok_or(Failure::Conflict)
+    let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
+    wanted.get(index).copied().ok_or(Failure::Conflict)
 }
 
 static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        // One look-up an id, whatever the planner thinks of the table: a plan that was made while it was
-        // small, and kept, would walk through all of it.
+        // One index lookup per id. A generic plan from when the table was small would scan all of
+        // it.
         "select {}, wanted.number, taken.event_id as taken_id, taken.fingerprint
          from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
          cross join lateral
@@ -171,24 +168,25 @@ static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The events that have ids, and the ids that other sources reserved, each with its event where that is stored.
+/// The events with the wanted ids, and the ids reserved by other sources with their events, if
+/// stored.
 struct FoundKeys<'a> {
     events: BTreeMap<ExternalKey<'a>, ExistingEvent>,
     reserved: BTreeMap<ExternalKey<'a>, (EventId, Option<Event>)>,
 }
 
-/// Finds the events of posts and of their parents, and the reserved ids of posts. A parent must be in the log.
+/// Finds the events of posts and parents, and the reserved ids of posts. A parent event must exist.
 async fn find_events<'a>(
     tx: &Tx,
     own: &BTreeSet<ExternalKey<'a>>,
     parents: &BTreeSet<ExternalKey<'a>>,
 ) -> Result<FoundKeys<'a>, Failure> {
     let wanted: Vec<_> = own.union(parents).copied().collect();
-    let (apps, given) = columns(&wanted);
+    let (apps, ids) = columns(&wanted);
     let rows = tx
         .query(
             &FIND_EVENTS,
-            &[&apps, &given, &ENVIRONMENT.as_str(), &SOURCE.as_str()],
+            &[&apps, &ids, &ENVIRONMENT.as_str(), &SOURCE.as_str()],
         )
         .await?;
     let mut found = FoundKeys {
@@ -222,7 +220,7 @@ async fn find_events<'a>(
     Ok(found)
 }
 
-/// Refunds of locked payments.
+/// Finds the refunds of locked payments.
 async fn find_refunds<'a>(
     tx: &Tx,
     locked: &BTreeSet<ExternalKey<'a>>,
@@ -231,14 +229,14 @@ async fn find_refunds<'a>(
         return Ok(BTreeMap::new());
     }
     let wanted: Vec<_> = locked.iter().copied().collect();
-    let (apps, given) = columns(&wanted);
+    let (apps, ids) = columns(&wanted);
     let rows = tx
         .query(
             "select wanted.number, refunded.refunded_micros, refunded.version
              from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
              join refunded_payments as refunded
                on refunded.app_id = wanted.app_id and refunded.given_id = wanted.given_id",
-            &[&apps, &given],
+            &[&apps, &ids],
         )
         .await?;
     let refunds = |row: &Row| {
@@ -251,7 +249,7 @@ async fn find_refunds<'a>(
     rows.iter().map(refunds).collect()
 }
 
-/// Clicks, each with its link as it is today. The link may be archived by now.
+/// Finds clicks with the current state of their links. A link may be archived by now.
 async fn find_clicks(
     tx: &Tx,
     wanted: BTreeSet<(AppId, ClickId)>,
@@ -275,12 +273,12 @@ async fn find_clicks(
             is_web_funnel: link.kind == LinkKind::WebFunnel,
             link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
         });
-        let kept = row.try_get(CLICK_COLUMNS_COUNT)?;
+        let is_referenced = row.try_get(CLICK_COLUMNS_COUNT)?;
         Ok((
             key_of_row(&wanted, row)?,
             StoredWebClick {
                 click: found,
-                is_referenced: kept,
+                is_referenced,
             },
         ))
     };

@@ -1,14 +1,14 @@
-//! Verified website events and the ledger of payments: many posts to a transaction.
+//! Verified web events and the payment ledger, many posts per transaction.
 //!
-//! The posts that wait together are decided together, in the order of their arrival (`domain::event::web::decide`):
-//! facts are read for all of them, a statement a table (`facts`), and the changes are written at once (`write`). A
-//! refusal is the answer to its own post: nothing of it is written, and the other posts of the batch are kept.
+//! Waiting posts are decided together, in order of arrival (`domain::event::web::decide`). Facts
+//! are read with one statement per table (`facts`), and the changes are written at once (`write`).
+//! A refusal affects only its own post; the rest of the batch is written.
 //!
-//! Nodes meet in three places. Refunds of one payment come one after the other by the payment's lock, from whichever
-//! devices they are. Who sends an id that another node is just recording, or the first payment of a device that has
-//! just made one there, waits for that node and finds itself overtaken when all is decided: then the batch is decided
-//! again, and in the end one by one. That ends, since a post alone can lose its id only once, and its device's first
-//! payment only once.
+//! Nodes can conflict in three places. Refunds of one payment wait for the payment's lock. A post
+//! whose id another node is recording waits for that node and then reports a conflict. So does the
+//! first payment of a device that just paid there. The batch is decided again, and finally post by
+//! post. That terminates, because a single post can lose its id, and its device's first payment,
+//! only once.
 
 mod facts;
 mod write;
@@ -23,15 +23,15 @@ use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, decide};
 use tributary_domain::refusal::Refusal;
 use tributary_store::{StoreResult, WebEvents};
 
-/// Batches under way at a time: one is decided while the other is synced.
+/// Concurrent batches: one is decided while the other syncs.
 const CONCURRENT_BATCHES: usize = 2;
 
-/// What a post comes to. A refusal is a value here, since it undoes nothing of the others.
+/// The answer to a post. A refusal is a value, because it must not roll back the other posts.
 pub(crate) type WebEventAnswer = Result<AcceptedWebEvent, Refusal>;
 
 impl BatchItem for WebEvent {}
 
-/// Where posts are written in batches.
+/// Starts the batch writer for web events.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<WebEvent, WebEventAnswer> {
     let name = "accept_web_event";
     BatchWriter::start_concurrent(name, CONCURRENT_BATCHES, move |posts: Arc<[WebEvent]>| {
@@ -45,18 +45,18 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<WebEvent, WebEventAns
     })
 }
 
-/// Records the posts that are accepted. One answer per post.
+/// Records the accepted posts. Returns one answer per post.
 pub(crate) async fn accept(tx: &Tx, posts: &[WebEvent]) -> Result<Vec<WebEventAnswer>, Failure> {
     let facts = facts::gather(tx, posts).await?;
     let decisions = decide(posts, &facts.facts);
-    // Boxed: so many statements under way at a time are large.
+    // Boxed because the futures of many concurrent statements are large.
     Box::pin(write::write_changes(tx, &facts, &decisions.changes)).await?;
     Ok(decisions.answers)
 }
 
 #[async_trait]
 impl WebEvents for PostgresStore {
-    async fn accept_web_event(&self, posted: WebEvent) -> StoreResult<AcceptedWebEvent> {
-        Ok(self.web_events.write(posted).await??)
+    async fn accept_web_event(&self, post: WebEvent) -> StoreResult<AcceptedWebEvent> {
+        Ok(self.web_events.write(post).await??)
     }
 }

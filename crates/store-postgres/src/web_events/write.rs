@@ -1,7 +1,7 @@
-//! What was decided about a batch of posts, written in bulk.
+//! Writes the decided changes of a batch of web events.
 //!
-//! Tables and keys have one order, which is the order of everybody who writes them: the events' ids, payments, events,
-//! devices, clicks, the outbox, and what was counted. Payments are locked by then.
+//! All transactions write tables and keys in the same order: event ids, payments, events, devices,
+//! clicks, outbox, increments. Payments are already locked.
 
 use super::facts::{ENVIRONMENT, LockedWebFacts};
 use crate::params::column;
@@ -14,7 +14,7 @@ use tributary_recording::duplicates::demote;
 use tributary_recording::{TransactionTally, settle_first_payment};
 use tributary_store::records::PlannedRow;
 
-/// Writes what was accepted.
+/// Writes the changes.
 pub(super) async fn write_changes(
     tx: &Tx,
     facts: &LockedWebFacts<'_>,
@@ -39,8 +39,8 @@ pub(super) async fn write_changes(
     let events = changes.recorded.iter().map(|recorded| &recorded.event);
     let events: Vec<_> = events.collect();
     let planned: Vec<PlannedRow> = changes.recorded.iter().flat_map(planned_rows).collect();
-    // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
-    // are ours. If one of the ids is taken, that is found first, and all of it is undone.
+    // Pipelined in this order, which the server keeps. The ids come first; if one is taken, the
+    // conflict is found first and everything is rolled back.
     tokio::try_join!(
         biased;
         claim_ids(tx, changes),
@@ -74,8 +74,8 @@ fn planned_rows(recorded: &RecordedWebEvent) -> impl Iterator<Item = PlannedRow>
     planned.map(|one| PlannedRow::write(event, one, event.received_at))
 }
 
-/// Checks that every stored payment that is refunded is locked. One that was stored after the locks were taken is not,
-/// and waiting for it now could be a circle: the batch is decided again, and then it is locked.
+/// Checks that all stored refunded payments are locked. A payment stored after the locks were taken
+/// is not, and locking it now could deadlock. So the batch is decided again, which locks it.
 fn check_locks(facts: &LockedWebFacts<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let is_stored = |key: &&ExternalKey<'_>| facts.facts.events.contains_key(*key);
     let mut stored = changes.refunded.keys().filter(is_stored);
@@ -86,7 +86,7 @@ fn check_locks(facts: &LockedWebFacts<'_>, changes: &WebChanges<'_>) -> Result<(
     }
 }
 
-/// Gives ids that were reserved to the events of this batch.
+/// Reassigns reserved ids to the events of this batch.
 async fn take_over(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let reserved = changes.recorded.iter().filter_map(|recorded| {
         let event = &recorded.event;
@@ -96,7 +96,7 @@ async fn take_over(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await
 }
 
-/// All rows must be there still; if not, another node was first.
+/// Reports a conflict if rows are missing, because another node was first.
 fn require_all_rows(wanted: usize, rows: u64) -> Result<(), Failure> {
     if u64::try_from(wanted) == Ok(rows) {
         Ok(())
@@ -105,13 +105,13 @@ fn require_all_rows(wanted: usize, rows: u64) -> Result<(), Failure> {
     }
 }
 
-/// Keeps the clicks that nothing referred to so far. One of them may have been removed just now.
+/// Marks the referenced clicks as kept. Reports a conflict if one was just deleted.
 async fn keep_clicks(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let clicks: Vec<_> = changes.clicks.iter().collect();
     if clicks.is_empty() {
         return Ok(());
     }
-    let kept = tx
+    let updated = tx
         .execute(
             "update clicks set kept = true
              from unnest($1, $2) as referred (app_id, click_id)
@@ -122,10 +122,10 @@ async fn keep_clicks(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
             ],
         )
         .await?;
-    require_all_rows(clicks.len(), kept)
+    require_all_rows(clicks.len(), updated)
 }
 
-/// Takes the ids that the senders gave, or finds that another node has given one of them away.
+/// Claims the event ids. Reports a conflict if another node took one.
 async fn claim_ids(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let free = changes.recorded.iter();
     let free = free.filter(|recorded| recorded.reserved_by.is_none());
@@ -139,10 +139,12 @@ async fn claim_ids(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
 
 type Refunded<'c> = (&'c ExternalKey<'c>, &'c RefundedPayment);
 
-/// Writes what was given back of payments of which nothing was before.
+/// Writes the first refund totals of payments.
 async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let refunded = changes.refunded.iter();
-    let first: Vec<Refunded<'_>> = refunded.filter(|(_, it)| it.version == 0).collect();
+    let first: Vec<Refunded<'_>> = refunded
+        .filter(|(_, payment)| payment.version == 0)
+        .collect();
     if first.is_empty() {
         return Ok(());
     }
@@ -152,7 +154,7 @@ async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
              select * from unnest($1, $2, $3, $4) on conflict do nothing",
             &[
                 &column(&first, |((app, _), _)| uuid(app.as_bytes())),
-                &column(&first, |((_, given), _)| *given),
+                &column(&first, |((_, external_id), _)| *external_id),
                 &column(&first, |(_, payment)| payment.total.micros()),
                 &column(&first, |(_, payment)| payment.refunds),
             ],
@@ -161,10 +163,12 @@ async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
     require_all_rows(first.len(), written)
 }
 
-/// Writes what was given back of others. They are locked; the version has the last word all the same.
+/// Updates refund totals. The payments are locked; the version check guards against bugs.
 async fn update_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let refunded = changes.refunded.iter();
-    let again: Vec<Refunded<'_>> = refunded.filter(|(_, it)| it.version > 0).collect();
+    let again: Vec<Refunded<'_>> = refunded
+        .filter(|(_, payment)| payment.version > 0)
+        .collect();
     if again.is_empty() {
         return Ok(());
     }
@@ -178,7 +182,7 @@ async fn update_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
                and stored.version = new.seen",
             &[
                 &column(&again, |((app, _), _)| uuid(app.as_bytes())),
-                &column(&again, |((_, given), _)| *given),
+                &column(&again, |((_, external_id), _)| *external_id),
                 &column(&again, |(_, payment)| payment.version),
                 &column(&again, |(_, payment)| payment.total.micros()),
                 &column(&again, |(_, payment)| payment.refunds),

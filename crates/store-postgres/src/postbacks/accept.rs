@@ -1,0 +1,107 @@
+//! Accepts postbacks, many per transaction.
+//!
+//! Waiting postbacks are decided together, in order of arrival. Earlier postbacks are read with one
+//! statement per table (`facts`), the rule decides one postback after the other, and the new ones
+//! are written at once (`write`). Nodes meet only in unique constraints. When a key or body turns
+//! out to be taken, the batch is decided again, and finally item by item.
+
+use super::facts::{self, PostbackHistory};
+use super::write;
+use crate::Failure;
+use crate::batch_writer::{BatchItem, BatchWriter};
+use crate::pool::Pool;
+use crate::tx::{self, Mode, Tx};
+use std::sync::Arc;
+use tributary_domain::report::postback::{
+    Counting, PostbackCounts, PostbackDecision, ReceivedPostback, decide_postback,
+};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::PostbackOutcome;
+
+impl BatchItem for ReceivedPostback {}
+
+/// Starts the batch writer for postbacks.
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<ReceivedPostback, PostbackOutcome> {
+    let name = "accept_postback";
+    BatchWriter::start(name, move |postbacks: Arc<[ReceivedPostback]>| {
+        let pool = pool.clone();
+        async move {
+            tx::run(&pool, name, Mode::Write, async move |tx| {
+                accept(tx, &postbacks).await
+            })
+            .await
+        }
+    })
+}
+
+/// Stores postbacks for the apps with their App Store ids, or as unclaimed. Returns one answer
+/// each.
+async fn accept(tx: &Tx, postbacks: &[ReceivedPostback]) -> Result<Vec<PostbackOutcome>, Failure> {
+    let apps = facts::apps(tx, postbacks).await?;
+    let app_of = |postback: &ReceivedPostback| apps.get(&postback.app_store_id()).copied();
+    let unclaimed: Vec<&ReceivedPostback> = postbacks
+        .iter()
+        .filter(|postback| app_of(postback).is_none())
+        .collect();
+    let inserted = write::insert_unclaimed(tx, &unclaimed).await?;
+    let claimed: Vec<(AppId, &ReceivedPostback)> = postbacks
+        .iter()
+        .filter_map(|postback| Some((app_of(postback)?, postback)))
+        .collect();
+    let mut stored = store(tx, &claimed).await?.into_iter();
+    let answer = |postback: &ReceivedPostback| {
+        if app_of(postback).is_some() {
+            return stored.next().unwrap_or(PostbackOutcome::Duplicate);
+        }
+        if inserted.contains(&postback.id) {
+            PostbackOutcome::Unclaimed
+        } else {
+            PostbackOutcome::Duplicate
+        }
+    };
+    Ok(postbacks.iter().map(answer).collect())
+}
+
+/// A postback to store: its app and when it counts, `None` if it conflicts with an earlier one.
+pub(super) struct DecidedPostback<'a> {
+    pub(super) app: AppId,
+    pub(super) postback: &'a ReceivedPostback,
+    pub(super) counting: Option<Counting>,
+}
+
+/// Stores the new postbacks and their counts.
+pub(super) async fn store(
+    tx: &Tx,
+    postbacks: &[(AppId, &ReceivedPostback)],
+) -> Result<Vec<PostbackOutcome>, Failure> {
+    if postbacks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut facts = PostbackHistory::gather(tx, postbacks).await?;
+    let mut decided = Vec::new();
+    let mut counts = PostbackCounts::default();
+    let mut answers = Vec::new();
+    for (app, postback) in postbacks.iter().copied() {
+        let counting = match decide_postback(postback, &facts.before(app, postback)) {
+            PostbackDecision::Duplicate => {
+                answers.push(PostbackOutcome::Duplicate);
+                continue;
+            }
+            PostbackDecision::First(counting) => Some(counting),
+            PostbackDecision::Conflicting => None,
+        };
+        facts.add(app, postback, counting.is_some());
+        if let Some(counting) = counting {
+            counts.add(app, postback, counting);
+        }
+        decided.push(DecidedPostback {
+            app,
+            postback,
+            counting,
+        });
+        answers.push(PostbackOutcome::Stored);
+    }
+    write::insert_postbacks(tx, &decided).await?;
+    write::add_counts(tx, &counts).await?;
+    Ok(answers)
+}
