@@ -1,7 +1,7 @@
-//! Request bodies in, answers out.
+//! Reading of request bodies and writing of responses.
 //!
-//! A body is JSON, at most [`BODY_BYTES_MAX`], packed or not, and has arrived within the time the server
-//! gives it. Whatever is wrong with it is an [`ApiError`] in our own words.
+//! A body is JSON of at most [`BODY_BYTES_MAX`] bytes, optionally gzipped, and must arrive before
+//! the body deadline. Every failure becomes an [`ApiError`].
 
 use crate::current_document::CurrentDocument;
 use crate::error::{ApiError, Code};
@@ -19,15 +19,15 @@ use serde::Serialize;
 use std::io::Read;
 use tributary_domain::vocabulary::fault::Faults;
 
-/// The largest body, before and after unpacking.
+/// Largest accepted body, before and after decompression.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A body that was read and is JSON. What its fields are the handler asks.
+/// A parsed JSON body, whose fields the handler reads.
 #[derive(Debug)]
 pub(crate) struct JsonBody(JsonNode);
 
 impl JsonBody {
-    /// Reads the fields, collecting every fault; none of it holds when there is one.
+    /// Reads the fields. Returns all faults if there are any.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Fields<'_>) -> T) -> Result<T, ApiError> {
         let mut faults = Faults::new();
         let mut fields = Fields::of_body(&self.0, &mut faults);
@@ -37,7 +37,7 @@ impl JsonBody {
         Ok(value)
     }
 
-    /// Reads the fields of a PATCH: those that carry their current value are read as absent.
+    /// Reads the fields of a PATCH. A field with its current value counts as absent.
     pub(crate) fn read_change<T>(
         &self,
         current: &CurrentDocument,
@@ -51,12 +51,12 @@ impl JsonBody {
         Ok(value)
     }
 
-    /// As [`Self::read`], for values that exist only when nothing was at fault.
+    /// Like [`Self::read`], for readers that return `None` after adding a fault.
     pub(crate) fn read_whole<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
     ) -> Result<T, ApiError> {
-        // A reader that gives nothing has noted why; `read` has then returned already.
+        // A reader that returns `None` has added a fault, so `read` has already failed.
         self.read(read)?.ok_or_else(ApiError::internal)
     }
 }
@@ -73,7 +73,7 @@ impl FromRequest<ApiState> for JsonBody {
     }
 }
 
-/// The bytes of a body: whole, in time, unpacked and within the limit.
+/// Reads the complete body within the deadline and size limit, and decompresses it.
 pub(crate) async fn read_bytes(
     headers: &HeaderMap,
     body: Body,
@@ -82,7 +82,7 @@ pub(crate) async fn read_bytes(
     read_bytes_within(headers, body, state, BODY_BYTES_MAX).await
 }
 
-/// As [`read_bytes`], with a limit of its own.
+/// Like [`read_bytes`], with a custom size limit.
 pub(crate) async fn read_bytes_within(
     headers: &HeaderMap,
     body: Body,
@@ -94,7 +94,7 @@ pub(crate) async fn read_bytes_within(
     let bytes = read.map_err(|_| {
         ApiError::new(
             Code::RequestTimeout,
-            "The request's body did not arrive in time.",
+            "The request body did not arrive in time.",
         )
     })??;
     if packed {
@@ -104,29 +104,29 @@ pub(crate) async fn read_bytes_within(
     }
 }
 
-/// What is said of a body that is not JSON.
+/// Returns the error for a body that is not JSON.
 pub(crate) fn malformed() -> ApiError {
     ApiError::new(
         Code::MalformedJson,
-        "The body must be one JSON value in UTF-8, nested no deeper than 32 levels.",
+        "The body must be a single JSON value in UTF-8, nested at most 32 levels deep.",
     )
 }
 
 fn too_large(limit: usize) -> ApiError {
-    let message = format!("The body must have at most {limit} bytes, unpacked too.");
-    // The rest of the body is not read, so the connection cannot be used again.
+    let message = format!("The body must have at most {limit} bytes, also after decompression.");
+    // The rest of the body stays unread, so the connection cannot be reused.
     ApiError::new(Code::PayloadTooLarge, message)
         .with_header(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// The content type that a body is said to have, without its parameters, in lower case.
+/// Returns the declared content type in lower case, without parameters.
 pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     let essence = value.split(';').next()?;
     Some(essence.trim().to_ascii_lowercase())
 }
 
-/// Whether a content type is JSON.
+/// Tells whether a content type is JSON.
 pub(crate) fn is_json(essence: &str) -> bool {
     essence == "application/json"
         || (essence.starts_with("application/") && essence.ends_with("+json"))
@@ -136,7 +136,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     if content_type(headers).is_some_and(|essence| is_json(&essence)) {
         return Ok(());
     }
-    let message = "Send JSON, with the header Content-Type: application/json.";
+    let message = "Send JSON with the header `Content-Type: application/json`.";
     Err(ApiError::new(Code::UnsupportedMediaType, message))
 }
 
@@ -148,7 +148,7 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
         None | Some(b"identity") => Ok(false),
         Some(encoding) if encoding.eq_ignore_ascii_case(b"gzip") => Ok(true),
         Some(_) => {
-            let message = "Send the body as it is, or packed with Content-Encoding: gzip.";
+            let message = "Send the body uncompressed, or with `Content-Encoding: gzip`.";
             Err(ApiError::new(Code::UnsupportedMediaType, message))
         }
     }
@@ -158,26 +158,21 @@ async fn collect(body: Body, limit: usize) -> Result<Bytes, ApiError> {
     match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large(limit)),
-        // The client broke off; nobody will read this.
+        // The client disconnected, so this response is never read.
         Err(_) => Err(ApiError::new(
             Code::MalformedJson,
-            "The body ended too early.",
+            "The body ended before its declared length.",
         )),
     }
 }
 
-/// Unpacks, counting on the way: a small body may stand for an endless one.
+/// Decompresses up to the limit, as protection from compression bombs.
 fn decompress(packed: &[u8], limit: usize) -> Result<Bytes, ApiError> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(packed)
         .take(limit as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|_| {
-            ApiError::new(
-                Code::MalformedJson,
-                "The body is said to be gzip and cannot be unpacked.",
-            )
-        })?;
+        .map_err(|_| ApiError::new(Code::MalformedJson, "The body is not valid gzip."))?;
     if bytes.len() > limit {
         Err(too_large(limit))
     } else {
@@ -185,7 +180,7 @@ fn decompress(packed: &[u8], limit: usize) -> Result<Bytes, ApiError> {
     }
 }
 
-/// A JSON answer of one object: `{"data": …}`.
+/// JSON response with one object: `{"data": …}`.
 #[derive(Debug)]
 pub(crate) struct JsonResponse<T> {
     status: StatusCode,
@@ -195,7 +190,7 @@ pub(crate) struct JsonResponse<T> {
 }
 
 impl<T: Serialize> JsonResponse<T> {
-    /// 200.
+    /// Builds a 200 response.
     pub(crate) fn ok(data: T) -> Self {
         Self {
             status: StatusCode::OK,
@@ -205,7 +200,7 @@ impl<T: Serialize> JsonResponse<T> {
         }
     }
 
-    /// 202.
+    /// Builds a 202 response.
     pub(crate) fn accepted(data: T) -> Self {
         Self {
             status: StatusCode::ACCEPTED,
@@ -213,7 +208,7 @@ impl<T: Serialize> JsonResponse<T> {
         }
     }
 
-    /// 201, with where the object is.
+    /// Builds a 201 response with the object's `Location`.
     pub(crate) fn created(data: T, location: &str) -> Self {
         let mut answer = Self {
             status: StatusCode::CREATED,
@@ -225,7 +220,7 @@ impl<T: Serialize> JsonResponse<T> {
         answer
     }
 
-    /// With the tag that `If-Match` will name.
+    /// Adds the ETag that clients send in `If-Match`.
     pub(crate) fn with_etag(mut self, tag: &str) -> Self {
         if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
             self.headers.insert(header::ETAG, tag);
@@ -233,14 +228,14 @@ impl<T: Serialize> JsonResponse<T> {
         self
     }
 
-    /// With something beside the data.
+    /// Adds `meta` beside `data`.
     pub(crate) fn with_meta(mut self, meta: serde_json::Value) -> Self {
         self.meta = Some(meta);
         self
     }
 }
 
-/// The body of an answer of one object. `openapi::envelopes` describes it.
+/// Body of a response with one object. `openapi::envelopes` describes it.
 #[derive(Serialize)]
 pub(crate) struct Envelope<T> {
     data: T,
@@ -262,7 +257,7 @@ impl<T: Serialize> IntoResponse for JsonResponse<T> {
                 response
             }
             Err(error) => {
-                tracing::error!(%error, "an answer cannot be written as JSON");
+                tracing::error!(%error, "failed to serialize response");
                 ApiError::internal().into_response()
             }
         }
@@ -291,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_body_cannot_stand_for_an_endless_one() {
+    fn rejects_a_compression_bomb() {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         packer.write_all(&vec![b' '; BODY_BYTES_MAX + 1]).unwrap();
         let packed = packer.finish().unwrap();
@@ -303,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_not_gzip_is_malformed() {
+    fn rejects_a_body_that_is_not_gzip() {
         assert_eq!(
             decompress(b"{}", BODY_BYTES_MAX).unwrap_err().code(),
             Code::MalformedJson

@@ -1,4 +1,5 @@
-//! Who calls, and what they may do. A handler that takes no [`Caller`] has nothing to ask the store with.
+//! Authentication and authorization of REST callers. Store methods need the [`Authorized`] value of
+//! a [`Caller`], so a handler cannot skip this check.
 
 use crate::error::{ApiError, Code};
 use crate::metrics;
@@ -13,16 +14,16 @@ use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
 use tributary_domain::audit::AuditContext;
 
-/// Somebody with a valid private key whose permission carries scope `S`.
+/// Caller with a valid private key whose permission includes scope `S`.
 #[derive(Debug)]
 pub(crate) struct Caller<S> {
-    /// What the store asks for.
+    /// Proof of permission that store methods require.
     pub(crate) authorized: Authorized<S>,
     context: RequestContext,
 }
 
 impl<S> Caller<S> {
-    /// From where a change comes that this caller makes now.
+    /// Returns the audit origin of a change made by this caller now.
     pub(crate) fn origin(&self, state: &ApiState) -> AuditContext {
         state.runtime.origin(
             self.authorized.actor().clone(),
@@ -59,13 +60,13 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
         let authorized = authorize::<S>(&key).inspect_err(|denied| {
             metrics::count_authentication("denied");
             let scope = S::NAME.as_str();
-            tracing::warn!(key = %key.id, scope, %denied, "denied");
+            tracing::warn!(key = %key.id, scope, %denied, "permission denied");
         });
         let authorized = authorized.map_err(|denied| match denied {
             AccessDenied::InsufficientPermission => ApiError::new(
                 Code::InsufficientPermission,
                 format!(
-                    "This needs a key that carries {}; this one is {}.",
+                    "This request requires the scope {}; the key's permission is {}.",
                     S::NAME.as_str(),
                     key.permission.as_str()
                 ),
@@ -85,14 +86,14 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, Ap
         metrics::count_authentication("missing");
         return Err(ApiError::new(
             Code::MissingApiKey,
-            "Send an API key: the header Authorization with the value Bearer ak_live_….",
+            "Missing API key. Send the header `Authorization: Bearer ak_live_…`.",
         ));
     };
     let invalid = || {
         metrics::count_authentication("invalid");
         ApiError::new(
             Code::InvalidApiKey,
-            "This is no valid API key: it is mistyped, unknown, revoked or expired.",
+            "Invalid API key: it is mistyped, unknown, revoked or expired.",
         )
     };
     let presented = header
@@ -103,17 +104,17 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, Ap
             metrics::count_authentication("invalid");
             ApiError::new(
                 Code::InvalidApiKey,
-                "The Authorization header must be the word Bearer, a space and the key.",
+                "The Authorization header must be `Bearer`, a space and the API key.",
             )
         })?;
-    // A wrong checksum costs no look-up.
+    // The checksum rejects mistyped keys without a database lookup.
     let presented = KeyText::parse(presented).map_err(|_| invalid())?;
     match presented.kind {
         KeyKind::Private => {}
         KeyKind::Sdk => {
             return Err(ApiError::new(
                 Code::PrivateKeyRequired,
-                "SDK keys (pk_…) are for the SDK; this interface takes a private key (ak_…).",
+                "This endpoint requires a private key (ak_…), not an SDK key (pk_…).",
             ));
         }
         KeyKind::Setup | KeyKind::Session => return Err(invalid()),
@@ -127,7 +128,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, Ap
         .ok_or_else(invalid)
 }
 
-/// The credentials of the Bearer scheme, whose name is written in any case.
+/// Returns the credentials of a Bearer header. The scheme name is case-insensitive.
 fn bearer_credentials(header: &str) -> Option<&str> {
     let (scheme, credentials) = header.split_once(' ')?;
     scheme
@@ -135,7 +136,7 @@ fn bearer_credentials(header: &str) -> Option<&str> {
         .then(|| credentials.trim())
 }
 
-/// Writes the key's last use down, without making the request wait for it.
+/// Records the key's last use in the background.
 fn record_key_use(state: &ApiState, key: &ApiKey) {
     let now = state.runtime.now();
     if !key.should_record_use(now) {
@@ -144,7 +145,7 @@ fn record_key_use(state: &ApiState, key: &ApiKey) {
     let (store, key) = (state.store.clone(), key.id);
     let noting = async move {
         if let Err(error) = store.note_key_use(key, now).await {
-            tracing::warn!(%error, "a key's last use was not written down; the next one will be");
+            tracing::warn!(%error, "failed to record key use");
         }
     };
     tokio::spawn(noting.in_current_span());

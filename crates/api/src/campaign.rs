@@ -1,4 +1,4 @@
-//! A campaign as the interface shows it, on links and on whatever is credited to one.
+//! JSON form of a campaign, used by links, attributions and events.
 
 use serde::Serialize;
 use tributary_domain::link::Campaign;

@@ -1,4 +1,4 @@
-//! The words that some fields choose from, as the description shows them. They are the domain's.
+//! OpenAPI schemas of the domain's enums.
 
 use tributary_domain::app::{FraudPolicy, SdkRevenue};
 use tributary_domain::forwarding::DeliveryStatus;
@@ -11,7 +11,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// An enum of the domain, as the description shows it: its name here, what it is, and its words.
+/// Declares a schema for an enum of the domain: name, description and values.
 macro_rules! choices {
     ($($name:ident, $description:literal, $words:expr;)*) => {$(
         #[doc = $description]
@@ -31,27 +31,35 @@ macro_rules! choices {
     )*};
 }
 
-/// The words of some values of the domain.
+/// Returns the keywords of the given values.
 fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
     all.iter().copied().map(word).collect()
 }
 
 choices! {
-    SdkRevenueChoice, "Whether money that the SDK reports counts; `auto`: until a billing provider is configured.",
+    SdkRevenueChoice, "Whether revenue reported by the SDK counts. `auto`: until a billing \
+                       provider is configured.",
         words(SdkRevenue::ALL, SdkRevenue::as_str);
-    FraudChoice, "What happens to suspicious installs: marked, marked and not forwarded, not attributed.",
+    FraudChoice, "Policy for suspicious installs: flag them, flag and do not forward them, or do \
+                  not attribute them.",
         words(FraudPolicy::ALL, FraudPolicy::as_str);
-    LinkTypeChoice, "Where a link leads: to the app in its store, or to a web page.",
+    LinkTypeChoice, "Destination of a link: the app's store page or a web page.",
         words(LinkKind::ALL, LinkKind::as_str);
-    NetworkChoice, "An ad network.", words(&Network::ALL, Network::as_str);
-    ScopeChoice, "Events that are attributed to the network, or every mapped event of the app.",
+    NetworkChoice, "Ad network: Meta (`network_a`), Google Ads (`network_b`), TikTok (`network_c`) \
+                    or OpenAI Ads (`network_d`).",
+        words(&Network::ALL, Network::as_str);
+    ScopeChoice, "Forward only events attributed to the network, or all mapped events of the app.",
         words(EventScope::ALL, EventScope::as_str);
-    DeliveryStatusChoice, "Status of a delivery.", words(DeliveryStatus::ALL, DeliveryStatus::as_str);
+    DeliveryStatusChoice, "Status of a delivery.",
+        words(DeliveryStatus::ALL, DeliveryStatus::as_str);
     CoarseChoice, "A coarse conversion value.", words(&CoarseValue::ALL, CoarseValue::as_str);
-    ProtocolChoice, "One of Apple's two frameworks.", words(&Protocol::ALL, Protocol::as_str);
-    SignatureChoice, "What came of checking the signature of a postback.", words(&Signature::ALL, Signature::as_str);
-    ConversionTypeChoice, "What the person did.", words(&ConversionType::ALL, ConversionType::as_str);
-    DecodedChoice, "Whether a value could be told: there is none, no version knows it, one meaning, several.",
+    ProtocolChoice, "Apple's framework.", words(&Protocol::ALL, Protocol::as_str);
+    SignatureChoice, "Result of verifying a postback's signature.",
+        words(&Signature::ALL, Signature::as_str);
+    ConversionTypeChoice, "Kind of conversion.",
+        words(&ConversionType::ALL, ConversionType::as_str);
+    DecodedChoice, "Result of decoding a value: no value, unknown to every version, one meaning, \
+                    or several possible meanings.",
         ["withheld", "undecoded", "decoded", "ambiguous"];
-    PresetChoice, "What a preset tells apart.", words(&PresetKind::ALL, PresetKind::as_str);
+    PresetChoice, "Kind of preset.", words(&PresetKind::ALL, PresetKind::as_str);
 }

@@ -1,13 +1,13 @@
-//! Who is asking: the address of the client, behind whatever proxies the operator runs.
+//! Client address behind the operator's proxies.
 
 use axum::http::HeaderMap;
 use std::net::IpAddr;
 
-/// Entries of `X-Forwarded-For` that are looked at. A chain longer than this is somebody playing.
+/// Entries of `X-Forwarded-For` to read. Longer chains are not legitimate.
 const HOPS_MAX: usize = 20;
 
-/// The client's address: the nearest one that is not a proxy of the operator's. The header is believed only
-/// as far as trusted proxies wrote it: from the right, up to the first address that is not one.
+/// Returns the nearest address that is not a trusted proxy. Reads the header from the right and
+/// stops at the first untrusted address, because everything left of it can be forged.
 pub(crate) fn client_address(
     peer: IpAddr,
     headers: &HeaderMap,
@@ -24,7 +24,7 @@ pub(crate) fn client_address(
         if !is_trusted(address) {
             break;
         }
-        // What a proxy of ours could not have written ends the walk.
+        // A trusted proxy only writes valid addresses.
         let Some(next) = parse_hop(hop.trim()) else {
             break;
         };
@@ -33,7 +33,7 @@ pub(crate) fn client_address(
     address
 }
 
-/// An address, with or without a port, with or without brackets.
+/// Parses an address with or without a port or brackets.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let address = text
         .parse::<IpAddr>()

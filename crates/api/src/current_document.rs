@@ -1,16 +1,16 @@
-//! The document that a PATCH changes, as GET answers it.
+//! Document that a PATCH changes, as GET returns it.
 
 use crate::error::ApiError;
 use crate::json::{JsonNode, parse};
 use axum::http::StatusCode;
 use serde::Serialize;
 
-/// The current document; absent when the path names nothing.
+/// Current document; `None` if the object does not exist.
 pub(crate) struct CurrentDocument(Option<JsonNode>);
 
 impl CurrentDocument {
-    /// Shapes what was found as GET does. A path that names nothing is answered after the body was read, so it is not
-    /// an error here.
+    /// Shapes the stored object as GET does. A missing object is not an error here: the handler
+    /// returns 404 after it has validated the body.
     pub(crate) fn of<T, D: Serialize>(
         found: Result<T, ApiError>,
         shape: impl FnOnce(T) -> D,
@@ -25,7 +25,7 @@ impl CurrentDocument {
         Ok(Self(Some(document)))
     }
 
-    /// Returns the document that the body is compared with.
+    /// Returns the document to compare the body with.
     pub(crate) fn document(&self) -> Option<&JsonNode> {
         self.0.as_ref()
     }

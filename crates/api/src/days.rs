@@ -1,4 +1,4 @@
-//! The days that a list is asked for.
+//! Day filter of lists.
 
 use crate::query::QueryParameters;
 use tributary_domain::vocabulary::calendar::{day_start, to_date, to_time_zone};
@@ -7,7 +7,7 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Days before which a list begins and after which it ends, both inclusive.
+/// First and last day of a list, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct DayFilter {
     pub(crate) from: Option<Day>,
@@ -22,12 +22,12 @@ impl DayFilter {
         Self { from, to }
     }
 
-    /// Whether nothing is asked for.
+    /// Tells whether neither day is set.
     pub(crate) const fn is_empty(self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
 
-    /// The first moment of the first day, and the first one after the last day.
+    /// Returns the start of the first day and the end (exclusive) of the last day.
     pub(crate) fn timestamps(self, zone: &Timezone) -> (Option<Timestamp>, Option<Timestamp>) {
         let zone = to_time_zone(zone);
         let from = self.from.and_then(to_date).map(|day| day_start(day, &zone));
@@ -39,12 +39,12 @@ impl DayFilter {
     }
 }
 
-/// Reads the last day, which does not lie before the first.
+/// Returns a parser for the last day that rejects a day before `from`.
 pub(crate) fn parse_last_day(from: Option<Day>) -> impl FnOnce(&str) -> Result<Day, Problem> {
     move |text| {
         let to = Day::parse(text)?;
         if from.is_some_and(|from| to < from) {
-            let message = "Must not lie before from.";
+            let message = "Must not be before `from`.";
             return Err(Problem::new(FaultCode::OutOfRange, message));
         }
         Ok(to)
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_calendar_are_no_trouble() {
+    fn supports_the_first_and_last_day_of_the_calendar() {
         let days = DayFilter {
             from: Some(Day::parse("0001-01-01").unwrap()),
             to: Some(Day::parse("9999-12-31").unwrap()),
@@ -137,7 +137,7 @@ mod tests {
         for zone in ["UTC", "Pacific/Kiritimati", "Etc/GMT+12"] {
             let (from, until) = days.timestamps(&Timezone::parse(zone).unwrap());
             assert!(from.unwrap() < Timestamp::from_millis(0));
-            assert_eq!(until, None, "there is no day after it");
+            assert_eq!(until, None, "9999-12-31 has no next day");
         }
         let lost = Timezone::from_stored("Mars/Olympus").unwrap();
         assert!(days.timestamps(&lost).0.is_some());

@@ -1,17 +1,17 @@
-//! Decimals on their way out: digit by digit, so that no float is ever between us and the reader.
+//! Exact JSON numbers, written digit by digit to avoid floats.
 
 use serde_json::value::RawValue;
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
-/// Hundredths in one.
+/// Hundredths per unit.
 const HUNDREDTHS: i64 = 100;
 
-/// An amount as a JSON number.
+/// Writes an amount as a JSON number.
 pub(crate) fn number(amount: Amount) -> Option<Box<RawValue>> {
     RawValue::from_string(amount.to_string()).ok()
 }
 
-/// Hundredths as a JSON number: 85 is `0.85`.
+/// Writes hundredths as a JSON number: 85 becomes `0.85`.
 pub(crate) fn hundredths(hundredths: u32) -> Option<Box<RawValue>> {
     let micros = i64::from(hundredths) * (MICROS_PER_UNIT / HUNDREDTHS);
     number(Amount::from_micros(micros))

@@ -1,9 +1,9 @@
-//! How anything that goes wrong is answered.
+//! Error responses.
 //!
-//! Three kinds meet here: refusals (the domain's, the caller's business), faults (the database is away,
-//! 503) and bugs (500, logged once). Whatever answers goes through [`ApiError`]: extractors, fallbacks,
-//! limits, time-outs, caught panics. The body is written by the outermost layer, which knows the request's
-//! id; see [`crate::request`].
+//! There are three kinds: refusals of the domain (4xx), an unavailable database (503) and bugs
+//! (500, logged once). Extractors, fallbacks, rate limits, timeouts and caught panics all return
+//! [`ApiError`]. The outermost layer writes the body, because it knows the request id; see
+//! [`crate::request`].
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +15,7 @@ use tributary_store::{DatabaseDamaged, StoreError};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $status:ident $text:literal,)*) => {
-        /// Every code that an error can have. Never renamed once published.
+        /// Public error codes. Published codes are never renamed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code {
             $($(#[$doc])* $variant,)*
@@ -24,7 +24,7 @@ macro_rules! codes {
         tributary_domain::keywords! { Code { $($variant => $text),* } }
 
         impl Code {
-            /// The status it is answered with.
+            /// Returns the HTTP status of the code.
             pub const fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }
             }
@@ -35,25 +35,25 @@ macro_rules! codes {
 codes! {
     /// The body is not JSON.
     MalformedJson = BAD_REQUEST "malformed_json",
-    /// The body is JSON and no postback of Apple's.
+    /// The body is JSON but not a valid Apple postback.
     MalformedPostback = BAD_REQUEST "malformed_postback",
-    /// The body is JSON and no notification of the billing provider's.
+    /// The body is JSON but not a notification of the billing provider.
     MalformedNotification = BAD_REQUEST "malformed_notification",
-    /// A notification did not prove who it is from.
+    /// The notification is not authentic.
     WebhookUnauthorized = UNAUTHORIZED "webhook_unauthorized",
-    /// No Authorization header.
+    /// The `Authorization` header is missing.
     MissingApiKey = UNAUTHORIZED "missing_api_key",
-    /// Not Bearer; an unknown, revoked or expired key.
+    /// The key is unknown, revoked or expired, or the scheme is not Bearer.
     InvalidApiKey = UNAUTHORIZED "invalid_api_key",
-    /// The key's permission does not cover this.
+    /// The key's permission lacks the required scope.
     InsufficientPermission = FORBIDDEN "insufficient_permission",
-    /// An SDK key where a private key belongs.
+    /// An SDK key was sent where a private key is required.
     PrivateKeyRequired = FORBIDDEN "private_key_required",
-    /// A test key where live settings are changed.
+    /// A test key tried to change live settings.
     LiveOnly = FORBIDDEN "production_only",
-    /// The app told its SDKs to stop.
+    /// The SDK is disabled for the app.
     SdkDisabled = FORBIDDEN "sdk_disabled",
-    /// The app takes no website events.
+    /// Web events are disabled for the app.
     WebEventsDisabled = FORBIDDEN "web_events_disabled",
     /// The app is archived.
     AppArchived = FORBIDDEN "app_archived",
@@ -69,56 +69,56 @@ codes! {
     NetworkNotFound = NOT_FOUND "network_not_found",
     /// No such path.
     NotFound = NOT_FOUND "not_found",
-    /// The path has other methods.
+    /// The path does not support the method.
     MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
-    /// The request did not arrive in time.
+    /// The request body did not arrive in time.
     RequestTimeout = REQUEST_TIMEOUT "request_timeout",
-    /// The payment that an event refers to is not here yet.
+    /// The referenced payment has not been received yet.
     OriginalTransactionUnavailable = CONFLICT "original_transaction_unavailable",
-    /// The slug is another link's.
+    /// Another link has the slug.
     SlugTaken = CONFLICT "slug_taken",
-    /// The App Store id is another app's.
+    /// Another app has the App Store id.
     StoreIdTaken = CONFLICT "store_id_taken",
-    /// The link domain is another app's.
+    /// Another app has the link domain.
     DomainTaken = CONFLICT "domain_taken",
-    /// `If-Match` names an old version.
+    /// `If-Match` does not match the current version.
     VersionConflict = CONFLICT "version_conflict",
-    /// The delivery is on its way, or arrived.
+    /// The delivery is still pending or was already delivered.
     DeliveryNotRetryable = CONFLICT "delivery_not_retryable",
     /// The body is too large.
     PayloadTooLarge = PAYLOAD_TOO_LARGE "payload_too_large",
-    /// The body is not said to be JSON.
+    /// The content type is not supported.
     UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE "unsupported_media_type",
-    /// Fields are at fault.
+    /// Some fields are invalid.
     ValidationFailed = UNPROCESSABLE_ENTITY "validation_failed",
-    /// Fields that do not exist, and nothing else.
+    /// The only faults are unknown fields.
     UnknownField = UNPROCESSABLE_ENTITY "unknown_field",
-    /// A cursor that is not one of ours, or of another list.
+    /// The cursor is invalid or belongs to another list.
     InvalidCursor = UNPROCESSABLE_ENTITY "invalid_cursor",
-    /// Another payload has this event id.
+    /// The event id was already used with a different payload.
     EventIdConflict = UNPROCESSABLE_ENTITY "event_id_conflict",
-    /// Unknown, forged, expired, a bot's or another app's click.
+    /// The click is unknown, forged, expired, from a bot or of another app.
     ClickNotVerified = UNPROCESSABLE_ENTITY "click_not_verified",
-    /// A click that came from none of the four networks.
+    /// The click did not come from a supported network.
     ClickNetworkUnsupported = UNPROCESSABLE_ENTITY "click_network_unsupported",
-    /// The event happened elsewhere than the click's link leads to.
+    /// The event's origin differs from the destination of the click's link.
     OriginMismatch = UNPROCESSABLE_ENTITY "origin_mismatch",
-    /// What an event refers to is no payment of the kind it needs.
+    /// The referenced event is not a payment of the required kind.
     OriginalTransactionInvalid = UNPROCESSABLE_ENTITY "original_transaction_invalid",
-    /// More would be given back than was paid.
+    /// The refunds would exceed the payment.
     RefundExceedsPayment = UNPROCESSABLE_ENTITY "refund_exceeds_payment",
-    /// A refund in another currency than its payment.
+    /// The refund's currency differs from the payment's.
     CurrencyMismatch = UNPROCESSABLE_ENTITY "currency_mismatch",
     /// Too many requests.
     RateLimited = TOO_MANY_REQUESTS "rate_limited",
     /// A bug.
     Internal = INTERNAL_SERVER_ERROR "internal",
-    /// The database cannot commit or be read.
+    /// The database is unavailable.
     Unavailable = SERVICE_UNAVAILABLE "unavailable",
 }
 
 impl Code {
-    /// Whether the same request may succeed later.
+    /// Tells whether the same request may succeed later.
     pub const fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -130,10 +130,10 @@ impl Code {
     }
 }
 
-/// How long a client should wait when the database is away, in seconds.
+/// `Retry-After` in seconds while the database is unavailable.
 const UNAVAILABLE_RETRY_SECONDS: u64 = 1;
 
-/// An error on its way out.
+/// Error response.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     code: Code,
@@ -143,7 +143,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// An error with what to do about it.
+    /// Creates an error. The message says what is wrong and what to do.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let mut headers = Vec::new();
         if code.status() == StatusCode::UNAUTHORIZED && code != Code::WebhookUnauthorized {
@@ -161,7 +161,7 @@ impl ApiError {
         }
     }
 
-    /// An error with the fields that are at fault.
+    /// Creates an error with details about invalid fields.
     pub(crate) fn with_faults(code: Code, message: impl Into<String>, faults: Faults) -> Self {
         Self {
             details: faults,
@@ -169,27 +169,27 @@ impl ApiError {
         }
     }
 
-    /// A bug. The cause is for the log, not for the client.
+    /// Creates the error for a bug. Its cause is logged, not sent to the client.
     pub fn internal() -> Self {
         Self::new(
             Code::Internal,
-            "Something went wrong on our side. Try again; if it stays, report the request id.",
+            "Internal error. Try again; if the error persists, report the request id.",
         )
     }
 
-    /// With another header.
+    /// Adds a response header.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// What the code is.
+    /// Returns the error code.
     pub const fn code(&self) -> Code {
         self.code
     }
 
-    /// The body, once the request's id is known.
+    /// Returns the JSON body.
     pub(crate) fn body(&self, request_id: &str) -> String {
         let details: Vec<_> = self
             .details
@@ -212,7 +212,8 @@ impl ApiError {
 }
 
 impl IntoResponse for ApiError {
-    /// The status and headers. The error itself travels along; the outermost layer writes its body.
+    /// Builds status and headers. The error travels in the extensions to the layer that writes the
+    /// body.
     fn into_response(self) -> Response {
         let mut response = self.code.status().into_response();
         for (name, value) in &self.headers {
@@ -231,12 +232,12 @@ impl From<Faults> for ApiError {
         let (code, message) = if only_unknown {
             (
                 Code::UnknownField,
-                "Remove the fields that do not exist; see details.",
+                "Remove the unknown fields; see details.",
             )
         } else {
             (
                 Code::ValidationFailed,
-                "Some fields are at fault; see details.",
+                "Some fields are invalid; see details.",
             )
         };
         Self::with_faults(code, message, faults)
@@ -283,7 +284,7 @@ impl From<Refusal> for ApiError {
             Refusal::DomainTaken => Code::DomainTaken,
             Refusal::VersionConflict => Code::VersionConflict,
             Refusal::Invalid(faults) => return faults.clone().into(),
-            // These belong to the command line and the dashboard, and to no door of this crate.
+            // Only the command line and the dashboard can cause these.
             Refusal::OrganizationNotFound
             | Refusal::KeyNotFound
             | Refusal::MemberNotFound
@@ -300,17 +301,17 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::Unavailable { during, source } => {
-                tracing::error!(during, error = %source, "the database is unavailable");
+                tracing::error!(during, error = %source, "database unavailable");
                 let message = if source.is::<DatabaseDamaged>() {
-                    "The database is damaged and accepts nothing until an operator has restored it. Keep the request \
-                     and send it again later."
+                    "The database is damaged and an operator must restore it. Keep the request and \
+                     send it again later."
                 } else {
-                    "The database cannot answer right now. Send the same request again."
+                    "The database is unavailable. Send the same request again."
                 };
                 Self::new(Code::Unavailable, message)
             }
             corrupt @ StoreError::Corrupt { .. } => {
-                tracing::error!(error = %corrupt, "a stored value cannot be read");
+                tracing::error!(error = %corrupt, "failed to decode stored value");
                 Self::internal()
             }
         }
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_succeed_later_is_retryable() {
+    fn only_transient_errors_are_retryable() {
         let retryable: Vec<u16> = Code::ALL
             .iter()
             .filter(|code| code.is_retryable())
@@ -341,18 +342,18 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_alone_have_a_code_of_their_own() {
+    fn unknown_fields_alone_have_their_own_code() {
         let mut faults = Faults::new();
         faults.add(
             "nmae",
-            Problem::new(FaultCode::UnknownField, "No such field."),
+            Problem::new(FaultCode::UnknownField, "Unknown field."),
         );
         assert_eq!(ApiError::from(faults.clone()).code(), Code::UnknownField);
-        faults.add("name", Problem::new(FaultCode::Required, "Must be there."));
+        faults.add("name", Problem::new(FaultCode::Required, "Required field."));
         assert_eq!(ApiError::from(faults).code(), Code::ValidationFailed);
     }
 
-    /// The body of an error, as it is answered.
+    /// Returns the error's JSON body.
     fn body(error: &ApiError) -> serde_json::Value {
         serde_json::from_str(&error.body("req_1")).unwrap()
     }
@@ -360,7 +361,7 @@ mod tests {
     #[test]
     fn bodies() {
         let mut faults = Faults::new();
-        faults.add("name", Problem::new(FaultCode::Required, "Must be there."));
+        faults.add("name", Problem::new(FaultCode::Required, "Required field."));
         let faulty = ApiError::from(faults.clone());
         let conflict = ApiError::from(Refusal::EventIdConflict(faults));
         let errors = [

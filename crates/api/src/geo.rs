@@ -1,33 +1,33 @@
-//! Where an address is, as far as anybody knows.
+//! GeoIP types.
 //!
-//! The data is the operator's choice and is read outside of this crate; here is only its form. Without any,
-//! countries stay unknown and nothing fails.
+//! The server reads the GeoIP database that the operator configures. Without one, countries are
+//! unknown and everything else works.
 
 use axum::http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Where an address is.
+/// Location of an IP address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GeoLocation {
-    /// Two letters.
+    /// ISO 3166 country code, two capital letters.
     pub country: Option<String>,
-    /// Whether it belongs to a relay that many people share.
+    /// True for a relay that many people share, such as iCloud Private Relay.
     pub is_relay: bool,
 }
 
-/// Finds the place of an address. It answers at once: what it knows is in memory.
+/// Looks up the location of an address. Must not block: the data is in memory.
 pub type GeoLookup = Arc<dyn Fn(IpAddr) -> GeoLocation + Send + Sync>;
 
-/// Knows no places.
+/// Returns a lookup without data: every location is unknown.
 pub fn no_geo_lookup() -> GeoLookup {
     Arc::new(|_| GeoLocation::default())
 }
 
-/// What a CDN writes where it does not know the country.
+/// Code that CDNs send for an unknown country.
 const UNKNOWN_COUNTRY: &str = "XX";
 
-/// The country in a header: two letters, and one country only.
+/// Returns the country code in a header. Several values are rejected, since one may be forged.
 pub(crate) fn country_from_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut values = headers.get_all(name).iter();
     let only = values.next().filter(|_| values.next().is_none())?;
@@ -42,15 +42,15 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::told(&["DE"], Some("DE"))]
-    #[case::small(&["de"], Some("DE"))]
+    #[case::code(&["DE"], Some("DE"))]
+    #[case::lower_case(&["de"], Some("DE"))]
     #[case::blanks(&[" DE "], Some("DE"))]
-    #[case::not_told(&[], None)]
+    #[case::missing(&[], None)]
     #[case::empty(&[""], None)]
     #[case::unknown(&["XX"], None)]
     #[case::tor(&["T1"], None)]
     #[case::a_name(&["Germany"], None)]
-    #[case::one_of_them_is_the_clients_own(&["FR", "DE"], None)]
+    #[case::one_may_be_forged(&["FR", "DE"], None)]
     fn countries_in_a_header(#[case] values: &[&str], #[case] expected: Option<&str>) {
         let name = HeaderName::from_static("cf-ipcountry");
         let mut headers = HeaderMap::new();

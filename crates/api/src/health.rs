@@ -10,14 +10,15 @@ use tributary_domain::exchange::{Staleness, staleness};
 use tributary_domain::vocabulary::day::Day;
 use utoipa::ToSchema;
 
-/// How the process does.
+/// Liveness of the process.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Health)]
 pub(crate) struct LivenessOut {
     /// `alive`.
     status: &'static str,
 }
 
-/// How the service does.
+/// Readiness of the service.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Ready {
     /// `ready`.
@@ -25,13 +26,13 @@ pub(crate) struct Ready {
     rates: RatesOut,
 }
 
-/// The exchange rates that money is counted by.
+/// Exchange rates in use.
 #[derive(Debug, Serialize, ToSchema)]
 struct RatesOut {
-    /// The day of the dollar's latest rate.
+    /// Day of the latest US dollar rate.
     #[schema(format = Date)]
     day: String,
-    /// Whether newer ones should have come by now. The service works on with those that it has.
+    /// True when newer rates are overdue. The service keeps using the latest ones.
     stale: bool,
 }
 
@@ -44,22 +45,22 @@ impl RatesOut {
     }
 }
 
-/// The process is alive. Says nothing of the database: restarting would not mend that.
+/// Reports that the process runs. Does not check the database: a restart would not fix it.
 #[utoipa::path(
     get, path = "/healthz", tag = "Operations", operation_id = "getHealth", security(()),
-    summary = "Is the process alive?",
-    responses((status = 200, description = "It is.", body = inline(HealthEnvelope),
+    summary = "Check liveness",
+    responses((status = 200, description = "The process is alive.", body = inline(HealthEnvelope),
         example = json!({"data": {"status": "alive"}})))
 )]
 pub(crate) async fn alive() -> impl IntoResponse {
     JsonResponse::ok(LivenessOut { status: "alive" })
 }
 
-/// The service can commit: it asks the database to.
+/// Checks that the database can commit.
 #[utoipa::path(
     get, path = "/readyz", tag = "Operations", operation_id = "getReadiness", security(()),
-    summary = "Can the service commit?",
-    responses((status = 200, description = "It can.", body = inline(ReadyEnvelope),
+    summary = "Check readiness",
+    responses((status = 200, description = "The database can commit.", body = inline(ReadyEnvelope),
         example = json!({"data": {"status": "ready", "rates": {"day": "2026-01-02", "stale": false}}})))
 )]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResponse, ApiError> {
@@ -81,8 +82,8 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::of_this_week("2024-03-25", false)]
-    #[case::of_long_ago("2024-03-26", true)]
+    #[case::one_week_old("2024-03-25", false)]
+    #[case::more_than_one_week_old("2024-03-26", true)]
     fn rates_are_stale_after_a_week(#[case] today: &str, #[case] stale: bool) {
         let day = |text| Day::parse(text).unwrap();
         let shown = RatesOut::on(day("2024-03-18"), day(today));

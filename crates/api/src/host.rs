@@ -1,4 +1,4 @@
-//! By which name the service was asked: one instance answers under its own host and under those of apps.
+//! Host name of a request. One instance serves its own host and the apps' link domains.
 
 use crate::state::ApiState;
 use axum::extract::ConnectInfo;
@@ -9,48 +9,47 @@ use tributary_domain::vocabulary::web_url::HostName;
 
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The host of a request.
+/// Host of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RequestHost {
-    /// The service's own.
+    /// Host of the service itself.
     Service,
-    /// Another name, which may be an app's.
+    /// Another host name, possibly an app's link domain.
     Named(HostName),
-    /// An address, or nothing that could be a name.
+    /// An IP address or an invalid name.
     Other,
 }
 
-/// The host of a request. Behind a proxy of the operator's it is the one that the proxy was asked for; from
-/// anybody else that header proves nothing.
+/// Returns the host of a request. `X-Forwarded-Host` counts only if a trusted proxy sent it.
 pub(crate) fn request_host(parts: &Parts, state: &ApiState) -> RequestHost {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let is_proxy = peer.is_some_and(|peer| (state.is_trusted_proxy)(peer.0.ip().to_canonical()));
     let forwarded = is_proxy
         .then(|| last_value(&parts.headers, &X_FORWARDED_HOST))
         .flatten();
-    let asked = forwarded
+    let host = forwarded
         .or_else(|| parts.uri.host())
         .or_else(|| last_value(&parts.headers, &header::HOST));
-    classify_host(asked.unwrap_or_default(), &state.base_url)
+    classify_host(host.unwrap_or_default(), &state.base_url)
 }
 
-/// Each proxy adds to the right, so the last value is the nearest one's.
+/// Returns the value of the nearest proxy: each one appends to the right.
 fn last_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let line = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     line.rsplit(',').next().map(str::trim)
 }
 
-fn classify_host(asked: &str, base_url: &str) -> RequestHost {
+fn classify_host(host: &str, base_url: &str) -> RequestHost {
     let own = base_url.split_once("://").map_or(base_url, |(_, own)| own);
     let own = own.split('/').next().unwrap_or_default();
-    let asked = without_port(asked);
-    if asked.eq_ignore_ascii_case(without_port(own)) {
+    let host = without_port(host);
+    if host.eq_ignore_ascii_case(without_port(own)) {
         return RequestHost::Service;
     }
-    HostName::parse(asked).map_or(RequestHost::Other, RequestHost::Named)
+    HostName::parse(host).map_or(RequestHost::Other, RequestHost::Named)
 }
 
-/// A name without its port, and without the dot that ends a name for good.
+/// Strips the port and the trailing dot of an absolute name.
 fn without_port(host: &str) -> &str {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -71,12 +70,12 @@ mod tests {
     #[case::an_apps("go.example.com", Some("go.example.com"))]
     #[case::an_apps_with_port("GO.example.com:8443", Some("go.example.com"))]
     #[case::an_apps_with_a_dot("go.example.com.", Some("go.example.com"))]
-    fn names(#[case] asked: &str, #[case] expected: Option<&str>) {
+    fn names(#[case] host: &str, #[case] expected: Option<&str>) {
         let expected = expected.map_or(RequestHost::Service, |name| {
             RequestHost::Named(HostName::parse(name).unwrap())
         });
         for base_url in ["https://t.example.com", "https://t.example.com:8443"] {
-            assert_eq!(classify_host(asked, base_url), expected);
+            assert_eq!(classify_host(host, base_url), expected);
         }
     }
 
@@ -88,9 +87,9 @@ mod tests {
     #[case::with_path("go.example.com/x")]
     #[case::credentials("you@go.example.com")]
     #[case::markup("<script>")]
-    fn what_is_no_name(#[case] asked: &str) {
+    fn hosts_that_are_not_names(#[case] host: &str) {
         assert_eq!(
-            classify_host(asked, "https://t.example.com"),
+            classify_host(host, "https://t.example.com"),
             RequestHost::Other
         );
     }
@@ -99,12 +98,15 @@ mod tests {
     #[case("127.0.0.1:8080", "http://127.0.0.1:8080")]
     #[case("localhost:9000", "http://localhost:8080")]
     #[case("[::1]:8080", "http://[::1]:8080")]
-    fn a_service_without_a_name_is_found_all_the_same(#[case] asked: &str, #[case] base: &str) {
-        assert_eq!(classify_host(asked, base), RequestHost::Service);
+    fn a_service_without_a_domain_name_recognises_its_own_host(
+        #[case] host: &str,
+        #[case] base: &str,
+    ) {
+        assert_eq!(classify_host(host, base), RequestHost::Service);
     }
 
     #[test]
-    fn the_nearest_proxys_word_counts() {
+    fn uses_the_value_of_the_nearest_proxy() {
         let mut headers = HeaderMap::new();
         headers.append(X_FORWARDED_HOST, "evil.test".parse().unwrap());
         headers.append(X_FORWARDED_HOST, "a.test, go.example.com".parse().unwrap());

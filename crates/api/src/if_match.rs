@@ -1,4 +1,4 @@
-//! `If-Match`: what the sender of a change believes to be changing.
+//! `If-Match`: the version that a change is based on.
 
 use crate::error::{ApiError, Code};
 use axum::extract::FromRequestParts;
@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// The header, read. Absent: no precondition.
+/// Parsed `If-Match` header. Without it there is no precondition.
 #[derive(Debug)]
 pub(crate) struct IfMatch(pub(crate) Precondition);
 
@@ -16,24 +16,25 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let mut tags = Vec::new();
         for value in parts.headers.get_all(header::IF_MATCH) {
-            // A header that cannot be read names no version, so none matches.
+            // An unreadable header becomes an empty tag, which matches no version.
             tags.extend(value.to_str().unwrap_or_default().split(',').map(tag));
         }
         if tags.is_empty() {
             return Ok(Self(Precondition::None));
         }
         if tags.len() > TAGS_MAX {
-            let message = format!("If-Match names more than {TAGS_MAX} versions.");
+            let message = format!("If-Match must list at most {TAGS_MAX} tags.");
             return Err(ApiError::new(Code::VersionConflict, message));
         }
         Ok(Self(Precondition::AnyOf(tags)))
     }
 }
 
-/// Versions that one header may name.
+/// Tags accepted in one request.
 const TAGS_MAX: usize = 20;
 
-/// A tag without its quotes. A bare one is taken as well; a weak one (`W/"1"`) never matches, as HTTP has it.
+/// Strips the quotes of a tag. Unquoted tags are accepted. Weak tags (`W/"1"`) never match, as HTTP
+/// requires.
 fn tag(text: &str) -> String {
     let text = text.trim();
     text.strip_prefix('"')

@@ -1,8 +1,8 @@
-//! Every machine-facing HTTP door, and those that people tap on: tracking links and their page.
+//! HTTP endpoints for machines, plus tracking links and their landing page.
 //!
-//! An endpoint is a file, named after its URL and verb: `v1/links/create.rs` is `POST
-//! /api/v1/apps/{appId}/links`. In each: who may call, what comes in, one call of the store, the shape of
-//! the answer. Rules live in `domain`, statements in the stores.
+//! Each endpoint is a file named after its URL and verb: `v1/links/create.rs` is
+//! `POST /api/v1/apps/{appId}/links`. It checks the caller's scope, reads the request, calls the
+//! store once and shapes the response. Rules live in `domain`, SQL in the stores.
 
 mod body;
 mod caller;
@@ -54,11 +54,12 @@ pub use v1::web_events::WebEventRequest;
 
 use axum::Router;
 use axum::routing::get;
+use bytes::Bytes;
 use tower_http::catch_panic::CatchPanicLayer;
 use tributary_fields::{self as fields, json};
 use utoipa_axum::routes;
 
-/// The described routes, and their description.
+/// Returns the documented routes and their OpenAPI description.
 fn described_routes() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     let (routes, api) = openapi::router()
         .merge(v1::router())
@@ -69,17 +70,17 @@ fn described_routes() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     (routes, openapi::complete(api))
 }
 
-/// The description of the interface, as YAML.
+/// Returns the OpenAPI description as YAML.
 pub fn openapi_yaml() -> String {
     openapi::yaml(&described_routes().1)
 }
 
-/// Every door of this crate, and whatever else the server serves, behind the layers that each request
-/// passes: its id and log line, its limits, its deadline, the words of its errors.
+/// Builds the router: all endpoints of this crate and `others`, behind the shared layers for
+/// request ids, logging, rate limits, deadlines and error bodies.
 pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
     let (routes, api) = described_routes();
-    // Written once per process; leaking it spares a copy per request.
-    let yaml: &'static str = openapi::yaml(&api).leak();
+    // Rendered once; each response shares the bytes.
+    let yaml = Bytes::from(openapi::yaml(&api));
     routes
         .merge(docs::router())
         .merge(redirect::router())
@@ -88,7 +89,7 @@ pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
         .merge(others)
         .route(
             "/openapi.yaml",
-            get(move || async move { openapi::serve(yaml) }),
+            get(move || std::future::ready(openapi::serve(yaml.clone()))),
         )
         .method_not_allowed_fallback(request::no_such_method)
         .fallback(request::no_such_path)
@@ -132,7 +133,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Handles on a fresh database in this folder.
+    /// Returns handles with a new database in `folder`.
     pub(crate) fn handles_in(folder: &std::path::Path, request: Duration) -> ApiHandles {
         let rates = RateSettings {
             per_key: 0,
@@ -162,7 +163,7 @@ pub(crate) mod tests {
         }
     }
 
-    async fn ask(others: Router<ApiState>, request: Duration) -> (StatusCode, String) {
+    async fn get_odd(others: Router<ApiState>, request: Duration) -> (StatusCode, String) {
         let folder = tempfile::tempdir().unwrap();
         let state = handles_in(folder.path(), request).into();
         let request = Request::builder().uri("/odd").body(Body::empty()).unwrap();
@@ -177,19 +178,19 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_answered_in_our_own_words() {
+    async fn a_panic_returns_the_standard_error_body() {
         let others = Router::new().route("/odd", get(bug));
-        let (status, body) = ask(others, Duration::from_secs(5)).await;
+        let (status, body) = get_odd(others, Duration::from_secs(5)).await;
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(body.contains("\"code\":\"internal\"") && body.contains("\"retryable\":true"));
         assert!(!body.contains("secret"), "{body}");
     }
 
     #[tokio::test]
-    async fn a_handler_that_takes_too_long_is_unavailable() {
+    async fn a_handler_past_its_deadline_returns_unavailable() {
         let slow = || async { tokio::time::sleep(Duration::from_mins(1)).await };
         let others = Router::new().route("/odd", get(slow));
-        let (status, body) = ask(others, Duration::from_millis(50)).await;
+        let (status, body) = get_odd(others, Duration::from_millis(50)).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert!(body.contains("\"code\":\"unavailable\""), "{body}");
     }

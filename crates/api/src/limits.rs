@@ -1,7 +1,7 @@
-//! How often somebody may ask: per key, per address, and how often an address may present wrong keys.
+//! Rate limits per key and per address, and a limit on failed authentications per address.
 //!
-//! Buckets live in the memory of one node. They protect it from accidents and guessing, not from paying
-//! customers: with several nodes each has its own.
+//! Buckets live in memory, so each node counts on its own. They protect a node from runaway clients
+//! and from guessing of keys.
 
 use crate::error::{ApiError, Code};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -13,32 +13,32 @@ use std::time::{Duration, Instant};
 use tributary_domain::access::Environment;
 use tributary_domain::vocabulary::id::{AppId, KeyId};
 
-/// Locks of one bucket, so that requests on several cores do not wait for one.
+/// Shards of a bucket, each with its own lock, to reduce contention.
 const SHARDS: usize = 16;
-/// Callers that one shard remembers before it forgets the idle ones by itself.
+/// Callers per shard before idle ones are evicted during a request.
 const CALLERS_PER_SHARD_MAX: usize = 65_536;
 
-/// What the operator allows; 0 is off.
+/// Configured limits; 0 disables one.
 #[derive(Debug, Clone, Copy)]
 pub struct RateSettings {
-    /// Requests a second of one key.
+    /// Requests per second of one key.
     pub per_key: u32,
-    /// Requests a second of one address.
+    /// Requests per second of one address.
     pub per_address: u32,
-    /// Wrong keys a minute of one address.
+    /// Failed authentications per minute of one address.
     pub failures_per_minute: u32,
 }
 
-/// Whose requests are counted together.
+/// Key whose requests share a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum RateLimitKey {
     /// A private key.
     Private(KeyId),
-    /// An SDK key, which every device of an app presents.
+    /// An SDK key, shared by all devices of an app.
     Sdk(AppId, Environment),
 }
 
-/// The buckets.
+/// Rate limit buckets.
 #[derive(Debug)]
 pub struct RateLimits {
     keys: Option<Bucket<RateLimitKey>>,
@@ -46,16 +46,16 @@ pub struct RateLimits {
     failures: Option<Bucket<IpAddr>>,
 }
 
-/// A bucket per caller, kept as one moment: when it would be empty again if nothing more came. A request
-/// moves that moment on by one interval, and is refused when it would lie more than a window ahead.
+/// Leaky bucket per caller, stored as the time at which it is empty again. Each request moves that
+/// time by one interval and is refused if it would be more than one window ahead.
 #[derive(Debug)]
 struct Bucket<K> {
-    /// What the policy is called in the headers.
+    /// Policy name in the rate limit headers.
     policy: &'static str,
     /// Requests per window.
     quota: u32,
     window: Duration,
-    /// What one request costs.
+    /// Cost of one request.
     interval: Duration,
     hasher: RandomState,
     shards: Vec<Mutex<HashMap<K, Instant>>>,
@@ -75,8 +75,8 @@ impl<K: Hash + Eq> Bucket<K> {
         })
     }
 
-    /// Counts one. A refused one counts, too, up to a window's worth: a client that ignores 429 and goes on
-    /// gets nothing, rather than its quota for ever.
+    /// Counts a request. Refused requests count as well, up to one window, so a client that ignores
+    /// 429 gets nothing rather than its full quota.
     fn count(&self, key: K, now: Instant) -> Result<(), ApiError> {
         let shard = usize::try_from(self.hasher.hash_one(&key) % SHARDS as u64).unwrap_or(0);
         let mut callers = self.shards[shard]
@@ -92,7 +92,7 @@ impl<K: Hash + Eq> Bucket<K> {
             return Ok(());
         }
         *empty_at = next.min(now + self.window * 2);
-        // A rounded-up second: `Retry-After: 0` would be an invitation to try at once.
+        // Rounded up, because `Retry-After: 0` would invite an immediate retry.
         let wait = empty_at.saturating_duration_since(now + self.window);
         Err(self.error(wait.as_secs().saturating_add(1)))
     }
@@ -102,7 +102,7 @@ impl<K: Hash + Eq> Bucket<K> {
         let text = |text: String| {
             HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
         };
-        let message = format!("Too many requests. Wait {seconds} s, then send it again.");
+        let message = format!("Too many requests. Retry after {seconds} seconds.");
         ApiError::new(Code::RateLimited, message)
             .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
             .with_header(
@@ -124,7 +124,7 @@ impl<K: Hash + Eq> Bucket<K> {
 }
 
 impl RateLimits {
-    /// Buckets of these sizes.
+    /// Creates buckets of the configured sizes.
     pub fn new(settings: RateSettings) -> Self {
         let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
         Self {
@@ -134,7 +134,7 @@ impl RateLimits {
         }
     }
 
-    /// Counts a request of a key.
+    /// Counts a request of a private key.
     pub(crate) fn count_key(&self, key: KeyId) -> Result<(), ApiError> {
         self.count(RateLimitKey::Private(key))
     }
@@ -159,13 +159,13 @@ impl RateLimits {
         self.addresses.as_ref().map_or(Ok(()), count)
     }
 
-    /// Counts a wrong key of an address.
+    /// Counts a failed authentication of an address.
     pub(crate) fn count_failure(&self, address: IpAddr) -> Result<(), ApiError> {
         let count = |bucket: &Bucket<IpAddr>| bucket.count(subnet(address), Instant::now());
         self.failures.as_ref().map_or(Ok(()), count)
     }
 
-    /// Forgets whoever has not asked for a while. Called now and then, so that memory stays bounded.
+    /// Removes idle callers. Called periodically to bound memory.
     pub fn forget_idle(&self) {
         let now = Instant::now();
         if let Some(bucket) = &self.keys {
@@ -177,7 +177,8 @@ impl RateLimits {
     }
 }
 
-/// One customer of a provider has a whole /64 of addresses; they count as one.
+/// Returns the address, or the /64 prefix of an IPv6 address: providers assign a whole /64 to one
+/// customer.
 fn subnet(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_after_the_last_one_waits_and_comes_back() {
+    fn a_request_over_the_quota_succeeds_after_the_window() {
         let bucket = Bucket::new("key", 3, SECOND).unwrap();
         let now = Instant::now();
         for _ in 0..3 {
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ignores_the_refusal_gets_nothing() {
+    fn a_client_that_ignores_429_stays_blocked() {
         let bucket = Bucket::new("key", 20, SECOND).unwrap();
         let begun = Instant::now();
         let millis = |millis| begun + Duration::from_millis(millis);
@@ -228,17 +229,17 @@ mod tests {
         assert_eq!(
             accepted(0, 1_000),
             20,
-            "a thousand a second, twenty allowed"
+            "1000 requests per second, 20 allowed"
         );
         assert_eq!(accepted(1_000, 10_000), 0);
         assert!(
             bucket.count("a", millis(11_500)).is_ok(),
-            "after a pause it is over"
+            "accepted again after a pause"
         );
     }
 
     #[test]
-    fn zero_is_off() {
+    fn zero_disables_a_limit() {
         let limits = limits(0);
         for _ in 0..10_000 {
             assert!(limits.count_address(IpAddr::from([192, 0, 2, 1])).is_ok());
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_customer_count_as_one() {
+    fn addresses_of_one_ipv6_prefix_count_as_one() {
         let limits = limits(1);
         assert!(
             limits
@@ -267,12 +268,12 @@ mod tests {
         assert!(limits.count_address(IpAddr::from([192, 0, 2, 1])).is_ok());
         assert!(
             limits.count_address(mapped).is_err(),
-            "the same address, written otherwise"
+            "the same address in another notation"
         );
     }
 
     #[test]
-    fn idle_callers_are_forgotten() {
+    fn idle_callers_are_removed() {
         let bucket = Bucket::new("key", 3, SECOND).unwrap();
         let now = Instant::now();
         for caller in 0..1_000 {

@@ -1,21 +1,21 @@
-//! The links that were tapped last, for taps that arrive while the database cannot be asked.
+//! Cache of recently tapped links, for taps that arrive while the database is unavailable.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tributary_store::TrackedLink;
 
-/// Links that are remembered, at most: a few kilobytes each.
+/// Maximum number of cached links, a few kilobytes each.
 const LINKS_REMEMBERED_MAX: usize = 10_000;
 
-/// Links by the name they were tapped under.
+/// Links by the id or slug in the tapped URL.
 type Links = HashMap<String, Arc<TrackedLink>>;
 
-/// The links that were tapped last.
+/// Cache of recently tapped links.
 #[derive(Debug, Default)]
 pub struct LinkCache(Mutex<Generations>);
 
-/// Two halves: when the young one is full, it becomes the old one, and what was in the old one and has not
-/// been tapped since is forgotten.
+/// Two generations. A full young generation replaces the old one, which drops links that were not
+/// tapped since.
 #[derive(Debug, Default)]
 struct Generations {
     young: Links,
@@ -53,7 +53,7 @@ mod tests {
     use crate::redirect::tracked;
 
     #[test]
-    fn what_is_tapped_again_stays_and_the_rest_is_forgotten() {
+    fn keeps_links_that_are_tapped_again_and_drops_the_rest() {
         let known = LinkCache::default();
         let link = Arc::new(tracked(|_| {}));
         known.insert("often", link.clone());
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_forgotten() {
+    fn removed_links_are_not_returned() {
         let known = LinkCache::default();
         known.insert("a", Arc::new(tracked(|_| {})));
         known.remove("a");

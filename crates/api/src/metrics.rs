@@ -1,13 +1,13 @@
 //! The metrics of this crate, declared once.
 #![expect(
     clippy::disallowed_macros,
-    reason = "this is the one place where they are declared"
+    reason = "the only place that declares metrics"
 )]
 
 use std::time::Duration;
 use tributary_domain::app::BillingProvider;
 
-/// A request was answered. The route is a template, so that there are as many series as routes.
+/// Records an answered request. The route is a template, which bounds the number of series.
 pub(crate) fn record_request(method: &str, route: &str, status: u16, duration: Duration) {
     let labels = [
         ("method", method_label(method)),
@@ -19,7 +19,7 @@ pub(crate) fn record_request(method: &str, route: &str, status: u16, duration: D
         .record(duration.as_secs_f64());
 }
 
-/// Methods come from outside and can be invented; those that we do not have count as one.
+/// Returns the method as a label. Unknown methods share one label, because clients can invent them.
 fn method_label(method: &str) -> String {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     if known.contains(&method) {
@@ -29,28 +29,28 @@ fn method_label(method: &str) -> String {
     }
 }
 
-/// A key was presented, with how that ended.
+/// Counts an authentication by outcome.
 pub(crate) fn count_authentication(outcome: &'static str) {
     metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(1);
 }
 
-/// A tap on a tracking link was answered, with what became of its click.
+/// Counts a tap by what happened to its click.
 pub(crate) fn count_click(outcome: &'static str) {
     metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(1);
 }
 
-/// A tap was answered from memory because the database could not be asked for its link.
+/// Counts a tap whose link came from the cache because the database was unavailable.
 pub(crate) fn count_cached_link() {
     metrics::counter!("tributary_links_from_memory_total").increment(1);
 }
 
-/// A postback came, with what became of it.
+/// Counts a postback by outcome.
 pub(crate) fn count_postback(protocol: &'static str, outcome: &'static str) {
     let labels = [("protocol", protocol), ("outcome", outcome)];
     metrics::counter!("tributary_postbacks_total", &labels).increment(1);
 }
 
-/// A billing provider's notification came, with what became of it.
+/// Counts a billing notification by outcome.
 pub(crate) fn count_notification(provider: &'static str, outcome: &'static str) {
     let labels = [("provider", provider), ("outcome", outcome)];
     metrics::counter!("tributary_billing_notifications_total", &labels).increment(1);
@@ -78,8 +78,8 @@ const NOTIFICATIONS: [&str; 7] = [
     "malformed",
 ];
 
-/// Declares counters at zero: an alert on an increase sees the first one only then. Requests are left out, since their
-/// labels (routes and statuses) are too many.
+/// Registers counters at zero, so that alerts see the first increment. Requests are left out
+/// because they have too many label combinations.
 fn register() {
     for outcome in AUTHENTICATIONS {
         metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(0);
@@ -102,36 +102,36 @@ fn register() {
     }
 }
 
-/// Declares the metrics for `/metrics`.
+/// Describes the metrics for `/metrics`.
 pub fn describe() {
     register();
     metrics::describe_counter!("tributary_http_requests_total", "Requests answered.");
     metrics::describe_histogram!(
         "tributary_http_request_duration_seconds",
         metrics::Unit::Seconds,
-        "From the request's head to the answer's."
+        "Time from the request's headers to the response's headers."
     );
     metrics::describe_counter!(
         "tributary_authentications_total",
-        "API keys presented, by outcome: ok, missing, invalid, denied, limited."
+        "Authentications by outcome: ok, missing, invalid, denied, limited."
     );
     metrics::describe_counter!(
         "tributary_clicks_total",
-        "Taps on tracking links, by what became of the click: recorded, bot, not_recorded. The last \
-         were sent on without a click id because the database could not commit."
+        "Taps on tracking links by outcome: recorded, bot, not_recorded. not_recorded: redirected \
+         without a click id because the database could not commit."
     );
     metrics::describe_counter!(
         "tributary_links_from_memory_total",
-        "Taps whose link came from memory because the database could not be read."
+        "Taps whose link came from the cache because the database was unavailable."
     );
     metrics::describe_counter!(
         "tributary_postbacks_total",
-        "Postbacks of SKAdNetwork and AdAttributionKit, by what became of them: stored as valid, invalid, \
-         development or unverifiable, duplicate, unclaimed (of no app), malformed."
+        "SKAdNetwork and AdAttributionKit postbacks by outcome: stored as valid, invalid, \
+         development or unverifiable; duplicate, unclaimed (no such app), malformed."
     );
     metrics::describe_counter!(
         "tributary_billing_notifications_total",
-        "Notifications of billing providers, by what became of them: matched and unmatched (events with and without a \
+        "Billing notifications by outcome: matched, unmatched (events with and without a \
          device: the join rate), receipt, duplicate, id_reuse, unauthorized, malformed."
     );
 }

@@ -1,4 +1,4 @@
-//! Pages of a list: `limit` and `cursor` in, `data` and `meta` out.
+//! Paging of lists: `limit` and `cursor` in, `data` and `meta` out.
 
 use crate::error::{ApiError, Code};
 use crate::query::QueryParameters;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use tributary_domain::vocabulary::page::{Limit, ListScope, Page, PageRequest};
 use utoipa::ToSchema;
 
-/// What was asked of a list, before the cursor is opened.
+/// Requested page, before its cursor is verified.
 #[derive(Debug)]
 pub(crate) struct PageQuery {
     limit: Limit,
@@ -29,7 +29,7 @@ impl PageQuery {
         }
     }
 
-    /// Opens the cursor, which has to be of this very list.
+    /// Verifies the cursor, which must belong to this list.
     pub(crate) fn open(
         &self,
         state: &ApiState,
@@ -46,8 +46,8 @@ impl PageQuery {
         if before.is_none() {
             return Err(ApiError::new(
                 Code::InvalidCursor,
-                "This cursor is not one of this list; pass meta.cursor of the page before, with \
-                 the same filters, or begin again without one.",
+                "Invalid cursor. Pass meta.cursor of the previous page with the same filters, or \
+                 omit the cursor to start over.",
             ));
         }
         Ok(PageRequest {
@@ -58,23 +58,23 @@ impl PageQuery {
 }
 
 impl PageQuery {
-    /// A cursor that continues behind an item.
+    /// Returns a cursor that continues after an item.
     pub(crate) fn seal(state: &ApiState, scope: &ListScope, last: &[u8; 16]) -> String {
         BASE64URL.encode(state.keyring.seal_cursor(scope, last))
     }
 }
 
-/// What stands beside the items of a page.
+/// Metadata of a page.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PageMeta {
     /// True when more items exist.
     pub(crate) has_more: bool,
-    /// Pass it as `cursor` to get the next page; null when there is none.
+    /// Cursor of the next page; null on the last page.
     pub(crate) cursor: Option<String>,
 }
 
-/// The body of an answer of one page. `openapi::envelopes` describes it.
+/// Body of a response with one page. `openapi::envelopes` describes it.
 #[derive(Debug, Serialize)]
 pub(crate) struct List<T, M = PageMeta> {
     pub(crate) data: Vec<T>,
@@ -82,7 +82,7 @@ pub(crate) struct List<T, M = PageMeta> {
 }
 
 impl<T: Serialize> List<T> {
-    /// Shapes a page; `id` is what the next page continues behind.
+    /// Shapes a page. `id` returns the key after which the next page continues.
     pub(crate) fn of<E>(
         page: Page<E>,
         state: &ApiState,
@@ -111,7 +111,7 @@ impl<T: Serialize, M: Serialize> IntoResponse for List<T, M> {
                 ([(header::CONTENT_TYPE, json)], body).into_response()
             }
             Err(error) => {
-                tracing::error!(%error, "a list cannot be written as JSON");
+                tracing::error!(%error, "failed to serialize list");
                 ApiError::internal().into_response()
             }
         }

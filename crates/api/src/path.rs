@@ -1,5 +1,5 @@
-//! The ids in a path. A text that is no id names nothing, so it is answered like an id that names nothing;
-//! and only when it is asked for, because key and body are judged before it.
+//! Ids in a path. A malformed id is treated like an unknown one: 404, but only when the handler
+//! asks for it, because the key and the body are checked first.
 
 use crate::error::{ApiError, Code};
 use axum::extract::{FromRequestParts, RawPathParams};
@@ -10,7 +10,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, LinkId};
 
-/// The ids in a path.
+/// Ids in a path.
 #[derive(Debug, Default)]
 pub(crate) struct PathIds {
     app: Option<AppId>,
@@ -39,7 +39,7 @@ impl PathIds {
 
     /// `{provider}` of billing.
     pub(crate) fn provider(&self) -> Result<BillingProvider, ApiError> {
-        let message = "There is no such billing provider.";
+        let message = "Billing provider not found.";
         self.provider
             .ok_or_else(|| ApiError::new(Code::NotFound, message))
     }

@@ -1,4 +1,4 @@
-//! Trying an integration: one harmless test event, sent to the network now.
+//! Testing an integration with one harmless event.
 
 use async_trait::async_trait;
 use tributary_domain::integration::Integration;
@@ -6,11 +6,11 @@ use tributary_domain::vocabulary::id::OrganizationId;
 
 pub use tributary_domain::integration::TestEventResult;
 
-/// Who sends test events.
+/// Sends test events to ad networks.
 #[async_trait]
 pub trait IntegrationProbe: Send + Sync {
-    /// Sends one harmless test event to the network now. Where something is missing that it cannot be sent without,
-    /// it says what, in words for the operator.
+    /// Sends one test event to the network now. The error tells the operator which setting or
+    /// credential is missing.
     async fn probe(
         &self,
         organization: OrganizationId,
@@ -18,7 +18,7 @@ pub trait IntegrationProbe: Send + Sync {
     ) -> Result<TestEventResult, String>;
 }
 
-/// Sends nothing.
+/// Probe that sends nothing.
 #[cfg(test)]
 pub(crate) struct UnusedProbe;
 
@@ -30,6 +30,6 @@ impl IntegrationProbe for UnusedProbe {
         _organization: OrganizationId,
         _integration: &Integration,
     ) -> Result<TestEventResult, String> {
-        Err("Nothing is sent from here.".to_owned())
+        Err("This probe sends nothing.".to_owned())
     }
 }

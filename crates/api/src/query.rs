@@ -1,4 +1,4 @@
-//! Query strings: every parameter by name, once, and none that does not exist.
+//! Query strings. Unknown and duplicate parameters are rejected.
 
 use crate::error::ApiError;
 use axum::extract::FromRequestParts;
@@ -6,10 +6,10 @@ use axum::http::request::Parts;
 use std::borrow::Cow;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
-/// Parameters of one request, at most. A longer list is somebody playing.
+/// Maximum number of parameters per request. Further ones are ignored.
 const PARAMETERS_MAX: usize = 50;
 
-/// The parameters of a request.
+/// Decoded query string of a request.
 #[derive(Debug)]
 pub(crate) struct QueryString(Vec<(String, String)>);
 
@@ -34,7 +34,7 @@ impl QueryString {
         Self(pairs.map(pair).collect())
     }
 
-    /// Reads the parameters, collecting every fault; what nobody asked for is one.
+    /// Reads the parameters. Returns all faults, including unknown parameters, if there are any.
     pub(crate) fn read<T>(
         &self,
         read: impl FnOnce(&mut QueryParameters<'_>) -> T,
@@ -50,7 +50,7 @@ impl QueryString {
         Ok(value)
     }
 
-    /// Reads one parameter and ignores the others: a newer SDK may send more than an older server knows.
+    /// Reads one parameter and ignores the others, because a newer SDK may send more of them.
     pub(crate) fn read_one<T>(
         &self,
         name: &'static str,
@@ -64,17 +64,17 @@ impl QueryString {
     }
 }
 
-/// Parameters that are being read.
+/// Reader of query parameters.
 pub(crate) struct QueryParameters<'a> {
     given: &'a [(String, String)],
     known: Vec<&'static str>,
-    /// Former names that were given.
+    /// Former names that the request used.
     former: Vec<&'static str>,
     faults: Faults,
 }
 
 impl QueryParameters<'_> {
-    /// A parameter that may be absent.
+    /// Reads an optional parameter.
     pub(crate) fn optional<T>(
         &mut self,
         name: &'static str,
@@ -85,7 +85,7 @@ impl QueryParameters<'_> {
         self.faults.check(name, read(value))
     }
 
-    /// A parameter that had another name in the version before, which still works. The former name is not listed.
+    /// Reads a parameter that was renamed. The former name still works but is not advertised.
     pub(crate) fn renamed<T>(
         &mut self,
         name: &'static str,
@@ -99,7 +99,7 @@ impl QueryParameters<'_> {
         }
         self.former.push(former);
         if has_name {
-            let message = format!("Former name of {name}; send {name} alone.");
+            let message = format!("Former name of {name}. Send only {name}.");
             let problem = Problem::new(FaultCode::NotAllowed, message);
             self.faults.add(former, problem);
             return self.optional(name, read);
@@ -113,7 +113,7 @@ impl QueryParameters<'_> {
         for (index, (name, _)) in self.given.iter().enumerate() {
             let is_known = self.known.contains(&name.as_str());
             if !is_known && !self.former.contains(&name.as_str()) {
-                let message = format!("No such parameter. There are: {}.", self.known.join(", "));
+                let message = format!("Unknown parameter. Supported: {}.", self.known.join(", "));
                 self.faults
                     .add(name.clone(), Problem::new(FaultCode::UnknownField, message));
             } else if self.given[..index]
@@ -143,8 +143,8 @@ pub(crate) fn parse_bool(text: &str) -> Result<bool, Problem> {
     }
 }
 
-/// Percent-decodes a part of a query; `+` is a space. What is not UTF-8 becomes the replacement character,
-/// which no parameter takes.
+/// Percent-decodes a part of a query; `+` is a space. Invalid UTF-8 becomes the replacement
+/// character, which no parameter accepts.
 fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! Around every request: its id, its client, its time, its line in the log, and the words of its errors.
+//! Middleware of every request: request id, client address, deadline, log line and error body.
 
 use crate::client_address::client_address;
 use crate::error::{ApiError, Code};
@@ -18,45 +18,45 @@ use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::OrganizationId;
 
-/// The header that names a request.
+/// Response header with the request id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What is known of a request beside its content. Handlers find it among the extensions.
+/// Metadata of a request. Handlers read it from the request extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
-    /// Whose request it is; its id is in the log, in the answer's header and in an error's body.
+    /// Client address and request id. The id appears in logs, response headers and error bodies.
     pub(crate) client: Client,
-    /// Which key was used, for the log: a private key by its id, an SDK key by its app.
+    /// Key to log: a private key by its id, an SDK key by its app.
     key: Arc<OnceLock<String>>,
-    /// What every log line about the request carries.
+    /// Span of all log lines of the request.
     span: Span,
 }
 
 impl RequestContext {
-    /// Notes for the log which key was used, and the organization it belongs to.
+    /// Records the key and its organization for the log.
     pub(crate) fn record_key(&self, key: impl ToString, organization: OrganizationId) {
         let _first = self.key.set(key.to_string());
         record_organization(&self.span, organization);
     }
 }
 
-/// Notes in the span of a request which organization it concerns.
+/// Records the organization in the request's span.
 pub(crate) fn record_organization(span: &Span, organization: OrganizationId) {
     span.record("organization", tracing::field::display(organization));
 }
 
-/// The line that a request leaves in the log and the metrics. It is written when the request ends, however it
-/// ends: a client that goes away drops the work, and the line says so.
+/// Writes the log line and metrics of a request when dropped, so that requests whose client
+/// disconnects are logged, too.
 struct RequestLog {
     started: Instant,
     method: Method,
-    /// The template, not the path: paths carry ids and whatever people type.
+    /// Route template rather than the path, which contains ids and arbitrary input.
     route: String,
     context: RequestContext,
     status: u16,
 }
 
-/// What the log says of a request whose client did not wait for the answer.
+/// Logged status of requests whose client disconnected before the response.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 impl Drop for RequestLog {
@@ -73,7 +73,7 @@ impl Drop for RequestLog {
     }
 }
 
-/// The outermost layer.
+/// Outermost layer: logs the request, applies the address limit and finishes the response.
 pub(crate) async fn observe(
     State(state): State<ApiState>,
     mut request: Request,
@@ -103,7 +103,7 @@ pub(crate) async fn observe(
     response
 }
 
-/// The id of a request, which its answer carries as `X-Request-Id`.
+/// Returns a new request id for `X-Request-Id`.
 pub fn request_id(source: &Runtime) -> String {
     format!("req_{}", hex(&source.random_bytes::<12>()))
 }
@@ -115,7 +115,7 @@ fn context_of(state: &ApiState, request: &Request, route: &str) -> RequestContex
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
     let address = client_address(peer, request.headers(), |ip| (state.is_trusted_proxy)(ip));
     let id = request_id(&state.runtime);
-    // At the level of errors, so that it is there whatever the level of the log.
+    // An error-level span is enabled at every log level.
     let span = tracing::error_span!(
         "request",
         request.id = id,
@@ -133,7 +133,7 @@ fn context_of(state: &ApiState, request: &Request, route: &str) -> RequestContex
     }
 }
 
-/// The last resort: the body and the database have deadlines of their own, which are shorter.
+/// Runs the handler with the request deadline, a backstop for the shorter body and database ones.
 async fn answer_in_time(state: &ApiState, request: Request, next: Next) -> Response {
     let answered = tokio::time::timeout(state.timeouts.request, next.run(request)).await;
     answered.unwrap_or_else(|_| {
@@ -142,7 +142,7 @@ async fn answer_in_time(state: &ApiState, request: Request, next: Next) -> Respo
     })
 }
 
-/// Writes the body of an error and the headers that every answer has.
+/// Writes the error body and the headers common to all responses.
 fn finish(response: Response, context: &RequestContext, base_url: &str) -> Response {
     let (mut parts, body) = response.into_parts();
     let body = match parts.extensions.remove::<ApiError>() {
@@ -180,24 +180,24 @@ fn finish(response: Response, context: &RequestContext, base_url: &str) -> Respo
     Response::from_parts(parts, body)
 }
 
-/// What a caught panic becomes. Its message went to the log through the panic hook.
+/// Turns a caught panic into a 500. The panic hook has logged the message.
 pub(crate) fn after_panic(_panic: Box<dyn std::any::Any + Send + 'static>) -> Response {
-    tracing::error!("a handler panicked");
+    tracing::error!("handler panicked");
     ApiError::internal().into_response()
 }
 
-/// The answer to a path that does not exist.
+/// Responds to an unknown path.
 pub(crate) async fn no_such_path() -> ApiError {
     ApiError::new(
         Code::NotFound,
-        "There is nothing at this path; /api/v1/docs lists what there is.",
+        "No such path. /api/v1/docs lists the available endpoints.",
     )
 }
 
-/// The answer to a method that a path does not have.
+/// Responds to a method that the path does not support.
 pub(crate) async fn no_such_method() -> ApiError {
     ApiError::new(
         Code::MethodNotAllowed,
-        "This path does not have this method; the Allow header lists those it has.",
+        "This path does not support this method. The Allow header lists those it supports.",
     )
 }

@@ -1,4 +1,4 @@
-//! Sealing secrets on their way in, each for the one place it belongs to, and opening them again there.
+//! Encryption of app secrets. Each is bound to its owner and field and can be decrypted only there.
 
 use crate::state::ApiState;
 use tributary_domain::app::AppSecret;
@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 
 pub(crate) use tributary_domain::keyring::secret_scope::APP_SECRET_SCOPE;
 
-/// Seals and opens secrets of one app.
+/// Encrypts and decrypts the secrets of one app.
 pub(crate) struct AppSealer<'a> {
     state: &'a ApiState,
     organization: OrganizationId,
@@ -17,7 +17,7 @@ pub(crate) struct AppSealer<'a> {
 }
 
 impl<'a> AppSealer<'a> {
-    /// For the secrets of this app.
+    /// Creates a sealer for the secrets of an app.
     pub(crate) fn new(state: &'a ApiState, organization: OrganizationId, app: AppId) -> Self {
         Self {
             state,
@@ -26,32 +26,32 @@ impl<'a> AppSealer<'a> {
         }
     }
 
-    /// Seals a text for its place: what it belongs to, and which field it is.
+    /// Encrypts a secret for its owner and field.
     pub(crate) fn seal(&self, belongs_to: &str, field: &str, secret: &str) -> SealedSecret {
-        let place = self.place(belongs_to, field);
+        let scope = self.scope(belongs_to, field);
         self.state.keyring.seal(
-            &place.parts(),
+            &scope.parts(),
             self.state.runtime.random_bytes(),
             secret.as_bytes(),
         )
     }
 
-    /// Opens a secret of the app itself. Nothing when it was sealed with another key.
+    /// Decrypts a secret of the app. Returns `None` if it was encrypted with another key.
     pub(crate) fn open_app_secret(
         &self,
         secret: AppSecret,
         sealed: &SealedSecret,
     ) -> Option<String> {
-        let place = self.place(APP_SECRET_SCOPE, secret.as_str());
-        let bytes = self.state.keyring.open(&place.parts(), sealed).ok()?;
+        let scope = self.scope(APP_SECRET_SCOPE, secret.as_str());
+        let bytes = self.state.keyring.open(&scope.parts(), sealed).ok()?;
         String::from_utf8(bytes).ok()
     }
 
-    fn place<'p>(&self, belongs_to: &'p str, field: &'p str) -> SecretScope<'p> {
+    fn scope<'p>(&self, belongs_to: &'p str, field: &'p str) -> SecretScope<'p> {
         SecretScope::new(self.organization, self.app, belongs_to, field)
     }
 
-    /// Seals the secrets of the app that a body sets.
+    /// Encrypts the app secrets that a request sets.
     pub(crate) fn seal_app_secrets(
         &self,
         secrets: Vec<(AppSecret, Change<String>)>,

@@ -1,4 +1,4 @@
-//! What every handler has at hand: one small struct of handles, built in one place, by tests too.
+//! Shared state of all handlers.
 
 use crate::geo::{GeoLocation, GeoLookup, country_from_header};
 use crate::limits::RateLimits;
@@ -20,7 +20,7 @@ use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 
-/// The handles. Every layer and extractor of a request takes a copy, so a copy must cost next to nothing.
+/// Shared handles. Every layer and extractor clones it, so cloning must be cheap.
 #[derive(Clone)]
 pub struct ApiState(Arc<ApiHandles>);
 
@@ -38,52 +38,52 @@ impl From<ApiHandles> for ApiState {
     }
 }
 
-/// What there is.
+/// Dependencies of the handlers.
 pub struct ApiHandles {
     /// The database.
     pub store: Arc<dyn Store>,
-    /// The time and randomness.
+    /// Clock and random number generator.
     pub runtime: Runtime,
     /// Signs cursors and seals credentials.
     pub keyring: Keyring,
-    /// Where the service is reached, without a slash at the end.
+    /// Public base URL of the service, without a trailing slash.
     pub base_url: Arc<str>,
-    /// How long things may take.
+    /// Deadlines for bodies and requests.
     pub timeouts: Timeouts,
-    /// How often somebody may ask.
+    /// Rate limits per key and address.
     pub limits: Arc<RateLimits>,
-    /// Whether the database can commit, as of a moment ago.
+    /// Cached result of the latest commit probe.
     pub readiness: Arc<Readiness>,
-    /// Whether an address is a proxy of the operator's, whose word on the client's address is believed.
+    /// Tells whether an address is a trusted proxy, whose forwarding headers are believed.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    /// Where an address is.
+    /// GeoIP lookup.
     pub geo_lookup: GeoLookup,
-    /// The header in which a proxy of the operator's tells the client's country.
+    /// Header in which a trusted proxy sends the client's country.
     pub country_header: Option<HeaderName>,
-    /// The links that were tapped last, for when the database is away.
+    /// Recently tapped links, used while the database is unavailable.
     pub link_cache: Arc<LinkCache>,
-    /// Who may sign postbacks.
+    /// Keys that may sign Apple's postbacks.
     pub postback_keys: Arc<Keys>,
-    /// Who may vouch for the App Store.
+    /// Root certificates of App Store notifications.
     pub app_store_roots: Arc<Roots>,
-    /// Tries whether a network takes what an integration sends.
+    /// Sends test events to ad networks.
     pub probe: Arc<dyn IntegrationProbe>,
-    /// The keys and apps of a moment ago.
+    /// Short-lived cache of API keys and apps.
     pub read_cache: Arc<ReadCache>,
-    /// Writes and reads click ids. Made once: its key is derived from the instance's secret.
+    /// Signs and verifies click ids. Built once, because its key is derived from the secret key.
     pub click_tokens: ClickTokens,
 }
 
 impl ApiHandles {
-    /// Returns where a request comes from. The country that a trusted proxy names comes before the operator's own data.
-    /// Only the peer of the connection is trusted, because any client can write the header.
+    /// Returns the client's location. A country sent by a trusted proxy takes precedence over
+    /// GeoIP. Only the connection's peer counts as a proxy, because any client can send the header.
     pub(crate) fn geo_location(&self, address: IpAddr, parts: &Parts) -> GeoLocation {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let told = peer.and_then(|peer| self.country_from_proxy(peer.0.ip(), &parts.headers));
-        let place = (self.geo_lookup)(address);
+        let country = peer.and_then(|peer| self.country_from_proxy(peer.0.ip(), &parts.headers));
+        let location = (self.geo_lookup)(address);
         GeoLocation {
-            country: told.or(place.country),
-            ..place
+            country: country.or(location.country),
+            ..location
         }
     }
 
@@ -93,11 +93,11 @@ impl ApiHandles {
     }
 }
 
-/// How long things may take.
+/// Deadlines of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Until a body has arrived whole; then 408.
+    /// Time for the complete body to arrive; 408 after that.
     pub body: Duration,
-    /// Until a request is answered; then 503.
+    /// Time for the complete request; 503 after that.
     pub request: Duration,
 }

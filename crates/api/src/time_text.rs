@@ -1,12 +1,12 @@
-//! Times as the interface writes them: RFC 3339, UTC, milliseconds.
+//! Timestamps in responses: RFC 3339, UTC, with milliseconds.
 
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// `2026-11-15T02:37:00.000Z`.
+/// Formats a timestamp as `2026-11-15T02:37:00.000Z`.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.as_millis()) {
         Ok(at) => format!("{at:.3}"),
-        // Beyond the year 9999: nothing that a clock gives.
+        // After the year 9999, which no clock returns.
         Err(_) => "9999-12-31T23:59:59.999Z".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-// Tells the server what a redirect never learns: the time zone and the screen. The page works without it.
+// Sends time zone and screen, which a redirect cannot collect. The page works without this script.
 (() => {
   const page = document.querySelector("main[data-hints]");
   if (!page || !window.fetch) return;
@@ -8,7 +8,7 @@
     screen: {
       width: Math.round(screen.width),
       height: Math.round(screen.height),
-      // Cut, not rounded: the SDK's scale is cut alike, and 2.625 must be the same on both sides.
+      // Truncated like the SDK's scale, so that 2.625 matches.
       scaleHundredths: Math.floor((window.devicePixelRatio || 1) * 100),
     },
   };

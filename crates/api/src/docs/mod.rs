@@ -1,5 +1,4 @@
-//! `/api/v1/docs`: the interactive reference. Its files are in the binary and its policy allows nothing
-//! from elsewhere, so it works without internet.
+//! `/api/v1/docs`: interactive API reference. All files are embedded, so it works offline.
 
 use crate::error::{ApiError, Code};
 use crate::state::ApiState;
@@ -12,7 +11,7 @@ use axum::routing::get;
 use std::sync::Arc;
 use utoipa_swagger_ui::Config;
 
-/// Swagger UI shows its icons as `data:` images and needs nothing else beyond its own files.
+/// Content security policy. Swagger UI needs its own files and `data:` images for icons.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; connect-src 'self'; font-src 'self'; \
                       form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -39,7 +38,7 @@ async fn index() -> Response {
     page("text/html; charset=utf-8", include_str!("index.html"))
 }
 
-/// Three files are all that the page asks for, so these are all there are.
+/// Serves the three files that the page loads.
 async fn file(params: Result<RawPathParams, RawPathParamsRejection>) -> Result<Response, ApiError> {
     let params = params.ok();
     let name = params
@@ -55,14 +54,14 @@ async fn file(params: Result<RawPathParams, RawPathParamsRejection>) -> Result<R
         }
         "swagger-ui-bundle.js" => "text/javascript; charset=utf-8",
         "swagger-ui.css" => "text/css; charset=utf-8",
-        _ => return Err(ApiError::new(Code::NotFound, "There is no such file.")),
+        _ => return Err(ApiError::new(Code::NotFound, "File not found.")),
     };
     let found = utoipa_swagger_ui::serve(name, Arc::new(Config::from("/openapi.yaml")));
     match found {
         Ok(Some(file)) => Ok(page(content_type, file.bytes.into_owned())),
-        Ok(None) => Err(ApiError::new(Code::NotFound, "There is no such file.")),
+        Ok(None) => Err(ApiError::new(Code::NotFound, "File not found.")),
         Err(error) => {
-            tracing::error!(%error, "a file of the reference cannot be served");
+            tracing::error!(%error, "failed to serve API reference file");
             Err(ApiError::internal())
         }
     }

@@ -1,12 +1,12 @@
-// A file of its own, because the page's policy allows no script inside the page.
+// A separate file, because the content security policy forbids inline scripts.
 window.addEventListener("load", () => {
   window.ui = SwaggerUIBundle({
     url: "/openapi.yaml",
     dom_id: "#reference",
     deepLinking: true,
-    // No request leaves for an outside validator.
+    // Do not send the API description to an external validator.
     validatorUrl: null,
-    // The key stays in the page's memory and is gone when it is closed.
+    // Keep the API key in memory only.
     persistAuthorization: false,
     displayRequestDuration: true,
     docExpansion: "list",

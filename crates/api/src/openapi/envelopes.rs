@@ -1,8 +1,8 @@
-//! The descriptions of the two envelopes that answers are written in.
+//! Schemas of the two response envelopes.
 //!
-//! They refer to what is in the envelope, which a derived description of a generic type would repeat in every answer.
-//! `utoipa::path` composes the arguments of a generic type itself, so an operation names an alias:
-//! `type LinkEnvelope = Envelope<LinkOut>`.
+//! They refer to the schema of the content. A derived schema of a generic type would repeat the
+//! content in every response. `utoipa::path` expands the arguments of a generic type itself, so an
+//! operation names an alias: `type LinkEnvelope = Envelope<LinkOut>`.
 
 use crate::body::Envelope;
 use crate::page::List;
@@ -18,7 +18,7 @@ impl<T: ToSchema> PartialSchema for Envelope<T> {
         let envelope = ObjectBuilder::new()
             .property("data", reference::<T>())
             .required("data")
-            .description(Some("The envelope of an answer."));
+            .description(Some("Envelope of a response."));
         RefOr::T(envelope.into())
     }
 }
@@ -36,7 +36,7 @@ impl<T: ToSchema, M: ToSchema> PartialSchema for List<T, M> {
             .required("data")
             .property("meta", reference::<M>())
             .required("meta")
-            .description(Some("The envelope of a page."));
+            .description(Some("Envelope of a page."));
         RefOr::T(envelope.into())
     }
 }

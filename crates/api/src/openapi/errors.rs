@@ -1,7 +1,7 @@
-//! The errors that operations list beside their handlers.
+//! Errors in the OpenAPI description.
 //!
-//! An operation names its codes in the extension `x-errors`, in groups such as [`API_KEY`] and one by one. A test calls
-//! every operation and compares the errors that it sees with the description.
+//! An operation lists its error codes in the extension `x-errors`, in groups such as [`API_KEY`] or
+//! one by one. A test calls every operation and compares the errors it sees with the description.
 
 use super::request_id_header;
 use crate::error::Code;
@@ -12,21 +12,21 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, RefOr, ResponseBuilder};
 
-/// The extension that lists the codes of an operation. It is removed before the description is published.
+/// Extension with the error codes of an operation. Removed before the description is published.
 const ERRORS: &str = "x-errors";
 
-/// Every request can end in these: they belong to the layers that all requests pass.
+/// Errors of every operation, caused by the shared layers.
 const ALWAYS: &[Code] = &[Code::RateLimited, Code::Internal, Code::Unavailable];
-/// A private key that is missing, unknown or not sufficient.
+/// Errors of a missing, invalid or insufficient private key.
 pub(crate) const API_KEY: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
     Code::InsufficientPermission,
     Code::PrivateKeyRequired,
 ];
-/// An SDK key that is missing or unknown.
+/// Errors of a missing or invalid SDK key.
 pub(crate) const SDK_KEY: &[Code] = &[Code::MissingApiKey, Code::InvalidApiKey];
-/// A body that cannot be read, or has faulty or unknown fields.
+/// Errors of an unreadable body, or of invalid or unknown fields.
 pub(crate) const JSON_BODY: &[Code] = &[
     Code::MalformedJson,
     Code::RequestTimeout,
@@ -35,7 +35,7 @@ pub(crate) const JSON_BODY: &[Code] = &[
     Code::ValidationFailed,
     Code::UnknownField,
 ];
-/// A body of the SDK that cannot be read or has faulty fields. Unknown fields are ignored.
+/// Errors of an SDK request body. Unknown fields are ignored.
 pub(crate) const SDK_BODY: &[Code] = &[
     Code::MalformedJson,
     Code::RequestTimeout,
@@ -43,9 +43,9 @@ pub(crate) const SDK_BODY: &[Code] = &[
     Code::UnsupportedMediaType,
     Code::ValidationFailed,
 ];
-/// Faulty or unknown query parameters.
+/// Errors of invalid or unknown query parameters.
 pub(crate) const QUERY: &[Code] = &[Code::ValidationFailed, Code::UnknownField];
-/// The query of a list with pages.
+/// Errors of the query of a paged list.
 pub(crate) const PAGE_QUERY: &[Code] = &[
     Code::ValidationFailed,
     Code::UnknownField,
@@ -65,34 +65,34 @@ pub(super) struct ErrorEnvelope {
     error: ErrorBody,
 }
 
-/// What went wrong, and what to do about it.
+/// Details of an error.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes the envelope that ApiError writes")]
 struct ErrorBody {
-    /// For programs; never changes.
+    /// Stable, machine-readable error code.
     code: String,
-    /// For people; says what to do.
+    /// Human-readable message: what is wrong and what to do.
     message: String,
-    /// Whether the same request may succeed later.
+    /// True when the same request may succeed later.
     retryable: bool,
-    /// The request, as the service's log names it.
+    /// Id of the request in the service's log.
     request_id: String,
-    /// Every field that is at fault, where fields are.
+    /// Invalid fields, if any.
     details: Option<Vec<ErrorDetail>>,
 }
 
-/// A field that is at fault.
+/// An invalid field.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the envelope that ApiError writes")]
 struct ErrorDetail {
-    /// The path of the field.
+    /// Path of the field.
     field: String,
     code: String,
     message: String,
 }
 
-/// Describes the errors that an operation lists, by status.
+/// Adds the errors of an operation as responses, grouped by status.
 pub(super) fn add(operation: &mut Operation) {
     let listed = take_listed(operation);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
@@ -120,7 +120,7 @@ fn take_listed(operation: &mut Operation) -> Value {
     listed.unwrap_or_default()
 }
 
-/// Whether a list has this code, by itself or in one of its groups.
+/// Tells whether a list contains a code, directly or in a group.
 fn contains(listed: &Value, code: Code) -> bool {
     match listed {
         Value::Array(items) => items.iter().any(|item| contains(item, code)),
@@ -136,7 +136,7 @@ fn response(status: u16, codes: &[Code]) -> utoipa::openapi::Response {
     let example = codes.first().map(|code| {
         json!({"error": {
             "code": code.as_str(),
-            "message": "What to do, in words.",
+            "message": "What is wrong and what to do.",
             "retryable": code.is_retryable(),
             "requestId": "req_6f1ce0d2a47b8c3e5d9f0a1b",
         }})
@@ -152,7 +152,7 @@ fn response(status: u16, codes: &[Code]) -> utoipa::openapi::Response {
         .content("application/json", content);
     if matches!(status, 429 | 503) {
         let retry = HeaderBuilder::new()
-            .description(Some("Seconds to wait."))
+            .description(Some("Seconds to wait before a retry."))
             .build();
         response = response.header("Retry-After", retry);
     }

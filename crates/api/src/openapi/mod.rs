@@ -1,4 +1,4 @@
-//! The machine-readable description, generated from the handlers.
+//! OpenAPI description, generated from the handlers.
 
 mod envelopes;
 pub(crate) mod errors;
@@ -6,6 +6,7 @@ pub(crate) mod errors;
 use crate::state::ApiState;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
+use bytes::Bytes;
 use errors::ErrorEnvelope;
 use tributary_domain::integration::{Network, SettingSpec, credentials_of, settings_of};
 use utoipa::OpenApi as _;
@@ -19,43 +20,46 @@ use utoipa_axum::router::OpenApiRouter;
     info(
         title = "Tributary",
         version = "1",
-        description = "App-install attribution and conversion forwarding. Lists are newest first and paged \
-            by `limit` and `cursor`; one object is `{\"data\": …}`; an error is `{\"error\": …}` with a \
-            `code` for programs and a `message` that says what to do.",
+        description = "App-install attribution and conversion forwarding. Lists are sorted newest \
+                       first and paged with `limit` and `cursor`. A single object is returned as \
+                       `{\"data\": …}`. An error is `{\"error\": …}` with a machine-readable \
+                       `code` and a `message` that says what to do.",
         license(name = "MIT", identifier = "MIT"),
     ),
     servers((url = "/", description = "This instance.")),
     security(("apiKey" = [])),
     components(schemas(ErrorEnvelope)),
     tags(
-        (name = "Apps", description = "Apps and their configuration."),
-        (name = "Billing", description = "Providers of subscriptions and their notifications."),
+        (name = "Apps", description = "Apps and their settings."),
+        (name = "Billing", description = "Billing providers and their notifications."),
         (name = "Links", description = "Tracking links."),
         (name = "Integrations", description = "Connections to the ad networks."),
-        (name = "Deliveries", description = "What the ad networks are told of events, and how that goes."),
+        (name = "Deliveries", description = "Events forwarded to ad networks, with their status."),
         (name = "Conversion value", description = "SKAdNetwork and AdAttributionKit."),
-        (name = "Analytics", description = "What happened, and what it is credited to."),
-        (name = "Privacy", description = "Erasing people."),
-        (name = "SDK", description = "What the SDK in an app calls, with the app's public key. Unknown \
-            fields are ignored; missing and null are the same. Any origin may call."),
-        (name = "Audit log", description = "Who changed what."),
-        (name = "Operations", description = "Health. Needs no key."),
+        (name = "Analytics", description = "Events, attribution and reports."),
+        (name = "Portfolio", description = "Figures of all apps of the organization."),
+        (name = "Web events", description = "Verified events from a website's backend."),
+        (name = "Privacy", description = "Erasure of personal data."),
+        (name = "SDK", description = "Endpoints of the SDK, called with the app's public SDK key. \
+            Unknown fields are ignored; null means missing. CORS allows every origin."),
+        (name = "Audit log", description = "History of changes."),
+        (name = "Operations", description = "Health checks. No key required."),
     )
 )]
 struct Description;
 
-/// The base that the routes are added to.
+/// Returns an empty router with the common parts of the description.
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(Description::openapi())
 }
 
-/// Adds the keys, and to each operation the errors that it can answer.
+/// Adds the security schemes, and the errors of each operation.
 pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
     let components = api.components.get_or_insert_default();
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(
-            "A private organization key: `ak_live_…` or `ak_test_…`.",
+            "Private key of the organization: `ak_live_…` or `ak_test_…`.",
         ))
         .build();
     components
@@ -63,7 +67,8 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         .insert("apiKey".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
     let sdk_key = ApiKeyValue::with_description(
         "X-Tributary-Key",
-        "An SDK key of the app: `pk_live_…` or `pk_test_…`. Also taken as the query parameter `key`.",
+        "SDK key of the app: `pk_live_…` or `pk_test_…`. Also accepted as the query parameter \
+         `key`.",
     );
     components.security_schemes.insert(
         "sdkKey".to_owned(),
@@ -93,7 +98,7 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
     api
 }
 
-/// Which settings and credentials each network has, as a table for people.
+/// Returns a Markdown table of the settings and credentials of each network.
 fn network_settings() -> String {
     let row = |network: Network| {
         let shown = |spec: &SettingSpec| {
@@ -103,11 +108,21 @@ fn network_settings() -> String {
         let settings: Vec<String> = settings_of(network).map(shown).collect();
         let credentials: Vec<&str> = credentials_of(network).iter().map(|one| one.name).collect();
         let (settings, credentials) = (settings.join(", "), credentials.join("`, `"));
-        format!("| `{}` | {settings} | `{credentials}` |", network.as_str())
+        let (name, id) = (network_name(network), network.as_str());
+        format!("| {name} (`{id}`) | {settings} | `{credentials}` |")
     };
     let rows: Vec<String> = Network::ALL.into_iter().map(row).collect();
     let head = "| Network | `settings` | `credentials` |\n|---|---|---|";
     format!("\n\n{head}\n{}\n", rows.join("\n"))
+}
+
+const fn network_name(network: Network) -> &'static str {
+    match network {
+        Network::A => "Meta",
+        Network::B => "Google Ads",
+        Network::C => "TikTok",
+        Network::D => "OpenAI Ads",
+    }
 }
 
 fn add_request_id(operation: &mut Operation) {
@@ -122,20 +137,20 @@ fn add_request_id(operation: &mut Operation) {
 
 fn request_id_header() -> Header {
     HeaderBuilder::new()
-        .description(Some("The request, as the service's log names it."))
+        .description(Some("Id of the request in the service's log."))
         .build()
 }
 
-/// The description as YAML, which is what is served and committed.
+/// Returns the description as YAML, the form that is served and committed.
 pub(crate) fn yaml(api: &OpenApi) -> String {
     api.to_yaml().unwrap_or_else(|error| {
-        tracing::error!(%error, "the description cannot be written as YAML");
+        tracing::error!(%error, "failed to write OpenAPI description");
         String::new()
     })
 }
 
 /// `GET /openapi.yaml`.
-pub(crate) fn serve(yaml: &'static str) -> impl IntoResponse {
+pub(crate) fn serve(yaml: Bytes) -> impl IntoResponse {
     (
         [(
             header::CONTENT_TYPE,

@@ -1,10 +1,10 @@
-//! Keys and apps that requests ask for again and again.
+//! Cache of API keys and apps.
 //!
-//! A busy client presents the same key with every request and posts to the same app. What was read is kept for
-//! [`KEPT_FOR`] and no longer, and not past a change that this process makes: a key that was revoked here, or a
-//! door that was closed, is so for the very next request; by another process, within that time. Whoever asks while
-//! a read is under way waits for the next one and shares it with all who asked meanwhile, so that a busy client
-//! costs a read every now and then, not a burst of them. See `docs/adr/0011-keys-and-apps-are-cached-briefly.md`.
+//! A busy client sends the same key with every request, for the same app. Values are cached for
+//! [`CACHE_TTL`], and dropped when this process changes any key or app: a key revoked here is
+//! invalid for the next request. A change by another process takes effect within the TTL. Callers
+//! that arrive during a read wait for the next one and share its result, so a burst of requests
+//! costs two reads. See `docs/adr/0011-keys-and-apps-are-cached-briefly.md`.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,13 +19,13 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::{Store, StoreError, StoreResult};
 
-/// How long something may be taken for true after it was asked for. Shorter than anybody can revoke a key and tell
-/// somebody, and long enough that a busy client's key is read some dozens of times a second, not thousands.
+/// Lifetime of a cached value. Short enough that a revocation appears immediate, long enough that a
+/// busy client's key is read dozens of times per second instead of thousands.
 const CACHE_TTL: Duration = Duration::from_millis(25);
-/// Entries from which on old ones are looked for and dropped.
+/// Number of entries at which stale ones are evicted.
 const ENTRIES_MAX: usize = 1_024;
 
-/// Keys and apps.
+/// Cache of keys and apps.
 #[derive(Default)]
 pub struct ReadCache {
     keys: Arc<SharedReads<Digest, Option<Arc<ApiKey>>>>,
@@ -33,33 +33,34 @@ pub struct ReadCache {
 }
 
 impl ReadCache {
-    /// The key with a digest. That there is none is not kept: digests can be made up without end.
+    /// Returns the key with a digest. Misses are not cached, because attackers can invent any
+    /// number of digests.
     pub(crate) async fn key(
         &self,
         store: &Arc<dyn Store>,
         digest: Digest,
     ) -> StoreResult<Option<Arc<ApiKey>>> {
         let changes = store.change_count();
-        if let Some(kept) = self.keys.cached(&digest, changes) {
-            return Ok(kept);
+        if let Some(cached) = self.keys.cached(&digest, changes) {
+            return Ok(cached);
         }
         let store = store.clone();
-        let ask = move || {
+        let read = move || {
             let store = store.clone();
             async move {
                 let changes = store.change_count();
                 let value = store.key_by_digest(digest).await?.map(Arc::new);
-                let kept_at = value.is_some().then_some(changes);
+                let cache_version = value.is_some().then_some(changes);
                 Ok(ReadResult {
                     value,
-                    cache_version: kept_at,
+                    cache_version,
                 })
             }
         };
-        self.keys.read("key_by_digest", digest, ask).await
+        self.keys.read("key_by_digest", digest, read).await
     }
 
-    /// An app of the caller's organization.
+    /// Returns an app of the caller's organization.
     pub(crate) async fn app(
         &self,
         store: &Arc<dyn Store>,
@@ -67,33 +68,33 @@ impl ReadCache {
         app: AppId,
     ) -> StoreResult<Arc<App>> {
         let (changes, key) = (store.change_count(), (caller.organization(), app));
-        if let Some(kept) = self.apps.cached(&key, changes) {
-            return Ok(kept);
+        if let Some(cached) = self.apps.cached(&key, changes) {
+            return Ok(cached);
         }
         let (store, caller) = (store.clone(), Arc::new(caller));
-        let ask = move || {
+        let read = move || {
             let (store, caller) = (store.clone(), caller.clone());
             async move {
-                let kept_at = Some(store.change_count());
+                let cache_version = Some(store.change_count());
                 let value = Arc::new(store.app(&caller, app).await?);
                 Ok(ReadResult {
                     value,
-                    cache_version: kept_at,
+                    cache_version,
                 })
             }
         };
-        self.apps.read("app", key, ask).await
+        self.apps.read("app", key, read).await
     }
 }
 
-/// What a read found.
+/// Result of a read.
 struct ReadResult<V> {
     value: V,
-    /// How many changes there were before the read, where the value may be kept.
+    /// Change count before the read; `None` if the value must not be cached.
     cache_version: Option<u64>,
 }
 
-/// A value that was read.
+/// A cached value with the time and change count of its read.
 struct CachedValue<V> {
     value: V,
     read_at: Instant,
@@ -104,19 +105,19 @@ type Waiters<V> = Vec<oneshot::Sender<StoreResult<V>>>;
 
 struct CacheEntry<V> {
     cached: Option<CachedValue<V>>,
-    /// While a read is under way: those who wait for the next one.
+    /// Callers waiting for the next read; `None` if no read is running.
     waiters: Option<Waiters<V>>,
 }
 
 impl<V> CacheEntry<V> {
     fn is_in_use(&self, now: Instant) -> bool {
         let is_fresh =
-            |kept: &CachedValue<V>| now.saturating_duration_since(kept.read_at) < CACHE_TTL;
+            |value: &CachedValue<V>| now.saturating_duration_since(value.read_at) < CACHE_TTL;
         self.waiters.is_some() || self.cached.as_ref().is_some_and(is_fresh)
     }
 }
 
-/// Reads of one kind.
+/// Cached and running reads by key.
 struct SharedReads<K, V>(Mutex<HashMap<K, CacheEntry<V>>>);
 
 impl<K, V> Default for SharedReads<K, V> {
@@ -136,39 +137,39 @@ where
     K: Hash + Eq + Copy + Send + 'static,
     V: Clone + Send + 'static,
 {
-    /// What is kept, if it is fresh and as many changes were made when it was read.
+    /// Returns the cached value if it is fresh and no change was made since its read.
     fn cached(&self, key: &K, changes: u64) -> Option<V> {
         let entries = self.lock();
-        let kept = entries.get(key)?.cached.as_ref()?;
-        let is_true = kept.changes == changes && kept.read_at.elapsed() < CACHE_TTL;
-        is_true.then(|| kept.value.clone())
+        let cached = entries.get(key)?.cached.as_ref()?;
+        let is_valid = cached.changes == changes && cached.read_at.elapsed() < CACHE_TTL;
+        is_valid.then(|| cached.value.clone())
     }
 
-    /// What `ask` finds, asked after this call.
+    /// Returns the result of a read that starts after this call.
     async fn read<F>(
         self: &Arc<Self>,
         name: &'static str,
         key: K,
-        ask: impl Fn() -> F + Send + 'static,
+        read: impl Fn() -> F + Send + 'static,
     ) -> StoreResult<V>
     where
         F: Future<Output = StoreResult<ReadResult<V>>> + Send + 'static,
     {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         if self.enqueue_waiter(key, reply) {
-            // In a task of its own: whoever came first may go away before the answer is there.
+            // In a separate task, so that the read continues if the first caller disconnects.
             let reading = InFlightRead {
                 reads: self.clone(),
                 key,
                 is_finished: false,
             };
-            tokio::spawn(reading.run(ask).in_current_span());
+            tokio::spawn(reading.run(read).in_current_span());
         }
-        let ended = |_| Err(StoreError::unavailable(name, "a shared read broke off"));
-        answer.await.unwrap_or_else(ended)
+        let aborted = |_| Err(StoreError::unavailable(name, "shared read aborted"));
+        response.await.unwrap_or_else(aborted)
     }
 
-    /// Waits for the next read; true when none is under way that would be followed by one.
+    /// Adds a waiter for the next read. Returns true if the caller has to start reading.
     fn enqueue_waiter(&self, key: K, reply: oneshot::Sender<StoreResult<V>>) -> bool {
         let mut entries = self.lock();
         if entries.len() >= ENTRIES_MAX {
@@ -185,11 +186,11 @@ where
     }
 }
 
-/// A read that is under way. Dropped before its end, by a panic, it is none any more, and who waited for it is told.
+/// A running read. If a panic drops it early, its entry is removed and its waiters get an error.
 struct InFlightRead<K: Hash + Eq + Copy, V> {
     reads: Arc<SharedReads<K, V>>,
     key: K,
-    /// Nobody waits; whoever comes now begins another one.
+    /// True when no waiters are left. The next caller starts a new read.
     is_finished: bool,
 }
 
@@ -198,32 +199,32 @@ where
     K: Hash + Eq + Copy + Send + 'static,
     V: Clone + Send + 'static,
 {
-    async fn run<F>(mut self, ask: impl Fn() -> F)
+    async fn run<F>(mut self, read: impl Fn() -> F)
     where
         F: Future<Output = StoreResult<ReadResult<V>>>,
     {
-        while let Some(waiting) = self.take_waiters() {
-            let asked_at = Instant::now();
-            let found = ask().await;
+        while let Some(waiters) = self.take_waiters() {
+            let read_at = Instant::now();
+            let found = read().await;
             if let Ok(found) = &found {
-                self.cache(found, asked_at);
+                self.cache(found, read_at);
             }
             let outcome = found.map(|found| found.value);
-            for reply in waiting {
-                // Whoever asked may have gone away.
-                let _gone = reply.send(clone_outcome(&outcome));
+            for reply in waiters {
+                // The caller may have disconnected.
+                let _disconnected = reply.send(clone_outcome(&outcome));
             }
         }
     }
 
-    /// Those who wait now: they have all asked before the read that follows. Nothing when there is nobody.
+    /// Takes the current waiters, who share the next read. `None` ends the task.
     fn take_waiters(&mut self) -> Option<Waiters<V>> {
         let mut entries = self.reads.lock();
         let entry = entries.get_mut(&self.key)?;
-        let waiting = entry.waiters.take().filter(|waiting| !waiting.is_empty());
-        if waiting.is_some() {
+        let waiters = entry.waiters.take().filter(|waiters| !waiters.is_empty());
+        if waiters.is_some() {
             entry.waiters = Some(Vec::new());
-            return waiting;
+            return waiters;
         }
         self.is_finished = true;
         if entry.cached.is_none() {
@@ -232,11 +233,11 @@ where
         None
     }
 
-    fn cache(&self, found: &ReadResult<V>, asked_at: Instant) {
+    fn cache(&self, found: &ReadResult<V>, read_at: Instant) {
         if let Some(entry) = self.reads.lock().get_mut(&self.key) {
             entry.cached = found.cache_version.map(|changes| CachedValue {
                 value: found.value.clone(),
-                read_at: asked_at,
+                read_at,
                 changes,
             });
         }
@@ -251,7 +252,7 @@ impl<K: Hash + Eq + Copy, V> Drop for InFlightRead<K, V> {
     }
 }
 
-/// The same outcome for somebody else.
+/// Clones an outcome for another waiter.
 fn clone_outcome<V: Clone>(outcome: &StoreResult<V>) -> StoreResult<V> {
     match outcome {
         Ok(value) => Ok(value.clone()),

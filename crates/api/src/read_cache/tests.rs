@@ -4,10 +4,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tributary_domain::refusal::Refusal;
 
-/// How many changes there were, in every test but one.
+/// Change count in the tests.
 const CHANGES: u64 = 7;
 
-/// A database of one number: each read takes a permit and says which read it was.
+/// Fake database: each read takes a permit and returns its sequence number.
 struct FakeStore {
     reads: AtomicU32,
     gate: Semaphore,
@@ -20,90 +20,90 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let asked = FakeStore {
+        let store = FakeStore {
             reads: AtomicU32::new(0),
             gate: Semaphore::new(0),
         };
         Self {
             reads: Arc::default(),
-            store: Arc::new(asked),
+            store: Arc::new(store),
         }
     }
 
-    /// Key 1 is a bug, key 2 is refused, key 3 is not to be kept.
+    /// Reads a key: 1 panics, 2 is refused, 3 must not be cached.
     fn read(&self, key: u8) -> JoinHandle<StoreResult<u32>> {
-        let (reads, asked) = (self.reads.clone(), self.store.clone());
-        let ask = move || {
-            let asked = asked.clone();
+        let (reads, store) = (self.reads.clone(), self.store.clone());
+        let load = move || {
+            let store = store.clone();
             async move {
-                let value = asked.reads.fetch_add(1, Ordering::SeqCst);
-                asked.gate.acquire().await.unwrap().forget();
+                let value = store.reads.fetch_add(1, Ordering::SeqCst);
+                store.gate.acquire().await.unwrap().forget();
                 assert_ne!(key, 1, "a bug");
                 if key == 2 {
                     return Err(Refusal::AppNotFound.into());
                 }
-                let kept_at = (key != 3).then_some(CHANGES);
+                let cache_version = (key != 3).then_some(CHANGES);
                 Ok(ReadResult {
                     value,
-                    cache_version: kept_at,
+                    cache_version,
                 })
             }
         };
-        tokio::spawn(async move { reads.read("test", key, ask).await })
+        tokio::spawn(async move { reads.read("test", key, load).await })
     }
 }
 
-async fn settled() {
+async fn yield_many() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn who_asks_during_a_read_shares_the_next_one() {
-    let asking = Fixture::new();
-    let first = asking.read(0);
-    settled().await;
-    let later: Vec<_> = (0..10).map(|_| asking.read(0)).collect();
-    settled().await;
-    asking.store.gate.add_permits(10);
+async fn callers_during_a_read_share_the_next_one() {
+    let fixture = Fixture::new();
+    let first = fixture.read(0);
+    yield_many().await;
+    let later: Vec<_> = (0..10).map(|_| fixture.read(0)).collect();
+    yield_many().await;
+    fixture.store.gate.add_permits(10);
     assert_eq!(first.await.unwrap().unwrap(), 0);
     for read in later {
         let read = read.await.unwrap().unwrap();
-        assert_eq!(read, 1, "never what was asked for before");
+        assert_eq!(read, 1, "a later caller never gets an earlier read");
     }
-    assert_eq!(asking.store.reads.load(Ordering::SeqCst), 2);
+    assert_eq!(fixture.store.reads.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
-async fn what_was_read_is_kept_for_a_moment_and_not_past_a_change() {
-    let asking = Fixture::new();
-    asking.store.gate.add_permits(10);
-    assert_eq!(asking.reads.cached(&0, CHANGES), None);
-    assert_eq!(asking.read(0).await.unwrap().unwrap(), 0);
+async fn values_are_cached_until_the_ttl_or_a_change() {
+    let fixture = Fixture::new();
+    fixture.store.gate.add_permits(10);
+    assert_eq!(fixture.reads.cached(&0, CHANGES), None);
+    assert_eq!(fixture.read(0).await.unwrap().unwrap(), 0);
     let begun = Instant::now();
     if begun.elapsed() < CACHE_TTL / 2 {
-        assert_eq!(asking.reads.cached(&0, CHANGES), Some(0));
+        assert_eq!(fixture.reads.cached(&0, CHANGES), Some(0));
     }
-    assert_eq!(asking.reads.cached(&0, CHANGES + 1), None);
+    assert_eq!(fixture.reads.cached(&0, CHANGES + 1), None);
     tokio::time::sleep(CACHE_TTL).await;
-    assert_eq!(asking.reads.cached(&0, CHANGES), None);
-    assert_eq!(asking.read(3).await.unwrap().unwrap(), 1);
-    assert_eq!(asking.reads.cached(&3, CHANGES), None);
+    assert_eq!(fixture.reads.cached(&0, CHANGES), None);
+    assert_eq!(fixture.read(3).await.unwrap().unwrap(), 1);
+    assert_eq!(fixture.reads.cached(&3, CHANGES), None);
 }
 
 #[tokio::test]
-async fn what_is_old_is_dropped_when_there_is_much() {
+async fn stale_entries_are_evicted_when_the_cache_is_full() {
     let reads: SharedReads<usize, u32> = SharedReads::default();
     let long_ago = Instant::now().checked_sub(CACHE_TTL * 2).unwrap();
     for key in 0..ENTRIES_MAX {
-        let kept = CachedValue {
+        let cached = CachedValue {
             value: 0,
             read_at: long_ago,
             changes: CHANGES,
         };
         let entry = CacheEntry {
-            cached: Some(kept),
+            cached: Some(cached),
             waiters: None,
         };
         reads.lock().insert(key, entry);
@@ -113,27 +113,27 @@ async fn what_is_old_is_dropped_when_there_is_much() {
 }
 
 #[tokio::test]
-async fn who_goes_away_takes_nobody_along() {
-    let asking = Fixture::new();
-    let first = asking.read(0);
-    settled().await;
-    let second = asking.read(0);
-    settled().await;
+async fn a_cancelled_caller_does_not_cancel_other_waiters() {
+    let fixture = Fixture::new();
+    let first = fixture.read(0);
+    yield_many().await;
+    let second = fixture.read(0);
+    yield_many().await;
     first.abort();
-    asking.store.gate.add_permits(2);
+    fixture.store.gate.add_permits(2);
     assert_eq!(second.await.unwrap().unwrap(), 1);
 }
 
 #[tokio::test]
-async fn a_refusal_is_everybodys_and_a_panic_is_an_end() {
-    let asking = Fixture::new();
-    asking.store.gate.add_permits(10);
-    for read in [asking.read(2), asking.read(2)] {
+async fn all_waiters_get_a_refusal_and_a_panic_ends_the_read() {
+    let fixture = Fixture::new();
+    fixture.store.gate.add_permits(10);
+    for read in [fixture.read(2), fixture.read(2)] {
         let refused = read.await.unwrap().unwrap_err();
         assert!(matches!(refused, StoreError::Refused(Refusal::AppNotFound)));
     }
-    let broken = asking.read(1).await.unwrap().unwrap_err();
+    let broken = fixture.read(1).await.unwrap().unwrap_err();
     assert!(matches!(broken, StoreError::Unavailable { .. }));
-    settled().await;
-    assert!(asking.reads.lock().is_empty(), "neither is kept");
+    yield_many().await;
+    assert!(fixture.reads.lock().is_empty(), "neither is cached");
 }

@@ -1,6 +1,6 @@
-//! The two files of the landing page. They are in the binary.
+//! Embedded stylesheet and script of the landing page.
 //!
-//! A page names a file together with a part of its digest, so a browser may keep it for good.
+//! Their URLs contain a part of the content's digest, so browsers may cache them forever.
 
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
@@ -15,12 +15,12 @@ pub(super) const SCRIPT_PATH: &str = "/g/page.js";
 const STYLE: &str = include_str!("../../static/page.css");
 const SCRIPT: &str = include_str!("../../static/page.js");
 
-/// Bytes of the digest that go into the address.
+/// Bytes of the digest in the URL.
 const VERSION_BYTES: usize = 8;
 
-/// Where pages find the style.
+/// URL of the stylesheet.
 pub(super) static STYLE_URL: LazyLock<String> = LazyLock::new(|| url(STYLE_PATH, STYLE));
-/// Where pages find the script.
+/// URL of the script.
 pub(super) static SCRIPT_URL: LazyLock<String> = LazyLock::new(|| url(SCRIPT_PATH, SCRIPT));
 
 fn url(path: &str, content: &str) -> String {

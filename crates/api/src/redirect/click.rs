@@ -1,4 +1,4 @@
-//! `GET /c/{idOrSlug}` — a tap on an `app_install` link: to the store of whatever it was tapped on.
+//! `GET /c/{idOrSlug}` — a tap on an `app_install` link. Redirects to the store of the device.
 
 use super::tap::resolve_tap;
 use super::tap_request::TapRequest;
@@ -9,13 +9,13 @@ use axum::response::Response;
 use tributary_domain::click::destination::Destination;
 use tributary_domain::link::LinkKind;
 
-pub(super) async fn tap(State(state): State<ApiState>, arrival: TapRequest) -> Response {
-    let arrived = match resolve_tap(&state, &arrival, LinkKind::AppInstall).await {
-        Ok(arrived) => arrived,
+pub(super) async fn tap(State(state): State<ApiState>, request: TapRequest) -> Response {
+    let tap = match resolve_tap(&state, &request, LinkKind::AppInstall).await {
+        Ok(tap) => tap,
         Err(page) => return page,
     };
-    match arrived.destination(&arrival) {
+    match tap.destination(&request) {
         Destination::Redirect(url) => redirect(&url),
-        Destination::Page => landing::page(&state, &arrival, &arrived),
+        Destination::Page => landing::page(&state, &request, &tap),
     }
 }

@@ -1,7 +1,7 @@
-//! The link that a tap names.
+//! Lookup of the tapped link.
 //!
-//! The database decides what a link is. Only when it cannot be asked does the cache answer: a tap that was paid
-//! for goes where the last one went.
+//! The cache is used only while the database is unavailable, so that paid taps still reach their
+//! destination.
 
 use crate::metrics;
 use crate::state::ApiState;
@@ -11,43 +11,43 @@ use tributary_domain::link::Slug;
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_store::{LinkRef, TrackedLink};
 
-/// What a name leads to.
+/// Result of a link lookup.
 #[derive(Debug)]
 pub(super) enum LinkLookup {
-    /// This link.
+    /// The link exists.
     Link(Arc<TrackedLink>),
-    /// Nothing.
+    /// The link does not exist.
     NotFound,
-    /// Nobody knows: the database is away, and the link was not tapped lately.
+    /// The database is unavailable and the link is not cached.
     Unavailable,
 }
 
-/// Finds the link of a name, until a moment.
+/// Finds a link by id or slug before the deadline.
 pub(super) async fn find(state: &ApiState, name: &str, deadline: Instant) -> LinkLookup {
     let Some(link) = link_ref(name) else {
         return LinkLookup::NotFound;
     };
-    let known = &state.link_cache;
+    let cache = &state.link_cache;
     match tokio::time::timeout_at(deadline, state.store.tracking_link(link)).await {
         Ok(Ok(Some(tracked))) => {
             let tracked = Arc::new(tracked);
-            known.insert(name, tracked.clone());
+            cache.insert(name, tracked.clone());
             return LinkLookup::Link(tracked);
         }
         Ok(Ok(None)) => {
-            known.remove(name);
+            cache.remove(name);
             return LinkLookup::NotFound;
         }
-        Ok(Err(error)) => tracing::error!(%error, "a tapped link cannot be read"),
-        Err(_) => tracing::error!("a tapped link cannot be read in time"),
+        Ok(Err(error)) => tracing::error!(%error, "failed to read link"),
+        Err(_) => tracing::error!("timed out reading link"),
     }
-    known.get(name).map_or(LinkLookup::Unavailable, |tracked| {
+    cache.get(name).map_or(LinkLookup::Unavailable, |tracked| {
         metrics::count_cached_link();
         LinkLookup::Link(tracked)
     })
 }
 
-/// An id or a slug. The one has an underscore and the other has none.
+/// Parses an id or a slug. Only ids contain an underscore.
 fn link_ref(name: &str) -> Option<LinkRef> {
     let id = LinkId::parse(name).ok().map(LinkRef::Id);
     id.or_else(|| Slug::parse(name).ok().map(LinkRef::Slug))

@@ -1,4 +1,4 @@
-//! `GET /w/{idOrSlug}` — a tap on a `web_funnel` link: to a page of the operator's.
+//! `GET /w/{idOrSlug}` — a tap on a `web_funnel` link. Redirects to a web page of the operator.
 
 use super::tap::resolve_tap;
 use super::tap_request::TapRequest;
@@ -9,14 +9,14 @@ use axum::response::Response;
 use tributary_domain::click::destination::Destination;
 use tributary_domain::link::LinkKind;
 
-pub(super) async fn tap(State(state): State<ApiState>, arrival: TapRequest) -> Response {
-    let arrived = match resolve_tap(&state, &arrival, LinkKind::WebFunnel).await {
-        Ok(arrived) => arrived,
+pub(super) async fn tap(State(state): State<ApiState>, request: TapRequest) -> Response {
+    let tap = match resolve_tap(&state, &request, LinkKind::WebFunnel).await {
+        Ok(tap) => tap,
         Err(page) => return page,
     };
-    match arrived.destination(&arrival) {
+    match tap.destination(&request) {
         Destination::Redirect(url) => redirect(&url),
-        // A link of this kind cannot be stored without a destination.
+        // Unreachable: a web funnel link cannot be stored without a destination.
         Destination::Page => page::no_such_link(),
     }
 }

@@ -1,7 +1,7 @@
-//! `POST /g/{clickId}/hints` — what the landing page's script learned about the device.
+//! `POST /g/{clickId}/hints` — device details collected by the landing page's script.
 //!
-//! Only our own page calls this, once, right after the click it belongs to. Whatever does not look like a
-//! time zone or a screen is left out; nobody reads the answer.
+//! The page sends them once, right after its click. Invalid values are dropped, because the page
+//! does not read the response.
 
 use super::tap_request::read_agent;
 use crate::error::{ApiError, Code};
@@ -20,14 +20,14 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// How long after its click a page may still add to it. A page that is opened from a tab of yesterday says
-/// nothing about the tap.
+/// Time after the click in which hints are accepted. A page restored from an old tab says nothing
+/// about the tap.
 const HINTS_WINDOW: Duration = Duration::from_mins(10);
-/// Bytes of a body. Ours has about two hundred.
+/// Largest body in bytes. The page sends about 200.
 const HINTS_BYTES_MAX: usize = 1_024;
-/// Points of a side of a screen that exists.
+/// Plausible side of a screen in points.
 const SCREEN_POINTS: RangeInclusive<u32> = 1..=20_000;
-/// The scale of a screen that exists, in hundredths.
+/// Plausible scale of a screen in hundredths.
 const SCALE_HUNDREDTHS: RangeInclusive<u32> = 10..=2_000;
 
 pub(super) async fn add(
@@ -38,7 +38,7 @@ pub(super) async fn add(
 ) -> Result<StatusCode, ApiError> {
     let params = params.map_err(|_| no_such_click())?;
     let text = params.iter().next().map_or("", |(_, text)| text);
-    // A wrong tag costs no look-up.
+    // The signature rejects forged ids without a database lookup.
     let authentic = state.click_tokens.verify(text).ok_or_else(no_such_click)?;
     let body = read(&state, &headers, body).await?;
     let app = member(&body, "app").and_then(|node| text_of(node, |text| AppId::parse(text).ok()));
@@ -59,15 +59,15 @@ pub(super) async fn add(
     }
 }
 
-/// Unknown, forged, too old, another app's: one answer.
+/// Returns the same error for unknown, forged, expired and other apps' clicks.
 fn no_such_click() -> ApiError {
-    ApiError::new(Code::NotFound, "There is no such click, or it is too old.")
+    ApiError::new(Code::NotFound, "Click not found or too old.")
 }
 
 async fn read(state: &ApiState, headers: &HeaderMap, body: Body) -> Result<JsonNode, ApiError> {
     let kind = headers.get(header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind != "application/json") {
-        let message = "Send JSON, with the header Content-Type: application/json.";
+        let message = "Send JSON with the header `Content-Type: application/json`.";
         return Err(ApiError::new(Code::UnsupportedMediaType, message));
     }
     let whole = Limited::new(body, HINTS_BYTES_MAX).collect();
@@ -79,16 +79,16 @@ async fn read(state: &ApiState, headers: &HeaderMap, body: Body) -> Result<JsonN
             return Err(ApiError::new(Code::PayloadTooLarge, message));
         }
         Err(_) => {
-            let message = "The request's body did not arrive in time.";
+            let message = "The request body did not arrive in time.";
             return Err(ApiError::new(Code::RequestTimeout, message));
         }
     };
     let text = std::str::from_utf8(&bytes).ok();
     text.and_then(|text| json::parse(text).ok())
-        .ok_or_else(|| ApiError::new(Code::MalformedJson, "The body must be one JSON object."))
+        .ok_or_else(|| ApiError::new(Code::MalformedJson, "The body must be a JSON object."))
 }
 
-/// The hints of a body, and those that the browser itself sends once our page asked for them.
+/// Reads the hints of the body and the client hints that the browser sends on request.
 fn hints(headers: &HeaderMap, body: &JsonNode) -> PageHints {
     let agent = read_agent(headers);
     let is_android = agent.platform == Platform::Android;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_page_learned() {
+    fn reads_time_zone_and_screen() {
         let body = r#"{"timezone": "Europe/Berlin", "other": 1,
                        "screen": {"width": 390, "height": 844, "scaleHundredths": 300}}"#;
         let hints = read(body);
@@ -164,12 +164,12 @@ mod tests {
     #[case::fraction(r#"{"screen": {"width": 390.5, "height": 844, "scaleHundredths": 300}}"#)]
     #[case::enormous(r#"{"screen": {"width": 390, "height": 20001, "scaleHundredths": 300}}"#)]
     #[case::no_such_scale(r#"{"screen": {"width": 390, "height": 844, "scaleHundredths": 9}}"#)]
-    fn what_does_not_look_like_it_is_left_out(#[case] body: &str) {
+    fn invalid_values_are_dropped(#[case] body: &str) {
         assert_eq!(read(body), PageHints::default());
     }
 
     #[test]
-    fn android_tells_more_once_it_was_asked() {
+    fn reads_client_hints_of_android() {
         let mut headers = HeaderMap::new();
         let reduced = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/126.0.0.0";
         headers.insert("user-agent", reduced.parse().unwrap());

@@ -1,7 +1,7 @@
-//! `GET /g/{idOrSlug}` — the page of an `app_install` link: its app, and the way to both stores.
+//! `GET /g/{idOrSlug}` — landing page of an `app_install` link, with buttons for both stores.
 //!
-//! For networks that forbid bare redirects, and for whatever has no store of its own. It works without
-//! script; where script runs, it tells time zone and screen, which a redirect never learns.
+//! Used for networks that forbid bare redirects, and for devices without a store. It works without
+//! JavaScript. With it, the page reports time zone and screen, which a redirect cannot collect.
 
 use super::page::{self, Landing, StoreButton};
 use super::tap::{ResolvedTap, resolve_tap};
@@ -15,31 +15,31 @@ use tributary_domain::link::LinkKind;
 use tributary_domain::link::qr::QrCode;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 
-/// Bytes of the URL that the code holds, at most. Longer ones make codes that cheap cameras cannot read.
+/// Longest URL in the QR code, in bytes. Cheap cameras cannot read larger codes.
 const QR_URL_BYTES_MAX: usize = 300;
 
-pub(super) async fn show(State(state): State<ApiState>, arrival: TapRequest) -> Response {
-    match resolve_tap(&state, &arrival, LinkKind::AppInstall).await {
-        Ok(arrived) => page(&state, &arrival, &arrived),
+pub(super) async fn show(State(state): State<ApiState>, request: TapRequest) -> Response {
+    match resolve_tap(&state, &request, LinkKind::AppInstall).await {
+        Ok(tap) => page(&state, &request, &tap),
         Err(page) => page,
     }
 }
 
-/// The page of a tap.
-pub(super) fn page(state: &ApiState, arrival: &TapRequest, arrived: &ResolvedTap) -> Response {
-    let (link, app) = (&arrived.tracked.link, &arrived.tracked.app);
-    let token = arrived.token.as_deref();
+/// Renders the landing page.
+pub(super) fn page(state: &ApiState, request: &TapRequest, tap: &ResolvedTap) -> Response {
+    let (link, app) = (&tap.tracked.link, &tap.tracked.app);
+    let token = tap.token.as_deref();
     let button = |platform: Platform, label| {
         store_url(link, app, platform, token).map(|url| StoreButton {
             url,
             label,
-            // On a computer, neither is more likely than the other.
-            is_first: platform == arrived.platform,
+            // On a computer, neither store comes first.
+            is_first: platform == tap.platform,
         })
     };
     let mut stores: Vec<StoreButton> = [
-        button(Platform::Ios, "Get it for iPhone"),
-        button(Platform::Android, "Get it for Android"),
+        button(Platform::Ios, "Download for iPhone"),
+        button(Platform::Android, "Download for Android"),
     ]
     .into_iter()
     .flatten()
@@ -50,16 +50,16 @@ pub(super) fn page(state: &ApiState, arrival: &TapRequest, arrived: &ResolvedTap
         app: app.name.as_str(),
         stores,
         website: link.fallback_url.as_ref().map(HttpsUrl::as_str),
-        code: address.and_then(|address| qr_code(&address, arrival)),
+        code: address.and_then(|address| qr_code(&address, request)),
         hints: token
-            .filter(|_| arrived.is_person)
+            .filter(|_| tap.is_person)
             .map(|token| (format!("/g/{token}/hints"), app.id.to_string())),
     })
 }
 
-/// A code of this page's own address, for a phone. It keeps what the ad said, where that is short enough.
-fn qr_code(address: &str, arrival: &TapRequest) -> Option<QrCode> {
-    let whole = match arrival.query.as_str() {
+/// Returns a QR code of this page's URL. Keeps the ad's query parameters if they fit.
+fn qr_code(address: &str, request: &TapRequest) -> Option<QrCode> {
+    let whole = match request.query.as_str() {
         "" => address.to_owned(),
         query => format!("{address}?{query}"),
     };

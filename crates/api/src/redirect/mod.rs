@@ -1,12 +1,12 @@
-//! The doors that people tap on: `/c/{link}`, `/w/{link}` and `/g/{link}`.
+//! Tracking links: `/c/{link}`, `/w/{link}` and `/g/{link}`.
 //!
-//! A tap was paid for, so two things hold here that hold nowhere else. The click is recorded before the
-//! person is sent on; but a database that cannot commit, or cannot even be asked for the link, costs the
-//! click its record and not the person the way. And where somebody is sent is decided by
-//! [`tributary_domain::click::destination`] from what the operator configured, never by the request.
+//! Advertisers pay for taps, so the redirect must not fail. The click is recorded before the
+//! redirect. If the database is unavailable, the click record is lost; the visitor is still
+//! redirected. [`tributary_domain::click::destination`] chooses the destination from the operator's
+//! settings, never from the request.
 //!
-//! These are doors for people, so they are not in the description of the interface, and what goes wrong is
-//! told on a page. The two kinds of links have paths of their own because an installed app claims `/c/*`.
+//! Browsers use these endpoints, so they are not in the OpenAPI description and show errors as HTML
+//! pages. The kinds of links have separate paths because installed apps claim `/c/*`.
 
 mod assets;
 mod click;
@@ -27,19 +27,18 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-/// What a browser is asked to tell with its next request: Chrome's user agent names neither model nor
-/// version any more.
+/// Requests client hints, because Chrome's user agent no longer contains model and OS version.
 const ACCEPT_CH: (HeaderName, HeaderValue) = (
     HeaderName::from_static("accept-ch"),
     HeaderValue::from_static("Sec-CH-UA-Model, Sec-CH-UA-Platform-Version"),
 );
 
-/// A page or a redirect of today says nothing about tomorrow's, and each tap counts.
+/// Forbids caching: destinations change, and every tap must be counted.
 const NO_STORE: (HeaderName, HeaderValue) =
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 
-/// The doors. A slug has no dot, so the files of the landing page can live beside the links. Whoever types or
-/// pastes a link may end it with a slash: it is the same link.
+/// Returns the routes. Slugs contain no dot, so the asset paths cannot collide with links. A
+/// trailing slash is accepted, because people add it when they copy links.
 pub(crate) fn router() -> Router<ApiState> {
     Router::new()
         .route("/c/{id}", get(click::tap))
@@ -53,11 +52,11 @@ pub(crate) fn router() -> Router<ApiState> {
         .route(assets::SCRIPT_PATH, get(assets::script))
 }
 
-/// Sends somebody on.
+/// Builds a 302 redirect.
 fn redirect(url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
-        // A URL that was accepted is ASCII, and whatever is added to it is encoded.
-        tracing::error!("a destination is no header value");
+        // Unreachable: stored URLs are ASCII, and added parameters are encoded.
+        tracing::error!("redirect URL is not a valid header value");
         return page::internal_error();
     };
     let headers = [(header::LOCATION, location), NO_STORE, ACCEPT_CH];

@@ -1,4 +1,4 @@
-//! The pages of these doors, with the headers that each has.
+//! HTML pages of tracking links and their headers.
 
 use super::{ACCEPT_CH, NO_STORE};
 use askama::Template;
@@ -6,53 +6,53 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tributary_domain::link::qr::QrCode;
 
-/// Nothing but files of our own, and nothing around us.
+/// Allows only our own files and forbids framing.
 const LANDING_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
                               connect-src 'self'; form-action 'none'; base-uri 'none'; \
                               frame-ancestors 'none'";
-/// A page that only says something needs no script.
+/// Policy of pages without scripts.
 const NOTICE_POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'none'; \
                              base-uri 'none'; frame-ancestors 'none'";
 
-/// Seconds after which a database that was away may be back.
+/// `Retry-After` in seconds while the database is unavailable.
 const RETRY_SECONDS: u64 = 5;
 
-/// The way to one store.
+/// Button that leads to a store.
 #[derive(Debug)]
 pub(super) struct StoreButton {
-    /// Where it leads.
+    /// URL of the store page.
     pub(super) url: String,
-    /// What it says.
+    /// Label of the button.
     pub(super) label: &'static str,
-    /// Whether it is the store of the device that asks.
+    /// True for the store of the visitor's device.
     pub(super) is_first: bool,
 }
 
-/// The page of an app.
+/// Landing page of an app.
 #[derive(Debug, Template)]
 #[template(path = "landing.html")]
 pub(super) struct Landing<'a> {
-    /// What people call the app.
+    /// Name of the app.
     pub(super) app: &'a str,
-    /// The stores that have it.
+    /// Buttons of the stores that offer the app.
     pub(super) stores: Vec<StoreButton>,
-    /// Where everybody else is sent.
+    /// Website for visitors without a store.
     pub(super) website: Option<&'a str>,
-    /// This page's address, for a phone.
+    /// QR code of this page's URL.
     pub(super) code: Option<QrCode>,
-    /// Where the script posts what it learns, and the app it is about.
+    /// URL to which the script posts hints, and the app id.
     pub(super) hints: Option<(String, String)>,
 }
 
 impl Landing<'_> {
-    /// What stands in for the app's icon, which we do not have.
+    /// Returns the first letter of the name, shown in place of an icon.
     fn initial(&self) -> String {
         let first = self.app.chars().next();
         first.map_or_else(String::new, |letter| letter.to_uppercase().collect())
     }
 }
 
-/// A page that says why there is no other.
+/// Error page.
 #[derive(Debug, Template)]
 #[template(path = "notice.html")]
 struct Notice {
@@ -60,27 +60,27 @@ struct Notice {
     text: &'static str,
 }
 
-/// The page of an app.
+/// Renders the landing page of an app.
 pub(super) fn landing(landing: &Landing<'_>) -> Response {
     let page = page(StatusCode::OK, LANDING_POLICY, landing);
     ([ACCEPT_CH], page).into_response()
 }
 
-/// The answer to a link that is not there: unknown, archived, switched off, or of the other kind. Nobody
-/// learns which.
+/// Renders the 404 page of an unknown, archived or inactive link, or one of the other kind. It does
+/// not say which.
 pub(super) fn no_such_link() -> Response {
     let notice = Notice {
-        title: "This link leads nowhere",
-        text: "It may have been mistyped, or it is no longer in use.",
+        title: "Link not found",
+        text: "Check the address for typos. The link may also have been removed.",
     };
     page(StatusCode::NOT_FOUND, NOTICE_POLICY, &notice)
 }
 
-/// The answer when nobody can say where a link leads.
+/// Renders the 503 page.
 pub(super) fn unavailable() -> Response {
     let notice = Notice {
-        title: "Please try again in a moment",
-        text: "We cannot look this link up right now.",
+        title: "Temporarily unavailable",
+        text: "We can’t open this link right now. Please try again in a moment.",
     };
     let page = page(StatusCode::SERVICE_UNAVAILABLE, NOTICE_POLICY, &notice);
     (
@@ -90,11 +90,11 @@ pub(super) fn unavailable() -> Response {
         .into_response()
 }
 
-/// The answer when we made a mistake.
+/// Renders the 500 page.
 pub(super) fn internal_error() -> Response {
     let notice = Notice {
         title: "Something went wrong",
-        text: "This link cannot be opened right now.",
+        text: "We couldn’t open this link. Please try again later.",
     };
     page(StatusCode::INTERNAL_SERVER_ERROR, NOTICE_POLICY, &notice)
 }
@@ -103,7 +103,7 @@ fn page(status: StatusCode, policy: &'static str, template: &impl Template) -> R
     let text = match template.render() {
         Ok(text) => text,
         Err(error) => {
-            tracing::error!(%error, "a page cannot be written");
+            tracing::error!(%error, "failed to render page");
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         }
     };
@@ -130,12 +130,12 @@ mod tests {
         String::from_utf8(bytes.unwrap().to_vec()).unwrap()
     }
 
-    fn of(app: &str) -> Landing<'_> {
+    fn landing_of(app: &str) -> Landing<'_> {
         Landing {
             app,
             stores: vec![StoreButton {
                 url: "https://example.com/?a=1&b=\"2".to_owned(),
-                label: "Get it for iPhone",
+                label: "Download for iPhone",
                 is_first: true,
             }],
             website: Some("https://example.com/?c=<d>"),
@@ -145,8 +145,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_a_page_is_given_is_text() {
-        let page = text(landing(&of("<script>alert('x')</script>\""))).await;
+    async fn all_values_are_escaped() {
+        let page = text(landing(&landing_of("<script>alert('x')</script>\""))).await;
         assert!(page.contains("&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;&#34;"));
         assert!(page.contains("href=\"https://example.com/?a=1&#38;b=&#34;2\""));
         assert!(page.contains("href=\"https://example.com/?c=&#60;d&#62;\""));
@@ -154,9 +154,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_page_asks_for_what_its_policy_forbids() {
+    async fn every_page_respects_its_content_security_policy() {
         for response in [
-            landing(&of("Runner")),
+            landing(&landing_of("Runner")),
             no_such_link(),
             unavailable(),
             internal_error(),
@@ -187,16 +187,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_without_anything_says_so() {
+    async fn a_landing_page_without_destinations_says_so() {
         let empty = Landing {
             stores: Vec::new(),
             website: None,
             hints: None,
-            ..of("läufer")
+            ..landing_of("läufer")
         };
         let page = text(landing(&empty)).await;
         assert!(
-            page.contains("not in the stores yet") && page.contains(">L</p>"),
+            page.contains("isn’t available yet") && page.contains(">L</p>"),
             "{page}"
         );
         assert!(!page.contains("data-hints") && !page.contains("<svg"));

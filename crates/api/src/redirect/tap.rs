@@ -1,4 +1,4 @@
-//! What every door does with a tap: find its link, record its click.
+//! Common handling of taps: find the link and record the click.
 
 use super::find::{LinkLookup, find};
 use super::page;
@@ -17,45 +17,45 @@ use tributary_domain::device::Platform;
 use tributary_domain::link::LinkKind;
 use tributary_store::TrackedLink;
 
-/// How long a tap waits for the database, in all. Whoever tapped waits with it and is sent on at its end;
-/// people give up on a page that takes longer.
+/// Total time that a tap may wait for the database before the visitor is redirected without a click
+/// record. People give up on pages that take longer.
 const STORE_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// A tap whose link is known.
+/// A tap with its link and click.
 #[derive(Debug)]
 pub(super) struct ResolvedTap {
     /// The link and its app.
     pub(super) tracked: Arc<TrackedLink>,
-    /// What it was tapped on.
+    /// Platform of the visitor's device.
     pub(super) platform: Platform,
-    /// The click id as it travels; nothing when the click was not recorded.
+    /// Signed click id; `None` if the click was not recorded.
     pub(super) token: Option<String>,
-    /// Whether it was a person's.
+    /// False for bots.
     pub(super) is_person: bool,
 }
 
 impl ResolvedTap {
-    /// Where it is sent.
-    pub(super) fn destination(&self, arrival: &TapRequest) -> Destination {
+    /// Returns the destination of the redirect.
+    pub(super) fn destination(&self, request: &TapRequest) -> Destination {
         let tap = RedirectRequest {
             link: &self.tracked.link,
             app: &self.tracked.app,
             platform: self.platform,
-            parameters: &arrival.parameters,
+            parameters: &request.parameters,
             click: self.token.as_deref(),
         };
         tap.destination()
     }
 }
 
-/// Finds the link of a tap and records the click. Otherwise the page that says why there is none.
+/// Finds the link of a tap and records the click. Returns an error page if there is no usable link.
 pub(super) async fn resolve_tap(
     state: &ApiState,
-    arrival: &TapRequest,
+    request: &TapRequest,
     kind: LinkKind,
 ) -> Result<ResolvedTap, Response> {
     let deadline = Instant::now() + STORE_WAIT_MAX;
-    let tracked = match find(state, &arrival.name, deadline).await {
+    let tracked = match find(state, &request.name, deadline).await {
         LinkLookup::Link(tracked) => {
             record_organization(&Span::current(), tracked.app.organization);
             tracked
@@ -63,15 +63,15 @@ pub(super) async fn resolve_tap(
         LinkLookup::NotFound => return Err(page::no_such_link()),
         LinkLookup::Unavailable => return Err(page::unavailable()),
     };
-    let answers = tracked.link.active && tracked.link.kind == kind;
-    if !answers || is_other_apps_host(state, arrival, &tracked, deadline).await {
+    let is_usable = tracked.link.active && tracked.link.kind == kind;
+    if !is_usable || is_other_apps_host(state, request, &tracked, deadline).await {
         return Err(page::no_such_link());
     }
-    let click = arrival.click(state, &tracked);
+    let click = request.click(state, &tracked);
     let (id, is_person) = (click.id, click.bot.is_none());
     if !tracked.app.records_clicks() {
         return Ok(ResolvedTap {
-            platform: arrival.agent().platform,
+            platform: request.agent().platform,
             token: None,
             is_person,
             tracked,
@@ -80,11 +80,20 @@ pub(super) async fn resolve_tap(
     let recorded = match tokio::time::timeout_at(deadline, state.store.record_click(click)).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
-            tracing::error!(%error, "a click is not recorded; its person is sent on without it");
+            tracing::error!(
+                app = %tracked.app.id,
+                link = %tracked.link.id,
+                %error,
+                "failed to record click; redirecting anyway"
+            );
             false
         }
         Err(_) => {
-            tracing::error!("a click is not recorded in time; its person is sent on without it");
+            tracing::error!(
+                app = %tracked.app.id,
+                link = %tracked.link.id,
+                "timed out recording click; redirecting anyway"
+            );
             false
         }
     };
@@ -94,22 +103,22 @@ pub(super) async fn resolve_tap(
         (false, _) => "not_recorded",
     });
     Ok(ResolvedTap {
-        platform: arrival.agent().platform,
+        platform: request.agent().platform,
         token: recorded.then(|| state.click_tokens.sign(tracked.app.id, id)),
         is_person,
         tracked,
     })
 }
 
-/// Whether the link was tapped under the host of another app. Whoever trusts that host must not be led
-/// anywhere by a link of somebody else's. Any other name is the operator's business.
+/// Tells whether the link was opened on another app's link domain. An app's domain must not
+/// redirect visitors through a link of a different app. Unknown hosts are allowed.
 async fn is_other_apps_host(
     state: &ApiState,
-    arrival: &TapRequest,
+    request: &TapRequest,
     tracked: &TrackedLink,
     deadline: Instant,
 ) -> bool {
-    let RequestHost::Named(host) = &arrival.host else {
+    let RequestHost::Named(host) = &request.host else {
         return false;
     };
     if tracked.app.link_domain.as_ref() == Some(host) {
@@ -129,7 +138,7 @@ pub(crate) mod tests {
     use tributary_domain::vocabulary::text::Name;
     use tributary_domain::vocabulary::time::Timestamp;
 
-    /// A link to an app that both stores have.
+    /// Returns a link to an app that is in both stores.
     pub(crate) fn tracked(change: impl FnOnce(&mut TrackedLink)) -> TrackedLink {
         let at = Timestamp::from_millis(1);
         let birth = AppCreation {

@@ -1,4 +1,4 @@
-//! What a tap says about itself, as the click that will be recorded.
+//! Request data of a tap, and the click to record.
 
 use crate::geo::GeoLocation;
 use crate::host::{RequestHost, request_host};
@@ -19,19 +19,19 @@ use tributary_domain::click::{
 use tributary_domain::vocabulary::id::ClickId;
 use tributary_store::TrackedLink;
 
-/// The headers by which browsers and previewers say that nobody has tapped yet.
+/// Headers with which browsers mark prefetches and previews.
 const PURPOSES: &[&str] = &["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
-/// A tap, before anybody knows what it is on.
+/// A tap before its link is looked up.
 #[derive(Debug)]
 pub(super) struct TapRequest {
-    /// What stands in the path: an id or a slug, or neither.
+    /// Link id or slug from the path; may be invalid.
     pub(super) name: String,
-    /// The query as it came.
+    /// Raw query string.
     pub(super) query: String,
-    /// The parameters in it, cleaned.
+    /// Sanitised query parameters.
     pub(super) parameters: ClickParameters,
-    /// By which name the service was asked.
+    /// Host of the request.
     pub(super) host: RequestHost,
     is_head: bool,
     headers: HeaderMap,
@@ -43,7 +43,7 @@ impl FromRequestParts<ApiState> for TapRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Infallible> {
-        // A path that is not UTF-8 names nothing.
+        // A path that is not UTF-8 matches no link.
         let params = RawPathParams::from_request_parts(parts, state).await.ok();
         let name = params.as_ref().and_then(|params| params.iter().next());
         let client = parts.extensions.get::<Client>();
@@ -63,12 +63,12 @@ impl FromRequestParts<ApiState> for TapRequest {
 }
 
 impl TapRequest {
-    /// What the browser says it runs on.
+    /// Returns platform, OS version and model from the headers.
     pub(super) fn agent(&self) -> Agent {
         read_agent(&self.headers)
     }
 
-    /// The click, to be recorded.
+    /// Builds the click to record.
     pub(super) fn click(&self, state: &ApiState, tracked: &TrackedLink) -> Click {
         let TrackedLink { link, app } = tracked;
         let now = state.runtime.now();
@@ -82,7 +82,7 @@ impl TapRequest {
             .filter_map(|name| header(&self.headers, name))
             .collect();
         let purposes: Vec<&str> = purposes.iter().map(Cow::as_ref).collect();
-        let said = |name, read: fn(&str) -> Option<String>| {
+        let from_header = |name, read: fn(&str) -> Option<String>| {
             header(&self.headers, name).and_then(|text| read(&text))
         };
         Click {
@@ -94,15 +94,15 @@ impl TapRequest {
             network_by,
             bot: detect_bot(self.is_head, &purposes, user_agent.as_deref()),
             agent: self.agent(),
-            language: said("accept-language", first_language),
+            language: from_header("accept-language", first_language),
             timezone: None,
             screen: None,
             address: Some(self.address),
             address_hash: comparable.map(|address| hasher.hash(address, now)),
             advertising_hash: read.advertising_id.map(|id| hasher.advertising_id(&id)),
             country: self.geo.country.clone(),
-            user_agent: said("user-agent", clean_user_agent),
-            referer: said("referer", referer_origin),
+            user_agent: from_header("user-agent", clean_user_agent),
+            referer: from_header("referer", referer_origin),
             environment: None,
             destination_origin: link
                 .destination_url
@@ -113,7 +113,7 @@ impl TapRequest {
     }
 }
 
-/// What the headers say of the browser.
+/// Reads platform, OS version and model from the headers.
 pub(super) fn read_agent(headers: &HeaderMap) -> Agent {
     let [platform, platform_version, model] = [
         "sec-ch-ua-platform",
@@ -129,7 +129,7 @@ pub(super) fn read_agent(headers: &HeaderMap) -> Agent {
     Agent::read(header(headers, "user-agent").as_deref(), hints)
 }
 
-/// A header as text. In-app browsers put names of phones into theirs as they are, in any script.
+/// Returns a header as text. In-app browsers send device names in any script, without encoding.
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     let value = headers.get(name)?;
     Some(String::from_utf8_lossy(value.as_bytes()))
@@ -149,7 +149,8 @@ mod tests {
     use std::time::Duration;
     use tributary_domain::click::BotReason;
 
-    /// The click of a tap with these headers, from a relay in Austria, through a proxy in 10.0.0.0/8.
+    /// Returns the click of a tap with these headers. 10.0.0.1 is a trusted proxy and 203.0.113.9 a
+    /// relay; every address is in Austria.
     async fn click(peer: [u8; 4], headers: &[(&str, &[u8])]) -> Click {
         let folder = tempfile::tempdir().unwrap();
         let mut handles = handles_in(folder.path(), Duration::from_secs(5));
@@ -172,14 +173,14 @@ mod tests {
             address: IpAddr::from(peer),
             request_id: "req_1".into(),
         });
-        let arrival = TapRequest::from_request_parts(&mut parts, &state)
+        let tap = TapRequest::from_request_parts(&mut parts, &state)
             .await
             .unwrap();
-        arrival.click(&state, &tracked(|_| {}))
+        tap.click(&state, &tracked(|_| {}))
     }
 
     #[tokio::test]
-    async fn an_address_that_many_share_has_a_country_and_no_hash() {
+    async fn a_relay_address_has_a_country_but_no_hash() {
         let relay = click([203, 0, 113, 9], &[]).await;
         assert_eq!(relay.country.as_deref(), Some("AT"));
         assert_eq!(relay.address_hash, None);
@@ -188,11 +189,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_proxy_of_the_operators_tells_the_country() {
-        let told: (&str, &[u8]) = ("cf-ipcountry", b"DE");
-        let proxied = click([10, 0, 0, 1], &[told]).await;
+    async fn only_a_trusted_proxy_sets_the_country() {
+        let header: (&str, &[u8]) = ("cf-ipcountry", b"DE");
+        let proxied = click([10, 0, 0, 1], &[header]).await;
         assert_eq!(proxied.country.as_deref(), Some("DE"));
-        let forged = click([203, 0, 113, 8], &[told]).await;
+        let forged = click([203, 0, 113, 8], &[header]).await;
         assert_eq!(forged.country.as_deref(), Some("AT"));
     }
 
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tap_without_a_user_agent_is_no_persons() {
+    async fn a_tap_without_a_user_agent_is_a_bot() {
         let click = click([203, 0, 113, 8], &[]).await;
         assert_eq!(click.bot, Some(BotReason::NoUserAgent));
     }

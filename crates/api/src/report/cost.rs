@@ -1,4 +1,4 @@
-//! What ads cost in the days of a report.
+//! Ad cost of a report.
 
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -7,7 +7,7 @@ use tributary_domain::report::Spend;
 use tributary_domain::report::range::DayRange;
 use tributary_domain::vocabulary::id::AppId;
 
-/// Reads it.
+/// Loads the ad cost of an app in a range of days.
 pub(crate) async fn load_spend(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,

@@ -1,4 +1,4 @@
-//! Figures as reports show them.
+//! JSON form of report figures.
 
 use crate::decimal::number;
 use serde::Serialize;
@@ -7,16 +7,16 @@ use tributary_domain::report::ReportFigures;
 use tributary_domain::vocabulary::money::Amount;
 use utoipa::ToSchema;
 
-/// What is counted. Money is in US dollars.
+/// Figures of a report. Money is in US dollars.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Figures")]
 pub(crate) struct FiguresOut {
-    /// Taps on links by people.
+    /// Taps on links, without bots.
     clicks: i64,
-    /// First opens.
+    /// First opens of the app.
     installs: i64,
-    /// Those of them that no ad led to.
+    /// Installs that are not attributed to an ad.
     organic_installs: i64,
     sign_ups: i64,
     trials: i64,
@@ -25,32 +25,32 @@ pub(crate) struct FiguresOut {
     purchases: i64,
     renewals: i64,
     refunds: i64,
-    /// All events, installs too.
+    /// All events, including installs.
     events: i64,
-    /// Money that counts.
+    /// Counted revenue before refunds.
     #[schema(value_type = f64)]
     revenue: Option<Box<RawValue>>,
-    /// Money that was given back.
+    /// Refunded amount.
     #[schema(value_type = f64)]
     refunded: Option<Box<RawValue>>,
-    /// What remains of it.
+    /// Revenue minus refunds.
     #[schema(value_type = f64)]
     net_revenue: Option<Box<RawValue>>,
-    /// Devices whose first counted payment this is.
+    /// Devices that made their first counted payment.
     paying_devices: i64,
-    /// What ads cost; null where costs are not told by what was asked for.
+    /// Ad cost; null if cost is not available for the requested grouping or filters.
     #[schema(value_type = Option<f64>)]
     cost: Option<Box<RawValue>>,
-    /// Installs for each click; null without clicks.
+    /// Installs per click; null without clicks.
     #[schema(value_type = Option<f64>)]
     conversion_rate: Option<Box<RawValue>>,
-    /// Net revenue for each install; null without installs.
+    /// Net revenue per install; null without installs.
     #[schema(value_type = Option<f64>)]
     arpu: Option<Box<RawValue>>,
-    /// Cost of each install; null without installs or cost.
+    /// Cost per install; null without installs or cost.
     #[schema(value_type = Option<f64>)]
     cpi: Option<Box<RawValue>>,
-    /// Net revenue for each dollar of cost; null without cost.
+    /// Net revenue per dollar of cost; null without cost.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
 }
@@ -84,7 +84,7 @@ impl FiguresOut {
     }
 }
 
-/// Figures for the examples of the description.
+/// Returns example figures for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "clicks": 1200, "installs": 300, "organicInstalls": 40, "signUps": 150, "trials": 60, "qualifiedTrials": 0,

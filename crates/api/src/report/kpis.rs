@@ -1,4 +1,4 @@
-//! Key figures, each beside what it was in the period before.
+//! Key figures with a comparison to the previous period.
 
 use crate::decimal::number;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use tributary_domain::report::{ReportFigures, share};
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use utoipa::ToSchema;
 
-/// A figure, what it was in the period before, and by which part it changed.
+/// A figure, its value in the previous period and the relative change.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(title = "Kpi")]
 pub(crate) struct KpiOut {
@@ -15,7 +15,7 @@ pub(crate) struct KpiOut {
     value: Option<Box<RawValue>>,
     #[schema(value_type = Option<f64>)]
     previous: Option<Box<RawValue>>,
-    /// 0.25 is a quarter more; null where there was nothing before.
+    /// Relative change: 0.25 is 25 % more. Null if the previous value is 0 or missing.
     #[schema(value_type = Option<f64>)]
     change: Option<Box<RawValue>>,
 }
@@ -37,7 +37,7 @@ impl KpiOut {
 
 macro_rules! kpis {
     ($($name:ident: $read:expr,)*) => {
-        /// The key figures. Money is in US dollars.
+        /// Key figures. Money is in US dollars.
         #[derive(Debug, Clone, Serialize, ToSchema)]
         #[serde(rename_all = "camelCase")]
         #[schema(title = "Kpis")]
@@ -46,7 +46,7 @@ macro_rules! kpis {
         }
 
         impl KpisOut {
-            /// Of a period and the one before it.
+            /// Builds the key figures of a period and the previous one.
             pub(crate) fn of(now: &ReportFigures, before: &ReportFigures) -> Self {
                 Self {
                     $($name: {
@@ -59,7 +59,7 @@ macro_rules! kpis {
     };
 }
 
-/// Counts are whole; they are written like amounts.
+/// Converts a count to micros, the unit in which all figures are written.
 const fn count(number: i64) -> i64 {
     number.saturating_mul(MICROS_PER_UNIT)
 }
@@ -87,7 +87,7 @@ kpis! {
     roas: |all| all.roas().map(Amount::micros),
 }
 
-/// Key figures for the examples of the description.
+/// Returns example key figures for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     let figures = super::figures::example();
     let figures = figures.as_object().cloned().unwrap_or_default();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_a_part_of_what_there_was() {
+    fn a_change_is_relative_to_the_previous_value() {
         let text = written(Some(count(5)), Some(count(4)));
         assert_eq!(text, r#"{"value":5,"previous":4,"change":0.25}"#);
         let text = written(Some(-1_500_000), Some(-3_000_000));

@@ -1,4 +1,4 @@
-//! What reports have in common: the days that they are about, the figures that they show, their pages.
+//! Common parts of reports: day ranges, figures and paging.
 
 pub(crate) mod figures;
 pub(crate) mod kpis;
@@ -14,12 +14,12 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
 use crate::error::ApiError;
 
-/// One parameter that asks for too much.
+/// Returns the error for one parameter that is out of range.
 pub(crate) fn out_of_range(field: &str, message: impl Into<String>) -> ApiError {
     invalid_parameter(field, Problem::new(FaultCode::OutOfRange, message.into()))
 }
 
-/// One parameter that is at fault.
+/// Returns the error for one invalid parameter.
 pub(crate) fn invalid_parameter(field: &str, problem: Problem) -> ApiError {
     let mut faults = Faults::new();
     faults.add(field, problem);

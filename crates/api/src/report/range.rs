@@ -1,4 +1,4 @@
-//! The days that a report is about.
+//! Day range of a report.
 
 use super::invalid_parameter;
 use crate::days::DayFilter;
@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// `from`, `to` and `timezone`, as they were asked for.
+/// Requested `from`, `to` and `timezone`.
 #[derive(Debug)]
 pub(crate) struct RangeQuery {
     days: DayFilter,
@@ -20,7 +20,7 @@ pub(crate) struct RangeQuery {
 }
 
 impl RangeQuery {
-    /// Reads them.
+    /// Reads the three parameters.
     pub(crate) fn read(parameters: &mut QueryParameters<'_>) -> Self {
         Self {
             days: DayFilter::read(parameters),
@@ -28,7 +28,7 @@ impl RangeQuery {
         }
     }
 
-    /// What was asked for, for the cursor of a list.
+    /// Returns the parameters as texts that bind a cursor to its list.
     pub(crate) fn cursor_values(&self) -> [Option<String>; 3] {
         let day = |day: Option<Day>| day.map(|day| day.to_string());
         let zone = self.timezone.as_ref();
@@ -39,7 +39,7 @@ impl RangeQuery {
         ]
     }
 
-    /// The days of an app, in its own zone where no other is asked for.
+    /// Resolves the range for an app, by default in the app's time zone.
     pub(crate) async fn for_app(
         &self,
         state: &ApiState,
@@ -50,7 +50,7 @@ impl RangeQuery {
         self.in_zone(state.runtime.now(), own)
     }
 
-    /// The days in this zone, where no other is asked for.
+    /// Resolves the range, by default in `zone`.
     pub(crate) fn in_zone(&self, now: Timestamp, zone: Timezone) -> Result<DayRange, ApiError> {
         let zone = self.timezone.clone().unwrap_or(zone);
         let DayFilter { from, to } = self.days;

@@ -1,4 +1,5 @@
-//! Pages of rows that are made anew for every page: figures have no ids, so a row is known by what it is about.
+//! Paging of computed rows. Report rows have no ids, so a row is identified by its dimension
+//! values.
 
 use crate::error::{ApiError, Code};
 use crate::page::{List, PageMeta, PageQuery};
@@ -7,15 +8,15 @@ use serde::Serialize;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::page::ListScope;
 
-/// What stands for a row.
+/// Key of a row in a cursor.
 pub(crate) type RowKey = [u8; 16];
 
-/// The key of a row that is about these values.
+/// Returns the key of a row with these dimension values.
 pub(crate) fn row_key<'a>(values: impl IntoIterator<Item = &'a str>) -> RowKey {
     let mut bytes = Vec::new();
     for value in values {
         bytes.extend_from_slice(value.as_bytes());
-        // No text that is recorded holds it.
+        // Recorded texts contain no NUL, so it can separate values.
         bytes.push(0);
     }
     let digest = Digest::of(&bytes);
@@ -24,14 +25,14 @@ pub(crate) fn row_key<'a>(values: impl IntoIterator<Item = &'a str>) -> RowKey {
     key
 }
 
-/// One page of rows, and what stands beside it.
+/// One page of rows with the cursor of the next page.
 pub(crate) struct RowPage<T> {
     rows: Vec<T>,
     cursor: Option<String>,
 }
 
 impl<T> RowPage<T> {
-    /// The page that was asked for, behind the row that the cursor names.
+    /// Returns the requested page of all rows, starting after the cursor's row.
     pub(crate) fn of(
         all: Vec<(RowKey, T)>,
         query: &PageQuery,
@@ -42,9 +43,9 @@ impl<T> RowPage<T> {
         let start = match request.before {
             None => 0,
             Some(last) => {
-                let place = all.iter().position(|(key, _)| *key == last);
-                1 + place.ok_or_else(|| {
-                    let message = "What this page continues behind is not there any more; begin again \
+                let index = all.iter().position(|(key, _)| *key == last);
+                1 + index.ok_or_else(|| {
+                    let message = "The row that this cursor points to no longer exists. Start over \
                                    without a cursor.";
                     ApiError::new(Code::InvalidCursor, message)
                 })?
@@ -61,7 +62,7 @@ impl<T> RowPage<T> {
         })
     }
 
-    /// The answer, without sums.
+    /// Returns the response without totals.
     pub(crate) fn into_list(self) -> List<T> {
         List {
             meta: PageMeta {
@@ -72,7 +73,7 @@ impl<T> RowPage<T> {
         }
     }
 
-    /// The answer, with the sums over all pages.
+    /// Returns the response with the totals over all pages.
     pub(crate) fn into_list_with_totals<F>(self, totals: F) -> List<T, TotalsMeta<F>> {
         List {
             meta: TotalsMeta {
@@ -85,7 +86,7 @@ impl<T> RowPage<T> {
     }
 }
 
-/// What stands beside rows that have sums.
+/// Metadata of a page with totals.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TotalsMeta<F> {

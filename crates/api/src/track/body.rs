@@ -1,4 +1,5 @@
-//! Bodies of the SDK: JSON, said to be JSON or plain text. A page that closes can only send plain text.
+//! Request bodies of the SDK: JSON with the content type JSON or plain text. `sendBeacon` can send
+//! only plain text without a CORS preflight.
 
 use crate::body::{content_type, is_json, malformed, read_bytes};
 use crate::error::{ApiError, Code};
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tributary_domain::vocabulary::fault::Faults;
 
-/// A body that has arrived. It is read by the handler, which may not want it at all.
+/// A received body. The handler parses it, if it needs it.
 #[derive(Debug)]
 pub(super) struct TrackBody(Bytes);
 
@@ -18,10 +19,10 @@ impl FromRequest<ApiState> for TrackBody {
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let is_taken = |essence: &str| is_json(essence) || essence == "text/plain";
-        if !content_type(&parts.headers).is_some_and(|essence| is_taken(&essence)) {
+        let is_accepted = |essence: &str| is_json(essence) || essence == "text/plain";
+        if !content_type(&parts.headers).is_some_and(|essence| is_accepted(&essence)) {
             let message =
-                "Send JSON, with the header Content-Type: application/json or text/plain.";
+                "Send JSON with the header `Content-Type: application/json` or `text/plain`.";
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
         read_bytes(&parts.headers, body, state).await.map(Self)
@@ -29,19 +30,19 @@ impl FromRequest<ApiState> for TrackBody {
 }
 
 impl TrackBody {
-    /// Reads the fields, collecting every fault; none of it holds when there is one.
+    /// Reads the fields. Returns all faults if there are any.
     pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
     ) -> Result<T, ApiError> {
         let (value, faults) = self.try_read(read)?;
         faults.into_result()?;
-        // A reader that gives nothing has noted why.
+        // A reader that returns `None` has added a fault.
         value.ok_or_else(ApiError::internal)
     }
 
-    /// Reads the fields; what cannot be read is left out as if it had not been sent. Only a reader that gives
-    /// nothing refuses, and then every fault is told.
+    /// Reads the fields and ignores invalid optional ones. Fails only if the reader returns `None`;
+    /// the error then lists all faults.
     pub(super) fn read_lenient<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
@@ -54,7 +55,7 @@ impl TrackBody {
         Err(ApiError::internal())
     }
 
-    /// What was read, and what was wrong.
+    /// Returns the value that was read and all faults.
     fn try_read<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
@@ -79,7 +80,7 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::taken(r#"{"a": "x"}"#, Ok("x"))]
+    #[case::valid(r#"{"a": "x"}"#, Ok("x"))]
     #[case::outer_blanks(" \n{\"a\": \"x\"}\t", Ok("x"))]
     #[case::the_last_of_two(r#"{"a": "x", "a": "y"}"#, Ok("y"))]
     #[case::unknown_fields_are_ignored(r#"{"b": [1], "a": "x"}"#, Ok("x"))]
@@ -101,12 +102,15 @@ mod tests {
     }
 
     #[rstest]
-    #[case::taken(r#"{"a": "x", "b": "y"}"#, Ok(("x", Some("y"))))]
-    #[case::what_cannot_be_read_is_left_out(r#"{"a": "x", "b": 1}"#, Ok(("x", None)))]
-    #[case::what_is_needed_is_needed(r#"{"a": 1, "b": 1}"#, Err(Code::ValidationFailed))]
+    #[case::valid(r#"{"a": "x", "b": "y"}"#, Ok(("x", Some("y"))))]
+    #[case::invalid_optional_field_is_ignored(r#"{"a": "x", "b": 1}"#, Ok(("x", None)))]
+    #[case::invalid_required_field(r#"{"a": 1, "b": 1}"#, Err(Code::ValidationFailed))]
     #[case::a_list("[]", Err(Code::ValidationFailed))]
     #[case::broken(r#"{"a": "x""#, Err(Code::MalformedJson))]
-    fn patience(#[case] body: &'static str, #[case] expected: Result<(&str, Option<&str>), Code>) {
+    fn lenient_bodies(
+        #[case] body: &'static str,
+        #[case] expected: Result<(&str, Option<&str>), Code>,
+    ) {
         let body = TrackBody(Bytes::from_static(body.as_bytes()));
         let read = body.read_lenient(|fields| {
             let b = fields.optional("b", text());
@@ -117,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf_8_is_not_json() {
+    fn rejects_a_body_that_is_not_utf_8() {
         let body = TrackBody(Bytes::from_static(b"{\"a\": \"\xff\"}"));
         let read = body.read(|fields| fields.required("a", text()));
         assert_eq!(read.unwrap_err().code(), Code::MalformedJson);

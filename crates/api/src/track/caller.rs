@@ -1,4 +1,4 @@
-//! Which app calls: the SDK's key, which ships inside the app and is no secret.
+//! Authentication of the SDK by its key, which ships inside the app and is not secret.
 
 use crate::error::{ApiError, Code};
 use crate::geo::GeoLocation;
@@ -15,27 +15,27 @@ use tributary_domain::app::App;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_store::SdkApp;
 
-/// Where the SDK puts its key.
+/// Header with the SDK key.
 const X_TRIBUTARY_KEY: HeaderName = HeaderName::from_static("x-tributary-key");
-/// Where `sendBeacon`, which sends no headers of its own, puts it.
+/// Query parameter with the SDK key, for `sendBeacon`, which cannot set headers.
 const KEY_PARAMETER: &str = "key";
 
-/// An app whose SDK calls.
+/// App that an SDK request belongs to.
 #[derive(Debug)]
 pub(super) struct SdkCaller {
-    /// The app that the key names.
+    /// App of the key.
     pub(super) app: App,
-    /// Live or test, as the key says.
+    /// Environment of the key.
     pub(super) environment: Environment,
-    /// Decrypts the social network's referrer, where it is set.
+    /// Encrypted key that decrypts Meta's install referrer, if it is set.
     pub(super) social_referrer_key: Option<SealedSecret>,
-    /// Where the call comes from.
+    /// Client address.
     pub(super) address: IpAddr,
-    /// Where that is.
+    /// Location of the client address.
     pub(super) geo: GeoLocation,
 }
 
-/// An app whose SDK calls and has not been told to stop.
+/// Like [`SdkCaller`], but rejects apps whose SDK is disabled.
 #[derive(Debug)]
 pub(super) struct EnabledSdkCaller(pub(super) SdkCaller);
 
@@ -80,7 +80,8 @@ impl FromRequestParts<ApiState> for EnabledSdkCaller {
         if caller.app.runs_sdk() {
             return Ok(Self(caller));
         }
-        let message = "The SDK is switched off for this app (sdk.enabled is false, or the app is archived); nothing was recorded.";
+        let message = "The SDK is disabled for this app (sdk.enabled is false, or the app is \
+                       archived). Nothing was recorded.";
         Err(ApiError::new(Code::SdkDisabled, message))
     }
 }
@@ -88,8 +89,7 @@ impl FromRequestParts<ApiState> for EnabledSdkCaller {
 async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiError> {
     let invalid = || {
         metrics::count_authentication("invalid");
-        let message =
-            "This is no valid SDK key: it is mistyped, unknown, or not one of the SDK's (pk_…).";
+        let message = "Invalid SDK key: it is mistyped, unknown, or not an SDK key (pk_…).";
         ApiError::new(Code::InvalidApiKey, message)
     };
     let presented = match parts.headers.get(X_TRIBUTARY_KEY) {
@@ -98,11 +98,10 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiErro
     };
     let Some(presented) = presented else {
         metrics::count_authentication("missing");
-        let message =
-            "Send the app's SDK key: the header X-Tributary-Key with the value pk_live_….";
+        let message = "Missing SDK key. Send the header `X-Tributary-Key: pk_live_…`.";
         return Err(ApiError::new(Code::MissingApiKey, message));
     };
-    // A wrong checksum costs no look-up.
+    // The checksum rejects mistyped keys without a database lookup.
     let key = KeyText::parse(presented).map_err(|_| invalid())?;
     if key.kind != KeyKind::Sdk {
         return Err(invalid());
@@ -111,7 +110,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiErro
     found.ok_or_else(invalid)
 }
 
-/// The key in a query. Its letters need no decoding.
+/// Returns the key in a query. Keys need no percent-decoding.
 fn key_in_query(query: &str) -> Option<&str> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs

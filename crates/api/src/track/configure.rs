@@ -1,4 +1,4 @@
-//! `POST /api/track/configure` — a device says what it is, and hears what brought it here.
+//! `POST /api/track/configure` — registers a device and returns its attribution.
 
 use super::body::TrackBody;
 use super::caller::SdkCaller;
@@ -28,30 +28,30 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::ConfigureOutcome;
 use utoipa::ToSchema;
 
-/// What a device hears.
+/// Response to `configure`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Configured")]
 struct ConfigureOut {
-    /// False: stop, and send nothing more. Everything else is null then.
+    /// False: the SDK must stop and send nothing more. All other fields are then null or false.
     sdk_enabled: bool,
-    /// Whether this was the device's first call, which recorded its install.
+    /// True if this was the device's first call, which recorded its install.
     first_open: bool,
     attribution: Option<DecisionOut>,
-    /// The link that opened the app, where `openedUrl` named one of this app's.
+    /// Link that opened the app, if `openedUrl` is a link of this app.
     opened: Option<OpenedOut>,
-    /// As `GET /api/track/skan` answers it.
+    /// Same document as `GET /api/track/skan`.
     skan: Option<DeviceSkanOut>,
 }
 
-/// A link that opened the app.
+/// Link that opened the app.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OpenedOut {
     link_id: String,
     deep_link: Option<String>,
     custom_data: BTreeMap<String, String>,
-    /// What else stood in the URL.
+    /// Other query parameters of the URL.
     query_params: BTreeMap<String, String>,
 }
 
@@ -101,11 +101,12 @@ type ConfigureEnvelope = Envelope<ConfigureOut>;
 
 #[utoipa::path(
     post, path = "/api/track/configure", tag = "SDK", operation_id = "configureDevice",
-    summary = "Register a device and hear its attribution",
-    description = "The first call of a device records its `install` and decides what it is credited to; every \
-                   later one answers the same decision, or one that late evidence made better. The platform \
-                   `web` makes no install. The same `openedUrl` again within ten minutes is the same tap. The body \
-                   may also be sent as `text/plain`, and the key as `?key=`.",
+    summary = "Register a device and get its attribution",
+    description = "The first call of a device records its `install` and attributes it. Later calls \
+                   return the same attribution, or a better one if late evidence arrived. The \
+                   platform `web` records no install. The same `openedUrl` within ten minutes \
+                   counts as the same tap. The body may also be sent as `text/plain` and the key \
+                   as `?key=`.",
     security(("sdkKey" = [])),
     request_body(content = inline(ConfigureFields), description = "The device.", example = json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
@@ -127,7 +128,8 @@ type ConfigureEnvelope = Envelope<ConfigureOut>;
         "consent": {"adUserData": true, "adPersonalization": null, "tracking": "notDetermined"}
     })),
     extensions(("x-errors" = json!([SDK_KEY, SDK_BODY]))),
-    responses((status = 200, description = "The decision.", body = inline(ConfigureEnvelope), example = json!({
+    responses((status = 200, description = "The attribution.",
+        body = inline(ConfigureEnvelope), example = json!({
         "data": {
             "sdkEnabled": true,
             "firstOpen": true,
@@ -145,11 +147,11 @@ pub(crate) async fn configure(
     if !caller.app.runs_sdk() {
         return Ok(JsonResponse::ok(ConfigureOut::STOP));
     }
-    let said = body.read_lenient(read)?;
+    let request = body.read_lenient(read)?;
     let at = state.runtime.now();
-    let opened = find_opened_link(&state, &caller, &said, at).await?;
+    let opened = find_opened_link(&state, &caller, &request, at).await?;
     let click = opened.as_ref().map(|opened| opened.click.clone());
-    let command = configure_command(&state, &caller, said, click, at);
+    let command = configure_command(&state, &caller, request, click, at);
     let skan = state.store.skan_for_device(
         caller.app.clone(),
         caller.environment,
@@ -163,25 +165,25 @@ pub(crate) async fn configure(
     Ok(JsonResponse::ok(answer))
 }
 
-/// What the store is asked to do: what the device said, and what is seen of it from here.
+/// Builds the store's command from the request and the server's view of the client.
 fn configure_command(
     state: &ApiState,
     caller: &SdkCaller,
-    said: ConfigureRequest,
+    request: ConfigureRequest,
     opened: Option<Click>,
     at: Timestamp,
 ) -> ConfigureCommand {
-    let place = &caller.geo;
+    let geo = &caller.geo;
     let hasher = AddressHasher::new(&state.keyring);
-    let comparable = ComparableAddress::of(caller.address, place.is_relay);
+    let comparable = ComparableAddress::of(caller.address, geo.is_relay);
     let window = *PROBABILISTIC_WINDOW_HOURS.end();
-    let in_url = said
+    let in_url = request
         .opened_url
         .as_deref()
         .and_then(opened_link::click_id_in_url);
-    let by_client = said.click_id.as_deref().or(in_url);
-    let may_match = AdvertisingId::may_match(said.traits.platform, said.consent);
-    let advertised = said.advertising_id.as_ref().filter(|_| may_match);
+    let by_client = request.click_id.as_deref().or(in_url);
+    let may_match = AdvertisingId::may_match(request.traits.platform, request.consent);
+    let advertised = request.advertising_id.as_ref().filter(|_| may_match);
     ConfigureCommand {
         app: caller.app.id,
         environment: caller.environment,
@@ -191,26 +193,26 @@ fn configure_command(
         claims: claims(
             &state.click_tokens,
             caller.app.id,
-            said.referrer.as_ref(),
+            request.referrer.as_ref(),
             by_client,
         ),
         advertising_hash: advertised.map(|id| hasher.advertising_id(id)),
-        device: said.device,
-        traits: said.traits,
+        device: request.device,
+        traits: request.traits,
         identity: Identity {
-            user: said.user,
+            user: request.user,
             ..Identity::default()
         },
-        advertising_id: said.advertising_id,
-        idfv: said.idfv,
-        consent: said.consent,
-        country: place.country.clone(),
-        referrer: said
+        advertising_id: request.advertising_id,
+        idfv: request.idfv,
+        consent: request.consent,
+        country: geo.country.clone(),
+        referrer: request
             .referrer
             .map(|referrer| referrer::decrypt_referrer(state, caller, referrer)),
-        times: said.times,
-        ad_services_token: said.ad_services_token,
-        address_class: classify(caller.address, place.is_relay),
+        times: request.times,
+        ad_services_token: request.ad_services_token,
+        address_class: classify(caller.address, geo.is_relay),
         address_hash: comparable.map(|address| hasher.hash(address, at)),
         address_hashes: comparable.map_or_else(Vec::new, |address| {
             hasher.hashes_within(address, at, window)

@@ -1,19 +1,18 @@
-//! Pages of any origin may use the SDK. Its key is public and no cookie is looked at, so there is nothing
-//! that another page could borrow.
+//! CORS for the SDK. Every origin is allowed, because the SDK key is public and cookies are not
+//! used.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// What the paths of these doors begin with.
+/// Path prefix of the SDK endpoints.
 const PREFIX: &str = "/api/track/";
-/// How long a browser may remember the answer to its question, in seconds: a day. Browsers cut it to what they
-/// think right.
+/// Lifetime of a preflight response in seconds: one day. Browsers may shorten it.
 const MAX_AGE: &str = "86400";
 
-/// Says on every answer of these doors, errors included, that any page may read it. The outermost layer of
-/// all: a page has to be able to read that it asks too often, too.
+/// Adds CORS headers to every response of the SDK endpoints. It is the outermost layer, so that
+/// pages can read errors such as 429, too.
 pub(crate) async fn allow_every_origin(request: Request, next: Next) -> Response {
     let is_ours = request.uri().path().starts_with(PREFIX);
     let mut response = next.run(request).await;
@@ -26,7 +25,7 @@ pub(crate) async fn allow_every_origin(request: Request, next: Next) -> Response
     response
 }
 
-/// The answer to a browser that asks whether it may.
+/// Responds to a preflight request.
 pub(super) async fn preflight() -> impl IntoResponse {
     let headers: [(HeaderName, HeaderValue); 3] = [
         (

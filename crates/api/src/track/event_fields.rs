@@ -1,4 +1,4 @@
-//! One event of a batch, read and checked apart from its neighbours.
+//! Parsing of a single event of a batch, independent of the other events.
 
 use super::params::compact;
 use crate::fields::{Fields, InputValue, amount, integer, text_as, value_as, wrong_type};
@@ -13,44 +13,45 @@ use tributary_domain::vocabulary::text::{
 };
 use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
 
-/// An event that is not taken.
+/// A rejected event.
 #[derive(Debug)]
 pub(super) struct RejectedEvent {
-    /// The id that its sender gave, where that was one.
+    /// Event id of the sender, if it is valid.
     pub(super) external_id: Option<String>,
     pub(super) faults: Faults,
 }
 
-/// Completes the event at this place of its batch.
+/// Builds the event to store from the event at `index` in its batch.
 pub(super) fn into_sdk_event(
-    sent: ParsedSdkEvent,
-    place: u16,
+    event: ParsedSdkEvent,
+    index: u16,
     received_at: Timestamp,
     state: &ApiState,
 ) -> SdkEvent {
-    let occurred_at = occurred_at(sent.client_timestamp, received_at);
+    let occurred_at = occurred_at(event.client_timestamp, received_at);
     let id = EventId::new(
         occurred_at,
-        ordered_random_bytes(place, state.runtime.random_bytes()),
+        ordered_random_bytes(index, state.runtime.random_bytes()),
     );
     SdkEvent {
         id,
-        external_id: sent.external_id.unwrap_or_else(|| id.to_string()),
-        name: sent.name,
+        external_id: event.external_id.unwrap_or_else(|| id.to_string()),
+        name: event.name,
         occurred_at,
-        revenue: sent.revenue,
-        currency: sent.currency,
-        params: sent.params,
+        revenue: event.revenue,
+        currency: event.currency,
+        params: event.params,
     }
 }
 
-/// Random bytes that begin with the place in the batch: events of one millisecond keep their order in the log.
-fn ordered_random_bytes(place: u16, mut random: [u8; 10]) -> [u8; 10] {
-    random[..2].copy_from_slice(&place.to_be_bytes());
+/// Returns random bytes prefixed with the index in the batch, so that events of the same
+/// millisecond keep their order.
+fn ordered_random_bytes(index: u16, mut random: [u8; 10]) -> [u8; 10] {
+    random[..2].copy_from_slice(&index.to_be_bytes());
     random
 }
 
-/// What was sent.
+/// An event as it was sent.
 #[derive(Debug)]
 pub(super) struct ParsedSdkEvent {
     external_id: Option<String>,
@@ -71,45 +72,47 @@ pub(super) fn read(event: InputValue<'_>) -> Result<ParsedSdkEvent, RejectedEven
             faults,
         });
     }
-    let (given_id, sent) = fields(&mut Fields::lenient(event, &mut faults));
-    let sent = sent.filter(|_| faults.is_empty());
-    sent.ok_or(RejectedEvent {
-        external_id: given_id,
+    let (external_id, parsed) = fields(&mut Fields::lenient(event, &mut faults));
+    let parsed = parsed.filter(|_| faults.is_empty());
+    parsed.ok_or(RejectedEvent {
+        external_id,
         faults,
     })
 }
 
-/// Reads the fields of an event: its id, which a rejected one is named by, and all of it.
+/// Reads an event. Returns its id separately, because a rejected event is reported with its id.
 pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<ParsedSdkEvent>) {
     let id = text_as(parse_external_id).about(
-        "The same id again is a duplicate, whatever else differs. 1–255 bytes; absent: the service makes one.",
+        "Idempotency key, 1–255 bytes: an event with a known id is a duplicate, even if it \
+         differs. Absent: the service creates one.",
     );
-    let given_id = fields.optional("eventId", id);
+    let external_id = fields.optional("eventId", id);
     let name = text_as(parse_event_name).size(1..=EVENT_NAME_CHARS_MAX);
-    let name = fields.required("name", name.about("1–255 characters of any kind."));
-    // What cannot be read is a fault: without it a time would have to be made up.
-    let moment = integer().then(event_time).at_least(EARLIEST_EVENT.as_millis()).about(
-        "When it happened, in milliseconds since 1970; not before 2015. A time more than ten minutes after its arrival is \
-         clamped. Absent: now.",
-    );
-    let said_at = fields.optional("timestampMs", moment);
+    let name = fields.required("name", name.about("1–255 characters."));
+    // An invalid time is a fault, because the service cannot guess the right one.
+    let time = integer()
+        .then(event_time)
+        .at_least(EARLIEST_EVENT.as_millis())
+        .about(
+            "Unix time of the event in milliseconds, not before 2015. A time more than ten minutes \
+         after its arrival is clamped. Absent: now.",
+        );
+    let client_timestamp = fields.optional("timestampMs", time);
     let revenue = fields.input(
         "revenue",
-        amount().about(
-            "A number or a decimal string; also taken from `params`, where it does not stand here.",
-        ),
+        amount().about("A number or a decimal string. If absent, it is read from `params`."),
     );
     let currency = text_as(sdk::currency);
     let currency = fields.input(
         "currency",
-        currency.about("ISO 4217; also taken from `params`, where it does not stand here."),
+        currency.about("ISO 4217 code. If absent, it is read from `params`."),
     );
     let params = value_as(params).about("At most 16 KiB as compact JSON.");
     let params = fields.optional("params", params).unwrap_or_default();
-    let sent = name.map(|name| ParsedSdkEvent {
-        external_id: given_id.clone(),
+    let event = name.map(|name| ParsedSdkEvent {
+        external_id: external_id.clone(),
         name,
-        client_timestamp: said_at,
+        client_timestamp,
         revenue: if revenue.is_present() {
             revenue.value()
         } else {
@@ -122,7 +125,7 @@ pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<ParsedS
         },
         params: params.text,
     });
-    (given_id, sent)
+    (external_id, event)
 }
 
 fn parse_external_id(text: &str) -> Result<String, Problem> {
@@ -137,7 +140,7 @@ fn parse_external_id(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// The parameters of an event. Money may be among them. There it is the app's own text: what cannot be read is none.
+/// Parameters of an event. They may contain revenue and currency, which are ignored if invalid.
 #[derive(Default)]
 struct EventParams {
     text: Option<String>,
@@ -167,16 +170,16 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn of(json: &str) -> Result<ParsedSdkEvent, RejectedEvent> {
+    fn parse(json: &str) -> Result<ParsedSdkEvent, RejectedEvent> {
         read(InputValue::Text(serde_json::from_str(json).unwrap()))
     }
 
     #[test]
-    fn a_name_is_all_it_takes() {
-        let sent = of(r#"{"name": " Boss Defeated! \ud83d "}"#).unwrap();
-        assert_eq!(sent.name, " Boss Defeated! \u{fffd}\u{fffd}\u{fffd} ");
+    fn only_the_name_is_required() {
+        let event = parse(r#"{"name": " Boss Defeated! \ud83d "}"#).unwrap();
+        assert_eq!(event.name, " Boss Defeated! \u{fffd}\u{fffd}\u{fffd} ");
         assert_eq!(
-            (sent.external_id, sent.client_timestamp, sent.revenue),
+            (event.external_id, event.client_timestamp, event.revenue),
             (None, None, None)
         );
     }
@@ -198,8 +201,8 @@ mod tests {
     #[case::negative_float(r#"{"name": "a", "timestampMs": -1.0}"#, &[("timestampMs", "out_of_range")])]
     #[case::exponent_in_a_text(r#"{"name": "a", "revenue": "1e3"}"#, &[("revenue", "invalid_format")])]
     #[case::too_much(r#"{"name": "a", "revenue": 1e300}"#, &[("revenue", "out_of_range")])]
-    fn what_is_rejected(#[case] json: &str, #[case] expected: &[(&str, &str)]) {
-        let rejected = of(json).unwrap_err();
+    fn invalid_events_are_rejected(#[case] json: &str, #[case] expected: &[(&str, &str)]) {
+        let rejected = parse(json).unwrap_err();
         let found: Vec<(&str, &str)> = rejected
             .faults
             .iter()
@@ -209,15 +212,15 @@ mod tests {
     }
 
     #[test]
-    fn a_rejected_event_is_named_where_it_has_a_name() {
+    fn a_rejected_event_keeps_its_id() {
         assert_eq!(
-            of(r#"{"eventId": "e1"}"#)
+            parse(r#"{"eventId": "e1"}"#)
                 .unwrap_err()
                 .external_id
                 .as_deref(),
             Some("e1")
         );
-        assert_eq!(of(r#"{"eventId": 1}"#).unwrap_err().external_id, None);
+        assert_eq!(parse(r#"{"eventId": 1}"#).unwrap_err().external_id, None);
     }
 
     #[rstest]
@@ -234,7 +237,7 @@ mod tests {
         Some("1"),
         Some("EUR")
     )]
-    #[case::each_for_itself(
+    #[case::read_independently(
         r#""revenue": 1, "params": {"revenue": 2, "currency": "USD"}"#,
         Some("1"),
         Some("USD")
@@ -243,12 +246,12 @@ mod tests {
     #[case::not_money_inside(r#""params": {"revenue": "a lot", "currency": 5}"#, None, None)]
     #[case::currency_alone(r#""currency": "USD""#, None, Some("USD"))]
     fn money(#[case] fields: &str, #[case] amount: Option<&str>, #[case] currency: Option<&str>) {
-        let sent = of(&format!(r#"{{"name": "purchase", {fields}}}"#)).unwrap();
+        let event = parse(&format!(r#"{{"name": "purchase", {fields}}}"#)).unwrap();
         assert_eq!(
-            sent.revenue.map(|amount| amount.to_string()).as_deref(),
+            event.revenue.map(|amount| amount.to_string()).as_deref(),
             amount
         );
-        assert_eq!(sent.currency.as_ref().map(Currency::as_str), currency);
+        assert_eq!(event.currency.as_ref().map(Currency::as_str), currency);
     }
 
     #[rstest]
@@ -258,25 +261,25 @@ mod tests {
     #[case::the_earliest("1420070400000", 1_420_070_400_000)]
     #[case::beyond_all_numbers("99999999999999999999", i64::MAX)]
     fn moments(#[case] millis: &str, #[case] expected: i64) {
-        let sent = of(&format!(r#"{{"name": "a", "timestampMs": {millis}}}"#)).unwrap();
+        let event = parse(&format!(r#"{{"name": "a", "timestampMs": {millis}}}"#)).unwrap();
         assert_eq!(
-            sent.client_timestamp,
+            event.client_timestamp,
             Some(Timestamp::from_millis(expected))
         );
     }
 
     #[test]
-    fn events_of_one_moment_keep_their_order() {
+    fn events_of_the_same_millisecond_keep_their_order() {
         let at = Timestamp::from_millis(1_700_000_000_000);
         let ids: Vec<EventId> = [(0, 255), (1, 0), (99, 7)]
-            .map(|(place, random)| EventId::new(at, ordered_random_bytes(place, [random; 10])))
+            .map(|(index, random)| EventId::new(at, ordered_random_bytes(index, [random; 10])))
             .into();
         assert!(ids.is_sorted());
     }
 
     #[test]
-    fn parameters_are_kept_as_they_were_sent() {
-        let sent = of(r#"{"name": "a", "params": { "n": 1.10, "revenue": 5 }}"#).unwrap();
-        assert_eq!(sent.params.as_deref(), Some(r#"{"n":1.10,"revenue":5}"#));
+    fn parameters_are_stored_unchanged() {
+        let event = parse(r#"{"name": "a", "params": { "n": 1.10, "revenue": 5 }}"#).unwrap();
+        assert_eq!(event.params.as_deref(), Some(r#"{"n":1.10,"revenue":5}"#));
     }
 }

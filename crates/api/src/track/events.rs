@@ -1,4 +1,4 @@
-//! `POST /api/track/events` — what people did, in batches of one device.
+//! `POST /api/track/events` — accepts a batch of events of one device.
 
 use super::body::TrackBody;
 use super::caller::EnabledSdkCaller;
@@ -18,11 +18,11 @@ use tributary_domain::ledger::sdk_policy;
 use tributary_domain::vocabulary::fault::{Fault, FaultCode, Problem};
 use utoipa::ToSchema;
 
-/// What became of one event.
+/// Outcome of one event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OutcomeOut {
-    /// The id that was given, or made; null where a rejected event had none.
+    /// Event id, sent or created; null if a rejected event had no valid id.
     event_id: Option<String>,
     /// `accepted`, `duplicate` or `rejected`.
     status: &'static str,
@@ -30,16 +30,16 @@ struct OutcomeOut {
     error: Option<RejectionOut>,
 }
 
-/// Why an event was rejected.
+/// Reason for the rejection of an event.
 #[derive(Debug, Serialize, ToSchema)]
 struct RejectionOut {
     code: &'static str,
     message: &'static str,
-    /// The fields that are at fault, as paths inside the event.
+    /// Invalid fields, as paths inside the event.
     details: Vec<DetailOut>,
 }
 
-/// A field that is at fault.
+/// An invalid field.
 #[derive(Debug, Serialize, ToSchema)]
 struct DetailOut {
     field: String,
@@ -70,7 +70,7 @@ impl From<RejectedEvent> for OutcomeOut {
         };
         let error = RejectionOut {
             code: Code::ValidationFailed.as_str(),
-            message: "This event was not recorded; its neighbours were. See details.",
+            message: "Event rejected; other events of the batch are not affected. See details.",
             details: rejected.faults.iter().map(detail).collect(),
         };
         Self {
@@ -81,9 +81,9 @@ impl From<RejectedEvent> for OutcomeOut {
     }
 }
 
-/// The envelope of the answer.
+/// Envelope of the response.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+#[expect(dead_code, reason = "describes the envelope that JsonResponse writes")]
 struct OutcomesEnvelope {
     data: Vec<OutcomeOut>,
 }
@@ -96,9 +96,9 @@ described_body! {
 #[utoipa::path(
     post, path = "/api/track/events", tag = "SDK", operation_id = "sendEvents",
     summary = "Send events of a device",
-    description = "One outcome per event, in their order. A bad event does not sink its neighbours. Events of a \
-                   device that was never configured are kept without an attribution. The body may also be sent \
-                   as `text/plain`, and the key as `?key=`.",
+    description = "Returns one outcome per event, in order. An invalid event does not affect the \
+                   others. Events of a device that was never configured are stored without \
+                   attribution. The body may also be sent as `text/plain` and the key as `?key=`.",
     security(("sdkKey" = [])),
     request_body(content = inline(BatchFields), description = "The events.", example = json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
@@ -112,13 +112,14 @@ described_body! {
         }]
     })),
     extensions(("x-errors" = json!([SDK_KEY, SDK_BODY, [Code::SdkDisabled]]))),
-    responses((status = 202, description = "What became of each.", body = inline(OutcomesEnvelope),
+    responses((status = 202, description = "Outcome of each event.",
+        body = inline(OutcomesEnvelope),
         example = json!({"data": [
             {"eventId": "0b7f0b1e-5d0c-4a43-9c39-0c2f4f2f7a11", "status": "accepted"},
             {"eventId": "e2", "status": "rejected", "error": {
                 "code": "validation_failed",
-                "message": "This event was not recorded; its neighbours were. See details.",
-                "details": [{"field": "name", "code": "required", "message": "Must be given."}]
+                "message": "Event rejected; other events of the batch are not affected. See details.",
+                "details": [{"field": "name", "code": "required", "message": "Required."}]
             }}
         ]})))
 )]
@@ -127,14 +128,14 @@ pub(crate) async fn events(
     State(state): State<ApiState>,
     body: TrackBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (device, sent) = body.read(batch)?;
+    let (device, events) = body.read(batch)?;
     let received_at = state.runtime.now();
-    let read: Vec<Result<SdkEvent, RejectedEvent>> = sent
+    let read: Vec<Result<SdkEvent, RejectedEvent>> = events
         .into_iter()
         .zip(0..)
-        .map(|(sent, place)| Ok(into_sdk_event(sent?, place, received_at, &state)))
+        .map(|(event, index)| Ok(into_sdk_event(event?, index, received_at, &state)))
         .collect();
-    let arrival = SdkRequestContext {
+    let context = SdkRequestContext {
         app: caller.app.id,
         environment: caller.environment,
         device,
@@ -144,11 +145,11 @@ pub(crate) async fn events(
         revenue_events: caller.app.revenue_events.clone(),
         holds_suspicious: caller.app.attribution.fraud == FraudPolicy::Hold,
     };
-    let good: Vec<SdkEvent> = read.iter().flatten().cloned().collect();
-    let accepted = if good.is_empty() {
+    let valid: Vec<SdkEvent> = read.iter().flatten().cloned().collect();
+    let accepted = if valid.is_empty() {
         Vec::new()
     } else {
-        state.store.accept_sdk_events(arrival, good).await?
+        state.store.accept_sdk_events(context, valid).await?
     };
     outcomes(read, accepted).map(JsonResponse::accepted)
 }
@@ -166,16 +167,19 @@ fn batch(fields: &mut Fields<'_>) -> Option<(DeviceKey, ParsedEvents)> {
 fn items(items: Vec<InputValue<'_>>) -> Result<ParsedEvents, Problem> {
     let problem = |code, message: String| Err(Problem::new(code, message));
     match items.len() {
-        0 => problem(FaultCode::TooShort, "Must hold an event.".to_owned()),
+        0 => problem(
+            FaultCode::TooShort,
+            "Must contain at least one event.".to_owned(),
+        ),
         1..=BATCH_EVENTS_MAX => Ok(items.into_iter().map(event_fields::read).collect()),
         _ => {
-            let message = format!("Must hold at most {BATCH_EVENTS_MAX} events.");
+            let message = format!("Must contain at most {BATCH_EVENTS_MAX} events.");
             problem(FaultCode::TooLong, message)
         }
     }
 }
 
-/// Puts the store's word on each good event into the place that it had in the batch.
+/// Merges the store's results with the rejected events, in the order of the batch.
 fn outcomes(
     read: Vec<Result<SdkEvent, RejectedEvent>>,
     accepted: Vec<Acceptance>,

@@ -1,4 +1,4 @@
-//! `POST /api/track/identify` — who is behind a device, as far as the app tells.
+//! `POST /api/track/identify` — sets the user of a device.
 
 use super::body::TrackBody;
 use super::caller::EnabledSdkCaller;
@@ -12,23 +12,24 @@ use axum::http::StatusCode;
 use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
 
 described_body! {
-    /// The person behind a device. What is left out stays as it was.
+    /// User of a device. Missing fields keep their value.
     IdentifyFields("Identify") = read
 }
 
 #[utoipa::path(
     post, path = "/api/track/identify", tag = "SDK", operation_id = "identifyDevice",
-    summary = "Say who is behind a device",
-    description = "The app's own id of the person, and hashes of the person's address and number, which are made \
-                   on the device: clear text is never taken. May come before the device was configured.",
+    summary = "Identify the user of a device",
+    description = "Sets the app's user id and hashes of the user's email address and phone number. \
+                   The hashes are computed on the device; plain text is rejected. May be called \
+                   before `configure`.",
     security(("sdkKey" = [])),
-    request_body(content = inline(IdentifyFields), description = "The person.", example = json!({
+    request_body(content = inline(IdentifyFields), description = "The user.", example = json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
         "userId": "user-42",
         "matching": {"email": "0c7e6a405862e402eb76a70f8a26fc732d07c32931e9fae9ab1582911d2e8a3b"}
     })),
     extensions(("x-errors" = json!([SDK_KEY, SDK_BODY, [Code::SdkDisabled]]))),
-    responses((status = 204, description = "It is remembered."))
+    responses((status = 204, description = "Stored."))
 )]
 pub(crate) async fn identify(
     EnabledSdkCaller(caller): EnabledSdkCaller,
@@ -46,10 +47,11 @@ pub(crate) async fn identify(
 
 fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Identity)> {
     let device = fields.required("deviceId", text_as(DeviceKey::parse));
-    let user = user_id().about("The app's own id of the person. 1–255 bytes.");
+    let user = user_id().about("The app's user id, 1–255 bytes.");
     let user = fields.optional("userId", user).flatten();
     let hashes = object().about(
-        "SHA-256 hashes, made on the device: 64 hexadecimal digits each. Clear text is refused.",
+        "SHA-256 hashes computed on the device, 64 hexadecimal digits each. Plain text is \
+         rejected.",
     );
     let mut section = fields.section_as("matching", hashes);
     let mut hash = |name, about| {
@@ -58,20 +60,29 @@ fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Identity)> {
             .about(about);
         section.optional(name, hash)
     };
-    let matching = ContactHashes {
-        email: hash("email", "Of the e-mail address, trimmed and in lower case."),
+    let contact_hashes = ContactHashes {
+        email: hash(
+            "email",
+            "Hash of the email address, trimmed and in lower case.",
+        ),
         email_google: hash(
             "emailGoogle",
-            "As `email`, for Google's addresses without dots and `+suffix`.",
+            "Like `email`; for Gmail addresses without dots and `+suffix`.",
         ),
-        phone: hash("phone", "Of the phone number's digits, with country code."),
-        phone_e164: hash("phoneE164", "Of `+` and the phone number's digits."),
+        phone: hash(
+            "phone",
+            "Hash of the phone number's digits, with country code.",
+        ),
+        phone_e164: hash(
+            "phoneE164",
+            "Hash of `+` and the phone number's digits, with country code.",
+        ),
     };
     Some((
         device?,
         Identity {
             user,
-            contact_hashes: matching,
+            contact_hashes,
         },
     ))
 }
@@ -85,7 +96,7 @@ mod tests {
 
     const HASH: &str = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
 
-    fn of(body: &str) -> Result<(DeviceKey, Identity), Faults> {
+    fn parse(body: &str) -> Result<(DeviceKey, Identity), Faults> {
         let mut faults = Faults::new();
         let body = InputValue::Text(serde_json::from_str(body).unwrap());
         let read = read(&mut Fields::lenient(body, &mut faults));
@@ -93,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_kept_in_lower_case_each_for_itself() {
+    fn hashes_are_stored_in_lower_case_independently() {
         let body = format!(
             r#"{{"deviceId": "d", "userId": "u", "matching": {{"phoneE164": "{HASH}", "fn": "x"}}}}"#
         );
-        let (device, identity) = of(&body).unwrap();
+        let (device, identity) = parse(&body).unwrap();
         assert_eq!(
             (device.as_str(), identity.user.unwrap().as_str()),
             ("d", "u")
@@ -115,8 +126,8 @@ mod tests {
     #[case::one_digit_short(&HASH[1..])]
     #[case::not_hexadecimal(&HASH.replace('0', "g"))]
     #[case::empty("")]
-    fn clear_text_is_refused_and_not_repeated(#[case] text: &str) {
-        let faults = of(&format!(
+    fn plain_text_is_rejected_and_not_echoed(#[case] text: &str) {
+        let faults = parse(&format!(
             r#"{{"deviceId": "d", "matching": {{"email": "{text}"}}}}"#
         ))
         .unwrap_err();

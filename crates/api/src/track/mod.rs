@@ -1,12 +1,12 @@
-//! `/api/track/*`: the doors of the SDK.
+//! `/api/track/*`: endpoints of the SDK.
 //!
-//! What calls here runs on phones that nobody can mend any more, so these doors are more patient than the
-//! REST interface: unknown fields are ignored, missing and null are the same, a text that is too long is cut
-//! where that harms nobody, and an optional field of `configure` that cannot be read is left out. A 4xx loses
-//! what was sent for good, because the SDK does not try again: it is answered only to what will never be right.
+//! Installed apps cannot be fixed quickly, so these endpoints are more lenient than the REST API.
+//! Unknown fields are ignored, null means missing, long texts are cut where that is harmless, and
+//! invalid optional fields of `configure` are ignored. The SDK does not retry after a 4xx, so a 4xx
+//! is returned only for requests that can never succeed.
 //!
-//! A batch of events is the hottest body there is. It stays text, and only what the reader asks for is parsed; see
-//! [`crate::fields`].
+//! Event batches are the most frequent requests. They stay text, and only the fields that the
+//! reader asks for are parsed; see [`crate::fields`].
 
 pub(crate) mod shape;
 
@@ -32,7 +32,7 @@ use axum::routing::options;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The routes, and with them their description.
+/// Returns the routes and their OpenAPI description.
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     let mut router = OpenApiRouter::new()
         .routes(routes!(configure::configure))
@@ -45,7 +45,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     router
 }
 
-/// Every path of these doors. Browsers ask each of them first whether they may.
+/// Paths that need a preflight handler.
 const PATHS: &[&str] = &[
     "/api/track/configure",
     "/api/track/events",

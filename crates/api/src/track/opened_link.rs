@@ -1,6 +1,8 @@
-//! The link that opened the app. An installed app takes its links itself, so a tap on one never passes the
-//! redirect: the SDK hands the URL over, and the tap is recorded here. SDKs repeat a call that got no answer, so
-//! the tap has an id that a repeat has, too: recording it twice changes nothing.
+//! Link that opened the app.
+//!
+//! An installed app opens its links directly, so the tap never reaches the redirect. The SDK sends
+//! the URL, and the tap is recorded here. The SDK retries calls without a response, so the click id
+//! is derived from the request: recording a retry changes nothing.
 
 use super::caller::SdkCaller;
 use super::configure_fields::ConfigureRequest;
@@ -17,28 +19,29 @@ use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::LinkRef;
 
-/// Bytes of a URL that is looked at. What servers and browsers pass on is no longer.
+/// Longest accepted URL in bytes. Servers and browsers do not pass on longer ones.
 pub(super) const OPENED_URL_BYTES_MAX: usize = 8_192;
-/// The path that installed apps claim.
+/// Path prefix that installed apps claim.
 const CLAIMED_PATH: &str = "/c/";
-/// The parameter that carries our click id.
+/// Query parameter with the click id.
 const CLICK_ID: &str = "ar_click_id";
 
-/// A link that opened the app, and the tap on it.
+/// Link that opened the app, and its click.
 #[derive(Debug)]
 pub(super) struct OpenedLink {
     pub(super) link: Link,
     pub(super) click: Click,
 }
 
-/// The link that opened the app, and the tap on it; nothing when it is no active link of this app.
+/// Returns the link that opened the app with its click; `None` if it is not an active link of this
+/// app.
 pub(super) async fn find_opened_link(
     state: &ApiState,
     caller: &SdkCaller,
-    said: &ConfigureRequest,
+    request: &ConfigureRequest,
     at: Timestamp,
 ) -> Result<Option<OpenedLink>, ApiError> {
-    let url = said.opened_url.as_deref();
+    let url = request.opened_url.as_deref();
     let Some(claimed) = url.and_then(|url| parse_claimed_url(url, &caller.app, &state.base_url))
     else {
         return Ok(None);
@@ -48,22 +51,22 @@ pub(super) async fn find_opened_link(
         link.app == caller.app.id && link.active && link.kind == LinkKind::AppInstall
     });
     Ok(link.map(|link| OpenedLink {
-        click: opening_click(state, caller, &link, &claimed, said, at),
+        click: opening_click(state, caller, &link, &claimed, request, at),
         link,
     }))
 }
 
-/// The tap. It was made on this very device, so what the device says about itself is what is known of it; and
-/// whoever opened the app was no bot.
+/// Builds the click. It happened on this device, so it takes the device's traits. An opened app is
+/// never a bot.
 fn opening_click(
     state: &ApiState,
     caller: &SdkCaller,
     link: &Link,
     claimed: &ClaimedUrl<'_>,
-    said: &ConfigureRequest,
+    request: &ConfigureRequest,
     at: Timestamp,
 ) -> Click {
-    let traits = &said.traits;
+    let traits = &request.traits;
     let read = ClickParameters::read(claimed.query).capture(&link.campaign);
     let network = detect_network(&read.captured, link.network);
     let place = &caller.geo;
@@ -74,7 +77,7 @@ fn opening_click(
             &state.keyring,
             link.app,
             caller.environment,
-            &said.device,
+            &request.device,
             claimed.url,
             at,
         ),
@@ -96,7 +99,7 @@ fn opening_click(
         address_hash: comparable.map(|address| hasher.hash(address, at)),
         advertising_hash: read.advertising_id.map(|id| hasher.advertising_id(&id)),
         country: place.country.clone(),
-        user_agent: said.user_agent.clone(),
+        user_agent: request.user_agent.clone(),
         referer: None,
         destination_origin: None,
         environment: Some(caller.environment),
@@ -111,7 +114,7 @@ struct ClaimedUrl<'a> {
     query: &'a str,
 }
 
-/// What a URL says if it is one that installed apps claim: under the app's own host, or the service's.
+/// Parses a URL that installed apps claim, on the app's link domain or the service's host.
 fn parse_claimed_url<'a>(url: &'a str, app: &App, base_url: &str) -> Option<ClaimedUrl<'a>> {
     let (authority, rest) = split_web_url(url)?;
     let own = split_web_url(base_url).map(|(authority, _)| authority);
@@ -131,7 +134,7 @@ fn parse_claimed_url<'a>(url: &'a str, app: &App, base_url: &str) -> Option<Clai
     Some(ClaimedUrl { url, link, query })
 }
 
-/// The authority of a web address, and what follows it.
+/// Splits a web URL into its authority and the rest.
 fn split_web_url(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let is_web = ["https", "http"]
@@ -141,7 +144,7 @@ fn split_web_url(url: &str) -> Option<(&str, &str)> {
     is_web.then(|| rest.split_at(end))
 }
 
-/// The click id that a URL of any kind carries. Its letters are the same in every encoding.
+/// Returns the click id in any URL. Click ids need no percent-decoding.
 pub(super) fn click_id_in_url(url: &str) -> Option<&str> {
     let (_, query) = url.split_once('?')?;
     let query = query.split('#').next()?;

@@ -1,18 +1,18 @@
-//! `params` of an event: whatever the app wants to say, kept as compact JSON text.
+//! `params` of an event, stored as compact JSON.
 //!
-//! The text is kept as it was sent but for white space between its tokens, so that numbers keep their digits.
-//! Halves of characters, which no database takes, are replaced.
+//! Only white space between tokens is removed, so numbers keep their exact digits. Unpaired
+//! surrogates, which databases reject, are replaced.
 
 use serde_json::value::RawValue;
 use tributary_domain::event::PARAMS_BYTES_MAX;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 
-/// How deep parameters may be nested. Whoever reads them again has a stack.
+/// Deepest nesting. Bounds the stack of readers.
 const DEPTH_MAX: usize = 32;
-/// The escape of half a character is replaced by that of the replacement character.
+/// Replaces the escape of an unpaired surrogate.
 const REPLACEMENT: &str = "\\ufffd";
 
-/// The text that is kept. The JSON is an object.
+/// Returns the compact text of a JSON object.
 pub(super) fn compact(raw: &RawValue) -> Result<String, Problem> {
     let mut writer = CompactWriter::default();
     let mut rest = raw.get();
@@ -25,7 +25,7 @@ pub(super) fn compact(raw: &RawValue) -> Result<String, Problem> {
             _ => writer.push(&rest[..first.len_utf8()]),
         };
         rest = &rest[taken..];
-        // Checked on the way: whoever sends much more than is kept is not listened to till the end.
+        // Checked in the loop, to stop early on oversized input.
         if writer.text.len() > PARAMS_BYTES_MAX {
             let message = format!("Must have at most {PARAMS_BYTES_MAX} bytes as compact JSON.");
             return Err(Problem::new(FaultCode::TooLong, message));
@@ -62,7 +62,7 @@ impl CompactWriter {
         1
     }
 
-    /// Keeps a string with its quotes; gives how long it was.
+    /// Copies a string with its quotes. Returns the length that was read.
     fn string(&mut self, rest: &str) -> Result<usize, Problem> {
         let mut at = self.push(&rest[..1]);
         while let Some(length) = rest[at..].find(['"', '\\']) {
@@ -72,11 +72,11 @@ impl CompactWriter {
             }
             at += self.escape(&rest[at..])?;
         }
-        // The JSON was read before: every string in it ends.
+        // Unreachable: the JSON was validated, so every string ends.
         Ok(rest.len())
     }
 
-    /// Keeps an escape; gives how long it was.
+    /// Copies an escape sequence. Returns the length that was read.
     fn escape(&mut self, rest: &str) -> Result<usize, Problem> {
         let Some(unit) = parse_unicode_escape(rest) else {
             let length = rest.len().min(2);
@@ -103,10 +103,10 @@ impl CompactWriter {
     }
 }
 
-/// Characters of an escape such as `\u00e9`.
+/// Length of an escape such as `\u00e9`.
 const UNICODE_ESCAPE_CHARS: usize = 6;
 
-/// The number in an escape such as `\u00e9`.
+/// Parses the code unit of an escape such as `\u00e9`.
 fn parse_unicode_escape(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()
@@ -118,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
     use rstest::rstest;
 
-    fn kept(json: &str) -> Result<String, FaultCode> {
+    fn compacted(json: &str) -> Result<String, FaultCode> {
         let raw: &RawValue = serde_json::from_str(json).unwrap();
         compact(raw).map_err(|problem| problem.code)
     }
@@ -133,31 +133,37 @@ mod tests {
     #[case::escapes_stay(r#"{"a": "\"\\\/\n\u00e9"}"#, r#"{"a":"\"\\\/\n\u00e9"}"#)]
     #[case::brackets_in_a_text(r#"{"a": "]}{["}"#, r#"{"a":"]}{["}"#)]
     #[case::any_script("{\"ä\": \"走る\"}", "{\"ä\":\"走る\"}")]
-    #[case::a_whole_character(r#"{"a": "\ud83d\ude00"}"#, r#"{"a":"\ud83d\ude00"}"#)]
-    #[case::first_half(r#"{"a": "\ud83dx"}"#, r#"{"a":"\ufffdx"}"#)]
-    #[case::second_half(r#"{"a": "\ude00"}"#, r#"{"a":"\ufffd"}"#)]
-    #[case::two_first_halves(r#"{"a": "\ud83d\ud83d\ude00"}"#, r#"{"a":"\ufffd\ud83d\ude00"}"#)]
+    #[case::surrogate_pair(r#"{"a": "\ud83d\ude00"}"#, r#"{"a":"\ud83d\ude00"}"#)]
+    #[case::unpaired_high_surrogate(r#"{"a": "\ud83dx"}"#, r#"{"a":"\ufffdx"}"#)]
+    #[case::unpaired_low_surrogate(r#"{"a": "\ude00"}"#, r#"{"a":"\ufffd"}"#)]
+    #[case::two_high_surrogates(r#"{"a": "\ud83d\ud83d\ude00"}"#, r#"{"a":"\ufffd\ud83d\ude00"}"#)]
     #[case::a_backslash_before_a_u(r#"{"a": "\\u0000"}"#, r#"{"a":"\\u0000"}"#)]
-    fn what_is_kept(#[case] json: &str, #[case] expected: &str) {
-        assert_eq!(kept(json).as_deref(), Ok(expected));
+    fn removes_white_space_and_replaces_unpaired_surrogates(
+        #[case] json: &str,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(compacted(json).as_deref(), Ok(expected));
     }
 
     #[rstest]
     #[case::in_a_value(r#"{"a": "x\u0000"}"#)]
     #[case::in_a_name(r#"{"\u0000": 1}"#)]
     #[case::behind_a_backslash(r#"{"a": "\\\u0000"}"#)]
-    fn nul_is_refused(#[case] json: &str) {
-        assert_eq!(kept(json), Err(FaultCode::InvalidCharacter));
+    fn nul_is_rejected(#[case] json: &str) {
+        assert_eq!(compacted(json), Err(FaultCode::InvalidCharacter));
     }
 
     #[test]
-    fn the_limit_is_that_of_the_compact_text() {
+    fn the_limit_applies_to_the_compact_text() {
         let of = |bytes: usize| format!("{{  \"a\": \"{}\"}}", "x".repeat(bytes - 8));
         assert_eq!(
-            kept(&of(PARAMS_BYTES_MAX)).map(|text| text.len()),
+            compacted(&of(PARAMS_BYTES_MAX)).map(|text| text.len()),
             Ok(PARAMS_BYTES_MAX)
         );
-        assert_eq!(kept(&of(PARAMS_BYTES_MAX + 1)), Err(FaultCode::TooLong));
+        assert_eq!(
+            compacted(&of(PARAMS_BYTES_MAX + 1)),
+            Err(FaultCode::TooLong)
+        );
     }
 
     #[test]
@@ -166,21 +172,24 @@ mod tests {
             let inner = depth - 1;
             format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
         };
-        assert!(kept(&nested(DEPTH_MAX)).is_ok());
-        assert_eq!(kept(&nested(DEPTH_MAX + 1)), Err(FaultCode::OutOfRange));
+        assert!(compacted(&nested(DEPTH_MAX)).is_ok());
+        assert_eq!(
+            compacted(&nested(DEPTH_MAX + 1)),
+            Err(FaultCode::OutOfRange)
+        );
     }
 
     proptest! {
         #[test]
-        fn the_meaning_stays(names in prop::collection::vec(".{0,10}", 0..5), value in ".{0,50}") {
+        fn compaction_preserves_the_value(names in prop::collection::vec(".{0,10}", 0..5), value in ".{0,50}") {
             let object: serde_json::Map<String, serde_json::Value> = names
                 .into_iter()
                 .filter(|name| !name.contains('\0'))
                 .map(|name| (name, serde_json::json!([value.replace('\0', ""), 1.5, null, {}])))
                 .collect();
             let sent = serde_json::to_string_pretty(&object).unwrap();
-            let kept = kept(&sent).unwrap();
-            prop_assert_eq!(serde_json::from_str::<serde_json::Map<_, _>>(&kept).unwrap(), object);
+            let compact = compacted(&sent).unwrap();
+            prop_assert_eq!(serde_json::from_str::<serde_json::Map<_, _>>(&compact).unwrap(), object);
         }
     }
 }

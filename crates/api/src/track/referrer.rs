@@ -1,4 +1,4 @@
-//! What brought the device here, as it says: the Play Store's referrer, and a click id of ours.
+//! Install evidence sent by the device: the Play Store referrer and click ids.
 
 use super::caller::SdkCaller;
 use crate::fields::{Fields, InputValue, value_as, wrong_type};
@@ -14,8 +14,8 @@ use tributary_domain::install::{ClaimedClick, ClickClaim};
 use tributary_domain::vocabulary::fault::{Faults, Problem};
 use tributary_domain::vocabulary::id::AppId;
 
-/// The click ids that a device delivered: the store's in its referrer, and the client's own. Which of them counts
-/// is decided elsewhere.
+/// Returns the click ids of the store referrer and of the client. Attribution decides which one
+/// counts.
 pub(super) fn claims(
     tokens: &ClickTokens,
     app: AppId,
@@ -27,7 +27,7 @@ pub(super) fn claims(
         _ => None,
     };
     let by_client = by_client.map(|text| (text, ClickIdSource::Client));
-    let claim = |(text, delivery)| {
+    let claim = |(text, source)| {
         let click = match tokens.verify(text) {
             Some(authentic) if authentic.belongs_to(app) => {
                 ClaimedClick::Authentic(authentic.click)
@@ -35,15 +35,12 @@ pub(super) fn claims(
             Some(authentic) => ClaimedClick::Foreign(authentic.click),
             None => ClaimedClick::BadToken,
         };
-        ClickClaim {
-            click,
-            source: delivery,
-        }
+        ClickClaim { click, source }
     };
     by_store.into_iter().chain(by_client).map(claim).collect()
 }
 
-/// The referrer with the social network's envelope opened, where the app has the key for it.
+/// Decrypts the Meta envelope of a referrer if the app has its key.
 pub(super) fn decrypt_referrer(
     state: &ApiState,
     caller: &SdkCaller,
@@ -58,8 +55,8 @@ pub(super) fn decrypt_referrer(
     }
 }
 
-/// What is in the envelope. Nothing when there is no key, it is another app's, or what opens is no JSON: the
-/// network is known by the envelope's shape all the same.
+/// Returns the campaign in the envelope. `None` if there is no key, the key does not fit or the
+/// content is not JSON. The network is known from the envelope's shape regardless.
 fn decrypt_meta_campaign(
     state: &ApiState,
     caller: &SdkCaller,
@@ -68,7 +65,7 @@ fn decrypt_meta_campaign(
     let sealed = caller.social_referrer_key.as_ref()?;
     let sealer = AppSealer::new(state, caller.app.organization, caller.app.id);
     let Some(key) = sealer.open_app_secret(AppSecret::SocialReferrerKey, sealed) else {
-        tracing::error!(app = %caller.app.id, "the app's socialReferrerKey does not open");
+        tracing::error!(app = %caller.app.id, "failed to decrypt socialReferrerKey");
         return None;
     };
     read_campaign(&envelope.open(&key)?)
@@ -91,7 +88,7 @@ fn read_campaign(bytes: &[u8]) -> Option<MetaCampaign> {
     })
 }
 
-/// Ids are strings there today; a number would be the same id.
+/// Reads an id as text. Meta sends strings today; a number would be the same id.
 fn text_or_digits(value: InputValue<'_>) -> Result<String, Problem> {
     let text = value.text().map(Cow::into_owned);
     let text = text.or_else(|| value.digits().map(str::to_owned));
@@ -119,14 +116,14 @@ mod tests {
 
     #[rstest]
     #[case::nothing(None, None, &[])]
-    #[case::somebody_elses_referrer(Some(Referrer::Organic), None, &[])]
+    #[case::organic_referrer(Some(Referrer::Organic), None, &[])]
     #[case::in_the_referrer(
         Some(ours(&tokens().sign(APP, CLICK))), None, &[(ClaimedClick::Authentic(CLICK), ClickIdSource::Referrer)]
     )]
     #[case::by_the_client(
         None, Some(tokens().sign(APP, CLICK)), &[(ClaimedClick::Authentic(CLICK), ClickIdSource::Client)]
     )]
-    #[case::both_are_told(
+    #[case::both(
         Some(ours("clk_forged")), Some(tokens().sign(APP, CLICK)),
         &[(ClaimedClick::BadToken, ClickIdSource::Referrer), (ClaimedClick::Authentic(CLICK), ClickIdSource::Client)]
     )]
@@ -137,7 +134,7 @@ mod tests {
     #[case::of_another_app(
         None, Some(tokens().sign(OTHER, CLICK)), &[(ClaimedClick::Foreign(CLICK), ClickIdSource::Client)]
     )]
-    fn what_is_claimed(
+    fn claims_of_referrer_and_client(
         #[case] referrer: Option<Referrer>,
         #[case] by_client: Option<String>,
         #[case] expected: &[(ClaimedClick, ClickIdSource)],
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opened_envelope_is_read_as_far_as_it_is_known() {
+    fn known_fields_of_a_decrypted_envelope_are_read() {
         let json = br#"{"campaign_id": "7", "ad_id": 8, "campaign_name": null, "new": {"x": 1}}"#;
         let read = read_campaign(json).unwrap();
         assert_eq!(read.campaign_id.as_deref(), Some("7"));

@@ -1,4 +1,4 @@
-//! A decision as the app hears it.
+//! JSON form of an attribution.
 
 use crate::campaign::CampaignOut;
 use crate::decimal::hundredths;
@@ -11,12 +11,12 @@ use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AppId;
 use utoipa::ToSchema;
 
-/// Which click an install belongs to.
+/// Attribution of an install.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Attribution")]
 pub(crate) struct DecisionOut {
-    /// Stays the same when a better decision is made.
+    /// Stable id. A later, better decision keeps it.
     id: String,
     /// `network_a` to `network_d`, `apple_ads`, `other` or `organic`.
     #[schema(example = "network_a")]
@@ -24,26 +24,26 @@ pub(crate) struct DecisionOut {
     /// `click_id`, `referrer`, `adservices`, `probabilistic` or `organic`.
     #[schema(example = "click_id")]
     match_type: &'static str,
-    /// From 0 to 1; null for organic.
+    /// From 0 to 1; null for organic installs.
     #[schema(value_type = Option<f64>)]
     confidence: Option<Box<RawValue>>,
     link_id: Option<String>,
     click_id: Option<String>,
     campaign: CampaignOut,
-    /// Where the link sends the installed app.
+    /// Deep link of the link.
     deep_link: Option<String>,
-    /// What the link tells the installed app.
+    /// Custom data of the link.
     custom_data: BTreeMap<String, String>,
-    /// What else stood in the click's URL.
+    /// Other query parameters of the click's URL.
     query_params: BTreeMap<String, String>,
-    /// Why, in one sentence.
+    /// Reason in one sentence.
     reason: String,
     #[schema(format = DateTime)]
     decided_at: String,
 }
 
 impl DecisionOut {
-    /// Click ids are written as they travel, with their tags.
+    /// Builds the JSON form. Click ids are signed.
     pub(crate) fn of(attribution: Attribution, app: AppId, tokens: &ClickTokens) -> Self {
         let decision = attribution.decision;
         Self {
@@ -63,7 +63,7 @@ impl DecisionOut {
     }
 }
 
-/// A decision for the examples of the description.
+/// Returns an example attribution for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "id": "att_01k9z3v7q8e4r9m2x5c6b7n8d4",

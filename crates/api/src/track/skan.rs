@@ -1,4 +1,4 @@
-//! `GET /api/track/skan` — the conversion-value configuration, for the device to evaluate.
+//! `GET /api/track/skan` — returns the conversion-value configuration for a device.
 
 use super::caller::EnabledSdkCaller;
 use super::skan_shape::{DeviceSkanOut, example};
@@ -16,20 +16,23 @@ type DeviceSkanEnvelope = Envelope<DeviceSkanOut>;
 
 #[utoipa::path(
     get, path = "/api/track/skan", tag = "SDK", operation_id = "getDeviceSkan",
-    summary = "Read the conversion-value configuration",
-    description = "What the device decides by: the enabled windows of the configuration, without the names of their \
-                   values, the rates of the day, and what only the server knows of the device. Never configured: a \
-                   disabled document, version 0, no windows. The key may also be sent as `?key=`.",
+    summary = "Get the conversion-value configuration",
+    description = "Data with which the device computes its conversion value: the enabled windows \
+                   without value names, the day's exchange rates, and the device's events that \
+                   only the server knows. If the app was never configured: a disabled document, \
+                   version 0, no windows. The key may also be sent as `?key=`.",
     security(("sdkKey" = [])),
     params(
-        ("deviceId" = Option<String>, Query, description = "The device; without it `server` is empty."),
-        ("If-None-Match" = Option<String>, Header, description = "The ETag of the document that the device has."),
+        ("deviceId" = Option<String>, Query,
+            description = "Device id. Without it, `server` is empty."),
+        ("If-None-Match" = Option<String>, Header,
+            description = "ETag of the device's current document."),
     ),
     extensions(("x-errors" = json!([SDK_KEY, [Code::SdkDisabled, Code::ValidationFailed]]))),
     responses(
         (status = 200, description = "The configuration.", body = inline(DeviceSkanEnvelope),
             headers(("ETag" = String)), example = json!({"data": example()})),
-        (status = 304, description = "The device has it already.", headers(("ETag" = String))),
+        (status = 304, description = "Not modified.", headers(("ETag" = String))),
     )
 )]
 pub(crate) async fn skan(
@@ -40,10 +43,10 @@ pub(crate) async fn skan(
 ) -> Result<Response, ApiError> {
     let device = query.read_one("deviceId", DeviceKey::parse)?;
     let now = state.runtime.now();
-    let given = state
+    let document = state
         .store
         .skan_for_device(caller.app, caller.environment, device, now);
-    let shown = DeviceSkanOut::of(&given.await?);
+    let shown = DeviceSkanOut::of(&document.await?);
     let tag = shown.tag();
     let mut response = JsonResponse::ok(shown).with_etag(&tag).into_response();
     if matches_etag(&headers, &tag) {
@@ -53,13 +56,13 @@ pub(crate) async fn skan(
             .headers_mut()
             .extend(tag.map(|tag| (header::ETAG, tag)));
     }
-    // It may be kept, as long as it is asked for anew.
-    let kept = HeaderValue::from_static("private, no-cache");
-    response.headers_mut().insert(header::CACHE_CONTROL, kept);
+    // The response may be cached, but must be revalidated.
+    let policy = HeaderValue::from_static("private, no-cache");
+    response.headers_mut().insert(header::CACHE_CONTROL, policy);
     Ok(response)
 }
 
-/// Whether `If-None-Match` names this tag, be it as a weak one.
+/// Tells whether `If-None-Match` contains the tag, strong or weak.
 fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(header::IF_NONE_MATCH).iter();
     let named = lines.filter_map(|line| line.to_str().ok());

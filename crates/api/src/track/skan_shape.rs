@@ -1,4 +1,4 @@
-//! The conversion-value configuration as a device is given it.
+//! JSON form of the conversion-value configuration for devices.
 
 use crate::decimal::number;
 use crate::v1::skan::shape::{ConditionOut, LockOnOut, condition, lock_on};
@@ -13,26 +13,27 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use utoipa::ToSchema;
 
-/// Bytes of the digest that are the tag: two documents of one device are told apart, and nothing else.
+/// Bytes of the digest in the ETag. Enough to tell the documents of one device apart.
 const TAG_BYTES: usize = 16;
 
-/// What a device decides by.
+/// Data with which a device computes its conversion value.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "DeviceConversionValues")]
 pub(super) struct DeviceSkanOut {
-    /// How many meanings there have been; 0 before the first.
+    /// Version of the configuration; 0 if it was never configured.
     version: i64,
     enabled: bool,
-    /// The currency of all amounts here.
+    /// Currency of all amounts in this document.
     currency: String,
-    /// Older than this it decides nothing: events wait until it is asked for anew.
+    /// Maximum age. The device must fetch an older document again before it evaluates events.
     max_age_seconds: u64,
-    /// Units of `currency` per unit of the other one. Empty where no condition is about revenue.
+    /// Units of `currency` per unit of the key's currency. Empty if no condition uses revenue.
     rates: BTreeMap<String, String>,
-    /// The enabled ones.
+    /// Enabled windows.
     windows: Vec<DeviceWindowOut>,
-    /// Events of this device that only the server knows, by name. They are to be added to what the device counts.
+    /// Events of this device that only the server knows, by name. Add them to the device's own
+    /// counts.
     server: BTreeMap<String, Vec<ServerEventsOut>>,
 }
 
@@ -42,7 +43,7 @@ struct DeviceWindowOut {
     /// 0, 1 or 2.
     index: u8,
     lock_on: Option<LockOnOut>,
-    /// The first whose conditions all hold wins.
+    /// Values by priority: the first whose conditions all hold wins.
     values: Vec<DeviceValueOut>,
 }
 
@@ -58,11 +59,11 @@ struct DeviceValueOut {
     conditions: Vec<ConditionOut>,
 }
 
-/// What happened in one window.
+/// Events of one name in one window.
 #[derive(Debug, Serialize, ToSchema)]
 struct ServerEventsOut {
     count: i64,
-    /// Their sum in `currency`.
+    /// Sum of their revenue in `currency`.
     #[schema(value_type = f64)]
     revenue: Option<Box<RawValue>>,
     /// 0, 1 or 2.
@@ -100,8 +101,8 @@ fn by_name(events: &[ServerEvents]) -> BTreeMap<String, Vec<ServerEventsOut>> {
 }
 
 impl DeviceSkanOut {
-    pub(super) fn of(given: &DeviceDocument) -> Self {
-        let (configuration, document) = (&given.configuration, &given.configuration.document);
+    pub(super) fn of(device: &DeviceDocument) -> Self {
+        let (configuration, document) = (&device.configuration, &device.configuration.document);
         let rate = |(currency, rate): &(Currency, RateValue)| {
             (currency.as_str().to_owned(), rate.to_string())
         };
@@ -110,20 +111,20 @@ impl DeviceSkanOut {
             enabled: document.enabled,
             currency: document.currency.as_str().to_owned(),
             max_age_seconds: DOCUMENT_AGE_MAX.as_secs(),
-            rates: given.rates.iter().map(rate).collect(),
+            rates: device.rates.iter().map(rate).collect(),
             windows: document.windows.iter().map(window).collect(),
-            server: by_name(&given.server),
+            server: by_name(&device.server),
         }
     }
 
-    /// What tells it from another one: whatever is in it.
+    /// Returns an ETag of the whole content.
     pub(super) fn tag(&self) -> String {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         hex(&Digest::of(&bytes).as_bytes()[..TAG_BYTES])
     }
 }
 
-/// A document for the examples of the description.
+/// Returns an example document for the OpenAPI description.
 pub(super) fn example() -> serde_json::Value {
     serde_json::json!({
         "version": 7,

@@ -1,12 +1,12 @@
-//! `/api/v1`: one folder a resource, one file an operation.
+//! `/api/v1`: one folder per resource, one file per operation.
 //!
 //! # Adding an operation
 //!
-//! 1. A file named after its verb in the folder of its resource, in the order of the others: what comes in,
-//!    the description with the errors it can answer, the handler.
-//! 2. A [`Caller`](crate::caller::Caller) with the scope it needs as its first argument.
-//! 3. A line in [`router`], a row in the acceptance tests' table of routes, and `tributary openapi >
-//!    openapi.yaml`.
+//! 1. Add a file named after the verb to the resource's folder. Order: input types, OpenAPI
+//!    description with all possible errors, handler.
+//! 2. Take a [`Caller`](crate::caller::Caller) with the required scope as the first argument.
+//! 3. Add a line to [`router`] and a row to the acceptance tests' table of routes, and run
+//!    `tributary openapi > openapi.yaml`.
 
 mod apps;
 mod audit_log;
@@ -30,7 +30,7 @@ use crate::state::ApiState;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The routes, and with them their description.
+/// Returns the routes and their OpenAPI description.
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(apps::list::list, apps::create::create))

@@ -1,4 +1,4 @@
-//! App Store Server Notifications V2: signed with a certificate that leads to Apple's root.
+//! App Store Server Notifications V2, signed with a certificate chain up to Apple's root.
 
 use super::fields::{currency, id, name, read, time};
 use super::{Provider, WebhookRejection, WebhookRequest};
@@ -22,35 +22,35 @@ use tributary_domain::vocabulary::money::Amount;
 
 pub(super) struct AppStore;
 
-/// The only algorithm. The header may name it; it never chooses it.
+/// The only accepted algorithm. The header cannot select another one.
 const ALGORITHM: &str = "ES256";
-/// The parts of a payload that say whose it is; there is one of them.
+/// Payload sections that identify the app. A payload has exactly one of them.
 const PARTS: &[&str] = &["data", "summary", "externalPurchaseToken", "appData"];
-/// Certificates of a chain: the signer's, Apple's intermediate one and a root.
+/// Certificates of a chain: leaf, Apple's intermediate and root.
 const CHAIN_CERTIFICATES: usize = 3;
-/// Millionths in a thousandth.
+/// Micros per thousandth of a currency unit.
 const MICROS_PER_MILLI: i64 = 1_000;
-/// Thousandths of a percent in the whole.
+/// 100 % in thousandths of a percent.
 const WHOLE_PERCENTAGE: i64 = 100_000;
 
 impl Provider for AppStore {
-    fn authenticate(&self, post: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
-        let envelope = post.json()?;
+    fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
+        let envelope = request.json()?;
         let signed = read(&envelope, |fields| fields.optional("signedPayload", text()));
         let signed = signed.ok_or(WebhookRejection::Malformed)?;
-        // The same payments would arrive twice, under two providers.
+        // With another provider, the same payments would arrive twice.
         let has_other = BillingProvider::WITH_SECRET
             .iter()
-            .any(|one| post.app.has_provider(*one));
+            .any(|one| request.app.has_provider(*one));
         if has_other {
             return Err(WebhookRejection::Unauthorized);
         }
-        let payload = verify_jws(&signed, post.roots).ok_or(WebhookRejection::Unauthorized)?;
+        let payload = verify_jws(&signed, request.roots).ok_or(WebhookRejection::Unauthorized)?;
         let part = read(&payload, |payload| {
             let names = ["signedTransactionInfo", "signedRenewalInfo"];
             read_part(payload, |part| {
                 let signed = names.map(|name| (name, part.input(name, text())));
-                is_for_app(post.app, part).then_some(signed)
+                is_for_app(request.app, part).then_some(signed)
             })
         });
         let signed = part.flatten().ok_or(WebhookRejection::Unauthorized)?;
@@ -61,7 +61,7 @@ impl Provider for AppStore {
                 FieldInput::Invalid => return Err(WebhookRejection::Unauthorized),
                 FieldInput::Value(signed) => {
                     let node =
-                        verify_jws(&signed, post.roots).ok_or(WebhookRejection::Unauthorized)?;
+                        verify_jws(&signed, request.roots).ok_or(WebhookRejection::Unauthorized)?;
                     whole.push((name.to_owned(), node));
                 }
             }
@@ -74,7 +74,7 @@ impl Provider for AppStore {
     }
 }
 
-/// Reads the part of a payload that says whose it is.
+/// Reads the payload section that identifies the app.
 fn read_part<T>(payload: &mut Fields<'_>, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
     let mut parts = PARTS.iter().copied();
     let name = parts.find(|name| payload.section(name).is_present())?;
@@ -83,21 +83,21 @@ fn read_part<T>(payload: &mut Fields<'_>, read: impl FnOnce(&mut Fields<'_>) -> 
 
 fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
     let mut payload = body.section("notification");
-    let given_id = payload.optional("notificationUUID", id())?;
+    let external_id = payload.optional("notificationUUID", id())?;
     let kind = payload.optional("notificationType", id())?;
     let subtype = payload.optional("subtype", name());
-    let said_at = payload.optional("signedDate", time());
+    let signed_at = payload.optional("signedDate", time());
     let environment = read_part(&mut payload, |part| part.optional("environment", name()));
     let mut bought = body.section("signedTransactionInfo");
     let offer = bought.optional("offerDiscountType", name());
     let ownership = bought.optional("inAppOwnershipType", name());
-    let words = AppStoreTraits {
+    let traits = AppStoreTraits {
         kind: &kind,
         subtype: subtype.as_deref(),
         is_trial: offer.as_deref() == Some("FREE_TRIAL"),
         is_family: ownership.as_deref() == Some("FAMILY_SHARED"),
     };
-    let meaning = words.meaning();
+    let meaning = traits.meaning();
     let happened_at = match meaning {
         NotificationMeaning::TrialStart
         | NotificationMeaning::Payment(_)
@@ -106,10 +106,10 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
         _ => None,
     };
     let kind = subtype.map_or(kind.clone(), |subtype| format!("{kind}.{subtype}"));
-    // The app sets it to the device's id, which makes it the join.
+    // The app sets the token to its device id, which links the purchase to the device.
     let token = bought.optional("appAccountToken", name());
     Some(ProviderNotification {
-        external_id: given_id,
+        external_id,
         environment: match environment.flatten().as_deref() {
             Some("Production") => Environment::Live,
             _ => Environment::Test,
@@ -125,7 +125,7 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
         country: None,
         tax: None,
         commission: None,
-        happened_at: happened_at.or(said_at),
+        happened_at: happened_at.or(signed_at),
         subscriber: Subscriber {
             device: token.and_then(|token| DeviceKey::parse(&token).ok()),
             ..Subscriber::default()
@@ -133,7 +133,7 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
     })
 }
 
-/// The payload of a JWS, if its signature leads to a trusted root at the time that it names itself.
+/// Returns the payload of a JWS if its certificate chain was valid at its signing time.
 fn verify_jws(signed: &str, roots: &Roots) -> Option<JsonNode> {
     let jws = Jws::split(signed).ok()?;
     let parsed = |bytes: &[u8]| json::parse(std::str::from_utf8(bytes).ok()?).ok();
@@ -146,8 +146,8 @@ fn verify_jws(signed: &str, roots: &Roots) -> Option<JsonNode> {
         )
     });
     let at = read(&payload, |payload| payload.optional("signedDate", time()))?;
-    let holds = algorithm.as_deref() == Some(ALGORITHM) && is_signed(&jws, &chain?, roots, at);
-    holds.then_some(payload)
+    let is_valid = algorithm.as_deref() == Some(ALGORITHM) && is_signed(&jws, &chain?, roots, at);
+    is_valid.then_some(payload)
 }
 
 fn certificate(text: &str) -> Result<Vec<u8>, Problem> {
@@ -155,7 +155,7 @@ fn certificate(text: &str) -> Result<Vec<u8>, Problem> {
     decoded.map_err(|_| Problem::new(FaultCode::InvalidFormat, "Must be Base64."))
 }
 
-/// Whether a payload is about the app. In Apple's sandbox an app has no id of its own yet.
+/// Tells whether a payload is about the app. Apple's sandbox sends no app id.
 fn is_for_app(app: &App, part: &mut Fields<'_>) -> bool {
     let (Some(bundle), Some(store_id)) = (&app.ios.bundle_id, &app.ios.app_store_id) else {
         return false;
@@ -164,13 +164,13 @@ fn is_for_app(app: &App, part: &mut Fields<'_>) -> bool {
     let is_store_id = part.optional("appAppleId", name()).as_ref() == Some(store_id);
     match part.optional("environment", name()).as_deref() {
         Some("Production") => is_bundle && is_store_id,
-        // What has no environment of its own is signed by Apple all the same, and carries no money.
+        // Payloads without an environment are signed by Apple and carry no money.
         Some("Sandbox") | None => is_bundle,
         Some(_) => false,
     }
 }
 
-/// What decides about the meaning of a notification.
+/// Fields that determine the meaning of a notification.
 struct AppStoreTraits<'a> {
     kind: &'a str,
     subtype: Option<&'a str>,
@@ -210,7 +210,7 @@ impl AppStoreTraits<'_> {
     }
 }
 
-/// A price is in thousandths, and for one piece; a refund may be a part of it.
+/// Computes the price. Apple sends thousandths per item; a refund may be partial.
 fn price(bought: &mut Fields<'_>, meaning: &NotificationMeaning) -> ReportedPrice {
     let currency = bought.optional("currency", currency());
     let is_part = bought.optional("revocationType", name()).as_deref() == Some("REFUND_PRORATED");

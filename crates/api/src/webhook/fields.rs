@@ -1,4 +1,4 @@
-//! How the fields of providers' notifications are read: leniently, and a wrong one is the same as an absent one.
+//! Field readers for notifications. They are lenient: an invalid field counts as absent.
 
 use crate::fields::{
     FieldKind, Fields, InputValue, list_as, number_as, text_as, value_as, wrong_type,
@@ -11,28 +11,28 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::check_external_id;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Characters of a share such as 0.3. It is kept as text, and a float has fewer.
+/// Longest share, such as 0.3, in characters. It is stored as text; floats are shorter.
 const SHARE_CHARS_MAX: usize = 32;
-/// Letters of a country.
+/// Letters of a country code.
 const COUNTRY_CHARS: usize = 2;
 
-/// Reads an object. What is at fault is absent, so the faults are dropped.
+/// Reads an object and ignores faults: an invalid field counts as absent.
 pub(super) fn read<T>(node: &JsonNode, read: impl FnOnce(&mut Fields<'_>) -> T) -> T {
     let mut faults = Faults::new();
     read(&mut Fields::lenient(InputValue::Tree(node), &mut faults))
 }
 
-/// An id of the provider itself: a string.
+/// Reads an id of the provider: a string.
 pub(super) fn id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     text_as(|text| check_external_id(text).map(str::to_owned))
 }
 
-/// An id or a name: a string, or a number by its digits; neither blank nor long.
+/// Reads an id or name: a string or a number, neither blank nor too long.
 pub(super) fn name() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     value_as(read_name)
 }
 
-/// Those names of a list that can be read.
+/// Reads the valid names of a list.
 pub(super) fn names() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Vec<String>, Problem>> {
     list_as("a list", |items| {
         Ok(items
@@ -48,20 +48,20 @@ fn read_name(value: InputValue<'_>) -> Result<String, Problem> {
     check_external_id(text.trim()).map(str::to_owned)
 }
 
-/// An amount: a number.
+/// Reads an amount: a number.
 pub(super) fn amount() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Amount, Problem>> {
     number_as(Amount::parse_number)
 }
 
-/// A currency, in letters of any case.
+/// Reads a currency code, case-insensitive.
 pub(super) fn currency() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Currency, Problem>> {
     name().then(|name| {
         let found = Currency::from_stored(&name.to_ascii_uppercase());
-        found.ok_or_else(|| Problem::new(FaultCode::UnknownValue, "Must be a currency."))
+        found.ok_or_else(|| Problem::new(FaultCode::UnknownValue, "Must be a currency code."))
     })
 }
 
-/// A share such as 0.3, in its own digits.
+/// Reads a share, such as 0.3, as text with its exact digits.
 pub(super) fn share() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     number_as(|digits| {
         if digits.len() > SHARE_CHARS_MAX {
@@ -72,7 +72,7 @@ pub(super) fn share() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String,
     })
 }
 
-/// A time in milliseconds. Some providers send fractions of them.
+/// Reads a Unix time in milliseconds. Some providers send fractions.
 pub(super) fn time() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Timestamp, Problem>> {
     number_as(|digits| {
         let whole = digits.split_once('.').map_or(digits, |(whole, _)| whole);
@@ -81,7 +81,7 @@ pub(super) fn time() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Timestam
     })
 }
 
-/// A country: two letters of any case.
+/// Reads a two-letter country code, case-insensitive.
 pub(super) fn country() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     name().then(|name| {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();
@@ -166,7 +166,7 @@ mod tests {
     #[rstest]
     #[case::number("0.30", Some("0.30"))]
     #[case::text("\"0.3\"", None)]
-    #[case::as_long_as_may_be(
+    #[case::longest(
         "0.123456789012345678901234567890",
         Some("0.123456789012345678901234567890")
     )]

@@ -1,13 +1,13 @@
-//! What providers that follow `RevenueCat`'s words mean by them.
+//! Meaning of notifications that use `RevenueCat`'s vocabulary.
 
 use tributary_domain::billing::money::ReportedPrice;
 use tributary_domain::billing::{NotificationMeaning, PaymentClaim, TRIAL_CANCELLED};
 use tributary_domain::vocabulary::money::Amount;
 
-/// What decides about the meaning of a notification.
+/// Fields that determine the meaning of a notification.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NotificationTraits<'a> {
-    /// The type, in capitals.
+    /// Notification type in upper case.
     pub(super) kind: &'a str,
     pub(super) period: Option<&'a str>,
     pub(super) store: Option<&'a str>,
@@ -16,7 +16,7 @@ pub(super) struct NotificationTraits<'a> {
     pub(super) is_conversion: bool,
 }
 
-/// Types that are events by the same name.
+/// Types that become events of the same name.
 const LIFECYCLE: &[&str] = &[
     "UNCANCELLATION",
     "EXPIRATION",
@@ -26,9 +26,9 @@ const LIFECYCLE: &[&str] = &[
     "SUBSCRIPTION_EXTENDED",
 ];
 
-/// What a notification means, and the money that goes with that.
+/// Returns the meaning of a notification and the price that applies to it.
 pub(super) fn meaning(
-    words: &NotificationTraits<'_>,
+    traits: &NotificationTraits<'_>,
     price: ReportedPrice,
 ) -> (NotificationMeaning, ReportedPrice) {
     let free = |name: &str| {
@@ -43,14 +43,14 @@ pub(super) fn meaning(
             ReportedPrice::default(),
         )
     };
-    let is_trial = words.period == Some("TRIAL");
-    let is_grant = words.period == Some("PROMOTIONAL") || words.store == Some("PROMOTIONAL");
-    match words.kind {
+    let is_trial = traits.period == Some("TRIAL");
+    let is_grant = traits.period == Some("PROMOTIONAL") || traits.store == Some("PROMOTIONAL");
+    match traits.kind {
         "INITIAL_PURCHASE" if is_trial => (NotificationMeaning::TrialStart, zero_price(price)),
         "INITIAL_PURCHASE" if is_grant => free("promotional_grant"),
-        "INITIAL_PURCHASE" if words.is_family_share && price.is_zero() => free("family_share"),
+        "INITIAL_PURCHASE" if traits.is_family_share && price.is_zero() => free("family_share"),
         "INITIAL_PURCHASE" => (NotificationMeaning::Payment(PaymentClaim::Start), price),
-        "RENEWAL" if words.is_conversion => (
+        "RENEWAL" if traits.is_conversion => (
             NotificationMeaning::Payment(PaymentClaim::Conversion),
             price,
         ),
@@ -61,8 +61,8 @@ pub(super) fn meaning(
         "NON_RENEWING_PURCHASE" => (NotificationMeaning::Payment(PaymentClaim::OneOff), price),
         "CANCELLATION" if price.is_negative() => (NotificationMeaning::Refund, price),
         "CANCELLATION" if is_trial => lifecycle(TRIAL_CANCELLED),
-        // Money went back, and nobody says how much.
-        "CANCELLATION" if words.cancel_reason == Some("CUSTOMER_SUPPORT") => {
+        // A refund of unknown amount.
+        "CANCELLATION" if traits.cancel_reason == Some("CUSTOMER_SUPPORT") => {
             (NotificationMeaning::Refund, ReportedPrice::default())
         }
         "CANCELLATION" => lifecycle("cancellation"),
@@ -74,7 +74,7 @@ pub(super) fn meaning(
     }
 }
 
-/// Nothing, in the same currency. Some providers name the price of what a trial may become.
+/// Returns zero in the same currency. For a trial, some providers send the later price.
 fn zero_price(price: ReportedPrice) -> ReportedPrice {
     ReportedPrice {
         paid: price.paid.map(|(_, currency)| (Amount::ZERO, currency)),
@@ -190,7 +190,7 @@ mod tests {
     )]
     #[case::invoice("INVOICE_ISSUANCE", None, None, None, Some("9"), "Receipt")]
     #[case::test("TEST", None, None, None, None, "Receipt")]
-    #[case::of_tomorrow("PAYWALL_IMPRESSION", None, None, None, None, "Receipt")]
+    #[case::unknown_type("PAYWALL_IMPRESSION", None, None, None, None, "Receipt")]
     fn types(
         #[case] kind: &str,
         #[case] period: Option<&str>,
@@ -199,14 +199,14 @@ mod tests {
         #[case] price: Option<&str>,
         #[case] expected: &str,
     ) {
-        let words = NotificationTraits {
+        let traits = NotificationTraits {
             kind,
             period,
             store,
             cancel_reason,
             ..NotificationTraits::default()
         };
-        let (found, money) = meaning(&words, usd(price));
+        let (found, money) = meaning(&traits, usd(price));
         assert_eq!(named(&found), expected);
         if expected == "TrialStart" {
             assert!(money.is_zero(), "a trial costs nothing");
@@ -214,18 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn whoever_pays_for_a_family_pays() {
-        let words = |kind| NotificationTraits {
+    fn family_sharing_is_free_for_members_but_not_for_the_payer() {
+        let traits = |kind| NotificationTraits {
             kind,
             is_family_share: true,
             is_conversion: true,
             ..NotificationTraits::default()
         };
-        let (member, _) = meaning(&words("INITIAL_PURCHASE"), usd(Some("0")));
+        let (member, _) = meaning(&traits("INITIAL_PURCHASE"), usd(Some("0")));
         assert_eq!(named(&member), "family_share");
-        let (payer, _) = meaning(&words("INITIAL_PURCHASE"), usd(Some("9")));
+        let (payer, _) = meaning(&traits("INITIAL_PURCHASE"), usd(Some("9")));
         assert_eq!(payer, NotificationMeaning::Payment(PaymentClaim::Start));
-        let (converted, _) = meaning(&words("RENEWAL"), usd(Some("9")));
+        let (converted, _) = meaning(&traits("RENEWAL"), usd(Some("9")));
         assert_eq!(
             converted,
             NotificationMeaning::Payment(PaymentClaim::Conversion)

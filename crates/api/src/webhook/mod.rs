@@ -1,14 +1,15 @@
-//! `POST /api/webhook/{provider}/{appId}`: what billing providers report.
+//! `POST /api/webhook/{provider}/{appId}` — accepts notifications of billing providers.
 //!
-//! A provider is a file that says how it proves who it is and what its words mean. What follows from that is the same
-//! for all of them. Success is 200 and nothing else, after the commit: some count no other status. A body that could
-//! not prove who it is from is neither read nor kept. What we do not know is kept and answered with success; only what
-//! can never become valid is 400, since a provider may give up on it.
+//! Each provider is a file that authenticates requests and translates notifications. Everything
+//! else is shared. Success is always 200, after the commit, because some providers accept no other
+//! status. A request that fails authentication is neither parsed nor stored. Unknown notification
+//! types are stored and acknowledged. Only requests that can never become valid return 400, because
+//! providers may not retry after it.
 //!
 //! # Adding a provider
 //!
-//! 1. A variant of `domain::app::BillingProvider`, and its secrets.
-//! 2. A file here with a [`Provider`], and its line in [`provider`].
+//! 1. Add a variant of `domain::app::BillingProvider`, and its secrets.
+//! 2. Add a file here that implements [`Provider`], and its line in [`provider`].
 
 mod appstore;
 mod fields;
@@ -44,12 +45,12 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{BillingApp, NotificationOutcome};
 
-/// The door.
+/// Returns the route.
 pub(crate) fn router() -> Router<ApiState> {
     Router::new().route("/api/webhook/{provider}/{appId}", post(accept))
 }
 
-/// A post, and all that it can be held against.
+/// A received request with the data needed to authenticate it.
 struct WebhookRequest<'a> {
     headers: &'a HeaderMap,
     body: &'a [u8],
@@ -60,7 +61,7 @@ struct WebhookRequest<'a> {
 }
 
 impl WebhookRequest<'_> {
-    /// A header that is there once, as text.
+    /// Returns a header as text. `None` if it is missing or occurs twice.
     fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.get_all(name).iter();
         match (all.next(), all.next()) {
@@ -69,38 +70,38 @@ impl WebhookRequest<'_> {
         }
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     fn json(&self) -> Result<JsonNode, WebhookRejection> {
         let text = std::str::from_utf8(self.body).map_err(|_| WebhookRejection::NotJson)?;
         crate::json::parse(text).map_err(|_| WebhookRejection::NotJson)
     }
 }
 
-/// The secrets of an app for one provider, opened.
+/// Decrypted secrets of an app for one provider.
 #[derive(Default)]
 struct ProviderSecrets {
-    /// The present one, and the one before it for a while.
+    /// Current secret, and the previous one during its grace period.
     values: Vec<String>,
     signing: Option<String>,
 }
 
-/// Why a post is not taken.
+/// Reason for rejecting a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WebhookRejection {
-    /// It did not prove who it is from. Why is nobody's business.
+    /// Authentication failed. The response does not say why.
     Unauthorized,
-    /// It is no JSON.
+    /// The body is not JSON.
     NotJson,
-    /// It is no notification.
+    /// The body is not a notification.
     Malformed,
 }
 
 /// A billing provider.
 trait Provider: Sync {
-    /// Proves who a post is from, over the bytes as they came; only then is it read.
-    fn authenticate(&self, post: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection>;
+    /// Authenticates the raw request, then parses its body.
+    fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection>;
 
-    /// What it says. Everything but its id and its type may be missing.
+    /// Translates the body. Only id and type are required.
     fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection>;
 }
 
@@ -124,7 +125,7 @@ async fn accept(
     let (parts, body) = request.into_parts();
     let bytes = read_bytes(&parts.headers, body, &state).await?;
     let now = state.runtime.now();
-    let post = WebhookRequest {
+    let webhook = WebhookRequest {
         headers: &parts.headers,
         body: &bytes,
         app: &found.app,
@@ -133,19 +134,19 @@ async fn accept(
         now,
     };
     let read = provider(named)
-        .authenticate(&post)
+        .authenticate(&webhook)
         .and_then(|body| Ok((provider(named).translate(&body)?, redact(&body))));
-    let (said, body) = match read {
+    let (notification, body) = match read {
         Ok(read) => read,
-        Err(refused) => return Err(refuse(&state, app, named, refused).await),
+        Err(reason) => return Err(reject(&state, app, named, reason).await),
     };
-    let arrival = notification_arrival(&found.app, named, said, body, now);
-    let accepted = state.store.accept_notification(arrival).await?;
-    let duplicate = count(named, accepted);
+    let incoming = incoming_notification(&found.app, named, notification, body, now);
+    let accepted = state.store.accept_notification(incoming).await?;
+    let duplicate = count_outcome(named, accepted);
     Ok(answer(duplicate))
 }
 
-/// The secrets that are valid now.
+/// Decrypts the secrets that are valid now.
 fn open_secrets(
     state: &ApiState,
     found: &BillingApp,
@@ -155,16 +156,16 @@ fn open_secrets(
     let sealer = AppSealer::new(state, found.app.organization, found.app.id);
     let mut secrets = ProviderSecrets::default();
     for one in &found.secrets {
-        // What was replaced is sealed for the place that it had.
-        let place = match one.secret {
+        // A previous secret is still encrypted for the current secret's field.
+        let field = match one.secret {
             AppSecret::BillingPrevious(it) => AppSecret::Billing(it),
             other => other,
         };
         let is_of = |wanted: AppSecret| one.secret == wanted;
-        let is_valid_still = now < one.set_at.plus(PREVIOUS_SECRET_VALID);
-        let open = || sealer.open_app_secret(place, &one.sealed);
+        let is_still_valid = now < one.set_at.plus(PREVIOUS_SECRET_VALID);
+        let open = || sealer.open_app_secret(field, &one.sealed);
         if is_of(AppSecret::Billing(provider))
-            || (is_of(AppSecret::BillingPrevious(provider)) && is_valid_still)
+            || (is_of(AppSecret::BillingPrevious(provider)) && is_still_valid)
         {
             secrets.values.extend(open());
         } else if is_of(AppSecret::BillingSigning(provider)) {
@@ -174,39 +175,40 @@ fn open_secrets(
     secrets
 }
 
-async fn refuse(
+async fn reject(
     state: &ApiState,
     app: AppId,
     provider: BillingProvider,
-    refused: WebhookRejection,
+    reason: WebhookRejection,
 ) -> ApiError {
-    match refused {
+    match reason {
         WebhookRejection::NotJson => {
             metrics::count_notification(provider.as_str(), "malformed");
             malformed()
         }
         WebhookRejection::Malformed => {
             metrics::count_notification(provider.as_str(), "malformed");
-            let message = "This is no notification of the provider's: it needs an id and a type.";
+            let message = "Not a notification of this provider: it must have an id and a type.";
             ApiError::new(Code::MalformedNotification, message)
         }
         WebhookRejection::Unauthorized => {
             metrics::count_notification(provider.as_str(), "unauthorized");
             let at = state.runtime.now();
-            // The answer is the same whether it could be counted or not.
+            // A failure to count does not change the response.
             if let Err(error) = state.store.note_unauthorized(app, provider, at).await {
-                tracing::warn!(%error, "a refused notification could not be counted");
+                tracing::warn!(%error, "failed to count rejected notification");
             }
             ApiError::new(Code::WebhookUnauthorized, unauthorized_message(provider))
         }
     }
 }
 
-/// What to do about a notification that is not authentic. The App Store signs with certificates and has no secret.
+/// Tells the operator how to fix authentication. The App Store uses certificates, not a secret.
 const fn unauthorized_message(provider: BillingProvider) -> &'static str {
     match provider {
         BillingProvider::Appstore => {
-            "The notification is not signed by Apple for this app. Check the app's `ios.bundleId` and `ios.appStoreId`."
+            "The notification is not signed by Apple for this app. Check the app's `ios.bundleId` \
+             and `ios.appStoreId`."
         }
         BillingProvider::Revenuecat | BillingProvider::Superwall => {
             "The notification is not authentic. Set the same secret here and at the provider."
@@ -214,17 +216,17 @@ const fn unauthorized_message(provider: BillingProvider) -> &'static str {
     }
 }
 
-fn notification_arrival(
+fn incoming_notification(
     app: &App,
     provider: BillingProvider,
-    said: ProviderNotification,
+    content: ProviderNotification,
     body: String,
     received_at: Timestamp,
 ) -> IncomingNotification {
     IncomingNotification {
         app: app.id,
         provider,
-        content: said,
+        content,
         body,
         received_at,
         trial_hold: trial_hold(&app.qualified_trial),
@@ -232,8 +234,8 @@ fn notification_arrival(
     }
 }
 
-/// Counts what became of it; true when it was here before.
-fn count(provider: BillingProvider, accepted: NotificationOutcome) -> bool {
+/// Counts the outcome. Returns true for a duplicate.
+fn count_outcome(provider: BillingProvider, accepted: NotificationOutcome) -> bool {
     let (outcome, duplicate) = match accepted {
         NotificationOutcome::Stored {
             has_event: false, ..

@@ -1,11 +1,11 @@
-//! The body of a notification as it is stored: everything that the provider sent, without personal data.
+//! Removal of personal data from stored notifications.
 
 use crate::json::JsonNode;
 use std::fmt::Write as _;
 
-/// Replaces personal data.
+/// Replacement for personal data.
 const REMOVED: &str = "(removed)";
-/// Names of members with personal data, in lower case and without a leading `$`. No rule needs them.
+/// Names of members with personal data, in lower case, without a leading `$`.
 const PERSONAL: &[&str] = &[
     "email",
     "phonenumber",
@@ -19,7 +19,7 @@ const PERSONAL: &[&str] = &[
     "useragent",
 ];
 
-/// Writes the body, with personal data replaced.
+/// Returns the body as JSON text with personal data replaced.
 pub(super) fn redact(body: &JsonNode) -> String {
     let mut text = String::new();
     write(body, &mut text);

@@ -1,4 +1,4 @@
-//! `RevenueCat`: a value in `Authorization`, a signature, or both.
+//! `RevenueCat`, authenticated by a value in `Authorization`, a signature, or both.
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::meaning::{NotificationTraits, meaning};
@@ -15,17 +15,17 @@ use tributary_domain::device::{AdvertisingId, DeviceKey};
 
 pub(super) struct RevenueCat;
 
-/// The header, by the reference and by a guide.
+/// Signature header: the name in the reference and the name in a guide.
 const SIGNATURES: &[&str] = &["x-revenuecat-webhook-signature", "x-revenuecat-signature"];
 
 impl Provider for RevenueCat {
-    /// What is set up is asked for: both, where both are.
-    fn authenticate(&self, post: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
-        let secrets = post.secrets;
+    /// Checks every configured secret: the header value, the signature, or both.
+    fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
+        let secrets = request.secrets;
         if secrets.values.is_empty() && secrets.signing.is_none() {
             return Err(WebhookRejection::Unauthorized);
         }
-        let value = post.header("authorization").unwrap_or_default();
+        let value = request.header("authorization").unwrap_or_default();
         let is_known = secrets
             .values
             .iter()
@@ -34,23 +34,23 @@ impl Provider for RevenueCat {
             return Err(WebhookRejection::Unauthorized);
         }
         if let Some(secret) = &secrets.signing {
-            let signature = SIGNATURES.iter().find_map(|name| post.header(name));
-            let is_signed = |header| is_signed(header, post.body, secret, post.now);
+            let signature = SIGNATURES.iter().find_map(|name| request.header(name));
+            let is_signed = |header| is_signed(header, request.body, secret, request.now);
             if !signature.is_some_and(is_signed) {
                 return Err(WebhookRejection::Unauthorized);
             }
         }
-        post.json()
+        request.json()
     }
 
     fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection> {
-        let said = read(body, |body| read_notification(&mut body.section("event")));
-        said.ok_or(WebhookRejection::Malformed)
+        let notification = read(body, |body| read_notification(&mut body.section("event")));
+        notification.ok_or(WebhookRejection::Malformed)
     }
 }
 
 fn read_notification(event: &mut Fields<'_>) -> Option<ProviderNotification> {
-    let given_id = event.optional("id", id())?;
+    let external_id = event.optional("id", id())?;
     let kind = event.optional("type", id())?;
     let period = event.optional("period_type", name());
     let store = event.optional("store", name());
@@ -63,7 +63,7 @@ fn read_notification(event: &mut Fields<'_>) -> Option<ProviderNotification> {
     let (meaning, price) = if kind == "TRANSFER" {
         (transfer(event), ReportedPrice::default())
     } else {
-        let words = NotificationTraits {
+        let traits = NotificationTraits {
             kind: &kind,
             period: period.as_deref(),
             store: store.as_deref(),
@@ -71,20 +71,20 @@ fn read_notification(event: &mut Fields<'_>) -> Option<ProviderNotification> {
             is_family_share: event.optional("is_family_share", flag()) == Some(true),
             is_conversion: event.optional("is_trial_conversion", flag()) == Some(true),
         };
-        meaning(&words, price)
+        meaning(&traits, price)
     };
     let is_live = event.optional("environment", name()).as_deref() == Some("PRODUCTION")
         && store.as_deref() != Some("TEST_STORE");
-    let bought = event.optional("purchased_at_ms", time());
-    let said = event.optional("event_timestamp_ms", time());
+    let purchased_at = event.optional("purchased_at_ms", time());
+    let sent_at = event.optional("event_timestamp_ms", time());
     let happened_at = match meaning {
         NotificationMeaning::TrialStart
         | NotificationMeaning::Payment(_)
-        | NotificationMeaning::Free(_) => bought.or(said),
-        _ => said.or(bought),
+        | NotificationMeaning::Free(_) => purchased_at.or(sent_at),
+        _ => sent_at.or(purchased_at),
     };
     Some(ProviderNotification {
-        external_id: given_id,
+        external_id,
         environment: if is_live {
             Environment::Live
         } else {
@@ -115,7 +115,7 @@ fn transfer(event: &mut Fields<'_>) -> NotificationMeaning {
 }
 
 fn subscriber(event: &mut Fields<'_>, meaning: &NotificationMeaning) -> Subscriber {
-    // After a transfer, the subscription belongs to the receiver.
+    // After a transfer, the subscription belongs to the recipient.
     let people = if let NotificationMeaning::Transfer { to, .. } = meaning {
         to.clone()
     } else {

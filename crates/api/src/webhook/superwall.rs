@@ -1,4 +1,4 @@
-//! Superwall: signed as Standard Webhooks has it, in `RevenueCat`'s words.
+//! Superwall, signed according to Standard Webhooks, with `RevenueCat`'s vocabulary.
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::meaning::{NotificationTraits, meaning};
@@ -15,29 +15,29 @@ use tributary_domain::device::DeviceKey;
 
 pub(super) struct Superwall;
 
-/// The two spellings of the headers. A post has one of them.
+/// The two names of each header. A request uses one set.
 const HEADERS: &[[&str; 3]] = &[
     ["svix-id", "svix-timestamp", "svix-signature"],
     ["webhook-id", "webhook-timestamp", "webhook-signature"],
 ];
 
 impl Provider for Superwall {
-    fn authenticate(&self, post: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
+    fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
         let signed = HEADERS.iter().find_map(|[id, time, signatures]| {
             Some((
-                post.header(id)?,
-                post.header(time)?,
-                post.header(signatures)?,
+                request.header(id)?,
+                request.header(time)?,
+                request.header(signatures)?,
             ))
         });
         let (id, time, signatures) = signed.ok_or(WebhookRejection::Unauthorized)?;
-        let is_signed = post.secrets.values.iter().fold(false, |found, secret| {
-            found | is_standard_signed(id, time, signatures, post.body, secret, post.now)
+        let is_signed = request.secrets.values.iter().fold(false, |found, secret| {
+            found | is_standard_signed(id, time, signatures, request.body, secret, request.now)
         });
         if !is_signed {
             return Err(WebhookRejection::Unauthorized);
         }
-        post.json()
+        request.json()
     }
 
     fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection> {
@@ -51,7 +51,7 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
         body.optional("timestamp", time()),
     );
     let mut data = body.section("data");
-    let given_id = data.optional("id", id())?;
+    let external_id = data.optional("id", id())?;
     let kind = data.optional("name", id()).or(event)?;
     let period = data.optional("periodType", name());
     let store = data.optional("store", name());
@@ -60,33 +60,34 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
         paid: paid.zip(data.optional("currencyCode", currency())),
         usd: data.optional("price", amount()),
     };
-    // A paid introduction that goes on is a conversion as well; whether it is the first payment is decided later.
-    let goes_on = matches!(period.as_deref(), Some("TRIAL" | "INTRO"));
+    // A renewal after a paid introductory period is a conversion, too. The domain decides whether
+    // it is the first payment.
+    let is_introductory = matches!(period.as_deref(), Some("TRIAL" | "INTRO"));
     let cancel_reason = data.optional("cancelReason", name());
-    let words = NotificationTraits {
+    let traits = NotificationTraits {
         kind: &kind.to_ascii_uppercase(),
         period: period.as_deref(),
         store: store.as_deref(),
         cancel_reason: cancel_reason.as_deref(),
         is_family_share: data.optional("isFamilyShare", flag()) == Some(true),
-        is_conversion: data.optional("isTrialConversion", flag()) == Some(true) || goes_on,
+        is_conversion: data.optional("isTrialConversion", flag()) == Some(true) || is_introductory,
     };
     let (meaning, price) = if price.is_negative() {
         (NotificationMeaning::Refund, price)
     } else {
-        meaning(&words, price)
+        meaning(&traits, price)
     };
-    let said = data.optional("ts", time()).or(sent_at);
-    let bought = data.optional("purchasedAt", time());
+    let event_at = data.optional("ts", time()).or(sent_at);
+    let purchased_at = data.optional("purchasedAt", time());
     let happened_at = match meaning {
         NotificationMeaning::TrialStart
         | NotificationMeaning::Payment(_)
-        | NotificationMeaning::Free(_) => bought.or(said),
-        _ => said.or(bought),
+        | NotificationMeaning::Free(_) => purchased_at.or(event_at),
+        _ => event_at.or(purchased_at),
     };
     let environment = data.optional("environment", name()).unwrap_or_default();
     Some(ProviderNotification {
-        external_id: given_id,
+        external_id,
         environment: if environment.eq_ignore_ascii_case("production") {
             Environment::Live
         } else {
@@ -108,11 +109,12 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
     })
 }
 
-/// Newer payloads carry attributes and aliases; their place is not documented, so both are looked for.
+/// Reads the subscriber. The member with attributes is not documented, so both known names are
+/// tried.
 fn subscriber(data: &mut Fields<'_>) -> Subscriber {
     let device = ["userAttributes", "attributes"]
         .into_iter()
-        .find_map(|place| data.section(place).optional("tributaryId", name()));
+        .find_map(|section| data.section(section).optional("tributaryId", name()));
     let user = data.optional("originalAppUserId", name());
     let aliases = data.optional("aliases", names()).unwrap_or_default();
     Subscriber {

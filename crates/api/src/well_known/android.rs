@@ -1,16 +1,16 @@
 //! `GET /.well-known/assetlinks.json`.
 
-use super::{AppsOfHost, association_file as whole};
+use super::{AppsOfHost, association_file};
 use axum::response::Response;
 use serde_json::json;
 use tributary_domain::app::App;
 
 pub(super) async fn file(AppsOfHost(apps): AppsOfHost) -> Response {
-    whole("[", apps.iter().filter_map(statement).collect(), "]")
+    association_file("[", apps.iter().filter_map(statement).collect(), "]")
 }
 
-/// That the host lets an app with these certificates open its links. Which links is for the app's manifest
-/// to say.
+/// Returns the statement that allows an app with these certificates to open the host's links. The
+/// app's manifest selects the links.
 fn statement(app: &App) -> Option<String> {
     let package = app.android.package_name.as_ref()?;
     let certificates = &app.android.sha256_cert_fingerprints;

@@ -1,20 +1,20 @@
 //! `GET /.well-known/apple-app-site-association`.
 
-use super::{AppsOfHost, association_file as whole};
+use super::{AppsOfHost, association_file};
 use axum::response::Response;
 use serde_json::json;
 use tributary_domain::app::App;
 
-/// What the apps of a host claim. The first pattern that fits decides.
+/// Paths that the apps claim. The first matching pattern decides.
 const CLAIMS: &str =
     r#"],"components":[{"/":"/g/*","exclude":true},{"/":"/w/*","exclude":true},{"/":"/c/*"}]}]}}"#;
 
 pub(super) async fn file(AppsOfHost(apps): AppsOfHost) -> Response {
     let ids = apps.iter().filter_map(app_id).collect();
-    whole(r#"{"applinks":{"details":[{"appIDs":["#, ids, CLAIMS)
+    association_file(r#"{"applinks":{"details":[{"appIDs":["#, ids, CLAIMS)
 }
 
-/// The application identifier: the team and the bundle.
+/// Returns the application identifier: team id and bundle id.
 fn app_id(app: &App) -> Option<String> {
     let team = app.ios.team_id.as_ref()?;
     let bundle = app.ios.bundle_id.as_ref()?;

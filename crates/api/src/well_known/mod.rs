@@ -1,9 +1,8 @@
-//! What Apple and Google look for at a host: the files by which they learn which apps may open its links, and the doors
-//! for Apple's postbacks (`postbacks`).
+//! Well-known paths: association files, which allow apps to open links, and Apple's postbacks.
 //!
-//! Each host has its own files: on an app's `linkDomain` that app alone, on the service's own host every app
-//! without one, on any other host nothing. They claim `/c/*` only. The landing page and the way to a web page
-//! belong in the browser, also on a phone that has the app.
+//! Each host has its own association files: an app's `linkDomain` lists that app, the service's
+//! host lists every app without a `linkDomain`, and other hosts have none. Apps claim only `/c/*`.
+//! Landing pages and web funnels open in the browser, even if the app is installed.
 
 mod android;
 mod apple;
@@ -20,10 +19,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tributary_domain::app::App;
 
-/// Bytes of a file. Apple reads no more; what we know of Google names no limit, so it gets the same.
+/// Largest file in bytes. It is Apple's limit; Google documents none.
 const FILE_BYTES_MAX: usize = 128 * 1024;
-/// How long anybody may keep a file, in seconds. Apple's own copies are kept for a day at least; shorter, so
-/// that whoever sets an app up sees what changed.
+/// Cache lifetime of five minutes, so that operators see their changes soon. Apple's CDN caches
+/// files for at least a day regardless.
 const CACHE_POLICY: &str = "public, max-age=300";
 
 pub(crate) fn router() -> Router<ApiState> {
@@ -33,7 +32,7 @@ pub(crate) fn router() -> Router<ApiState> {
         .merge(postbacks::router())
 }
 
-/// The apps that the asked host speaks for, oldest first.
+/// Apps listed in the files of the requested host, oldest first.
 struct AppsOfHost(Vec<App>);
 
 impl FromRequestParts<ApiState> for AppsOfHost {
@@ -49,11 +48,11 @@ impl FromRequestParts<ApiState> for AppsOfHost {
     }
 }
 
-/// A file around as many items as fit, the first ones first; none: no file. Apple and Google take no
-/// redirect and no other content type.
+/// Builds a file with as many items as fit, in order. Returns 404 without items. Apple and Google
+/// accept no redirect and no other content type.
 fn association_file(before: &str, items: Vec<String>, after: &str) -> Response {
     if items.is_empty() {
-        let message = "No app with the ids it takes belongs to this host.";
+        let message = "No app on this host has the ids that this file requires.";
         return ApiError::new(Code::NotFound, message).into_response();
     }
     let mut text = before.to_owned();
@@ -64,7 +63,7 @@ fn association_file(before: &str, items: Vec<String>, after: &str) -> Response {
             let left_out = all - index;
             tracing::warn!(
                 left_out,
-                "an association file is full; give the newest apps a linkDomain of their own"
+                "association file is full; give the newest apps their own linkDomain"
             );
             break;
         }
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_holds_what_fits() {
+    async fn a_file_contains_the_items_that_fit() {
         let item = format!("\"{}\"", "x".repeat(1_000));
         let full = text(association_file("[", vec![item; 200], "]")).await;
         assert!(full.len() <= FILE_BYTES_MAX && full.len() > FILE_BYTES_MAX - 1_003);
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_app_there_is_no_file() {
+    fn returns_404_without_apps() {
         assert_eq!(
             association_file("[", Vec::new(), "]").status(),
             StatusCode::NOT_FOUND

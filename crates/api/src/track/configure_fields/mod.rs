@@ -1,8 +1,8 @@
-//! The body of `configure`: what the device is and what brought it here.
+//! Body of `configure`: the device and the evidence of its install.
 //!
-//! Which device calls and what it runs on must be known. Everything else is worth less than the install, which a
-//! refusal would lose for good: what cannot be read is left out. Its faults are noted all the same, for whoever
-//! is refused.
+//! Only the device id and the platform are required. A 4xx would lose the install for good, so
+//! other invalid fields are ignored. Their faults are still collected and listed if the request is
+//! rejected.
 
 use super::opened_link::OPENED_URL_BYTES_MAX;
 use crate::fields::{
@@ -20,18 +20,17 @@ use tributary_domain::vocabulary::number::parse_rounded;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
-/// Points of a side of a screen, and hundredths of its scale, that some device could have. What is beyond is a
-/// mistake, and the screen is as good as unknown.
+/// Largest plausible side in points, or scale in thousandths. Larger values are ignored.
 const SCREEN_MAX: i64 = 100_000;
-/// What iOS says where the person may not even decide, as on a managed device.
+/// Tracking status of iOS if the user may not decide, such as on a managed device.
 const RESTRICTED: &str = "restricted";
-/// Bytes of a token of Apple's. They have a few hundred.
+/// Longest AdServices token in bytes. Apple's have a few hundred.
 const AD_SERVICES_TOKEN_BYTES_MAX: usize = 4_096;
-/// Bytes of a click id, ours or not, that are looked at. Ours have 54.
+/// Longest click id in bytes. Ours have 54.
 const CLICK_ID_BYTES_MAX: usize = 500;
 const MILLIS_PER_SECOND: i64 = 1_000;
 
-/// What a device says about itself and what brought it here.
+/// Parsed body of `configure`.
 #[derive(Debug)]
 pub(super) struct ConfigureRequest {
     pub(super) device: DeviceKey,
@@ -41,61 +40,65 @@ pub(super) struct ConfigureRequest {
     pub(super) idfv: Option<String>,
     pub(super) consent: Consent,
     pub(super) click_id: Option<String>,
-    /// Nothing when the SDK sent none.
+    /// `None` if the SDK sent no `installReferrer` object.
     pub(super) referrer: Option<Referrer>,
     pub(super) times: ReferrerTimes,
     pub(super) ad_services_token: Option<String>,
     pub(super) opened_url: Option<String>,
-    /// Of the platform's web view.
+    /// User agent of the platform's web view.
     pub(super) user_agent: Option<String>,
 }
 
 described_body! {
-    /// What a device says about itself and what brought it here. Missing and null are the same; fields that are not
-    /// listed are ignored. Only `deviceId` and `platform` are needed: any other field that cannot be read is left out
-    /// as if it were missing.
+    /// The device and the evidence of its install. Null means missing, and unknown fields are
+    /// ignored. Only `deviceId` and `platform` are required: any other invalid field is ignored.
     pub(super) ConfigureFields("Configure") = read
 }
 
-/// Reads the body. Nothing only when the device or its platform cannot be read.
+/// Reads the body. Returns `None` only if `deviceId` or `platform` is invalid.
 pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
-    let device = text_as(DeviceKey::parse).about(
-        "The id that the SDK made for the device, or took from it. 1–255 bytes. The case of a UUID does not matter.",
-    );
+    let device = text_as(DeviceKey::parse)
+        .about("Device id of the SDK, 1–255 bytes. UUIDs are case-insensitive.");
     let device = fields.required("deviceId", device);
-    let platform = choice(Platform::ALL, Platform::as_str).about("What an app runs on.");
+    let platform = choice(Platform::ALL, Platform::as_str).about("Platform of the app.");
     let platform = fields.required("platform", platform);
-    let user = user_id().about("The app's own id of the person.");
+    let user = user_id().about("The app's user id.");
     let user = fields.optional("userId", user).flatten();
     let consent = consent(fields);
     let mut advertising_id = |name, about| {
         let id = text_as(|text| Ok(AdvertisingId::parse(text))).about(about);
-        // What is no advertising id is dropped, not refused.
+        // An invalid advertising id is ignored, not rejected.
         fields.optional(name, id).flatten()
     };
     let (idfa, gaid) = (
-        advertising_id("idfa", "On iOS, with permission. All zeros is no id."),
-        advertising_id("gaid", "On Android, with permission. All zeros is no id."),
+        advertising_id(
+            "idfa",
+            "iOS advertising id, with permission. All zeros means none.",
+        ),
+        advertising_id(
+            "gaid",
+            "Android advertising id, with permission. All zeros means none.",
+        ),
     );
     let (referrer, times) = install_referrer(fields);
-    let mut kept = |name, about, bytes_max: usize| {
+    let mut limited_text = |name, about, bytes_max: usize| {
         let whole = fields.optional(name, cleaned().about(about)).flatten();
         whole.filter(|text| text.len() <= bytes_max)
     };
-    let about = "The click id, where the client has it.";
-    let click_id = kept("arClickId", about, CLICK_ID_BYTES_MAX);
-    let about = "The URL that opened the app, if one did.";
-    let opened_url = kept("openedUrl", about, OPENED_URL_BYTES_MAX);
-    let about = "On iOS: Apple's token, redeemed after the answer.";
-    let token = kept("adServicesToken", about, AD_SERVICES_TOKEN_BYTES_MAX);
+    let about = "Click id, if the client has it.";
+    let click_id = limited_text("arClickId", about, CLICK_ID_BYTES_MAX);
+    let about = "URL that opened the app, if any.";
+    let opened_url = limited_text("openedUrl", about, OPENED_URL_BYTES_MAX);
+    let about = "AdServices token (iOS), redeemed after the response.";
+    let token = limited_text("adServicesToken", about, AD_SERVICES_TOKEN_BYTES_MAX);
     let idfv = fields.optional("idfv", trait_text()).flatten();
-    // As one of a click is kept.
+    // Cleaned and cut like the user agent of a click.
     let user_agent = text_as(|text| Ok(clean_user_agent(text))).about(
-        "The user agent of the platform's web view. Kept with the click that `openedUrl` records: some networks take no \
-         event without one.",
+        "User agent of the platform's web view. Stored with the click that `openedUrl` records, \
+         because some networks reject events without one.",
     );
     let user_agent = fields.optional("userAgent", user_agent).flatten();
-    // Read for its faults, whether there is a platform or not: who is refused hears of all of them.
+    // Read even without a platform, so that the error lists all faults.
     let traits = traits(fields, platform.unwrap_or(Platform::Web));
     let platform = platform?;
     Some(ConfigureRequest {
@@ -123,18 +126,18 @@ fn traits(fields: &mut Fields<'_>, platform: Platform) -> Traits {
     Traits {
         platform,
         os_version: text("osVersion", ""),
-        model: text("model", "Such as `iPhone15,2` or `Pixel 8`."),
+        model: text("model", "Device model, such as `iPhone15,2` or `Pixel 8`."),
         manufacturer: text("manufacturer", ""),
         app_version: text("appVersion", ""),
         bundle_id: text("bundleId", ""),
         locale: text("locale", "Such as `en_US`."),
-        timezone: text("timezone", "An IANA name."),
+        timezone: text("timezone", "IANA time zone name."),
         sdk_version: text("sdkVersion", ""),
         screen: screen(fields),
     }
 }
 
-/// The id of a person. An empty one says that nobody is signed in.
+/// Reads a user id. An empty one means that no user is signed in.
 pub(super) fn user_id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<UserKey>, Problem>>
 {
     text_as(|text| {
@@ -145,7 +148,7 @@ pub(super) fn user_id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Optio
     })
 }
 
-/// A text without control characters and outer blanks; nothing when that leaves nothing.
+/// Reads a text without control characters and surrounding blanks; `None` if nothing is left.
 fn cleaned() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<String>, Problem>> {
     text_as(|text| {
         let plain: String = text.chars().filter(|c| !c.is_control()).collect();
@@ -154,14 +157,14 @@ fn cleaned() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<String>, 
     })
 }
 
-/// A text that is cut where it is too long.
+/// Reads a text and cuts it to the length limit.
 fn trait_text() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<String>, Problem>> {
     let cut = |text: String| text.chars().take(TRAIT_CHARS_MAX).collect();
     cleaned().then(move |text: Option<String>| Ok(text.map(cut)))
 }
 
 fn screen(fields: &mut Fields<'_>) -> Option<Screen> {
-    let about = "In points, with the number of pixels that one point has.";
+    let about = "Screen size in points, and pixels per point as `scale`.";
     let mut fields = fields.section_as("screen", object().about(about));
     let mut side = |name, decimals| {
         let number = number_as(|digits| Ok(parse_rounded(digits, decimals)));
@@ -169,17 +172,17 @@ fn screen(fields: &mut Fields<'_>) -> Option<Screen> {
         u32::try_from(number.filter(|number| *number <= SCREEN_MAX)?).ok()
     };
     let (width, height, thousandths) = (side("width", 0), side("height", 0), side("scale", 3));
-    // Cut, not rounded, as the landing page cuts it: 2.625 must be the same on both sides.
+    // Truncated like on the landing page, so that a scale of 2.625 matches.
     Screen::new(width?, height?, thousandths? / 10)
 }
 
 fn consent(fields: &mut Fields<'_>) -> Consent {
-    let about = "What the person consented to; absent: not asked.";
+    let about = "Consent of the user; absent: not asked.";
     let mut fields = fields.section_as("consent", object().about(about));
     let words = Tracking::ALL.iter().map(|one| one.as_str());
     let tracking = text_as(tracking)
         .words(words.chain([RESTRICTED]))
-        .about("The answer to the platform's own prompt. `restricted` counts as `denied`.");
+        .about("Answer to the platform's tracking prompt. `restricted` counts as `denied`.");
     Consent {
         ad_user_data: fields.optional("adUserData", flag()),
         ad_personalization: fields.optional("adPersonalization", flag()),
@@ -187,7 +190,7 @@ fn consent(fields: &mut Fields<'_>) -> Consent {
     }
 }
 
-/// The answer to the platform's own prompt. Who may not decide has not agreed.
+/// Parses the answer to the tracking prompt. A user who may not decide has not consented.
 fn tracking(text: &str) -> Result<Tracking, Problem> {
     if text == RESTRICTED {
         return Ok(Tracking::Denied);
@@ -196,22 +199,22 @@ fn tracking(text: &str) -> Result<Tracking, Problem> {
     Tracking::parse(text).ok_or_else(|| Problem::new(FaultCode::UnknownValue, message))
 }
 
-/// What the Play Store handed over. An object without a referrer says that the store could not be asked, which
-/// is not the same as no object.
+/// Reads the Play Store's install referrer. An object without `referrer` means that the store was
+/// unavailable, which differs from no object.
 fn install_referrer(fields: &mut Fields<'_>) -> (Option<Referrer>, ReferrerTimes) {
-    let about = "What the Play Store handed over, as the store's library gives it; without `referrer`: the store could not be \
-                 asked. A time of zero is unknown.";
+    let about = "Install referrer of the Play Store, as its library returns it. Without \
+                 `referrer`: the store was unavailable. A time of zero means unknown.";
     let mut fields = fields.section_as("installReferrer", object().about(about));
     let is_there = fields.is_present();
     let referrer = fields.optional("referrer", text());
-    // Zero means unknown, and so does whatever cannot be.
+    // Zero and impossible values mean unknown.
     let mut time = |name, about| {
         let seconds = fields.optional(name, integer().about(about));
         let millis = seconds.filter(|seconds| *seconds > 0)?;
         let millis = millis.checked_mul(MILLIS_PER_SECOND)?;
         Some(Timestamp::from_millis(millis))
     };
-    let (device, google) = ("By the device's clock.", "By Google's clock.");
+    let (device, google) = ("Device clock.", "Google's clock.");
     let times = ReferrerTimes {
         click_at: time("clickAtSeconds", device),
         install_begin_at: time("installBeginAtSeconds", device),
@@ -224,10 +227,10 @@ fn install_referrer(fields: &mut Fields<'_>) -> (Option<Referrer>, ReferrerTimes
     )
 }
 
-/// What an app runs on.
+/// Platform of an app.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "only the description uses it")]
+#[expect(dead_code, reason = "only the OpenAPI description uses it")]
 pub(crate) enum PlatformChoice {
     Ios,
     Android,

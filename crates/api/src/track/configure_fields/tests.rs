@@ -2,47 +2,47 @@ use super::*;
 use rstest::rstest;
 use tributary_domain::vocabulary::fault::Faults;
 
-/// What was read; otherwise everything that was wrong.
-fn said(body: &str) -> Result<ConfigureRequest, Vec<(String, &'static str)>> {
+/// Returns the request that was read, or all faults.
+fn parse(body: &str) -> Result<ConfigureRequest, Vec<(String, &'static str)>> {
     let body = InputValue::Text(serde_json::from_str(body).unwrap());
     let mut faults = Faults::new();
-    let said = read(&mut Fields::lenient(body, &mut faults));
+    let request = read(&mut Fields::lenient(body, &mut faults));
     let found: Vec<(String, &'static str)> = faults
         .iter()
         .map(|fault| (fault.field.clone(), fault.code.as_str()))
         .collect();
-    said.ok_or(found)
+    request.ok_or(found)
 }
 
-/// A body with these further fields.
+/// Parses a body with additional fields.
 fn with(fields: &str) -> ConfigureRequest {
-    said(&format!(
+    parse(&format!(
         r#"{{"deviceId": "d1", "platform": "ios", {fields}}}"#
     ))
     .unwrap()
 }
 
 #[test]
-fn two_fields_are_all_it_takes() {
-    let said = said(r#"{"deviceId": "d1", "platform": "android"}"#).unwrap();
-    assert_eq!(said.device.as_str(), "d1");
-    assert_eq!(said.traits.platform, Platform::Android);
+fn only_device_id_and_platform_are_required() {
+    let request = parse(r#"{"deviceId": "d1", "platform": "android"}"#).unwrap();
+    assert_eq!(request.device.as_str(), "d1");
+    assert_eq!(request.traits.platform, Platform::Android);
     assert_eq!(
-        (said.traits.model, said.user, said.referrer),
+        (request.traits.model, request.user, request.referrer),
         (None, None, None)
     );
-    assert_eq!(said.times, ReferrerTimes::default());
+    assert_eq!(request.times, ReferrerTimes::default());
 }
 
 #[test]
-fn every_fault_is_named_at_once() {
+fn reports_all_faults_at_once() {
     let faulty = r#"{
         "deviceId": "", "platform": "symbian", "osVersion": 17, "screen": {"width": "wide", "height": []},
         "userId": ["x"], "openedUrl": {}, "userAgent": 1, "idfa": 1, "gaid": 1, "idfv": 1, "arClickId": 1, "adServicesToken": 1,
         "installReferrer": {"referrer": 1, "clickAtSeconds": "0", "installBeginAtServerSeconds": 1.5},
         "consent": {"adUserData": "yes", "tracking": "perhaps"}, "somethingNew": {"x": 1}
     }"#;
-    let mut found = said(faulty).unwrap_err();
+    let mut found = parse(faulty).unwrap_err();
     found.sort_unstable();
     let expected = [
         ("adServicesToken", "wrong_type"),
@@ -94,72 +94,83 @@ fn every_fault_is_named_at_once() {
     "consent",
     r#"{"adUserData": "yes", "adPersonalization": 1, "tracking": "perhaps"}"#
 )]
-fn a_field_that_cannot_be_read_is_left_out(#[case] field: &str, #[case] value: &str) {
-    let said = with(&format!(r#""manufacturer": "Apple", "{field}": {value}"#));
+fn an_invalid_optional_field_is_ignored(#[case] field: &str, #[case] value: &str) {
+    let request = with(&format!(r#""manufacturer": "Apple", "{field}": {value}"#));
     assert_eq!(
-        said.traits,
+        request.traits,
         Traits {
             manufacturer: Some("Apple".to_owned()),
             ..with(r#""model": null"#).traits
         }
     );
-    assert!(said.user.is_none() && said.advertising_id.is_none() && said.idfv.is_none());
-    assert_eq!((said.consent, said.referrer), (Consent::default(), None));
+    assert!(request.user.is_none() && request.advertising_id.is_none() && request.idfv.is_none());
     assert_eq!(
-        (said.opened_url, said.click_id, said.ad_services_token),
+        (request.consent, request.referrer),
+        (Consent::default(), None)
+    );
+    assert_eq!(
+        (
+            request.opened_url,
+            request.click_id,
+            request.ad_services_token
+        ),
         (None, None, None)
     );
 }
 
 #[rstest]
-#[case::yes(r#""authorized""#, Some(Tracking::Authorized))]
-#[case::no(r#""denied""#, Some(Tracking::Denied))]
+#[case::authorized(r#""authorized""#, Some(Tracking::Authorized))]
+#[case::denied(r#""denied""#, Some(Tracking::Denied))]
 #[case::not_asked(r#""notDetermined""#, Some(Tracking::NotDetermined))]
 #[case::may_not_decide(r#""restricted""#, Some(Tracking::Denied))]
 #[case::unknown_word(r#""perhaps""#, None)]
 #[case::another_spelling(r#""Authorized""#, None)]
 #[case::number_of_the_platform("3", None)]
-fn answers_to_the_prompt(#[case] word: &str, #[case] expected: Option<Tracking>) {
-    let said = with(&format!(
+fn answers_to_the_tracking_prompt(#[case] word: &str, #[case] expected: Option<Tracking>) {
+    let request = with(&format!(
         r#""consent": {{"adUserData": true, "tracking": {word}}}"#
     ));
-    assert_eq!(said.consent.tracking, expected);
-    assert_eq!(said.consent.ad_user_data, Some(true), "the rest is kept");
+    assert_eq!(request.consent.tracking, expected);
+    assert_eq!(
+        request.consent.ad_user_data,
+        Some(true),
+        "the other fields are read"
+    );
 }
 
 #[test]
-fn both_required_fields_are_asked_for() {
+fn both_required_fields_are_reported() {
     let expected = [
         ("deviceId".to_owned(), "required"),
         ("platform".to_owned(), "required"),
     ];
-    assert_eq!(said(r#"{"deviceId": null}"#).unwrap_err(), expected);
+    assert_eq!(parse(r#"{"deviceId": null}"#).unwrap_err(), expected);
 }
 
 #[test]
-fn a_text_that_is_too_long_is_cut_and_control_characters_go() {
-    let said = with(&format!(
+fn long_texts_are_cut_and_control_characters_removed() {
+    let request = with(&format!(
         r#""model": " a\u0000b\n{} ", "locale": "\t""#,
         "x".repeat(500)
     ));
-    let model = said.traits.model.unwrap();
+    let model = request.traits.model.unwrap();
     assert_eq!(model.chars().count(), TRAIT_CHARS_MAX);
     assert!(model.starts_with("abx"));
-    assert_eq!(said.traits.locale, None);
+    assert_eq!(request.traits.locale, None);
 }
 
 #[rstest]
 #[case::whole(r#"{"width": 390, "height": 844, "scale": 3}"#, Some((844, 390, 300)))]
 #[case::fractions(r#"{"width": 392.72727272727275, "height": 850.9, "scale": 2.75}"#, Some((851, 393, 275)))]
-#[case::a_scale_is_cut(r#"{"width": 412, "height": 915, "scale": 2.625}"#, Some((915, 412, 262)))]
+#[case::scale_is_truncated(r#"{"width": 412, "height": 915, "scale": 2.625}"#, Some((915, 412, 262)))]
 #[case::unknown(r#"{"width": 0, "height": 0, "scale": 0}"#, None)]
 #[case::incomplete(r#"{"width": 390, "height": 844}"#, None)]
 #[case::negative(r#"{"width": -390, "height": 844, "scale": 3}"#, None)]
 #[case::absurd(r#"{"width": 1e300, "height": 844, "scale": 3}"#, None)]
 #[case::nothing("null", None)]
 fn screens(#[case] screen: &str, #[case] expected: Option<(u32, u32, u32)>) {
-    let said = with(&format!(r#""screen": {screen}"#));
-    assert_eq!(said.traits.screen.map(Screen::parts), expected);
+    let request = with(&format!(r#""screen": {screen}"#));
+    assert_eq!(request.traits.screen.map(Screen::parts), expected);
 }
 
 const ID: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
@@ -168,31 +179,31 @@ const ID: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
 #[case::apples_on_ios("ios", "idfa", "authorized", true)]
 #[case::googles_on_ios("ios", "gaid", "authorized", false)]
 #[case::googles_on_android("android", "gaid", "notDetermined", true)]
-#[case::taken_back("android", "gaid", "denied", false)]
-#[case::taken_back_by_others("ios", "idfa", "restricted", false)]
+#[case::denied("android", "gaid", "denied", false)]
+#[case::restricted("ios", "idfa", "restricted", false)]
 #[case::on_the_web("web", "idfa", "authorized", false)]
 fn advertising_ids(
     #[case] platform: &str,
     #[case] field: &str,
     #[case] tracking: &str,
-    #[case] kept: bool,
+    #[case] expected: bool,
 ) {
     let body = format!(
         r#"{{"deviceId": "d1", "platform": "{platform}", "{field}": "{ID}", "consent": {{"tracking": "{tracking}"}}}}"#
     );
-    assert_eq!(said(&body).unwrap().advertising_id.is_some(), kept);
+    assert_eq!(parse(&body).unwrap().advertising_id.is_some(), expected);
 }
 
 #[test]
-fn an_advertising_id_that_is_none_is_dropped() {
-    let said = with(r#""idfa": "00000000-0000-0000-0000-000000000000""#);
-    assert!(said.advertising_id.is_none());
+fn an_all_zero_advertising_id_is_ignored() {
+    let request = with(r#""idfa": "00000000-0000-0000-0000-000000000000""#);
+    assert!(request.advertising_id.is_none());
 }
 
 #[rstest]
 #[case::none_sent("null", None)]
-#[case::could_not_be_asked("{}", Some(Referrer::Unavailable))]
-#[case::could_not_be_asked_and_said_so(r#"{"referrer": null}"#, Some(Referrer::Unavailable))]
+#[case::unavailable("{}", Some(Referrer::Unavailable))]
+#[case::unavailable_with_null(r#"{"referrer": null}"#, Some(Referrer::Unavailable))]
 #[case::unreadable(r#"{"referrer": 5}"#, Some(Referrer::Unavailable))]
 #[case::no_object(r#""utm_source=x""#, None)]
 #[case::empty(r#"{"referrer": ""}"#, Some(Referrer::Organic))]
@@ -216,23 +227,23 @@ fn referrers(#[case] referrer: &str, #[case] expected: Option<Referrer>) {
 #[case::beyond_all_time("9223372036854775807", None)]
 #[case::beyond_all_numbers("99999999999999999999999", None)]
 fn times(#[case] seconds: &str, #[case] expected: Option<i64>) {
-    let said = with(&format!(
+    let request = with(&format!(
         r#""installReferrer": {{"clickAtServerSeconds": {seconds}}}"#
     ));
     assert_eq!(
-        said.times.click_at_server,
+        request.times.click_at_server,
         expected.map(Timestamp::from_millis)
     );
 }
 
 #[test]
-fn nobody_signed_in_is_nobody() {
+fn an_empty_user_id_means_no_user() {
     assert!(with(r#""userId": """#).user.is_none());
     assert_eq!(with(r#""userId": "u1""#).user.unwrap().as_str(), "u1");
 }
 
 #[test]
-fn a_token_is_apples_and_of_a_sane_length() {
+fn accepts_a_token_only_on_ios_and_within_the_length_limit() {
     assert_eq!(
         with(r#""adServicesToken": "abc""#)
             .ad_services_token
@@ -245,5 +256,5 @@ fn a_token_is_apples_and_of_a_sane_length() {
     );
     assert_eq!(with(&long).ad_services_token, None);
     let android = r#"{"deviceId": "d1", "platform": "android", "adServicesToken": "abc"}"#;
-    assert_eq!(said(android).unwrap().ad_services_token, None);
+    assert_eq!(parse(android).unwrap().ad_services_token, None);
 }

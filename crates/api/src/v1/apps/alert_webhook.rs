@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/alert-webhook` — where alerts go, and how to check that they are ours.
+//! `GET /api/v1/apps/{appId}/alert-webhook` — returns the alert URL and its signing secret.
 
 use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
@@ -15,16 +15,16 @@ use tributary_domain::access::AppsWrite;
 use tributary_domain::app::App;
 use utoipa::ToSchema;
 
-/// What secrets of Standard Webhooks begin with.
+/// Prefix of Standard Webhooks secrets.
 const PREFIX: &str = "whsec_";
 
-/// Where alerts go, and how to check that they are ours.
+/// URL and signing secret of alerts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AlertWebhookOut {
-    /// As `alertWebhookUrl` of the app says; null: alerts go nowhere.
+    /// The app's `alertWebhookUrl`; null: alerts are off.
     url: Option<String>,
-    /// The secret that alerts are signed with, in the form of Standard Webhooks. It belongs to the app alone.
+    /// Secret with which alerts are signed, in Standard Webhooks format. Unique per app.
     signing_secret: String,
 }
 
@@ -44,15 +44,18 @@ impl AlertWebhookOut {
 }
 
 #[utoipa::path(
-    get, path = "/api/v1/apps/{appId}/alert-webhook", tag = "Apps", operation_id = "getAlertWebhook",
-    summary = "Read how alerts are signed",
-    description = "Alerts are posted to the app's `alertWebhookUrl` when an integration pauses, many deliveries fail or \
-                   exchange rates grow old, signed as Standard Webhooks has it: `webhook-id`, `webhook-timestamp`, \
-                   `webhook-signature: v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`. The secret follows from \
-                   the server's own `secret_key`. Needs `apps:write` and a live key, since it is a secret.",
-    params(("appId" = String, Path, description = "The app's id.")),
+    get, path = "/api/v1/apps/{appId}/alert-webhook", tag = "Apps",
+    operation_id = "getAlertWebhook",
+    summary = "Get the alert webhook",
+    description = "Alerts are posted to the app's `alertWebhookUrl` when an integration pauses, \
+                   many deliveries fail or exchange rates are stale. They are signed according to \
+                   Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature: \
+                   v1,` followed by the base64 HMAC-SHA256 of `id.timestamp.body`. The secret is \
+                   derived from the server's `secret_key`. Requires `apps:write` and a live key.",
+    params(("appId" = String, Path, description = "App id.")),
     extensions(("x-errors" = json!([API_KEY, [Code::LiveOnly, Code::AppNotFound]]))),
-    responses((status = 200, description = "The address and the secret.", body = inline(AlertWebhookEnvelope),
+    responses((status = 200, description = "The URL and the secret.",
+        body = inline(AlertWebhookEnvelope),
         example = json!({"data": {
             "url": "https://alerts.example.com/tributary",
             "signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="

@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps` — makes an app, with its SDK keys.
+//! `POST /api/v1/apps` — creates an app with its SDK keys.
 
 use super::fields::NewApp;
 use super::shape::{AppEnvelope, AppOut, example};
@@ -20,8 +20,8 @@ use tributary_domain::vocabulary::id::AppId;
 #[utoipa::path(
     post, path = "/api/v1/apps", tag = "Apps", operation_id = "createApp",
     summary = "Create an app",
-    description = "Only `name` is required. The app's SDK keys are made with it. Needs `apps:write` and a \
-                   live key.",
+    description = "Only `name` is required. Also creates the app's SDK keys. Requires `apps:write` \
+                   and a live key.",
     request_body(content = inline(NewApp), description = "The app.", example = json!({
         "name": "Runner",
         "timezone": "Europe/Berlin",
@@ -33,7 +33,7 @@ use tributary_domain::vocabulary::id::AppId;
         Code::LiveOnly, Code::StoreIdTaken, Code::DomainTaken
     ]]))),
     responses((status = 201, description = "The app.", body = inline(AppEnvelope),
-        headers(("Location" = String, description = "Where the app is."), ("ETag" = String)),
+        headers(("Location" = String, description = "Path of the app."), ("ETag" = String)),
         example = json!({"data": example()})))
 )]
 pub(crate) async fn create(

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}` — one app.
+//! `GET /api/v1/apps/{appId}` — returns an app.
 
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::JsonResponse;
@@ -13,8 +13,8 @@ use tributary_domain::access::AppsRead;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}", tag = "Apps", operation_id = "getApp",
-    summary = "Read an app",
-    params(("appId" = String, Path, description = "The app's id.")),
+    summary = "Get an app",
+    params(("appId" = String, Path, description = "App id.")),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The app.", body = inline(AppEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))

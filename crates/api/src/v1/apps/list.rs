@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps` — the organization's apps, newest first.
+//! `GET /api/v1/apps` — lists the organization's apps, newest first.
 
 use super::shape::{AppListEnvelope, AppOut, example};
 use crate::caller::Caller;
@@ -17,9 +17,10 @@ use tributary_domain::vocabulary::page::ListScope;
     summary = "List apps",
     description = "Newest first, without archived apps.",
     params(
-        ("archived" = Option<bool>, Query, description = "`true` includes archived apps."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("archived" = Option<bool>, Query, description = "`true`: include archived apps."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of apps.", body = inline(AppListEnvelope),

@@ -1,4 +1,4 @@
-//! An app as the interface shows it.
+//! JSON form of an app.
 
 use crate::body::Envelope;
 use crate::page::List;
@@ -15,22 +15,22 @@ pub(crate) struct AppOut {
     #[schema(example = "app_01k9z3v7q8e4r9m2x5c6b7n8d0")]
     id: String,
     name: String,
-    /// The IANA time zone in which the app's days begin.
+    /// IANA time zone of the app's days.
     timezone: String,
     archived: bool,
     ios: IosOut,
     android: AndroidOut,
     web_events: WebEventsOut,
-    /// A host of the app's own for its links and association files.
+    /// Host of the app's links and association files.
     link_domain: Option<String>,
     sdk: SdkOut,
     attribution: AttributionOut,
     qualified_trial: QualifiedTrialOut,
-    /// Whether development-signed SKAdNetwork and AdAttributionKit postbacks count.
+    /// True: development-signed SKAdNetwork and AdAttributionKit postbacks count.
     skan_test_signals: bool,
-    /// Custom events whose amounts are income, beside `purchase`, `subscribe` and `renewal`.
+    /// Custom events that count as revenue, besides `purchase`, `subscribe` and `renewal`.
     revenue_events: Vec<String>,
-    /// Told when an integration pauses, deliveries fail in bulk, or rates go stale.
+    /// Receives alerts when an integration pauses, many deliveries fail or rates are stale.
     alert_webhook_url: Option<String>,
     billing: BillingOut,
     #[schema(format = DateTime)]
@@ -63,13 +63,13 @@ struct WebEventsOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SdkOut {
-    /// False tells every SDK to stop.
+    /// False: SDKs stop sending.
     enabled: bool,
     #[schema(inline, value_type = crate::choices::SdkRevenueChoice)]
     revenue: &'static str,
-    /// The public key of the live app.
+    /// Public SDK key for live data.
     live_key: String,
-    /// The public key for trying things out.
+    /// Public SDK key for test data.
     test_key: String,
 }
 
@@ -91,7 +91,7 @@ struct ProbabilisticOut {
     window_hours: i64,
 }
 
-/// A secret, of which only its presence is shown.
+/// A secret. Only its presence is shown.
 #[derive(Debug, Serialize, ToSchema)]
 struct SecretOut {
     set: bool,
@@ -113,9 +113,9 @@ struct BillingOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct BillingProviderOut {
-    /// True when a secret is set; for the App Store, once it has sent something.
+    /// True if a secret is set; for the App Store, after its first notification.
     configured: bool,
-    /// Where the provider's notifications are to be sent.
+    /// URL for the provider's notifications.
     url: String,
 }
 
@@ -183,7 +183,7 @@ pub(crate) type AppEnvelope = Envelope<AppOut>;
 
 pub(crate) type AppListEnvelope = List<AppOut>;
 
-/// An app for the examples of the description.
+/// Returns an example app for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "id": "app_01k9z3v7q8e4r9m2x5c6b7n8d0",

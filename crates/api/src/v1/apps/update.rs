@@ -20,14 +20,15 @@ use tributary_domain::access::AppsWrite;
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}", tag = "Apps", operation_id = "updateApp",
     summary = "Change an app",
-    description = "Absent: unchanged. Null: back to the default. A list is replaced whole. The document that GET \
-                   answers may be sent back: fields that cannot be changed are ignored when they carry their \
-                   current value. Needs `apps:write` and a live key.",
+    description = "Missing fields are unchanged; null resets a field to its default. Lists are \
+                   replaced as a whole. You may send back the document that GET returned: \
+                   read-only fields are ignored if they have their current value. Requires \
+                   `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
+        ("appId" = String, Path, description = "App id."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the version to change."),
     ),
-    request_body(content = inline(ChangedApp), description = "What is to be changed.",
+    request_body(content = inline(ChangedApp), description = "Fields to change.",
         example = json!({"webEvents": {"enabled": true}})),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
         Code::LiveOnly, Code::AppNotFound, Code::StoreIdTaken, Code::DomainTaken, Code::VersionConflict

@@ -1,4 +1,4 @@
-//! `GET /api/v1/audit-log` — who changed what, when, from where.
+//! `GET /api/v1/audit-log` — lists changes with actor, time and origin.
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -26,19 +26,19 @@ struct EntryOut {
     #[schema(format = DateTime)]
     at: String,
     actor: ActorOut,
-    /// What was done: `app.created`, `link.updated` and so on.
+    /// Action, such as `app.created` or `link.updated`.
     action: &'static str,
     app_id: Option<String>,
-    /// The object: its id, or the network's name.
+    /// Changed object: its id, or the network's identifier.
     target: String,
-    /// The fields that differ. Secrets show as set or not, never as themselves.
+    /// Changed fields. Secrets are shown only as set or not set.
     changes: Vec<ChangeOut>,
-    /// The client's address.
+    /// Client IP address.
     address: Option<String>,
     request_id: Option<String>,
 }
 
-/// Who did it.
+/// Actor of a change.
 #[derive(Debug, Serialize, ToSchema)]
 struct ActorOut {
     /// `key`, `user`, `operator` (the command line) or `service`.
@@ -46,7 +46,7 @@ struct ActorOut {
     id: Option<String>,
 }
 
-/// What a field was and is.
+/// Old and new value of a field.
 #[derive(Debug, Serialize, ToSchema)]
 struct ChangeOut {
     field: String,
@@ -84,22 +84,20 @@ impl From<AuditEntry> for EntryOut {
 type EntryListEnvelope = List<EntryOut>;
 
 fn app_id(text: &str) -> Result<AppId, Problem> {
-    AppId::parse(text).map_err(|_| {
-        Problem::new(
-            FaultCode::InvalidFormat,
-            "Must be the id of an app (app_…).",
-        )
-    })
+    AppId::parse(text)
+        .map_err(|_| Problem::new(FaultCode::InvalidFormat, "Must be an app id (app_…)."))
 }
 
 #[utoipa::path(
     get, path = "/api/v1/audit-log", tag = "Audit log", operation_id = "listAuditLog",
-    summary = "Read the audit log",
-    description = "Every change, newest first: who (key, user or command line), what, when, from where.",
+    summary = "List the audit log",
+    description = "All changes, newest first, with actor (key, user or command line), time and \
+                   client address.",
     params(
-        ("appId" = Option<String>, Query, description = "Changes of this app only."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = Option<String>, Query, description = "Filter by app id."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of the log.", body = inline(EntryListEnvelope),
@@ -123,7 +121,7 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (app, asked) = query.read(|parameters| {
+    let (app, page) = query.read(|parameters| {
         (
             parameters.optional("appId", app_id),
             PageQuery::read(parameters),
@@ -134,7 +132,7 @@ pub(crate) async fn list(
         organization: caller.authorized.organization(),
         filters: app.map(|app| app.to_string()).unwrap_or_default(),
     };
-    let request = asked.open(&state, &scope)?;
+    let request = page.open(&state, &scope)?;
     let page = state
         .store
         .audit_log(&caller.authorized, app, request)

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/billing` — how the notifications of an app's providers do.
+//! `GET /api/v1/apps/{appId}/billing` — returns statistics of billing notifications.
 
 use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
@@ -19,14 +19,14 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_store::BillingFigures;
 use utoipa::ToSchema;
 
-/// Days that are counted.
+/// Days in the statistics.
 const DAYS: i32 = 30;
 
-/// How the notifications of an app do.
+/// Statistics of an app's billing notifications.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BillingFiguresOut {
-    /// How many days are counted, today included.
+    /// Number of days, including today.
     days: i32,
     providers: Vec<ProviderOut>,
 }
@@ -36,24 +36,24 @@ struct BillingFiguresOut {
 struct ProviderOut {
     /// `revenuecat`, `superwall` or `appstore`.
     provider: &'static str,
-    /// Whether a secret is set; for the App Store, whether it has sent something.
+    /// True if a secret is set; for the App Store, after its first notification.
     configured: bool,
-    /// Where the provider's notifications are to be sent.
+    /// URL for the provider's notifications.
     url: String,
-    /// Notifications that were kept.
+    /// Stored notifications.
     notifications: i64,
-    /// Those of them that are events.
+    /// Notifications that became events.
     events: i64,
-    /// Events that have a device.
+    /// Events matched to a device.
     matched: i64,
-    /// Events that have none yet: most often the app did not tell the provider its `tributaryId`.
+    /// Events without a device. Usual cause: the app does not send `tributaryId` to the provider.
     unmatched: i64,
-    /// `matched` of `events`; null where there are none.
+    /// `matched` divided by `events`; null without events.
     #[schema(value_type = Option<f64>)]
     join_rate: Option<Box<RawValue>>,
-    /// Posts that could not prove who they are from. Counted as live: they do not say.
+    /// Requests that failed authentication. Counted as live, because their environment is unknown.
     unauthorized: i64,
-    /// Posts with other content under an id that was used before.
+    /// Notifications that reuse an id with different content.
     id_reuse: i64,
 }
 
@@ -81,13 +81,13 @@ impl ProviderOut {
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/billing", tag = "Billing", operation_id = "getBilling",
-    summary = "Read how notifications of billing providers do",
-    description = "The last 30 days, in the environment of the key. An event without a device is credited to nobody \
-                   and told to nobody: where `unmatched` is high, the app does not tell the provider its \
-                   `tributaryId`. Needs `apps:read`.",
-    params(("appId" = String, Path, description = "The app's id.")),
+    summary = "Get billing statistics",
+    description = "Statistics of the last 30 days in the environment of the key. Events without a \
+                   device are neither attributed nor forwarded. If `unmatched` is high, make the \
+                   app send its `tributaryId` to the provider. Requires `apps:read`.",
+    params(("appId" = String, Path, description = "App id.")),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "Every provider.", body = inline(BillingEnvelope),
+    responses((status = 200, description = "All providers.", body = inline(BillingEnvelope),
         example = json!({"data": {"days": 30, "providers": [{
             "provider": "revenuecat", "configured": true,
             "url": "https://t.example.com/api/webhook/revenuecat/app_01k9z3v7q8e4r9m2x5c6b7n8d0",

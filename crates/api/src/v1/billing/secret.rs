@@ -1,4 +1,5 @@
-//! `POST /api/v1/apps/{appId}/billing/{provider}/secret` — makes a provider's secret and shows it once.
+//! `POST /api/v1/apps/{appId}/billing/{provider}/secret` — creates a webhook secret and shows it
+//! once.
 
 use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
@@ -18,14 +19,14 @@ use tributary_domain::billing::PREVIOUS_SECRET_VALID;
 use tributary_domain::billing::signature::standard_secret;
 use utoipa::ToSchema;
 
-/// A new secret.
+/// New webhook secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MadeSecretOut {
     provider: &'static str,
-    /// Shown this once. Paste it where the provider asks for it.
+    /// Shown only once. Paste it into the provider's webhook settings.
     secret: String,
-    /// Until when the secret before it is taken as well.
+    /// Time until which the previous secret remains valid.
     #[schema(format = DateTime)]
     previous_valid_until: String,
 }
@@ -34,15 +35,17 @@ type SecretEnvelope = Envelope<MadeSecretOut>;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/billing/{provider}/secret", tag = "Billing",
-    operation_id = "makeBillingSecret", summary = "Make a billing provider's secret",
-    description = "The secret is shown once. The one before it is taken for another 24 hours, so that the provider can be \
-                   told without losing a notification. Setting one with `PATCH` of the app replaces it at once. For \
-                   `revenuecat` it is the value of the `Authorization` header, for `superwall` the signing secret. Needs \
-                   `apps:write` and a live key.",
+    operation_id = "makeBillingSecret", summary = "Create a billing provider's secret",
+    description = "The secret is shown only once. The previous secret remains valid for 24 hours, \
+                   so that you can update the provider without losing notifications. `PATCH` of \
+                   the app, in contrast, replaces a secret at once. For `revenuecat` it is the \
+                   value of the `Authorization` header, for `superwall` the signing secret. \
+                   Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("provider" = String, Path, description = "`revenuecat` or `superwall`. The App Store has no secret."),
-        ("If-Match" = Option<String>, Header, description = "The ETag of the app that the change builds on."),
+        ("appId" = String, Path, description = "App id."),
+        ("provider" = String, Path,
+            description = "`revenuecat` or `superwall`. The App Store has no secret."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the app version to change."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
         Code::LiveOnly, Code::AppNotFound, Code::NotFound, Code::VersionConflict
@@ -62,13 +65,13 @@ pub(crate) async fn make(
 ) -> Result<impl IntoResponse, ApiError> {
     let (app, provider) = (ids.app()?, ids.provider()?);
     if !BillingProvider::WITH_SECRET.contains(&provider) {
-        let message = "This provider has no secret: its certificates prove who it is.";
+        let message = "This provider has no secret; it signs notifications with certificates.";
         return Err(ApiError::new(Code::NotFound, message));
     }
     let secret = standard_secret(state.runtime.random_bytes());
     let sealer = AppSealer::new(&state, caller.authorized.organization(), app);
-    let place = AppSecret::Billing(provider).as_str();
-    let sealed = sealer.seal(APP_SECRET_SCOPE, place, &secret);
+    let field = AppSecret::Billing(provider).as_str();
+    let sealed = sealer.seal(APP_SECRET_SCOPE, field, &secret);
     let origin = caller.origin(&state);
     let until = origin.at.plus(PREVIOUS_SECRET_VALID);
     let (writer, rotation) = (&caller.authorized, AppChange::rotation(provider, sealed));

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/cohorts` — what devices that were installed together did in the days after.
+//! `GET /api/v1/apps/{appId}/cohorts` — returns retention and revenue by install cohort.
 
 use super::shape::{CohortOut, CohortsEnvelope, example};
 use crate::caller::Caller;
@@ -25,9 +25,9 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Ages that are shown when nobody says.
+/// Default of `maxAge`.
 const AGES_DEFAULT: u8 = 30;
-/// Rows of one report, one for each cohort and age.
+/// Maximum rows of a report, one per cohort and age.
 const ROWS_MAX: u32 = 200_000;
 
 struct CohortsQuery {
@@ -70,23 +70,30 @@ fn read(parameters: &mut QueryParameters<'_>) -> CohortsQuery {
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/cohorts", tag = "Analytics", operation_id = "getCohorts",
-    summary = "Follow installs",
-    description = "Installs of a day, week or month, newest first, and for each age in days (24 hours since a device's own \
-                   install) how many devices had an event, and the money so far. Website events belong to no install. Needs \
-                   `apps:read`.",
+    summary = "Get cohorts",
+    description = "Installs by day, week or month, newest first. For each age in days (24 hours \
+                   since the device's install): the number of active devices and the revenue. Web \
+                   events belong to no install. Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("interval" = Option<String>, Query, description = "`day`, `week` or `month` of the install; `day` when absent."),
-        ("groupBy" = Option<String>, Query, description = "`network`, `link`, `campaign` or `country`; all together when absent."),
-        ("maxAge" = Option<i64>, Query, description = "The last age; 30 when absent.", minimum = 0, maximum = 127),
-        ("from" = Option<String>, Query, description = "The first day of installs, such as `2026-01-01`; 30 days when absent."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
-        ("limit" = Option<i64>, Query, description = "Cohorts of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = String, Path, description = "App id."),
+        ("interval" = Option<String>, Query,
+            description = "Cohort length: `day`, `week` or `month`. Default: `day`."),
+        ("groupBy" = Option<String>, Query,
+            description = "`network`, `link`, `campaign` or `country`. Default: no grouping."),
+        ("maxAge" = Option<i64>, Query,
+            description = "Last age in days. Default: 30.", minimum = 0, maximum = 127),
+        ("from" = Option<String>, Query,
+            description = "First install day, such as `2026-01-01`. Default: the last 30 days."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
+        ("limit" = Option<i64>, Query,
+            description = "Cohorts per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "A page of cohorts.", body = inline(CohortsEnvelope), example = json!(example())))
+    responses((status = 200, description = "A page of cohorts.",
+        body = inline(CohortsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
@@ -94,52 +101,52 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(read)?;
+    let request = query.read(read)?;
     let app = ids.app()?;
     let reader = caller.authorized.analytics_access();
-    let range = asked.range.for_app(&state, &reader, app).await?;
-    let spans = range.split(Some(asked.interval));
-    let question = CohortReportQuery {
+    let range = request.range.for_app(&state, &reader, app).await?;
+    let spans = range.split(Some(request.interval));
+    let report_query = CohortReportQuery {
         periods: spans.iter().map(|span| span.period).collect(),
-        group_by: asked.by,
-        age_max: asked.age_max,
+        group_by: request.by,
+        age_max: request.age_max,
         rows_max: ROWS_MAX + 1,
     };
-    let found = state.store.cohorts(&reader, app, question);
+    let found = state.store.cohorts(&reader, app, report_query);
     let found = found.await?;
     if found.len() > ROWS_MAX as usize {
-        let message = "Comes to too many cohorts; ask for fewer days, or a longer interval.";
+        let message = "The report has too many cohorts. Request fewer days or a longer interval.";
         return Err(out_of_range("groupBy", message));
     }
     let costs = if caller.authorized.environment() == Environment::Live {
         costs_by_cohort(
             &load_spend(&state, &reader, app, &range).await?,
             &spans,
-            asked.by,
+            request.by,
         )
     } else {
         None
     };
-    let rows = newest_first(found, costs.as_ref(), &spans, &asked, state.runtime.now());
+    let rows = newest_first(found, costs.as_ref(), &spans, &request, state.runtime.now());
     let scope = ListScope {
         list: "cohorts",
         organization: caller.authorized.organization(),
         filters: json!([
             app.to_string(),
             caller.authorized.environment().as_str(),
-            asked.interval.as_str(),
-            asked.by.map(CohortDimension::as_str),
-            asked.age_max,
+            request.interval.as_str(),
+            request.by.map(CohortDimension::as_str),
+            request.age_max,
             range.from.to_string(),
             range.to.to_string(),
             range.zone.as_str()
         ])
         .to_string(),
     };
-    Ok(RowPage::of(rows, &asked.page, &state, &scope)?.into_list())
+    Ok(RowPage::of(rows, &request.page, &state, &scope)?.into_list())
 }
 
-/// What each cohort cost. It is not told by link or country.
+/// Returns the cost of each cohort. Costs have no link or country, so they are `None` for these.
 fn costs_by_cohort(
     costs: &Spend,
     spans: &[Span],
@@ -151,14 +158,14 @@ fn costs_by_cohort(
         Some(CohortDimension::Campaign) => vec![Dimension::Campaign],
         Some(CohortDimension::Link | CohortDimension::Country) => return None,
     };
-    let question = ReportQuery {
+    let report_query = ReportQuery {
         periods: Vec::new(),
         group_by: by,
         filters: Vec::new(),
         rows_max: 0,
     };
     let mut sums: BTreeMap<(usize, String), i64> = BTreeMap::new();
-    for (span, values, cost) in costs.rows(spans, &question) {
+    for (span, values, cost) in costs.rows(spans, &report_query) {
         let value = values.into_iter().next().unwrap_or_default();
         let sum = sums.entry((span, value)).or_default();
         *sum = sum.saturating_add(cost);
@@ -170,7 +177,7 @@ fn newest_first(
     found: Vec<CohortRow>,
     costs: Option<&BTreeMap<(usize, String), i64>>,
     spans: &[Span],
-    asked: &CohortsQuery,
+    request: &CohortsQuery,
     now: Timestamp,
 ) -> Vec<(RowKey, CohortOut)> {
     let mut cohorts: BTreeMap<(Reverse<usize>, String), BTreeMap<u8, CohortFigures>> =
@@ -188,8 +195,8 @@ fn newest_first(
                 found.copied().unwrap_or_default()
             });
             let key = row_key([span.label.as_str(), value.as_str()]);
-            let by = asked.by.map(|by| (by.as_str(), value.as_str()));
-            let out = CohortOut::of(span, by, &ages, cost, asked.age_max, now);
+            let by = request.by.map(|by| (by.as_str(), value.as_str()));
+            let out = CohortOut::of(span, by, &ages, cost, request.age_max, now);
             Some((key, out))
         })
         .collect()

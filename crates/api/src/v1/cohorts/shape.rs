@@ -1,4 +1,4 @@
-//! Cohorts as the interface shows them.
+//! JSON form of cohorts.
 
 use crate::decimal::number;
 use crate::page::List;
@@ -14,49 +14,49 @@ use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
-/// Devices that were installed together.
+/// Devices that installed in the same period.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Cohort")]
 pub(super) struct CohortOut {
-    /// The day, the Monday of the week, or the month of the installs.
+    /// Day, Monday of the week, or month of the installs.
     #[schema(example = "2026-01-01")]
     cohort: String,
-    /// `network`, `link`, `campaign` or `country`, where it was asked for; null where there is none.
+    /// `network`, `link`, `campaign` or `country` if requested with `groupBy`; null if unknown.
     #[serde(flatten)]
     #[schema(value_type = Object)]
     by: Map<String, Value>,
     installs: i64,
-    /// What ads cost; null where costs are not told by what was asked for.
+    /// Ad cost; null if cost is not available for the requested grouping.
     #[schema(value_type = Option<f64>)]
     cost: Option<Box<RawValue>>,
-    /// Every age that the first of them has reached.
+    /// Ages that the first devices of the cohort have reached.
     ages: Vec<AgeOut>,
 }
 
-/// What they did at an age.
+/// Figures of a cohort at one age.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgeOut {
-    /// Days of 24 hours since each one's install.
+    /// Age in days of 24 hours since each device's install.
     day: u8,
-    /// False as long as some of them have not lived through that day.
+    /// True once all devices of the cohort have completed this day.
     complete: bool,
-    /// Those that had an event.
+    /// Devices with at least one event on this day.
     devices: i64,
-    /// For each install.
+    /// Active devices per install.
     #[schema(value_type = Option<f64>)]
     retention: Option<Box<RawValue>>,
-    /// Net revenue of that day.
+    /// Net revenue of this day.
     #[schema(value_type = f64)]
     revenue: Option<Box<RawValue>>,
-    /// Net revenue up to and with that day.
+    /// Net revenue up to and including this day.
     #[schema(value_type = f64)]
     cumulative_revenue: Option<Box<RawValue>>,
-    /// The same for each install.
+    /// Cumulative revenue per install.
     #[schema(value_type = Option<f64>)]
     revenue_per_install: Option<Box<RawValue>>,
-    /// The same for each dollar of cost; null without cost.
+    /// Cumulative revenue per dollar of cost; null without cost.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
 }
@@ -70,7 +70,7 @@ impl CohortOut {
         age_max: u8,
         now: Timestamp,
     ) -> Self {
-        // The install is an event of the first day.
+        // The install itself is an event of day 0.
         let installs = ages.get(&0).map_or(0, |first| first.devices);
         let days = |age: u8| Duration::from_hours(24 * u64::from(age));
         let (begin, end) = span.period;
@@ -113,7 +113,7 @@ impl CohortOut {
 
 pub(super) type CohortsEnvelope = List<CohortOut>;
 
-/// Cohorts for the examples of the description.
+/// Returns example cohorts for the OpenAPI description.
 pub(super) fn example() -> Value {
     let age = |day: u8, devices: u32, retention: f32, revenue: f32| {
         json!({

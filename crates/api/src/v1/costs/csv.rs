@@ -1,4 +1,5 @@
-//! Costs as a table: `day,network,campaign,amount,currency`, in any order, the last two but `amount` optional.
+//! Costs as CSV: `day,network,campaign,amount,currency` in any order. `campaign` and `currency` are
+//! optional.
 
 use super::fields::{campaign, cost};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
@@ -7,24 +8,24 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
-/// What a table says it is.
+/// Content type of CSV.
 pub(super) const CONTENT_TYPE: &str = "text/csv";
 
 const COLUMNS: [&str; 5] = ["day", "network", "campaign", "amount", "currency"];
 
-/// Reads the lines; a fault is named by its line, as `costs[0].day`.
+/// Reads the rows. Faults are named by row, such as `costs[0].day`.
 pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
     let mut lines = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .trim(Trim::All)
         .from_reader(text.as_bytes())
-        // Text in memory can be read, whatever it says.
+        // Reading text from memory cannot fail.
         .into_records()
         .map_while(Result::ok);
     let Some(columns) = lines.next().and_then(|header| columns(&header, faults)) else {
         if faults.is_empty() {
-            let message = "Must begin with a line of column names.";
+            let message = "Must begin with a header row.";
             faults.add("body", Problem::new(FaultCode::Required, message));
         }
         return Vec::new();
@@ -35,14 +36,14 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
             break;
         }
         if line.len() != columns.len() {
-            let message = format!("Must have {} fields, as the first line has.", columns.len());
+            let message = format!("Must have {} fields, like the header row.", columns.len());
             let problem = Problem::new(FaultCode::InvalidFormat, message);
             faults.add(format!("costs[{number}]"), problem);
             continue;
         }
         let field = |name: &str| {
-            let place = columns.iter().position(|column| *column == name)?;
-            line.get(place)
+            let index = columns.iter().position(|column| *column == name)?;
+            line.get(index)
         };
         let path = |name: &str| format!("costs[{number}].{name}");
         let filled = |name: &str| field(name).filter(|text| !text.is_empty());
@@ -58,7 +59,7 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
         costs.extend(cost(day, network, id, amount, currency));
     }
     if costs.is_empty() && faults.is_empty() {
-        let problem = Problem::new(FaultCode::Required, "Must hold at least one cost.");
+        let problem = Problem::new(FaultCode::Required, "Must contain at least one cost.");
         faults.add("costs", problem);
     }
     costs
@@ -68,7 +69,7 @@ fn is_blank(line: &StringRecord) -> bool {
     line.len() == 1 && line.iter().all(str::is_empty)
 }
 
-/// Which column stands where.
+/// Reads the header row.
 fn columns(header: &StringRecord, faults: &mut Faults) -> Option<Vec<&'static str>> {
     let mut found = Vec::new();
     for name in header {
@@ -76,7 +77,7 @@ fn columns(header: &StringRecord, faults: &mut Faults) -> Option<Vec<&'static st
         let column = COLUMNS.into_iter().find(|column| *column == name);
         let Some(column) = column.filter(|column| !found.contains(column)) else {
             let message = format!(
-                "The first line must name {}, each once.",
+                "The header row may contain only {}, each once.",
                 COLUMNS.join(", ")
             );
             faults.add("body", Problem::new(FaultCode::UnknownField, message));
@@ -86,7 +87,7 @@ fn columns(header: &StringRecord, faults: &mut Faults) -> Option<Vec<&'static st
     }
     for required in ["day", "network", "amount"] {
         if !found.contains(&required) {
-            let message = format!("The first line must name the column {required}.");
+            let message = format!("The header row must contain the column {required}.");
             faults.add("body", Problem::new(FaultCode::Required, message));
         }
     }
@@ -105,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn columns_come_in_any_order_and_fields_in_quotes() {
+    fn accepts_columns_in_any_order_and_quoted_fields() {
         let text = "\u{feff}Amount,day,network,campaign\r\n\"1.50\",2026-01-01,network_a,\"a \"\"b\"\", c\"\r\n\r\n2,2026-01-02,other,";
         let mut faults = Faults::new();
         let costs = read(text, &mut faults);
         assert!(faults.is_empty(), "{faults}");
-        let told: Vec<(String, &str, String)> = costs
+        let found: Vec<(String, &str, String)> = costs
             .iter()
             .map(|cost| {
                 (
@@ -124,11 +125,11 @@ mod tests {
             ("1.5".to_owned(), "a \"b\", c", "2026-01-01".to_owned()),
             ("2".to_owned(), "", "2026-01-02".to_owned()),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
     }
 
     #[test]
-    fn every_fault_is_named_by_its_line() {
+    fn faults_are_named_by_row() {
         let text = "day,network,amount\n2026-13-01,nobody,-1\n2026-01-01,other\n2026-01-01,other,1";
         assert_eq!(
             faults(text),

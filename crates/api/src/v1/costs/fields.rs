@@ -1,4 +1,4 @@
-//! Costs as they are sent: as JSON, or as a table.
+//! Request body of costs: JSON or CSV.
 
 use super::csv;
 use crate::body::{content_type, is_json, malformed, read_bytes};
@@ -16,7 +16,7 @@ use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::check_length;
 
-/// Characters of a campaign's id, as clicks keep them.
+/// Longest campaign id in characters, as for clicks.
 const CAMPAIGN_CHARS_MAX: usize = 500;
 
 described_body! {
@@ -35,7 +35,7 @@ impl FromRequest<ApiState> for CostsBody {
         let (parts, body) = request.into_parts();
         let kind = content_type(&parts.headers).unwrap_or_default();
         if kind != csv::CONTENT_TYPE && !is_json(&kind) {
-            let message = "Send JSON, with the header Content-Type: application/json, or a table, with text/csv.";
+            let message = "Send JSON (`Content-Type: application/json`) or CSV (`text/csv`).";
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
         let bytes = read_bytes(&parts.headers, body, state).await?;
@@ -58,7 +58,7 @@ impl FromRequest<ApiState> for CostsBody {
 
 fn check_count(count: usize, faults: &mut Faults) {
     if count > COSTS_MAX {
-        let message = format!("Send at most {COSTS_MAX} at a time.");
+        let message = format!("Must contain at most {COSTS_MAX} costs.");
         faults.add("costs", Problem::new(FaultCode::TooLong, message));
     }
 }
@@ -67,11 +67,11 @@ fn read(fields: &mut Fields<'_>) -> Vec<Cost> {
     let list = objects()
         .required()
         .size(1..=COSTS_MAX)
-        .about("What the ads of a campaign cost on a day. At most 5000.");
+        .about("Ad cost of a campaign on one day. At most 5000 items.");
     let costs = fields.items("costs", list.expecting_each("an object"), read_cost);
     let is_empty = matches!(&costs, FieldInput::Value(costs) if costs.is_empty());
     if is_empty || !costs.is_present() {
-        let problem = Problem::new(FaultCode::Required, "Must hold at least one cost.");
+        let problem = Problem::new(FaultCode::Required, "Must contain at least one cost.");
         fields.check(|faults| faults.add("costs", problem));
     }
     let costs = costs.value().unwrap_or_default().into_iter();
@@ -86,24 +86,24 @@ fn read_cost(fields: &mut Fields<'_>) -> Option<Cost> {
     let campaign = text_as(campaign).size(0..=CAMPAIGN_CHARS_MAX);
     let campaign = fields.input(
         "campaign",
-        campaign.about("The campaign's id; of no campaign when absent."),
+        campaign.about("Campaign id. Missing: no campaign."),
     );
     let amount = amount().then(|amount| parse_paid_amount(&amount.to_string()));
     let amount = fields.required(
         "amount",
-        amount.about("Not negative; 0 removes what was told before. A number, or a string with its exact digits."),
+        amount.about("Not negative; 0 removes the cost. A number or a decimal string."),
     );
-    let currency = text_as(Currency::parse).about("A current ISO 4217 code; USD when absent.");
+    let currency = text_as(Currency::parse).about("Current ISO 4217 code. Default: USD.");
     let currency = fields.input("currency", currency);
     cost(day, network, campaign.value(), amount, currency.value())
 }
 
-/// Reads the id of a campaign.
+/// Parses a campaign id.
 pub(super) fn campaign(text: &str) -> Result<String, Problem> {
     check_length(text, 0, CAMPAIGN_CHARS_MAX).map(|()| text.to_owned())
 }
 
-/// A cost whose parts were read.
+/// Builds a cost if all required parts are valid.
 pub(super) fn cost(
     day: Option<Day>,
     network: Option<CreditedNetwork>,

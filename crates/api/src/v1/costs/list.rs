@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/costs` — what ads cost, newest day first.
+//! `GET /api/v1/apps/{appId}/costs` — lists ad costs, newest day first.
 
 use super::shape::{CostListEnvelope, CostOut, example};
 use crate::caller::Caller;
@@ -49,15 +49,16 @@ fn scope(caller: &Caller<AppsRead>, app: AppId, filter: &CostFilter) -> ListScop
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/costs", tag = "Analytics", operation_id = "listCosts",
     summary = "List costs",
-    description = "What was told about the cost of ads, newest day first. Needs `apps:read`.",
+    description = "Stored ad costs, newest day first. Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("network" = Option<String>, Query, description = "Of this network only."),
-        ("campaign" = Option<String>, Query, description = "Of the campaign of this id only."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = String, Path, description = "App id."),
+        ("network" = Option<String>, Query, description = "Filter by network."),
+        ("campaign" = Option<String>, Query, description = "Filter by campaign id."),
+        ("from" = Option<String>, Query, description = "First day, such as `2026-01-01`."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of costs.", body = inline(CostListEnvelope),

@@ -1,4 +1,4 @@
-//! `PUT /api/v1/apps/{appId}/costs` — says what ads cost.
+//! `PUT /api/v1/apps/{appId}/costs` — stores ad costs.
 
 use super::fields::{CostsBody, CostsFields};
 use crate::body::{Envelope, JsonResponse};
@@ -13,11 +13,11 @@ use serde::Serialize;
 use tributary_domain::access::AppsWrite;
 use utoipa::ToSchema;
 
-/// What came of it.
+/// Result of storing costs.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(title = "CostsStored")]
 struct StoredOut {
-    /// Costs that were taken.
+    /// Number of stored costs.
     #[schema(maximum = 5_000)]
     stored: u64,
 }
@@ -26,12 +26,13 @@ type StoredEnvelope = Envelope<StoredOut>;
 
 #[utoipa::path(
     put, path = "/api/v1/apps/{appId}/costs", tag = "Analytics", operation_id = "putCosts",
-    summary = "Tell what ads cost",
-    description = "Each cost takes the place of what was told for its day, network and campaign before; 0 removes it; what is not \
-                   named stays. Either all are taken or none. A table (`text/csv`) has the columns `day`, \
-                   `network`, `campaign`, `amount` and `currency`, in any order. Needs `apps:write` and a live key.",
-    params(("appId" = String, Path, description = "The app's id.")),
-    request_body(description = "The costs, as JSON or as a table whose first line names its columns.", content(
+    summary = "Store ad costs",
+    description = "Each cost replaces the stored cost of its day, network and campaign; 0 removes \
+                   it. Other costs are unchanged. Either all costs are stored or none. CSV \
+                   (`text/csv`) has the columns `day`, `network`, `campaign`, `amount` and \
+                   `currency` in any order. Requires `apps:write` and a live key.",
+    params(("appId" = String, Path, description = "App id.")),
+    request_body(description = "Costs as JSON, or as CSV with a header row.", content(
         (inline(CostsFields) = "application/json", example = json!({
             "costs": [
                 {"day": "2026-01-01", "network": "network_a", "campaign": "120210", "amount": 80, "currency": "EUR"}
@@ -42,7 +43,9 @@ type StoredEnvelope = Envelope<StoredOut>;
         )),
     )),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::LiveOnly, Code::AppNotFound]]))),
-    responses((status = 200, description = "How many.", body = inline(StoredEnvelope), example = json!({"data": {"stored": 1}})))
+    responses((status = 200, description = "The number of stored costs.",
+        body = inline(StoredEnvelope),
+        example = json!({"data": {"stored": 1}})))
 )]
 pub(crate) async fn replace(
     caller: Caller<AppsWrite>,

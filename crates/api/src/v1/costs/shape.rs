@@ -1,4 +1,4 @@
-//! A cost as the interface shows it.
+//! JSON form of a cost.
 
 use crate::decimal::number;
 use crate::page::List;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tributary_domain::report::cost::StoredCost;
 use utoipa::ToSchema;
 
-/// What the ads of a campaign cost on a day.
+/// Ad cost of a campaign on one day.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Cost")]
@@ -16,16 +16,16 @@ pub(super) struct CostOut {
     #[schema(format = Date)]
     day: String,
     network: &'static str,
-    /// The campaign's id; null where it belongs to none.
+    /// Campaign id; null without a campaign.
     campaign: Option<String>,
-    /// As it was told.
+    /// Amount as it was sent.
     #[schema(value_type = f64)]
     amount: Option<Box<RawValue>>,
     currency: String,
-    /// By the rate of its day.
+    /// Amount in US dollars at the rate of its day.
     #[schema(value_type = f64)]
     usd: Option<Box<RawValue>>,
-    /// The day of that rate.
+    /// Day of the exchange rate.
     #[schema(format = Date)]
     rate_date: String,
 }
@@ -51,7 +51,7 @@ impl From<StoredCost> for CostOut {
 
 pub(super) type CostListEnvelope = List<CostOut>;
 
-/// A cost for the examples of the description.
+/// Returns an example cost for the OpenAPI description.
 pub(super) fn example() -> Value {
     json!({
         "day": "2026-01-01", "network": "network_a", "campaign": "120210", "amount": 80, "currency": "EUR",

@@ -1,4 +1,4 @@
-//! Which deliveries are asked for: in the query of the list, in the body of a retry of many.
+//! Filters of deliveries: query of the list, body of the bulk retry.
 
 use crate::days::{DayFilter, parse_last_day};
 use crate::error::ApiError;
@@ -17,11 +17,11 @@ use tributary_domain::vocabulary::text::EXTERNAL_ID_BYTES_MAX;
 use tributary_domain::vocabulary::timezone::Timezone;
 
 described_body! {
-    /// Which deliveries are to be tried again. At least one of the fields but `timezone` must be there.
+    /// Filter of the deliveries to retry. At least one field other than `timezone` is required.
     pub(super) RetryFields("DeliveryRetryFields") = DeliveriesQuery::from_body
 }
 
-/// Which deliveries are asked for.
+/// Filter of deliveries.
 #[derive(Debug)]
 pub(super) struct DeliveriesQuery {
     status: Option<DeliveryStatus>,
@@ -32,7 +32,7 @@ pub(super) struct DeliveriesQuery {
 }
 
 impl DeliveriesQuery {
-    /// Out of a query.
+    /// Reads the filter from a query.
     pub(super) fn from_query(parameters: &mut QueryParameters<'_>) -> Self {
         let status = |text: &str| parse_choice(text, DeliveryStatus::ALL, DeliveryStatus::as_str);
         Self {
@@ -44,48 +44,45 @@ impl DeliveriesQuery {
         }
     }
 
-    /// Out of a body that asks for another try of what fits. It has to narrow it down, so that nobody sends
-    /// everything again by accident.
+    /// Reads the filter from the body of a bulk retry. At least one criterion is required, so that
+    /// a client cannot retry everything by accident.
     pub(super) fn from_body(fields: &mut Fields<'_>) -> Self {
         let retryable = DeliveryStatus::ALL.iter().copied();
         let retryable: Vec<_> = retryable.filter(|status| status.can_be_retried()).collect();
         let status = choice(&retryable, DeliveryStatus::as_str);
         let status = fields.input(
             "status",
-            status.about("How a delivery ended that can be tried again."),
+            status.about("Final status of the deliveries to retry."),
         );
         let network = choice(&Network::ALL, Network::as_str).about("An ad network.");
         let network = fields.input("network", network);
-        let given_id = text_as(parse_external_id).size(1..=EXTERNAL_ID_BYTES_MAX);
-        let given_id = fields.input(
-            "eventId",
-            given_id.about("The id of their event, as its sender gave it."),
-        );
+        let external_id = text_as(parse_external_id).size(1..=EXTERNAL_ID_BYTES_MAX);
+        let external_id = fields.input("eventId", external_id.about("Event id of the sender."));
         let from = text_as(Day::parse).format("date");
-        let from = fields.input("from", from.about("The first day of the events' own time."));
+        let from = fields.input("from", from.about("First day, by event time."));
         let first = from.clone().value();
         let to = text_as(parse_last_day(first))
             .format("date")
-            .about("The last day, inclusive.");
+            .about("Last day, inclusive.");
         let to = fields.input("to", to);
         let timezone = text_as(Timezone::parse);
         let timezone = fields.input(
             "timezone",
-            timezone.about("In which zone the days begin; the app's when absent."),
+            timezone.about("Time zone of the days. Default: the app's."),
         );
         let narrows = status.is_present()
             || network.is_present()
-            || given_id.is_present()
+            || external_id.is_present()
             || from.is_present()
             || to.is_present();
         if !narrows {
-            let message = "Must hold at least one of status, network, eventId, from and to.";
+            let message = "Must contain at least one of status, network, eventId, from and to.";
             fields.check(|faults| faults.add("body", Problem::new(FaultCode::Required, message)));
         }
         Self {
             status: status.value(),
             network: network.value(),
-            external_id: given_id.value(),
+            external_id: external_id.value(),
             days: DayFilter {
                 from: first,
                 to: to.value(),
@@ -94,7 +91,7 @@ impl DeliveriesQuery {
         }
     }
 
-    /// What the store is asked for; days begin in the app's zone unless another was named.
+    /// Builds the store's filter. Days are in the app's time zone unless another one is set.
     pub(super) async fn into_filter(
         self,
         state: &ApiState,

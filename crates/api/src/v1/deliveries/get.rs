@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/deliveries/{deliveryId}` — one delivery.
+//! `GET /api/v1/apps/{appId}/deliveries/{deliveryId}` — returns a delivery.
 
 use super::shape::{DeliveryEnvelope, DeliveryOut, example};
 use crate::body::JsonResponse;
@@ -12,12 +12,14 @@ use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
 
 #[utoipa::path(
-    get, path = "/api/v1/apps/{appId}/deliveries/{deliveryId}", tag = "Deliveries", operation_id = "getDelivery",
-    summary = "Read a delivery",
-    description = "With its attempts. A test key finds none. Needs `apps:read`.",
+    get, path = "/api/v1/apps/{appId}/deliveries/{deliveryId}", tag = "Deliveries",
+    operation_id = "getDelivery",
+    summary = "Get a delivery",
+    description = "Returns a delivery with its attempts. Deliveries are live data: a test key \
+                   finds none. Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("deliveryId" = String, Path, description = "The delivery's id."),
+        ("appId" = String, Path, description = "App id."),
+        ("deliveryId" = String, Path, description = "Delivery id."),
     ),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::DeliveryNotFound]]))),
     responses((status = 200, description = "The delivery.", body = inline(DeliveryEnvelope),

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/deliveries` — what networks were told, newest first by the events' own time.
+//! `GET /api/v1/apps/{appId}/deliveries` — lists deliveries, newest first by event time.
 
 use super::fields::DeliveriesQuery;
 use super::shape::{DeliveryListEnvelope, DeliveryOut, example};
@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Everything that makes this another list.
+/// Returns the filters, to bind cursors to this list.
 fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -> String {
     serde_json::json!([
         app.to_string(),
@@ -34,24 +34,31 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
 }
 
 #[utoipa::path(
-    get, path = "/api/v1/apps/{appId}/deliveries", tag = "Deliveries", operation_id = "listDeliveries",
+    get, path = "/api/v1/apps/{appId}/deliveries", tag = "Deliveries",
+    operation_id = "listDeliveries",
     summary = "List deliveries",
-    description = "One for each event and network that is to hear of it, newest first by the events' own time. What is \
-                   not to be sent makes none: the event itself says why, in its `deliveries`. A test key finds none, \
-                   since test events are never sent. Needs `apps:read`.",
+    description = "One delivery per event and network, newest first by event time. Skipped events \
+                   have no delivery; the event's `deliveries` show the reason. Test events are \
+                   never forwarded, so a test key gets an empty list. Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("status" = inline(Option<crate::choices::DeliveryStatusChoice>), Query, description = "Those that stand here only."),
-        ("network" = inline(Option<crate::choices::NetworkChoice>), Query, description = "Those to this network only."),
-        ("eventId" = Option<String>, Query, description = "Those of the event of this id, as its sender gave it."),
-        ("from" = Option<String>, Query, description = "The first day of the events' own time, such as `2026-01-01`."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = String, Path, description = "App id."),
+        ("status" = inline(Option<crate::choices::DeliveryStatusChoice>), Query,
+            description = "Filter by status."),
+        ("network" = inline(Option<crate::choices::NetworkChoice>), Query,
+            description = "Filter by network."),
+        ("eventId" = Option<String>, Query, description = "Filter by the sender's event id."),
+        ("from" = Option<String>, Query,
+            description = "First day, by event time, such as `2026-01-01`."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "A page of deliveries.", body = inline(DeliveryListEnvelope),
+    responses((status = 200, description = "A page of deliveries.",
+        body = inline(DeliveryListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
@@ -60,14 +67,14 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (asked, page) = query.read(|parameters| {
+    let (filters, page) = query.read(|parameters| {
         (
             DeliveriesQuery::from_query(parameters),
             PageQuery::read(parameters),
         )
     })?;
     let app = ids.app()?;
-    let filter = asked.into_filter(&state, &caller.authorized, app).await?;
+    let filter = filters.into_filter(&state, &caller.authorized, app).await?;
     let scope = ListScope {
         list: "deliveries",
         organization: caller.authorized.organization(),

@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps/{appId}/deliveries/{deliveryId}/retry` — brings a delivery back into its queue.
+//! `POST /api/v1/apps/{appId}/deliveries/{deliveryId}/retry` — queues a delivery again.
 
 use super::shape::{DeliveryEnvelope, DeliveryOut, example};
 use crate::body::JsonResponse;
@@ -13,18 +13,18 @@ use tributary_domain::access::AppsWrite;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/deliveries/{deliveryId}/retry", tag = "Deliveries",
-    operation_id = "retryDelivery", summary = "Try a delivery again",
-    description = "For one that failed, expired or is unconfirmed; any other is 409 \
-                   `delivery_not_retryable`. It is `pending` again, under the same id at the network and with the \
-                   attempts so far. Needs `apps:write` and a live key.",
+    operation_id = "retryDelivery", summary = "Retry a delivery",
+    description = "Only for `failed`, `expired` and `unconfirmed` deliveries; others return 409 \
+                   `delivery_not_retryable`. The delivery becomes `pending` again and keeps its \
+                   deduplication id and earlier attempts. Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("deliveryId" = String, Path, description = "The delivery's id."),
+        ("appId" = String, Path, description = "App id."),
+        ("deliveryId" = String, Path, description = "Delivery id."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
         Code::LiveOnly, Code::AppNotFound, Code::DeliveryNotFound, Code::DeliveryNotRetryable
     ]]))),
-    responses((status = 200, description = "The delivery, pending.", body = inline(DeliveryEnvelope),
+    responses((status = 200, description = "The pending delivery.", body = inline(DeliveryEnvelope),
         example = json!({"data": example_retried()})))
 )]
 pub(crate) async fn retry(
@@ -37,11 +37,11 @@ pub(crate) async fn retry(
         .store
         .app(&caller.authorized.read_access(), app)
         .await?;
-    let back = state
+    let retried = state
         .store
         .retry_delivery(&caller.authorized, app, ids.delivery()?, origin)
         .await?;
-    Ok(JsonResponse::ok(DeliveryOut::from(back)))
+    Ok(JsonResponse::ok(DeliveryOut::from(retried)))
 }
 
 fn example_retried() -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps/{appId}/deliveries/retry` — brings the deliveries that fit back into their queues.
+//! `POST /api/v1/apps/{appId}/deliveries/retry` — queues all matching deliveries again.
 
 use super::fields::{DeliveriesQuery, RetryFields};
 use crate::body::{Envelope, JsonBody, JsonResponse};
@@ -14,32 +14,35 @@ use tributary_domain::access::AppsWrite;
 use tributary_store::RETRIES_MAX;
 use utoipa::ToSchema;
 
-/// What came of it.
+/// Result of a bulk retry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "DeliveriesRetried")]
 struct RetriedOut {
-    /// Deliveries that are pending again.
+    /// Number of deliveries queued again.
     #[schema(maximum = 10_000)]
     retried: u64,
-    /// Whether there may be more that fit; ask again for those.
+    /// True if more deliveries may match. Repeat the request for those.
     has_more: bool,
 }
 
 type RetriedEnvelope = Envelope<RetriedOut>;
 
 #[utoipa::path(
-    post, path = "/api/v1/apps/{appId}/deliveries/retry", tag = "Deliveries", operation_id = "retryDeliveries",
-    summary = "Try many deliveries again",
-    description = "Those that failed, expired or are unconfirmed and fit every field that is given, at \
-                   most 10000 at a time. At least one of `status`, `network`, `eventId`, `from` and `to` is \
-                   required. Needs `apps:write` and a live key.",
-    params(("appId" = String, Path, description = "The app's id.")),
-    request_body(content = inline(RetryFields), description = "Which.", example = json!({
+    post, path = "/api/v1/apps/{appId}/deliveries/retry", tag = "Deliveries",
+    operation_id = "retryDeliveries",
+    summary = "Retry many deliveries",
+    description = "Retries the `failed`, `expired` and `unconfirmed` deliveries that match all \
+                   given fields, at most 10000 per request. At least one of `status`, `network`, \
+                   `eventId`, `from` and `to` is required. Requires `apps:write` and a live key.",
+    params(("appId" = String, Path, description = "App id.")),
+    request_body(content = inline(RetryFields), description = "Filter of the deliveries.",
+        example = json!({
         "status": "failed", "network": "network_a", "from": "2026-01-01", "to": "2026-01-02"
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::LiveOnly, Code::AppNotFound]]))),
-    responses((status = 200, description = "How many.", body = inline(RetriedEnvelope),
+    responses((status = 200, description = "The number of deliveries.",
+        body = inline(RetriedEnvelope),
         example = json!({"data": {"retried": 12, "hasMore": false}})))
 )]
 pub(crate) async fn retry_many(
@@ -48,10 +51,10 @@ pub(crate) async fn retry_many(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = body.read(DeliveriesQuery::from_body)?;
+    let query = body.read(DeliveriesQuery::from_body)?;
     let app = ids.app()?;
     let reader = caller.authorized.read_access();
-    let filter = asked.into_filter(&state, &reader, app).await?;
+    let filter = query.into_filter(&state, &reader, app).await?;
     let origin = caller.origin(&state);
     let retried = state
         .store

@@ -1,4 +1,4 @@
-//! A delivery as the interface shows it.
+//! JSON form of a delivery.
 
 use crate::body::Envelope;
 use crate::page::List;
@@ -9,65 +9,65 @@ use tributary_domain::forwarding::DeliveryAttempt;
 use tributary_store::DeliveryWithEvent;
 use utoipa::ToSchema;
 
-/// One event's way to one network.
+/// Delivery of one event to one network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Delivery")]
 pub(super) struct DeliveryOut {
     #[schema(example = "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6")]
     id: String,
-    /// The id that the event's sender gave; null when the event is gone.
+    /// Event id of the sender; null if the event was deleted.
     event_id: Option<String>,
-    /// Null when it is gone.
+    /// Null if the event was deleted.
     event: Option<DeliveredEventOut>,
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
     network: &'static str,
-    /// What the network calls the event.
+    /// Event name at the network.
     network_event: String,
-    /// The id that the network knows it by. It stays the same in every attempt, so that nothing counts twice.
+    /// Deduplication id at the network. The same in every attempt, so that the event counts once.
     dedup_id: String,
     #[schema(inline, value_type = crate::choices::DeliveryStatusChoice)]
     status: &'static str,
-    /// Why it stands there: the network's code, or ours.
+    /// Reason for the status: the network's code or ours.
     reason: Option<String>,
     #[schema(format = DateTime)]
     planned_at: String,
-    /// When it came to its end.
+    /// Time of the final status.
     #[schema(format = DateTime)]
     settled_at: Option<String>,
-    /// When it is tried next, unless the integration is paused.
+    /// Time of the next attempt, unless the integration is paused.
     #[schema(format = DateTime)]
     next_attempt_at: Option<String>,
     attempts_made: u32,
-    /// In order; of many the first and the latest.
+    /// Attempts in order. If there are many, only the first and the latest.
     #[schema(max_items = 20)]
     attempts: Vec<AttemptOut>,
 }
 
-/// The event of a delivery.
+/// Event of a delivery.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeliveredEventOut {
-    /// Our id.
+    /// Id of the event in Tributary.
     id: String,
-    /// The id that its sender gave.
+    /// Event id of the sender.
     event_id: String,
     name: String,
 }
 
-/// One try.
+/// One attempt.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AttemptOut {
-    /// When the request left.
+    /// Time at which the request was sent.
     #[schema(format = DateTime)]
     at: String,
-    /// The status of the answer; null when none came.
+    /// HTTP status of the response; null without a response.
     status: Option<u16>,
     duration_ms: u32,
     /// `delivered`, `retry`, `terminal_event`, `pause_integration` or `unknown`.
     verdict: &'static str,
-    /// The network's own words, cut and cleaned of secrets.
+    /// Response body of the network, shortened and without secrets.
     #[schema(max_length = 512)]
     answer: Option<String>,
 }
@@ -123,7 +123,7 @@ pub(super) type DeliveryEnvelope = Envelope<DeliveryOut>;
 
 pub(super) type DeliveryListEnvelope = List<DeliveryOut>;
 
-/// A delivery for the examples of the description.
+/// Returns an example delivery for the OpenAPI description.
 pub(super) fn example() -> serde_json::Value {
     serde_json::json!({
         "id": "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6",

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/apps/{appId}/devices/{deviceId}` — erases a person.
+//! `DELETE /api/v1/apps/{appId}/devices/{deviceId}` — erases the personal data of a device.
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -11,15 +11,17 @@ use tributary_domain::access::PeopleErase;
 use tributary_domain::erasure::pseudonym;
 
 #[utoipa::path(
-    delete, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Privacy", operation_id = "eraseDevice",
-    summary = "Erase a device and its person",
-    description = "Identifiers, hashes, addresses, user agents and whatever the app said in parameters go for good; what \
-                   waits to be sent is cancelled; every sum stays what it is. The device's events go on under a random \
-                   pseudonym (`erased-…`). An app that is still installed shows up as a new device. In the key's \
-                   environment, test keys included. Needs `apps:write`.",
+    delete, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Privacy",
+    operation_id = "eraseDevice",
+    summary = "Erase a device",
+    description = "Permanently removes identifiers, hashes, addresses, user agents and event \
+                   parameters, and cancels pending deliveries. Report figures do not change: the \
+                   device's events continue under a random pseudonym (`erased-…`). If the app is \
+                   still installed, it appears as a new device. Works in the environment of the \
+                   key. Requires `apps:write`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("deviceId" = String, Path, description = "The id that the SDK sends as `deviceId`."),
+        ("appId" = String, Path, description = "App id."),
+        ("deviceId" = String, Path, description = "Device id that the SDK sends as `deviceId`."),
     ),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::DeviceNotFound]]))),
     responses((status = 204, description = "The device is erased."))

@@ -1,4 +1,4 @@
-//! A decision with everything it looked at: what lets a person answer "why organic?" without a developer.
+//! Attribution with all its evidence and candidates, to answer "why organic?" without a developer.
 
 use crate::time_text::rfc3339;
 use crate::track::shape::DecisionOut;
@@ -10,26 +10,26 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
-/// The decision about a device, and how it came to be.
+/// Attribution of a device, with its explanation.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "ExplainedAttribution")]
 pub(super) struct ExplainedOut {
     #[serde(flatten)]
     attribution: DecisionOut,
-    /// `attributed`, `organic`, `third_party`, `unavailable`, `pending_click`, `bad_token`, `foreign_click`,
-    /// `implausible`, `outside_window` or `duplicate_click`.
+    /// `attributed`, `organic`, `third_party`, `unavailable`, `pending_click`, `bad_token`,
+    /// `foreign_click`, `implausible`, `outside_window` or `duplicate_click`.
     state: &'static str,
-    /// How many decisions there were, this one included.
+    /// Number of decisions so far, including this one.
     revision: u32,
-    /// The decision that this one replaced.
+    /// Decision that this one replaced.
     supersedes: Option<SupersedesOut>,
     evidence: EvidenceOut,
     /// The app's settings at the time.
     settings: SettingsOut,
-    /// What was considered, the winner among them.
+    /// Considered clicks, including the winner.
     candidates: Vec<CandidateOut>,
-    /// What is odd about it: `unverified_time`, `short_ctit`, `implausible`, `impossible_device`,
+    /// Fraud signals: `unverified_time`, `short_ctit`, `implausible`, `impossible_device`,
     /// `install_burst`.
     flags: Vec<&'static str>,
 }
@@ -42,7 +42,7 @@ struct SupersedesOut {
     decided_at: String,
 }
 
-/// What evidence there was; null where none was sent.
+/// Available evidence; null if it was not sent.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EvidenceOut {
@@ -60,12 +60,12 @@ struct EvidenceOut {
 #[serde(rename_all = "camelCase")]
 struct SettingsOut {
     click_window_hours: i64,
-    /// Whether this platform was matched by likeness.
+    /// True if probabilistic matching was on for this platform.
     probabilistic: bool,
     window_hours: i64,
 }
 
-/// Something that could have led to the install.
+/// Possible cause of the install.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct CandidateOut {
@@ -74,21 +74,22 @@ struct CandidateOut {
     network: Option<&'static str>,
     #[schema(format = DateTime)]
     clicked_at: Option<String>,
-    /// How old it was at the install.
+    /// Age at the time of the install.
     age_seconds: Option<i64>,
-    /// `referrer`, `click_id`, `adservices_tap`, `foreign_referrer`, `advertising_id`, `adservices_view`,
-    /// `probabilistic`.
+    /// `referrer`, `click_id`, `adservices_tap`, `foreign_referrer`, `advertising_id`,
+    /// `adservices_view`, `probabilistic`.
     method: &'static str,
-    /// By likeness only.
+    /// Probabilistic matches only.
     score: Option<u8>,
     signals: Option<SignalsOut>,
     accepted: bool,
-    /// Why not: `outside_window`, `duplicate_click`, `bot`, `bad_token`, `foreign_click`, `pending_click`,
-    /// `implausible`, `score_too_low`, `ambiguous`, `shared_address`, `method_disabled`, `older_than_winner`.
+    /// Rejection reason: `outside_window`, `duplicate_click`, `bot`, `bad_token`, `foreign_click`,
+    /// `pending_click`, `implausible`, `score_too_low`, `ambiguous`, `shared_address`,
+    /// `method_disabled`, `older_than_winner`.
     rejected: Option<&'static str>,
 }
 
-/// The points of each signal. Null: unknown. Zero: known and different.
+/// Points per signal. Null: unknown. Zero: different.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SignalsOut {
@@ -101,7 +102,7 @@ struct SignalsOut {
 }
 
 impl ExplainedOut {
-    /// As the decision stands now: what was waited for in vain is given up.
+    /// Builds the explanation as of now: evidence that did not arrive in time counts as missing.
     pub(super) fn of(
         attribution: Attribution,
         app: AppId,
@@ -167,7 +168,7 @@ impl From<Signals> for SignalsOut {
     }
 }
 
-/// A decision for the examples of the description.
+/// Returns an example for the OpenAPI description.
 pub(super) fn example() -> serde_json::Value {
     let mut example = crate::track::shape::example();
     let explanation = serde_json::json!({

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/devices/{deviceId}` — the device's story: "explain this attribution".
+//! `GET /api/v1/apps/{appId}/devices/{deviceId}` — explains the attribution of a device.
 
 use super::shape::{StoryContext, StoryEnvelope, StoryOut, example};
 use crate::body::JsonResponse;
@@ -13,17 +13,19 @@ use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
 
 #[utoipa::path(
-    get, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Analytics", operation_id = "getDevice",
+    get, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Analytics",
+    operation_id = "getDevice",
     summary = "Explain a device's attribution",
-    description = "What the device is, what it is credited to and why, every click that was considered with its \
-                   score and why it was taken or refused, and its latest events. In the key's environment. Needs \
-                   `apps:read`.",
+    description = "Returns the device, its attribution with the reason, all considered clicks with \
+                   score and rejection reason, and its latest events, in the environment of the \
+                   key. Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("deviceId" = String, Path, description = "The id that the SDK sends as `deviceId`."),
+        ("appId" = String, Path, description = "App id."),
+        ("deviceId" = String, Path, description = "Device id that the SDK sends as `deviceId`."),
     ),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::DeviceNotFound]]))),
-    responses((status = 200, description = "The story.", body = inline(StoryEnvelope),
+    responses((status = 200, description = "The device and its history.",
+        body = inline(StoryEnvelope),
         example = json!({"data": example()})))
 )]
 pub(crate) async fn get(
@@ -34,7 +36,7 @@ pub(crate) async fn get(
     let (app, device) = (ids.app()?, ids.device()?);
     let caller = caller.authorized.analytics_access();
     let story = state.store.device(&caller, app, device.clone()).await?;
-    let teller = StoryContext {
+    let context = StoryContext {
         app,
         environment: caller.environment(),
         device,
@@ -42,5 +44,5 @@ pub(crate) async fn get(
         now: state.runtime.now(),
     };
     let deliveries = EventDeliveries::load(&state, app, &story.events).await?;
-    Ok(JsonResponse::ok(StoryOut::of(story, deliveries, &teller)))
+    Ok(JsonResponse::ok(StoryOut::of(story, deliveries, &context)))
 }

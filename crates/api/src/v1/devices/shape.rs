@@ -1,5 +1,5 @@
-//! A device's story as the interface shows it. Ids and hashes of people stay inside: what is shown of them is
-//! which ones are known.
+//! JSON form of a device and its history. Advertising ids and hashes are not shown, only whether
+//! they are known.
 
 use super::explained::ExplainedOut;
 use crate::body::Envelope;
@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::DeviceDetails;
 use utoipa::ToSchema;
 
-/// Everything that is known of a device.
+/// A device with its attribution and events.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "DeviceStory")]
@@ -26,20 +26,20 @@ pub(super) struct StoryOut {
     device_id: String,
     /// `live` or `test`.
     environment: &'static str,
-    /// The app's own id of the person.
+    /// The app's user id.
     user_id: Option<String>,
-    /// Which hashes of the person are known.
+    /// Known hashes of the user.
     matching: MatchingOut,
-    /// Null when it was never configured.
+    /// Null if the device was never configured.
     device: Option<DeviceOut>,
     attribution: Option<ExplainedOut>,
-    /// The latest ones, newest first.
+    /// Latest events, newest first.
     events: Vec<EventOut>,
-    /// Whether there are older ones; `GET …/events?deviceId=` lists them all.
+    /// True if there are older events; `GET …/events?deviceId=` lists all.
     has_more_events: bool,
 }
 
-/// What a device said about itself.
+/// Traits of a device.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeviceOut {
@@ -54,19 +54,19 @@ struct DeviceOut {
     timezone: Option<String>,
     screen: Option<ScreenOut>,
     sdk_version: Option<String>,
-    /// Two letters, where its first call came from.
+    /// Two-letter country code of its first call.
     country: Option<String>,
-    /// Whether an advertising id is known; the id itself is not shown.
+    /// True if an advertising id is known. The id is not shown.
     has_advertising_id: bool,
     consent: ConsentOut,
     #[schema(format = DateTime)]
     first_seen_at: String,
-    /// Give or take an hour.
+    /// Accurate to about an hour.
     #[schema(format = DateTime)]
     last_seen_at: String,
 }
 
-/// In points, the longer side as the height.
+/// Screen size in points. The longer side is the height.
 #[derive(Debug, Serialize, ToSchema)]
 struct ScreenOut {
     width: u32,
@@ -83,7 +83,7 @@ struct ConsentOut {
     tracking: Option<&'static str>,
 }
 
-/// Which hashes are known; the hashes themselves are not shown.
+/// Tells which hashes are known. The hashes are not shown.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MatchingOut {
@@ -94,7 +94,7 @@ struct MatchingOut {
     phone_e164: bool,
 }
 
-/// Whose story, and when it is told.
+/// Context needed to shape a device's history.
 #[derive(Debug)]
 pub(super) struct StoryContext<'a> {
     pub(super) app: AppId,
@@ -108,22 +108,22 @@ impl StoryOut {
     pub(super) fn of(
         story: DeviceDetails,
         mut deliveries: EventDeliveries,
-        teller: &StoryContext<'_>,
+        context: &StoryContext<'_>,
     ) -> Self {
-        let known = story.state;
-        let (app, tokens, now) = (teller.app, teller.tokens, teller.now);
+        let state = story.state;
+        let (app, tokens, now) = (context.app, context.tokens, context.now);
         let explained = |attribution| ExplainedOut::of(attribution, app, tokens, now);
         let event = |event: Event| {
             let its = deliveries.take(event.id);
             EventOut::of(event, its, tokens)
         };
         Self {
-            device_id: teller.device.as_str().to_owned(),
-            environment: teller.environment.as_str(),
-            user_id: known.identity.user.map(|user| user.as_str().to_owned()),
-            matching: (&known.identity.contact_hashes).into(),
-            device: known.device.map(DeviceOut::from),
-            attribution: known.attribution.map(explained),
+            device_id: context.device.as_str().to_owned(),
+            environment: context.environment.as_str(),
+            user_id: state.identity.user.map(|user| user.as_str().to_owned()),
+            matching: (&state.identity.contact_hashes).into(),
+            device: state.device.map(DeviceOut::from),
+            attribution: state.attribution.map(explained),
             events: story.events.into_iter().map(event).collect(),
             has_more_events: story.has_more_events,
         }
@@ -187,7 +187,7 @@ impl From<&ContactHashes> for MatchingOut {
 
 pub(super) type StoryEnvelope = Envelope<StoryOut>;
 
-/// A story for the examples of the description.
+/// Returns an example device for the OpenAPI description.
 pub(super) fn example() -> serde_json::Value {
     serde_json::json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",

@@ -1,4 +1,4 @@
-//! What the networks hear of an event, as its log shows it.
+//! Deliveries of an event, as the event list shows them.
 
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -12,24 +12,24 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use utoipa::ToSchema;
 
-/// The status of what makes no delivery.
+/// Status of an event without a delivery.
 const SKIPPED: &str = "skipped";
 
-/// What one network hears of an event.
+/// Delivery of an event to one network, or the reason why there is none.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "EventDelivery")]
 pub(crate) struct EventDeliveryOut {
-    /// Null where there is none, because it was skipped.
+    /// Delivery id; null if the event was skipped.
     #[schema(example = "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6")]
     id: Option<String>,
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
     network: &'static str,
-    /// What the network calls the event.
+    /// Event name at the network.
     network_event: Option<String>,
-    /// As of a delivery, or `skipped`: the network is not to hear of it.
+    /// Status of the delivery, or `skipped`: the event is not forwarded to this network.
     status: &'static str,
-    /// Why it stands there; of a skipped one always, such as `not_mapped`.
+    /// Reason for the status. Always set for `skipped`, such as `not_mapped`.
     reason: Option<String>,
     attempts_made: u32,
     #[schema(format = DateTime)]
@@ -39,7 +39,7 @@ pub(crate) struct EventDeliveryOut {
 }
 
 impl EventDeliveryOut {
-    /// The deliveries of an event and the networks that it was kept from, in the order of the networks.
+    /// Merges the deliveries and skips of an event, sorted by network.
     pub(crate) fn all(deliveries: Vec<Delivery>, skipped: &[(Network, SkipReason)]) -> Vec<Self> {
         let skipped = skipped.iter().copied().map(Self::from);
         let mut all: Vec<Self> = deliveries
@@ -82,12 +82,12 @@ impl From<(Network, SkipReason)> for EventDeliveryOut {
     }
 }
 
-/// The deliveries of some events, read at once.
+/// Deliveries of several events, loaded in one query.
 #[derive(Debug)]
 pub(crate) struct EventDeliveries(BTreeMap<EventId, Vec<Delivery>>);
 
 impl EventDeliveries {
-    /// Reads them. Only live events have any.
+    /// Loads the deliveries. Only live events have any.
     pub(crate) async fn load(
         state: &ApiState,
         app: AppId,
@@ -108,13 +108,13 @@ impl EventDeliveries {
         Ok(Self(by_event))
     }
 
-    /// Those of one event.
+    /// Takes the deliveries of one event.
     pub(crate) fn take(&mut self, event: EventId) -> Vec<Delivery> {
         self.0.remove(&event).unwrap_or_default()
     }
 }
 
-/// Deliveries of an event for the examples of the description.
+/// Returns example deliveries for the OpenAPI description.
 pub(crate) fn examples() -> serde_json::Value {
     serde_json::json!([
         {

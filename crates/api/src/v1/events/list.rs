@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/events` — the log, newest first by the events' own time.
+//! `GET /api/v1/apps/{appId}/events` — lists events, newest first by event time.
 
 use super::deliveries::EventDeliveries;
 use super::shape::{EventListEnvelope, EventOut, EventPageMeta, example};
@@ -23,10 +23,10 @@ use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::text::{check_length, parse_event_name};
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Characters of a sender's id. It has at most as many bytes.
+/// Longest external id in characters. The limit in bytes is the same.
 const EXTERNAL_ID_CHARS_MAX: usize = tributary_domain::vocabulary::text::EXTERNAL_ID_BYTES_MAX;
 
-/// What is asked of the log.
+/// Filters of the event list.
 #[derive(Debug)]
 struct EventsQuery {
     name: Option<String>,
@@ -40,12 +40,12 @@ struct EventsQuery {
     timezone: Option<Timezone>,
 }
 
-/// Reads the id that a sender gave.
+/// Parses an event id of the sender.
 pub(crate) fn parse_external_id(text: &str) -> Result<String, Problem> {
     check_length(text, 1, EXTERNAL_ID_CHARS_MAX).map(|()| text.to_owned())
 }
 
-/// What is said of a word that is none of those.
+/// Error message for an unknown network.
 const NETWORKS: &str =
     "Must be one of network_a, network_b, network_c, network_d, apple_ads, other, organic.";
 
@@ -55,9 +55,9 @@ fn unknown(message: &'static str) -> Problem {
 
 fn read(parameters: &mut QueryParameters<'_>) -> (EventsQuery, PageQuery) {
     let days = DayFilter::read(parameters);
-    // Standard names are recorded in lower case, however they were sent, and found in the same way.
+    // Standard event names are stored in lower case, so the filter must match that.
     let name = |text: &str| parse_event_name(text).map(|name| canonical(&name).0);
-    let asked = EventsQuery {
+    let filters = EventsQuery {
         name: parameters.optional("name", name),
         external_id: parameters.optional("eventId", parse_external_id),
         device: parameters.optional("deviceId", DeviceKey::parse),
@@ -69,15 +69,15 @@ fn read(parameters: &mut QueryParameters<'_>) -> (EventsQuery, PageQuery) {
             CreditedNetwork::parse(text).ok_or_else(|| unknown(NETWORKS))
         }),
         link: parameters.optional("linkId", |text| {
-            LinkId::parse(text).map_err(|_| unknown("Must be the id of a link."))
+            LinkId::parse(text).map_err(|_| unknown("Must be a link id (lnk_…)."))
         }),
         days,
         timezone: parameters.optional("timezone", Timezone::parse),
     };
-    (asked, PageQuery::read(parameters))
+    (filters, PageQuery::read(parameters))
 }
 
-/// Everything that makes this another list.
+/// Returns the filters, to bind cursors to this list.
 fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter) -> String {
     let environment = caller.authorized.environment().as_str();
     let device = filter.device.as_ref().map(DeviceKey::as_str);
@@ -102,22 +102,29 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/events", tag = "Analytics", operation_id = "listEvents",
-    summary = "Read the log of events",
-    description = "Newest first by the events' own time, in the key's environment. Needs `analytics:read`.",
+    summary = "List events",
+    description = "Newest first by event time, in the environment of the key. Requires \
+                   `analytics:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("name" = Option<String>, Query, description = "Events of this name only. The case of a standard name does not matter."),
-        ("eventId" = Option<String>, Query, description = "The event of this id, as its sender gave it."),
-        ("deviceId" = Option<String>, Query, description = "Events of this device only."),
-        ("userId" = Option<String>, Query, description = "Events of this person only, as the app names them."),
-        ("source" = Option<String>, Query, description = "`sdk`, `billing` or `web` only. For this and the next two a page looks through 20000 events at most, and `meta.stoppedEarly` says so."),
-        ("network" = Option<String>, Query, description = "Credited to this network only."),
-        ("linkId" = Option<String>, Query, description = "Credited to this link only."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = String, Path, description = "App id."),
+        ("name" = Option<String>, Query,
+            description = "Filter by event name. Standard names are case-insensitive."),
+        ("eventId" = Option<String>, Query, description = "Filter by the sender's event id."),
+        ("deviceId" = Option<String>, Query, description = "Filter by device id."),
+        ("userId" = Option<String>, Query, description = "Filter by the app's user id."),
+        ("source" = Option<String>, Query,
+            description = "Filter by source: `sdk`, `billing` or `web`. With this filter, \
+                           `network` or `linkId`, a page searches at most 20000 events; \
+                           `meta.stoppedEarly` is then true."),
+        ("network" = Option<String>, Query, description = "Filter by credited network."),
+        ("linkId" = Option<String>, Query, description = "Filter by credited link id."),
+        ("from" = Option<String>, Query, description = "First day, such as `2026-01-01`."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of events.", body = inline(EventListEnvelope),
@@ -129,21 +136,21 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (asked, page) = query.read(read)?;
+    let (filters, page) = query.read(read)?;
     let app = ids.app()?;
-    let zone = match asked.timezone {
+    let zone = match filters.timezone {
         Some(zone) => zone,
         None => state.store.app_timezone(&caller.authorized, app).await?,
     };
-    let (from, until) = asked.days.timestamps(&zone);
+    let (from, until) = filters.days.timestamps(&zone);
     let filter = EventFilter {
-        name: asked.name,
-        external_id: asked.external_id,
-        device: asked.device,
-        user: asked.user,
-        source: asked.source,
-        network: asked.network,
-        link: asked.link,
+        name: filters.name,
+        external_id: filters.external_id,
+        device: filters.device,
+        user: filters.user,
+        source: filters.source,
+        network: filters.network,
+        link: filters.link,
         from,
         until,
     };

@@ -1,4 +1,4 @@
-//! An event as the interface shows it.
+//! JSON form of an event.
 
 use super::deliveries::EventDeliveryOut;
 use crate::campaign::CampaignOut;
@@ -17,71 +17,74 @@ use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_store::records::original_transaction;
 use utoipa::ToSchema;
 
-/// Something that somebody did.
+/// An event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Event")]
 pub(crate) struct EventOut {
-    /// Our id.
+    /// Id of the event in Tributary.
     #[schema(example = "evt_01k9z3v7q8e4r9m2x5c6b7n8d5")]
     id: String,
-    /// The id that its sender gave; ours where it gave none.
+    /// Event id of the sender; same as `id` if none was sent.
     event_id: String,
     name: String,
     /// `sdk`, `billing` or `web`.
     source: &'static str,
     /// `live` or `test`.
     environment: &'static str,
-    /// When it happened.
+    /// Time of the event, in milliseconds since 1970.
     timestamp_ms: i64,
     #[schema(format = DateTime)]
     received_at: String,
     device_id: Option<String>,
-    /// True where `deviceId` is a placeholder that identifies no device, such as all zeros; otherwise left out.
+    /// True if `deviceId` is a placeholder that identifies no device, such as all zeros. Otherwise
+    /// omitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     device_id_placeholder: bool,
     user_id: Option<String>,
     revenue: Option<RevenueOut>,
-    /// Web events: the `eventId` of the payment that a renewal or refund belongs to. Billing events: the store's id of
-    /// the subscription's first transaction, if the provider sends it; null once the device is erased.
+    /// Web events: `eventId` of the payment that a renewal or refund refers to. Billing events: the
+    /// store's id of the subscription's first transaction, if the provider sends it. Null after the
+    /// device is erased.
     original_transaction_id: Option<String>,
-    /// Web events: the page that was sent; null once its device was erased.
+    /// Web events: URL of the page. Null after the device is erased.
     source_url: Option<String>,
-    /// The id of the verified event that reports the same. Such an event does not count and is not forwarded.
+    /// Id of the verified event for the same transaction. A duplicate does not count and is not
+    /// forwarded.
     duplicate_of: Option<String>,
-    /// Null for a device that was never configured.
+    /// Null if the device was never configured.
     attribution: Option<CreditOut>,
-    /// By network: what is, was or is not to be sent.
+    /// Deliveries and skips by network.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<EventDeliveryOut>)]
     deliveries: Option<Vec<EventDeliveryOut>>,
-    /// As they were sent.
+    /// Parameters as they were sent.
     #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
     params: Option<Box<RawValue>>,
 }
 
-/// The money on an event.
+/// Revenue of an event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RevenueOut {
-    /// As it was sent.
+    /// Amount as it was sent.
     #[schema(value_type = f64)]
     amount: Option<Box<RawValue>>,
     currency: Option<String>,
-    /// By the rate of the event's day; null where there is none.
+    /// Amount in US dollars at the rate of the event's day; null without a rate.
     #[schema(value_type = Option<f64>)]
     usd: Option<Box<RawValue>>,
-    /// The day of that rate.
+    /// Day of the exchange rate.
     #[schema(format = Date)]
     rate_date: Option<String>,
     counted: bool,
-    /// Why it is not counted: `unconvertible`, `negative`, `over_limit`, `zero`, `sdk_ignored`,
-    /// `billing_source`, `payment_not_counted`, `duplicate_of_verified`.
+    /// Reason why it does not count: `unconvertible`, `negative`, `over_limit`, `zero`,
+    /// `sdk_ignored`, `billing_source`, `payment_not_counted`, `duplicate_of_verified`.
     reason: Option<&'static str>,
 }
 
-/// What an event is credited to.
+/// Network, link and campaign that an event is credited to.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CreditOut {
@@ -93,7 +96,7 @@ pub(crate) struct CreditOut {
 }
 
 impl EventOut {
-    /// Click ids are written as they travel, with their tags.
+    /// Builds the JSON form. Click ids are signed.
     pub(crate) fn of(event: Event, deliveries: Vec<Delivery>, tokens: &ClickTokens) -> Self {
         let deliveries = EventDeliveryOut::all(deliveries, &event.skipped);
         Self {
@@ -102,7 +105,7 @@ impl EventOut {
         }
     }
 
-    /// As it stands in an export, with the texts of click ids by whoever writes them.
+    /// Builds the JSON form for exports. `click_text` signs click ids.
     pub(crate) fn without_deliveries(
         event: Event,
         click_text: impl FnOnce(AppId, ClickId) -> String,
@@ -167,20 +170,20 @@ impl CreditOut {
 
 pub(super) type EventListEnvelope = List<EventOut, EventPageMeta>;
 
-/// What stands beside events.
+/// Metadata of a page of events.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EventPageMeta {
-    /// True when more events may exist.
+    /// True if more events may exist.
     pub(super) has_more: bool,
-    /// Pass it as `cursor` to get the next page; null when there is none.
+    /// Cursor of the next page; null on the last page.
     pub(super) cursor: Option<String>,
-    /// True when the search for `source`, `network` or `linkId` stopped before the page was full, having looked
-    /// through 20000 events; the next page goes on from there.
+    /// True if the search by `source`, `network` or `linkId` stopped after 20000 events, before the
+    /// page was full. The next page continues from there.
     pub(super) stopped_early: bool,
 }
 
-/// An event for the examples of the description.
+/// Returns an example event for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "id": "evt_01k9z3v7q8e4r9m2x5c6b7n8d5",

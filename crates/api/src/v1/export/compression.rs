@@ -1,11 +1,11 @@
-//! Bytes on their way out, packed or not.
+//! Optional gzip compression of exported bytes.
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
 
-/// What was written and not yet taken.
+/// Written bytes that were not taken yet.
 pub(super) enum Compressor {
     Plain(Vec<u8>),
     Gzip(GzEncoder<Vec<u8>>),
@@ -14,7 +14,7 @@ pub(super) enum Compressor {
 impl Compressor {
     pub(super) fn new(gzip: bool) -> Self {
         if gzip {
-            // The fastest: a slow link gains most from the first step, and nobody waits for the others.
+            // The fastest level: most of the gain for the least CPU time.
             Self::Gzip(GzEncoder::new(Vec::new(), Compression::fast()))
         } else {
             Self::Plain(Vec::new())
@@ -23,7 +23,7 @@ impl Compressor {
 
     pub(super) fn write(&mut self, bytes: Vec<u8>) {
         match self {
-            // Mostly everything before it was taken: a part is sent as it was written.
+            // Usually empty: then the bytes are moved without a copy.
             Self::Plain(written) if written.is_empty() => *written = bytes,
             Self::Plain(written) => written.extend_from_slice(&bytes),
             // Writing to a vector cannot fail.
@@ -31,7 +31,7 @@ impl Compressor {
         }
     }
 
-    /// What can be sent by now.
+    /// Takes the bytes that can be sent now.
     pub(super) fn take(&mut self) -> Bytes {
         let written = match self {
             Self::Plain(written) => written,
@@ -40,7 +40,7 @@ impl Compressor {
         std::mem::take(written).into()
     }
 
-    /// The rest.
+    /// Finishes the stream and returns the remaining bytes.
     pub(super) fn finish(self) -> Bytes {
         match self {
             Self::Plain(written) => written.into(),

@@ -1,37 +1,37 @@
-//! Lines of a CSV file (RFC 4180).
+//! CSV writer (RFC 4180).
 
 use ::csv::{Terminator, Writer, WriterBuilder};
 use tributary_domain::report::spreadsheet_field;
 
-/// Lines that are being written.
+/// CSV rows in memory.
 pub(super) struct CsvLines(Writer<Vec<u8>>);
 
 impl CsvLines {
-    /// None yet, and room for so many bytes.
+    /// Creates an empty buffer with the given capacity in bytes.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         let mut options = WriterBuilder::new();
         let options = options.terminator(Terminator::CRLF).flexible(true);
         Self(options.from_writer(Vec::with_capacity(bytes)))
     }
 
-    /// Writes a field, in quotes where it has to be.
+    /// Writes a field, quoted if necessary.
     pub(super) fn field(&mut self, field: &str) -> &mut Self {
         // Writing to memory cannot fail.
         let _infallible = self.0.write_field(spreadsheet_field(field).as_bytes());
         self
     }
 
-    /// Writes a field that may be empty.
+    /// Writes an optional field.
     pub(super) fn optional(&mut self, field: Option<&str>) -> &mut Self {
         self.field(field.unwrap_or_default())
     }
 
-    /// Ends a line.
+    /// Ends the row.
     pub(super) fn end(&mut self) {
         let _infallible = self.0.write_record(None::<&[u8]>);
     }
 
-    /// All lines.
+    /// Returns all rows.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0.into_inner().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! A file on its way to the client. One that stops without having said that it is whole breaks off, and the client sees it:
-//! the connection ends before the last chunk.
+//! Streamed body of an export. If the sender stops without the end marker, the body fails: the
+//! connection closes before the last chunk, and the client knows that the file is incomplete.
 
 use axum::body::HttpBody;
 use bytes::Bytes;
@@ -9,25 +9,25 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 
-/// What comes next.
+/// Next part of the body.
 pub(super) enum ExportChunk {
     Bytes(Bytes),
-    /// Nothing: the file is whole.
+    /// End marker: the file is complete.
     End,
 }
 
-/// The file, as a body.
+/// HTTP body of an export.
 pub(super) struct ExportBody {
     chunks: mpsc::Receiver<ExportChunk>,
     is_finished: bool,
 }
 
 impl ExportBody {
-    /// With who sends it, and how many pieces wait for a slow client at most.
+    /// Creates a body with its sender. At most `waiting_max` chunks are buffered for a slow client.
     pub(super) fn new(waiting_max: usize) -> (mpsc::Sender<ExportChunk>, Self) {
-        let (sender, pieces) = mpsc::channel(waiting_max);
+        let (sender, chunks) = mpsc::channel(waiting_max);
         let file = Self {
-            chunks: pieces,
+            chunks,
             is_finished: false,
         };
         (sender, file)
@@ -45,12 +45,12 @@ impl HttpBody for ExportBody {
         if self.is_finished {
             return Poll::Ready(None);
         }
-        let piece = ready!(self.chunks.poll_recv(context));
-        self.is_finished = !matches!(piece, Some(ExportChunk::Bytes(_)));
-        Poll::Ready(match piece {
+        let chunk = ready!(self.chunks.poll_recv(context));
+        self.is_finished = !matches!(chunk, Some(ExportChunk::Bytes(_)));
+        Poll::Ready(match chunk {
             Some(ExportChunk::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
             Some(ExportChunk::End) => None,
-            None => Some(Err("the export broke off".into())),
+            None => Some(Err("export aborted".into())),
         })
     }
 }
@@ -60,10 +60,10 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt as _;
 
-    async fn sent(pieces: Vec<ExportChunk>) -> Option<Vec<u8>> {
-        let (sender, file) = ExportBody::new(pieces.len().max(1));
-        for piece in pieces {
-            assert!(sender.send(piece).await.is_ok());
+    async fn sent(chunks: Vec<ExportChunk>) -> Option<Vec<u8>> {
+        let (sender, file) = ExportBody::new(chunks.len().max(1));
+        for chunk in chunks {
+            assert!(sender.send(chunk).await.is_ok());
         }
         drop(sender);
         let whole = file.collect().await.ok()?;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_whole_when_its_end_was_said() {
+    async fn a_file_with_its_end_marker_is_complete() {
         let whole = sent(vec![bytes("a"), bytes("b"), ExportChunk::End]).await;
         assert_eq!(whole.as_deref(), Some(b"ab".as_slice()));
         assert_eq!(
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_without_its_end_breaks_off() {
+    async fn a_file_without_its_end_marker_fails() {
         assert_eq!(sent(vec![bytes("a"), bytes("b")]).await, None);
         assert_eq!(sent(Vec::new()).await, None);
     }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/export` — everything that was recorded, oldest first, as a file.
+//! `GET /api/v1/apps/{appId}/export` — streams raw data as a file, oldest first.
 
 use super::stream::{Export, ExportFormat, ExportKind};
 use crate::caller::Caller;
@@ -16,9 +16,9 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// The first moment that an id of the log can carry.
+/// Earliest time in a log id.
 const LOG_BEGIN: Timestamp = Timestamp::from_millis(0);
-/// The last moment that an id of the log can carry: 48 bits of milliseconds.
+/// Latest time in a log id: 48 bits of milliseconds.
 const LOG_END: Timestamp = Timestamp::from_millis((1 << 48) - 1);
 
 struct ExportQuery {
@@ -44,7 +44,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> ExportQuery {
     }
 }
 
-/// Whether the client takes gzip.
+/// Tells whether the client accepts gzip.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
     let words = accepted
@@ -60,16 +60,23 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/export", tag = "Analytics", operation_id = "export",
     summary = "Export raw data",
-    description = "Every click, install or event, or those of some days, oldest first, as a file: a line each, streamed while it is read, packed \
-                   with gzip where the client takes it. A file that breaks off is not whole. Addresses and user agents are \
-                   not in it. Needs `apps:read`.",
+    description = "Streams all clicks, installs or events, or those of some days, as a file with \
+                   one line per record, oldest first. Compressed with gzip if the client accepts \
+                   it. If the connection breaks, the file is incomplete. IP addresses and user \
+                   agents are not included. Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("kind" = Option<String>, Query, description = "`events`, `installs` or `clicks`; `events` when absent."),
-        ("format" = Option<String>, Query, description = "`csv` (RFC 4180, with a header) or `ndjson` (a JSON object a line); `csv` when absent."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; from the beginning when absent."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive; to the end when absent."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+        ("appId" = String, Path, description = "App id."),
+        ("kind" = Option<String>, Query,
+            description = "`events`, `installs` or `clicks`. Default: `events`."),
+        ("format" = Option<String>, Query,
+            description = "`csv` (RFC 4180, with a header row) or `ndjson` (one JSON object per \
+                           line). Default: `csv`."),
+        ("from" = Option<String>, Query,
+            description = "First day, such as `2026-01-01`. Default: the first record."),
+        ("to" = Option<String>, Query,
+            description = "Last day, inclusive. Default: the last record."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
     ),
     extensions(("x-errors" = json!([API_KEY, QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The file.", content(
@@ -82,21 +89,21 @@ pub(crate) async fn get(
     headers: HeaderMap,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(read)?;
+    let request = query.read(read)?;
     let app = ids.app()?;
     let reader = caller.authorized.analytics_access();
     let own = state.store.app_timezone(&reader, app).await?;
-    let (from, until) = asked.days.timestamps(&asked.timezone.unwrap_or(own));
+    let (from, until) = request.days.timestamps(&request.timezone.unwrap_or(own));
     let export = Export {
-        kind: asked.kind.unwrap_or(ExportKind::Events),
-        format: asked.format,
+        kind: request.kind.unwrap_or(ExportKind::Events),
+        format: request.format,
         gzip: accepts_gzip(&headers),
         period: (from.unwrap_or(LOG_BEGIN), until.unwrap_or(LOG_END)),
         app,
         reader,
         state,
     };
-    Ok(export.into_response(asked.days))
+    Ok(export.into_response(request.days))
 }
 
 #[cfg(test)]
@@ -111,7 +118,7 @@ mod tests {
     #[case("gzip;q=0", false)]
     #[case("identity", false)]
     #[case("", false)]
-    fn clients_that_take_gzip(#[case] accepted: &'static str, #[case] expected: bool) {
+    fn clients_that_accept_gzip(#[case] accepted: &'static str, #[case] expected: bool) {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
         assert_eq!(accepts_gzip(&headers), expected);

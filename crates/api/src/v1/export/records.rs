@@ -1,4 +1,4 @@
-//! What is exported: events as the log shows them, or clicks without what would name a person.
+//! Exported records: events as the API shows them, and clicks without personal data.
 
 use super::csv::CsvLines;
 use super::stream::{ExportFormat, ExportKind};
@@ -20,10 +20,10 @@ const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receiv
 const CLICK_COLUMNS: &str = "id,linkId,clickedAt,network,bot,platform,osVersion,model,language,country,referer,campaignId,\
      campaignName,adsetId,adsetName,adId,adName\r\n";
 
-/// Bytes of a line, mostly: what is made room for.
+/// Typical bytes per line, used to size buffers.
 const LINE_BYTES: usize = 640;
 
-/// The first line of a table.
+/// Returns the header row of a CSV file.
 pub(super) const fn header(kind: ExportKind) -> &'static str {
     match kind {
         ExportKind::Events | ExportKind::Installs => EVENT_COLUMNS,
@@ -31,8 +31,8 @@ pub(super) const fn header(kind: ExportKind) -> &'static str {
     }
 }
 
-/// Click ids as they travel, of a part of the log. What a device does at a time is all credited to one click, and to tag
-/// its id takes longer than to look it up.
+/// Cache of signed click ids. Consecutive events of a device are credited to the same click, and
+/// signing is slower than a lookup.
 struct ClickIdCache<'a> {
     tokens: &'a ClickTokens,
     written: HashMap<ClickId, String>,
@@ -53,13 +53,13 @@ impl<'a> ClickIdCache<'a> {
     }
 }
 
-/// A part of the log.
+/// Records of one part of the log.
 pub(super) enum Records {
     Events(Vec<Event>),
     Clicks(Vec<Click>),
 }
 
-/// An event as a line of JSON: as the log shows it, without what the networks heard of it.
+/// JSON line of an event: as in the API, but without deliveries.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ExportedEvent {
@@ -79,7 +79,7 @@ fn event_out(event: Event, clicks: &mut ClickIdCache<'_>) -> ExportedEvent {
     }
 }
 
-/// A click as a line of JSON.
+/// JSON line of a click.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ClickOut<'a> {
@@ -98,7 +98,7 @@ struct ClickOut<'a> {
 }
 
 impl Records {
-    /// What the next part begins behind; nothing when nothing is here.
+    /// Returns the id after which the next part begins; `None` if there are no records.
     pub(super) fn last(&self) -> Option<[u8; 16]> {
         match self {
             Self::Events(events) => events.last().map(|event| *event.id.as_bytes()),
@@ -106,7 +106,7 @@ impl Records {
         }
     }
 
-    /// Their lines.
+    /// Formats the records.
     pub(super) fn lines(self, format: ExportFormat, tokens: &ClickTokens) -> Vec<u8> {
         match (self, format) {
             (Self::Events(events), ExportFormat::Csv) => {
@@ -144,7 +144,7 @@ impl Records {
 }
 
 fn json_line(value: &impl Serialize, text: &mut Vec<u8>) {
-    // Shapes of ours always have a JSON form.
+    // Serialization of these types cannot fail.
     if serde_json::to_writer(&mut *text, value).is_ok() {
         text.push(b'\n');
     }
@@ -205,7 +205,7 @@ fn event_line(event: &Event, clicks: &mut ClickIdCache<'_>, line: &mut CsvLines)
         .end();
 }
 
-/// The parts of a campaign, in the order of the columns.
+/// Campaign fields in column order.
 const CAMPAIGN: [fn(&tributary_domain::link::Campaign) -> &Option<String>; 6] = [
     |campaign| &campaign.id,
     |campaign| &campaign.name,

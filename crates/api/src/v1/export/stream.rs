@@ -1,5 +1,4 @@
-//! The file while it is made: one part of the log after the other, so that neither memory nor a snapshot grows
-//! with what is exported.
+//! Streaming of an export part by part, so that memory and database snapshots stay small.
 
 use super::compression::Compressor;
 use super::file::{ExportBody, ExportChunk};
@@ -20,14 +19,14 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 
-/// Records of one part: a megabyte or two.
+/// Records per part, one or two megabytes.
 const PART_RECORDS: u32 = 2_000;
-/// Parts that are read before somebody writes them, the one that is being read among them.
+/// Parts read ahead of the writer, including the one being read.
 const PARTS_AHEAD_MAX: usize = 2;
-/// Written parts that wait for a slow client.
+/// Chunks buffered for a slow client.
 const CHUNKS_BUFFERED_MAX: usize = 2;
 
-/// What is exported.
+/// Kind of exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExportKind {
     Events,
@@ -37,7 +36,7 @@ pub(super) enum ExportKind {
 
 keywords! { ExportKind { Events => "events", Installs => "installs", Clicks => "clicks" } }
 
-/// How it is written.
+/// File format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExportFormat {
     Csv,
@@ -55,7 +54,7 @@ impl ExportFormat {
     }
 }
 
-/// An export.
+/// A running export.
 pub(super) struct Export {
     pub(super) kind: ExportKind,
     pub(super) format: ExportFormat,
@@ -67,7 +66,7 @@ pub(super) struct Export {
 }
 
 impl Export {
-    /// The answer, whose body is made while it is read.
+    /// Starts the export and returns the streaming response.
     pub(super) fn into_response(self, days: DayFilter) -> Response {
         let (sender, file) = ExportBody::new(CHUNKS_BUFFERED_MAX);
         let day = |prefix: &str, day: Option<Day>| {
@@ -93,7 +92,7 @@ impl Export {
         if gzip {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        // A proxy that waits for the end would hold all of it.
+        // Prevents proxies from buffering the whole file.
         let unbuffered = HeaderName::from_static("x-accel-buffering");
         headers.insert(unbuffered, HeaderValue::from_static("no"));
         response
@@ -110,23 +109,23 @@ impl Export {
         tokio::join!(self.read(read), writing.write(parts, file));
     }
 
-    /// Reads one part after the other, as long as somebody takes them. The last one is empty.
+    /// Reads parts while the writer accepts them. The last part is empty.
     async fn read(&self, parts: mpsc::Sender<Records>) {
         let mut after = None;
-        while let Ok(place) = parts.reserve().await {
-            // The server's log has the reason. Without an empty part the file is not whole.
+        while let Ok(permit) = parts.reserve().await {
+            // The error was logged. Without an empty part the file is incomplete.
             let Ok(part) = self.next(after).await else {
                 return;
             };
             after = part.last();
-            place.send(part);
+            permit.send(part);
             if after.is_none() {
                 return;
             }
         }
     }
 
-    /// The part behind a record.
+    /// Reads the part after a record.
     async fn next(&self, after: Option<[u8; 16]>) -> Result<Records, ApiError> {
         let store = &self.state.store;
         if self.kind == ExportKind::Clicks {
@@ -148,7 +147,7 @@ impl Export {
     }
 }
 
-/// How parts become a file.
+/// Writes parts to the file.
 struct ExportWriter {
     kind: ExportKind,
     format: ExportFormat,
@@ -157,7 +156,7 @@ struct ExportWriter {
 }
 
 impl ExportWriter {
-    /// Writes parts as they come. Only the empty one makes the file whole.
+    /// Writes parts as they arrive. The empty part completes the file.
     async fn write(self, mut parts: mpsc::Receiver<Records>, file: mpsc::Sender<ExportChunk>) {
         let mut packing = Compressor::new(self.gzip);
         if self.format == ExportFormat::Csv {
@@ -166,12 +165,12 @@ impl ExportWriter {
         while let Some(part) = parts.recv().await {
             if part.last().is_none() {
                 for piece in [ExportChunk::Bytes(packing.finish()), ExportChunk::End] {
-                    let _gone = file.send(piece).await;
+                    let _disconnected = file.send(piece).await;
                 }
                 return;
             }
             let (tokens, format) = (self.tokens.clone(), self.format);
-            // To write and pack a part takes longer than others may wait for this thread.
+            // Formatting and compression would block the async runtime for too long.
             let written = tokio::task::spawn_blocking(move || {
                 packing.write(part.lines(format, &tokens));
                 packing
@@ -188,7 +187,7 @@ impl ExportWriter {
     }
 }
 
-/// An id that a part of the log begins behind.
+/// Id that serves as a position in the log.
 trait LogId {
     fn from_cursor(bytes: [u8; 16]) -> Self;
 }
@@ -211,7 +210,7 @@ mod tests {
     use http_body_util::BodyExt as _;
     use tributary_domain::keyring::Keyring;
 
-    /// What a client gets of these parts.
+    /// Returns the file that a client receives for these parts.
     async fn file(gzip: bool, parts: Vec<Records>) -> Option<Vec<u8>> {
         let writing = ExportWriter {
             kind: ExportKind::Clicks,
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_empty_part_makes_a_file_whole() {
+    async fn the_empty_part_completes_the_file() {
         let whole = file(false, vec![Records::Clicks(Vec::new())]).await;
         let header = records::header(ExportKind::Clicks).as_bytes();
         assert_eq!(whole.as_deref(), Some(header));
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_fails_breaks_the_file_off() {
+    async fn a_failed_reader_aborts_the_file() {
         assert_eq!(file(false, Vec::new()).await, None);
         assert_eq!(file(true, Vec::new()).await, None);
     }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/integrations/{network}` — one integration.
+//! `GET /api/v1/apps/{appId}/integrations/{network}` — returns an integration.
 
 use super::health::load_health;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
@@ -17,10 +17,11 @@ use tributary_store::IntegrationHealth;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
-    operation_id = "getIntegration", summary = "Read an integration",
+    operation_id = "getIntegration", summary = "Get an integration",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("network" = String, Path, description = "`network_a` … `network_d`."),
+        ("appId" = String, Path, description = "App id."),
+        ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads), \
+            `network_c` (TikTok) or `network_d` (OpenAI Ads)."),
     ),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::NetworkNotFound]]))),
     responses((status = 200, description = "The integration.", body = inline(IntegrationEnvelope),
@@ -35,7 +36,7 @@ pub(crate) async fn get(
     Ok(JsonResponse::ok(IntegrationOut::of(&one, &health)).with_etag(&one.tag()))
 }
 
-/// The integration that a path names, with its health.
+/// Finds the integration of a path, with its health.
 pub(super) async fn find(
     state: &ApiState,
     reader: &Authorized<AppsRead>,

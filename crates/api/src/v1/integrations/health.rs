@@ -1,4 +1,4 @@
-//! How an app's integrations do.
+//! Health of an app's integrations.
 
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -9,11 +9,11 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::IntegrationHealth;
 
-/// How the four of an app do, read at once.
+/// Health of all integrations of an app, loaded in one query.
 #[derive(Debug)]
 pub(super) struct HealthByNetwork {
     by_network: BTreeMap<Network, IntegrationHealth>,
-    /// For a network that nothing is known of.
+    /// Default for a network without data.
     unknown: IntegrationHealth,
 }
 
@@ -26,7 +26,7 @@ impl HealthByNetwork {
         let now = state.runtime.now();
         let mut found = state.store.integration_health(reader, app, now).await?;
         if reader.environment() == Environment::Test {
-            // Whether it is paused belongs to its settings; deliveries are live.
+            // The pause belongs to the settings; the other figures are live data.
             for (_, health) in &mut found {
                 (health.pending, health.delivered, health.failed) = (0, 0, 0);
                 health.state.last_delivered_at = None;
@@ -45,7 +45,7 @@ impl HealthByNetwork {
     }
 }
 
-/// How one integration does.
+/// Loads the health of one integration.
 pub(super) async fn load_health(
     state: &ApiState,
     reader: &Authorized<AppsRead>,

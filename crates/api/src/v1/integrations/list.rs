@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/integrations` — the four integrations of an app.
+//! `GET /api/v1/apps/{appId}/integrations` — lists the four integrations of an app.
 
 use super::health::HealthByNetwork;
 use super::shape::{IntegrationListEnvelope, IntegrationOut, example};
@@ -19,14 +19,17 @@ use tributary_domain::vocabulary::page::ListScope;
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/integrations", tag = "Integrations",
     operation_id = "listIntegrations", summary = "List integrations",
-    description = "Always all four networks, in the order of their labels.",
+    description = "All four networks, in order: Meta (`network_a`), Google Ads (`network_b`), \
+                   TikTok (`network_c`) and OpenAI Ads (`network_d`).",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = String, Path, description = "App id."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "A page of integrations.", body = inline(IntegrationListEnvelope),
+    responses((status = 200, description = "A page of integrations.",
+        body = inline(IntegrationListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
@@ -35,7 +38,7 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(PageQuery::read)?;
+    let page = query.read(PageQuery::read)?;
     let app = ids.app()?;
     let scope = ListScope {
         list: "integrations",
@@ -49,5 +52,5 @@ pub(crate) async fn list(
         (key, IntegrationOut::of(one, health.of(one)))
     };
     let rows = found.iter().map(row).collect();
-    Ok(RowPage::of(rows, &asked, &state, &scope)?.into_list())
+    Ok(RowPage::of(rows, &page, &state, &scope)?.into_list())
 }

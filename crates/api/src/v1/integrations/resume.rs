@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps/{appId}/integrations/{network}/resume` — lets a paused integration go on.
+//! `POST /api/v1/apps/{appId}/integrations/{network}/resume` — resumes a paused integration.
 
 use super::health::load_health;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
@@ -15,19 +15,21 @@ use tributary_domain::access::AppsWrite;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/integrations/{network}/resume", tag = "Integrations",
-    operation_id = "resumeIntegration", summary = "Let a paused integration go on",
-    description = "For when the cause was mended at the network: deliveries that were kept are sent, one at first. A \
-                   new credential or setting resumes by itself, and one that is not paused stays as it is. Switching \
-                   on what is switched off is a change of `enabled`. Needs `apps:write` and a live key.",
+    operation_id = "resumeIntegration", summary = "Resume a paused integration",
+    description = "Use it after fixing the cause at the network. Pending deliveries are sent, a \
+                   single one first. Changing a credential or setting resumes automatically. An \
+                   integration that is not paused is unchanged. To enable a disabled integration, \
+                   change `enabled`. Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("network" = String, Path, description = "`network_a` … `network_d`."),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
+        ("appId" = String, Path, description = "App id."),
+        ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads), \
+            `network_c` (TikTok) or `network_d` (OpenAI Ads)."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the version to change."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
         Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
     ]]))),
-    responses((status = 200, description = "The integration as it is now.", body = inline(IntegrationEnvelope),
+    responses((status = 200, description = "The integration.", body = inline(IntegrationEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]
 pub(crate) async fn resume(

@@ -1,4 +1,5 @@
-//! An integration as the interface shows it. Credentials show that they are set, and their last characters.
+//! JSON form of an integration. Credentials show only whether they are set, and their last
+//! characters.
 
 use crate::body::Envelope;
 use crate::page::List;
@@ -20,23 +21,24 @@ pub(crate) struct IntegrationOut {
     network: &'static str,
     /// `social`, `search`, `short_video` or `ai_assistant`.
     kind: &'static str,
-    /// Whether events are forwarded.
+    /// True: events are forwarded.
     enabled: bool,
     #[schema(inline, value_type = crate::choices::ScopeChoice)]
     scope: &'static str,
     /// `not_configured`, `active`, `paused` or `error`.
     status: &'static str,
-    /// Why, in words.
+    /// Reason for the status.
     status_reason: Option<String>,
-    /// Plain settings by name; those that nobody set have their defaults.
+    /// Settings by name, with defaults for those that are not set.
     #[schema(value_type = Object)]
     settings: BTreeMap<&'static str, serde_json::Value>,
-    /// Secrets by name: whether each is set, and its last characters. Never read back.
+    /// Credentials by name: whether each is set, and its last characters. Secrets are never
+    /// returned.
     credentials: BTreeMap<&'static str, CredentialOut>,
-    /// Which event becomes what at the network. Replaced whole; a row that is absent is off.
+    /// Event names at the network. Replaced as a whole; an event without a row is not forwarded.
     event_mapping: Vec<MappingRowOut>,
     health: HealthOut,
-    /// Null: never changed.
+    /// Null if never changed.
     #[schema(format = DateTime)]
     updated_at: Option<String>,
 }
@@ -47,28 +49,28 @@ struct CredentialOut {
     hint: Option<String>,
 }
 
-/// How deliveries to the network do.
+/// Delivery figures of the network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct HealthOut {
-    /// Deliveries to be made.
+    /// Pending deliveries.
     pending: u64,
     delivered24h: u64,
-    /// Failed, expired and unconfirmed.
+    /// Failed, expired and unconfirmed deliveries.
     failed24h: u64,
     #[schema(format = DateTime)]
     last_delivered_at: Option<String>,
-    /// Live conversions of the last 7 days that were not sent, by reason, the most frequent first. Reasons that are by
-    /// design, such as `not_attributed` and `not_mapped`, are left out.
+    /// Live conversions of the last 7 days that were not sent, by reason, most frequent first.
+    /// Expected reasons, such as `not_attributed` and `not_mapped`, are left out.
     skipped7d: Vec<SkippedOut>,
-    /// True when the count stopped after the newest 20000 events or failed deliveries.
+    /// True if the count stopped after the newest 20000 events or failed deliveries.
     skipped7d_stopped_early: bool,
 }
 
-/// Conversions that were not sent for one reason.
+/// Number of conversions that were not sent for one reason.
 #[derive(Debug, Serialize, ToSchema)]
 struct SkippedOut {
-    /// The code on the events or deliveries, such as `insufficient_identity`.
+    /// Reason code of the events or deliveries, such as `insufficient_identity`.
     reason: String,
     count: u64,
 }
@@ -91,7 +93,7 @@ impl From<&IntegrationHealth> for HealthOut {
     }
 }
 
-/// One row of the event mapping.
+/// Row of the event mapping.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MappingRowOut {
@@ -167,7 +169,7 @@ pub(crate) type IntegrationEnvelope = Envelope<IntegrationOut>;
 
 pub(crate) type IntegrationListEnvelope = List<IntegrationOut>;
 
-/// An integration for the examples of the description.
+/// Returns an example integration for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "network": "network_a",

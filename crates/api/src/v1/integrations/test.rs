@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps/{appId}/integrations/{network}/test` — sends one test event to the network now.
+//! `POST /api/v1/apps/{appId}/integrations/{network}/test` — sends a test event to the network.
 
 use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
@@ -17,19 +17,19 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use utoipa::ToSchema;
 
-/// What a network made of a test event.
+/// Response of a network to a test event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "IntegrationTest")]
 struct ProbedOut {
-    /// Whether the network took it.
+    /// True if the network accepted the event.
     accepted: bool,
-    /// The status of its answer; null when none came.
+    /// HTTP status of the response; null without a response.
     status: Option<u16>,
     duration_ms: u32,
-    /// The network's code, or ours.
+    /// Error code of the network, or ours.
     code: Option<String>,
-    /// The network's own words, cut and cleaned of secrets.
+    /// Response body of the network, shortened and without secrets.
     #[schema(max_length = 512)]
     answer: Option<String>,
 }
@@ -51,18 +51,20 @@ type ProbedEnvelope = Envelope<ProbedOut>;
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/integrations/{network}/test", tag = "Integrations",
     operation_id = "testIntegration", summary = "Send a test event to the network",
-    description = "One harmless event, sent now with the integration's own settings and credentials, switched on or \
-                   not. 200 says what the network answered, also where it refused. 422 says what is missing: \
-                   `network_a` and `network_c` need a `testEventCode`, because without one their test events count. \
-                   Needs `apps:write` and a live key.",
+    description = "Sends one harmless event with the settings and credentials of the integration, \
+                   even if it is disabled. 200 contains the network's response, including a \
+                   rejection. 422 lists what is missing: Meta (`network_a`) and TikTok \
+                   (`network_c`) need a `testEventCode`, because they would count the event \
+                   without one. Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("network" = String, Path, description = "`network_a` … `network_d`."),
+        ("appId" = String, Path, description = "App id."),
+        ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads), \
+            `network_c` (TikTok) or `network_d` (OpenAI Ads)."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
         Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound, Code::ValidationFailed
     ]]))),
-    responses((status = 200, description = "What the network made of it.", body = inline(ProbedEnvelope),
+    responses((status = 200, description = "The network's response.", body = inline(ProbedEnvelope),
         example = json!({"data": {
             "accepted": true, "status": 200, "durationMs": 183, "code": null,
             "answer": "{\"events_received\":1}"
@@ -79,20 +81,20 @@ pub(crate) async fn test(
     let network = ids.network()?;
     let one = found.into_iter().find(|one| one.network == network);
     let one = one.ok_or(Refusal::NetworkNotFound)?;
-    if let (IntegrationStatus::NotConfigured, Some(words)) = one.status(&QueueState::default()) {
-        let place = if one.credentials.is_empty() {
+    if let (IntegrationStatus::NotConfigured, Some(message)) = one.status(&QueueState::default()) {
+        let field = if one.credentials.is_empty() {
             "credentials"
         } else {
             "settings"
         };
-        return Err(missing(place, words));
+        return Err(missing(field, message));
     }
     let probed = state.probe.probe(reader.organization(), &one).await;
-    let probed = probed.map_err(|words| missing(missing_field(&one), words))?;
+    let probed = probed.map_err(|message| missing(missing_field(&one), message))?;
     Ok(JsonResponse::ok(ProbedOut::from(probed)))
 }
 
-/// Where a complete integration lacks what a test needs.
+/// Returns the field that a configured integration needs for a test.
 fn missing_field(integration: &Integration) -> &'static str {
     let needs_code = matches!(integration.network, Network::A | Network::C);
     if needs_code && integration.text("testEventCode").is_none() {
@@ -102,8 +104,8 @@ fn missing_field(integration: &Integration) -> &'static str {
     }
 }
 
-fn missing(field: &str, words: String) -> ApiError {
+fn missing(field: &str, message: String) -> ApiError {
     let mut faults = Faults::new();
-    faults.add(field, Problem::new(FaultCode::Required, words));
+    faults.add(field, Problem::new(FaultCode::Required, message));
     faults.into()
 }

@@ -22,16 +22,19 @@ use tributary_domain::integration::Credential;
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
     operation_id = "updateIntegration", summary = "Change an integration",
-    description = "Absent: unchanged. Null: back to the default. `eventMapping` is replaced whole. \
-                   Credentials are encrypted at rest and never read back. The document that GET answers may be \
-                   sent back: fields that cannot be changed are ignored when they carry their current value, \
-                   `health` and `statusReason` always. Needs `apps:write` and a live key.",
+    description = "Missing fields are unchanged; null resets a field to its default. \
+                   `eventMapping` is replaced as a whole. Credentials are encrypted at rest and \
+                   never returned. You may send back the document that GET returned: read-only \
+                   fields are ignored if they have their current value, `health` and \
+                   `statusReason` always. Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("network" = String, Path, description = "`network_a` … `network_d`."),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
+        ("appId" = String, Path, description = "App id."),
+        ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads), \
+            `network_c` (TikTok) or `network_d` (OpenAI Ads)."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the version to change."),
     ),
-    request_body(content = inline(IntegrationFields), description = "What is to be changed.", example = json!({
+    request_body(content = inline(IntegrationFields), description = "Fields to change.",
+        example = json!({
         "enabled": true,
         "settings": {"pixelId": "1234567890"},
         "credentials": {"accessToken": "EAABsbCS1234567890"},
@@ -54,7 +57,7 @@ pub(crate) async fn update(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    // Which fields there are depends on the network, so a path that names none is said before the body.
+    // The fields depend on the network, so an unknown network is reported before body faults.
     let (app, network) = (ids.app()?, ids.network()?);
     let reader = caller.authorized.read_access();
     let found = find(&state, &reader, &ids).await;

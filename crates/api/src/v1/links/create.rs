@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps/{appId}/links` — makes a tracking link.
+//! `POST /api/v1/apps/{appId}/links` — creates a tracking link.
 
 use super::fields::NewLink;
 use super::shape::{LinkEnvelope, LinkOut, example};
@@ -18,8 +18,8 @@ use tributary_domain::vocabulary::id::LinkId;
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/links", tag = "Links", operation_id = "createLink",
     summary = "Create a link",
-    description = "Only `name` is required. Needs `apps:write` and a live key.",
-    params(("appId" = String, Path, description = "The app's id.")),
+    description = "Only `name` is required. Requires `apps:write` and a live key.",
+    params(("appId" = String, Path, description = "App id.")),
     request_body(content = inline(NewLink), description = "The link.", example = json!({
         "name": "Spring – social",
         "slug": "spring-social",
@@ -32,7 +32,7 @@ use tributary_domain::vocabulary::id::LinkId;
         Code::LiveOnly, Code::AppNotFound, Code::SlugTaken
     ]]))),
     responses((status = 201, description = "The link.", body = inline(LinkEnvelope),
-        headers(("Location" = String, description = "Where the link is."), ("ETag" = String)),
+        headers(("Location" = String, description = "Path of the link."), ("ETag" = String)),
         example = json!({"data": example()})))
 )]
 pub(crate) async fn create(

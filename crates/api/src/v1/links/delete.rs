@@ -13,12 +13,12 @@ use tributary_domain::access::AppsWrite;
 #[utoipa::path(
     delete, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
     operation_id = "deleteLink", summary = "Delete a link",
-    description = "The link is archived: from now on it answers 404, its history stays, and its slug is not \
-                   given to another link. Needs `apps:write` and a live key.",
+    description = "Archives the link: it returns 404 from now on, its history remains, and its \
+                   slug cannot be reused. Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("linkId" = String, Path, description = "The link's id."),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the deletion builds on."),
+        ("appId" = String, Path, description = "App id."),
+        ("linkId" = String, Path, description = "Link id."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the version to delete."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
         Code::LiveOnly, Code::AppNotFound, Code::LinkNotFound, Code::VersionConflict

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/links/{linkId}` — one link.
+//! `GET /api/v1/apps/{appId}/links/{linkId}` — returns a link.
 
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::JsonResponse;
@@ -13,10 +13,10 @@ use tributary_domain::access::AppsRead;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links", operation_id = "getLink",
-    summary = "Read a link",
+    summary = "Get a link",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("linkId" = String, Path, description = "The link's id."),
+        ("appId" = String, Path, description = "App id."),
+        ("linkId" = String, Path, description = "Link id."),
     ),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::LinkNotFound]]))),
     responses((status = 200, description = "The link.", body = inline(LinkEnvelope),

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/links` — an app's links, newest first.
+//! `GET /api/v1/apps/{appId}/links` — lists an app's links, newest first.
 
 use super::shape::{LinkListEnvelope, LinkOut, example};
 use crate::caller::Caller;
@@ -17,9 +17,10 @@ use tributary_domain::vocabulary::page::ListScope;
     get, path = "/api/v1/apps/{appId}/links", tag = "Links", operation_id = "listLinks",
     summary = "List links",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = String, Path, description = "App id."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of links.", body = inline(LinkListEnvelope),
@@ -31,14 +32,14 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(PageQuery::read)?;
+    let page = query.read(PageQuery::read)?;
     let app = state.store.app(&caller.authorized, ids.app()?).await?;
     let scope = ListScope {
         list: "links",
         organization: caller.authorized.organization(),
         filters: app.id.to_string(),
     };
-    let request = asked.open(&state, &scope)?;
+    let request = page.open(&state, &scope)?;
     let page = state
         .store
         .links(&caller.authorized, app.id, request)

@@ -1,4 +1,4 @@
-//! A link as the interface shows it.
+//! JSON form of a link.
 
 use crate::body::Envelope;
 use crate::campaign::CampaignOut;
@@ -28,18 +28,19 @@ pub(crate) struct LinkOut {
     ios_url: Option<String>,
     android_url: Option<String>,
     fallback_url: Option<String>,
-    /// Where a `web_funnel` link leads.
+    /// Destination of a `web_funnel` link.
     destination_url: Option<String>,
-    /// Which query parameters a `web_funnel` link hands on.
+    /// Query parameters that a `web_funnel` link passes on.
     pass_params: Vec<String>,
     deep_link: Option<String>,
     custom_data: BTreeMap<String, String>,
     campaign: CampaignOut,
-    /// To put into an ad.
+    /// URL for ads.
     url: String,
-    /// The page with store buttons, for networks that forbid bare redirects; null for `web_funnel`.
+    /// Landing page with store buttons, for networks that forbid bare redirects; null for
+    /// `web_funnel`.
     landing_url: Option<String>,
-    /// The string to paste into the network's ad manager; null where it needs none.
+    /// Parameters to paste into the network's ad manager; null if it needs none.
     url_parameters: Option<&'static str>,
     #[schema(format = DateTime)]
     created_at: String,
@@ -48,7 +49,8 @@ pub(crate) struct LinkOut {
 }
 
 impl LinkOut {
-    /// `link_base` is the app's own domain, or the service's address.
+    /// Builds the JSON form. `link_base` is the base URL of the app's link domain or of the
+    /// service.
     pub(crate) fn of(link: Link, link_base: &str) -> Self {
         let text = |url: Option<HttpsUrl>| url.map(|url| url.as_str().to_owned());
         Self {
@@ -84,7 +86,7 @@ pub(crate) type LinkEnvelope = Envelope<LinkOut>;
 
 pub(crate) type LinkListEnvelope = List<LinkOut>;
 
-/// A link for the examples of the description.
+/// Returns an example link for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "id": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1",

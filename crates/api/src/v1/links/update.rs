@@ -20,15 +20,16 @@ use tributary_domain::link::Link;
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
     operation_id = "updateLink", summary = "Change a link",
-    description = "Absent: unchanged. Null: back to the default. Lists and maps are replaced whole. The document \
-                   that GET answers may be sent back: fields that cannot be changed are ignored when they carry \
-                   their current value. Needs `apps:write` and a live key.",
+    description = "Missing fields are unchanged; null resets a field to its default. Lists and \
+                   maps are replaced as a whole. You may send back the document that GET returned: \
+                   read-only fields are ignored if they have their current value. Requires \
+                   `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("linkId" = String, Path, description = "The link's id."),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
+        ("appId" = String, Path, description = "App id."),
+        ("linkId" = String, Path, description = "Link id."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the version to change."),
     ),
-    request_body(content = inline(ChangedLink), description = "What is to be changed.",
+    request_body(content = inline(ChangedLink), description = "Fields to change.",
         example = json!({"active": false})),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
         Code::LiveOnly, Code::AppNotFound, Code::LinkNotFound, Code::SlugTaken, Code::VersionConflict

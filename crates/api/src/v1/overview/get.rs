@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/overview` — how an app does, at a glance.
+//! `GET /api/v1/apps/{appId}/overview` — returns an app's key figures at a glance.
 
 use super::load::OverviewLoader;
 use super::shape::{OverviewEnvelope, example};
@@ -16,17 +16,20 @@ use tributary_domain::access::AnalyticsRead;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/overview", tag = "Analytics", operation_id = "getOverview",
-    summary = "Read an overview",
-    description = "The key figures of some days, each beside what it was in as many days before; a series by day; the links, \
-                   campaigns and networks that brought the most. Needs `analytics:read`.",
+    summary = "Get an overview",
+    description = "Key figures compared with the previous period of the same length, a daily \
+                   series, and the top links, campaigns and networks. Requires `analytics:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+        ("appId" = String, Path, description = "App id."),
+        ("from" = Option<String>, Query,
+            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
     ),
     extensions(("x-errors" = json!([API_KEY, QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "The overview.", body = inline(OverviewEnvelope), example = json!(example())))
+    responses((status = 200, description = "The overview.",
+        body = inline(OverviewEnvelope), example = json!(example())))
 )]
 pub(crate) async fn get(
     caller: Caller<AnalyticsRead>,
@@ -34,14 +37,14 @@ pub(crate) async fn get(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(RangeQuery::read)?;
+    let range = query.read(RangeQuery::read)?;
     let app = ids.app()?;
-    let range = asked.for_app(&state, &caller.authorized, app).await?;
-    let gathering = OverviewLoader {
+    let range = range.for_app(&state, &caller.authorized, app).await?;
+    let loader = OverviewLoader {
         state: &state,
         caller: &caller.authorized,
         app,
         range: &range,
     };
-    Ok(JsonResponse::ok(gathering.load().await?))
+    Ok(JsonResponse::ok(loader.load().await?))
 }

@@ -1,4 +1,4 @@
-//! What an overview is made of. Every part is read from roll-ups, the longest spans that there are.
+//! Loading of an overview. All parts are read from roll-ups with the coarsest possible buckets.
 
 use super::shape::{OverviewOut, TopOut};
 use crate::error::ApiError;
@@ -13,12 +13,12 @@ use tributary_domain::report::{
 };
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 
-/// Rows of a list of the best.
+/// Rows of each top list.
 const TOP_MAX: usize = 10;
-/// Rows that one part reads. An app has fewer links and campaigns that brought anybody.
+/// Maximum rows per query. Apps have fewer links and campaigns with traffic.
 const ROWS_MAX: u32 = 50_000;
 
-/// Whose overview.
+/// Loads the overview of an app.
 pub(super) struct OverviewLoader<'a> {
     pub(super) state: &'a ApiState,
     pub(super) caller: &'a Authorized<AnalyticsRead>,
@@ -27,17 +27,17 @@ pub(super) struct OverviewLoader<'a> {
 }
 
 impl OverviewLoader<'_> {
-    /// Reads everything.
+    /// Loads all parts.
     pub(super) async fn load(&self) -> Result<OverviewOut, ApiError> {
         let days = self.range.split(Some(TimeUnit::Day));
         let periods = days.iter().map(|day| day.period).collect();
         let before = self.range.preceding();
-        // Links and campaigns are read together: they are counted in the same roll-up.
+        // Links and campaigns are in the same roll-up, so they are read together.
         let credits = [Dimension::Network, Dimension::Link, Dimension::Campaign];
         let store = &self.state.store;
         let health = store.delivery_health(self.caller, self.app, self.state.runtime.now());
-        let arrived = self.range.from..=self.range.to;
-        let billing = store.billing_figures(self.caller, self.app, arrived);
+        let days_of_arrival = self.range.from..=self.range.to;
+        let billing = store.billing_figures(self.caller, self.app, days_of_arrival);
         let (credited, by_network, previous, costs, costs_before, health, billing) = tokio::try_join!(
             self.load_credited(&credits),
             self.rows(periods, &[Dimension::Network]),
@@ -66,7 +66,7 @@ impl OverviewLoader<'_> {
             .with_billing(self.caller.environment(), &billing))
     }
 
-    /// Figures of the whole range. It is the longest of the reads, so two of them share it.
+    /// Loads the figures of the whole range. It is the slowest query, so two run in parallel.
     async fn load_credited(&self, by: &[Dimension]) -> Result<Vec<StatsRow>, ApiError> {
         let mut days = self.range.split(Some(TimeUnit::Day));
         let later = days.split_off(days.len() / 2);
@@ -86,8 +86,8 @@ impl OverviewLoader<'_> {
         periods: Vec<Period>,
         by: &[Dimension],
     ) -> Result<Vec<StatsRow>, ApiError> {
-        let question = question(periods, by);
-        let rows = self.state.store.stats(self.caller, self.app, question);
+        let report_query = report_query(periods, by);
+        let rows = self.state.store.stats(self.caller, self.app, report_query);
         Ok(rows.await?)
     }
 
@@ -131,7 +131,7 @@ impl OverviewLoader<'_> {
     }
 }
 
-fn question(periods: Vec<Period>, by: &[Dimension]) -> ReportQuery {
+fn report_query(periods: Vec<Period>, by: &[Dimension]) -> ReportQuery {
     ReportQuery {
         periods,
         group_by: by.to_vec(),
@@ -155,17 +155,15 @@ fn sum<'a>(all: impl Iterator<Item = &'a Figures>) -> Figures {
 }
 
 fn series(days: &[Span], rows: &[StatsRow], costs: Option<&Spend>) -> Vec<(String, ReportFigures)> {
-    let nothing = costs.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
-    let mut series: Vec<(String, ReportFigures)> = days
-        .iter()
-        .map(|day| (day.label.clone(), nothing))
-        .collect();
+    let empty = costs.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
+    let mut series: Vec<(String, ReportFigures)> =
+        days.iter().map(|day| (day.label.clone(), empty)).collect();
     for row in rows {
         if let Some((_, day)) = series.get_mut(row.period) {
             day.figures.add(&row.figures, 1);
         }
     }
-    let spent = costs.map(|costs| costs.rows(days, &question(Vec::new(), &[])));
+    let spent = costs.map(|costs| costs.rows(days, &report_query(Vec::new(), &[])));
     for (day, _, cost) in spent.into_iter().flatten() {
         if let Some((_, day)) = series.get_mut(day) {
             day.cost = day.cost.map(|sum| sum.saturating_add(cost));
@@ -174,7 +172,8 @@ fn series(days: &[Span], rows: &[StatsRow], costs: Option<&Spend>) -> Vec<(Strin
     series
 }
 
-/// Those that brought the most money, then the most installs. What nothing is known of is not among them.
+/// Returns the top rows by net revenue, then installs, then clicks. Rows without a value are left
+/// out.
 fn top_rows(rows: Vec<(Vec<String>, ReportFigures)>) -> Vec<(Vec<String>, ReportFigures)> {
     let named = |(values, _): &(Vec<String>, ReportFigures)| {
         values.last().is_some_and(|last| !last.is_empty())
@@ -189,7 +188,7 @@ fn top_rows(rows: Vec<(Vec<String>, ReportFigures)>) -> Vec<(Vec<String>, Report
     rows
 }
 
-/// Adds what was spent to figures of the same values.
+/// Adds costs to the figures with the same dimension values.
 fn with_costs(
     rows: impl Iterator<Item = (Vec<String>, Figures)>,
     by: &[Dimension],
@@ -201,10 +200,10 @@ fn with_costs(
         values,
         figures,
     };
-    let question = question(Vec::new(), by);
+    let report_query = report_query(Vec::new(), by);
     let rows = report_rows(
         rows.map(row).collect(),
-        &question,
+        &report_query,
         &range.split(None),
         costs,
     );

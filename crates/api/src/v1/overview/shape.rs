@@ -1,4 +1,4 @@
-//! An overview as the interface shows it.
+//! JSON form of an overview.
 
 use crate::body::Envelope;
 use crate::decimal::number;
@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::money::MICROS_PER_UNIT;
 use tributary_store::{BillingFigures, IntegrationHealth};
 use utoipa::ToSchema;
 
-/// How an app does.
+/// Overview of an app.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Overview")]
@@ -25,23 +25,23 @@ pub(super) struct OverviewOut {
     #[schema(format = Date)]
     to: String,
     timezone: String,
-    /// Each beside what it was in as many days before.
+    /// Key figures, compared with the previous period of the same length.
     kpis: KpisOut,
-    /// Every day, oldest first.
+    /// Figures by day, oldest first.
     series: Vec<DayOut>,
-    /// Those that brought the most, ten at most.
+    /// Top ten by net revenue.
     top_links: Vec<TopOut>,
     top_campaigns: Vec<TopOut>,
     top_networks: Vec<TopOut>,
-    /// From the tap to the payment.
+    /// Funnel from click to payment.
     funnel: Vec<StepOut>,
-    /// How each network takes what it is told; live data only.
+    /// Delivery figures by network; live data only.
     delivery_health: Vec<NetworkHealthOut>,
-    /// What billing providers reported, by the day of its arrival in UTC.
+    /// Billing events by day of arrival in UTC.
     billing: JoinedOut,
 }
 
-/// A day of the series.
+/// Figures of one day.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DayOut {
@@ -51,18 +51,18 @@ struct DayOut {
     figures: FiguresOut,
 }
 
-/// One of the best: a link, a campaign or a network.
+/// Row of a top list: a link, a campaign or a network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TopOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     link_id: Option<String>,
-    /// What the link is called.
+    /// Name of the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<String>,
-    /// The campaign's id.
+    /// Campaign id.
     #[serde(skip_serializing_if = "Option::is_none")]
     campaign: Option<String>,
     #[serde(flatten)]
@@ -104,39 +104,39 @@ impl TopOut {
     }
 }
 
-/// A step of the funnel.
+/// Step of the funnel.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct StepOut {
     /// `clicks`, `installs`, `signUps`, `trials`, `payingDevices`.
     step: &'static str,
     count: i64,
-    /// For each of the step before; null at the first, and where there was none.
+    /// Conversion rate from the previous step; null for the first step and after an empty one.
     #[schema(value_type = Option<f64>)]
     rate: Option<Box<RawValue>>,
 }
 
-/// How a network takes what it is told.
+/// Delivery figures of a network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct NetworkHealthOut {
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
     network: &'static str,
-    /// Deliveries to be made.
+    /// Pending deliveries.
     pending: u64,
     delivered24h: u64,
     failed24h: u64,
 }
 
-/// How much of what billing providers reported is known to be of whom.
+/// Match rate of billing events.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct JoinedOut {
-    /// Events that providers reported.
+    /// Events reported by billing providers.
     events: i64,
-    /// Those of them that have a device.
+    /// Events matched to a device.
     matched: i64,
-    /// `matched` for each of `events`; null where there are none.
+    /// `matched` divided by `events`; null without events.
     #[schema(value_type = Option<f64>)]
     join_rate: Option<Box<RawValue>>,
 }
@@ -239,7 +239,7 @@ fn funnel(measured: &ReportFigures) -> Vec<StepOut> {
 
 pub(super) type OverviewEnvelope = Envelope<OverviewOut>;
 
-/// An overview for the examples of the description.
+/// Returns an example overview for the OpenAPI description.
 pub(super) fn example() -> Value {
     let figures = crate::report::figures::example();
     let with = |mut row: Value| {

@@ -1,4 +1,4 @@
-//! `GET /api/v1/portfolio` — every app of the organization beside the others.
+//! `GET /api/v1/portfolio` — compares the apps of the organization.
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -24,7 +24,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Limit, ListScope, PageRequest};
 use utoipa::ToSchema;
 
-/// What apps can be sorted by.
+/// Sort keys.
 const SORTS: [&str; 9] = [
     "name",
     "clicks",
@@ -37,7 +37,7 @@ const SORTS: [&str; 9] = [
     "roas",
 ];
 
-/// An app among the others.
+/// An app in the portfolio.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "PortfolioApp")]
@@ -46,25 +46,25 @@ struct PortfolioOut {
     id: String,
     name: String,
     archived: bool,
-    /// In which zone its days begin here.
+    /// Time zone of its days in this report.
     timezone: String,
     kpis: KpisOut,
 }
 
 type PortfolioEnvelope = List<PortfolioOut, PortfolioMeta>;
 
-/// What stands beside the apps.
+/// Metadata of the portfolio.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
 struct PortfolioMeta {
     has_more: bool,
     cursor: Option<String>,
-    /// The sums over all apps.
+    /// Totals over all apps.
     totals: KpisOut,
 }
 
-/// By which figure, and whether the largest comes first.
+/// Sort key and direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sort {
     by: &'static str,
@@ -83,7 +83,7 @@ impl Sort {
             .map_or((text, false), |word| (word, true));
         let by = SORTS.into_iter().find(|one| *one == word).ok_or_else(|| {
             let message = format!(
-                "Must be one of {}; with - before it the largest comes first.",
+                "Must be one of {}. Prefix it with - for descending order.",
                 SORTS.join(", ")
             );
             Problem::new(FaultCode::UnknownValue, message)
@@ -128,32 +128,38 @@ fn read(parameters: &mut QueryParameters<'_>) -> PortfolioQuery {
 #[utoipa::path(
     get, path = "/api/v1/portfolio", tag = "Portfolio", operation_id = "getPortfolio",
     summary = "Compare apps",
-    description = "Every app of the organization, without archived ones, with its key figures, each beside what it was in as many days before. \
-                   `meta.totals` are the sums over the apps of all pages. Needs `apps:read`.",
+    description = "Key figures of all apps of the organization, compared with the previous period \
+                   of the same length. `meta.totals` are the totals over all pages. Archived apps \
+                   are left out by default. Requires `apps:read`.",
     params(
         ("sort" = Option<String>, Query,
-            description = "`name`, `clicks`, `installs`, `events`, `revenue`, `netRevenue`, `payingDevices`, `cost` or `roas`, \
-                           with `-` before it for the largest first; `-netRevenue` when absent."),
-        ("archived" = Option<bool>, Query, description = "`true` includes archived apps."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; each app's own when absent."),
-        ("limit" = Option<i64>, Query, description = "Apps of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+            description = "Sort key: `name`, `clicks`, `installs`, `events`, `revenue`, \
+                           `netRevenue`, `payingDevices`, `cost` or `roas`. Prefix `-`: \
+                           descending. Default: `-netRevenue`."),
+        ("archived" = Option<bool>, Query, description = "`true`: include archived apps."),
+        ("from" = Option<String>, Query,
+            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: each app's."),
+        ("limit" = Option<i64>, Query,
+            description = "Apps per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
-    responses((status = 200, description = "A page of apps.", body = inline(PortfolioEnvelope), example = json!(example())))
+    responses((status = 200, description = "A page of apps.",
+        body = inline(PortfolioEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
     caller: Caller<AppsRead>,
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(read)?;
-    let apps = all_apps(&state, &caller, asked.archived).await?;
+    let request = query.read(read)?;
+    let apps = all_apps(&state, &caller, request.archived).await?;
     let mut rows = Vec::with_capacity(apps.len());
     for app in apps {
-        let range = asked
+        let range = request
             .range
             .in_zone(state.runtime.now(), app.timezone.clone())?;
         rows.push((app, range));
@@ -169,14 +175,14 @@ pub(crate) async fn list(
         organization: caller.authorized.organization(),
         filters: json!([
             caller.authorized.environment().as_str(),
-            asked.sort.by,
-            asked.sort.descending,
-            asked.archived,
-            asked.range.cursor_values()
+            request.sort.by,
+            request.sort.descending,
+            request.archived,
+            request.range.cursor_values()
         ])
         .to_string(),
     };
-    let page = RowPage::of(sorted(rows, asked.sort), &asked.page, &state, &scope)?;
+    let page = RowPage::of(sorted(rows, request.sort), &request.page, &state, &scope)?;
     Ok(page.into_list_with_totals(KpisOut::of(&totals[0], &totals[1])))
 }
 
@@ -203,7 +209,7 @@ async fn all_apps(
     }
 }
 
-/// An app and its figures.
+/// An app with its figures.
 struct Row {
     app: App,
     zone: String,
@@ -211,7 +217,7 @@ struct Row {
     before: ReportFigures,
 }
 
-/// Test data has no costs.
+/// Returns empty figures. Test data has no costs.
 fn empty_measure(caller: &Caller<AppsRead>) -> ReportFigures {
     match caller.authorized.environment() {
         Environment::Live => ReportFigures::zero(),
@@ -313,7 +319,7 @@ fn sorted(mut rows: Vec<Row>, sort: Sort) -> Vec<(RowKey, PortfolioOut)> {
     rows.into_iter().map(shape).collect()
 }
 
-/// A portfolio for the examples of the description.
+/// Returns an example portfolio for the OpenAPI description.
 fn example() -> Value {
     json!({
         "data": [{

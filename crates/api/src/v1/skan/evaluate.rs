@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps/{appId}/skan/evaluate` — which numbers a device would hand to Apple.
+//! `POST /api/v1/apps/{appId}/skan/evaluate` — simulates the conversion values of a device.
 
 use super::fields::read_draft;
 use crate::body::{Envelope, JsonBody, JsonResponse};
@@ -33,7 +33,7 @@ struct EvaluateRequest {
 }
 
 described_body! {
-    /// What is tried out.
+    /// Configuration and events to simulate.
     EvaluateFields("ConversionValueTryOut") = read
 }
 
@@ -43,12 +43,12 @@ fn event(fields: &mut Fields<'_>) -> Option<SimulatedEvent> {
     let after = integer_in(0..=TRY_OUT_SECONDS_MAX);
     let after = fields.input(
         "afterSeconds",
-        after.about("When, from the first launch; 0 when absent."),
+        after.about("Seconds after the first launch. Default: 0."),
     );
-    let amount = amount().about("A number, or a string with its exact digits.");
+    let amount = amount().about("A number or a decimal string.");
     let amount = fields.input("revenue", amount);
     let currency = text_as(Currency::parse)
-        .about("The document's when absent. Revenue in a currency without a rate meets no bound.");
+        .about("Default: the document's. Revenue in a currency without a rate meets no condition.");
     let currency = fields.input("currency", currency);
     Some(SimulatedEvent {
         name: name?,
@@ -60,7 +60,7 @@ fn event(fields: &mut Fields<'_>) -> Option<SimulatedEvent> {
 
 fn read(fields: &mut Fields<'_>) -> EvaluateRequest {
     let about =
-        "As PUT takes it; the stored one when absent. It is tried as if it were switched on.";
+        "Document in the format of PUT. Default: the stored one. Evaluated as if it were enabled.";
     let draft = fields.object("document", about, read_draft);
     let document = draft.value().and_then(|draft| {
         fields.check(|faults| {
@@ -73,17 +73,19 @@ fn read(fields: &mut Fields<'_>) -> EvaluateRequest {
             document
         })
     });
-    let rates = text_map()
-        .about("Units of the document's currency per unit of another, as decimal strings.");
+    let rates = text_map().about(
+        "Units of the document's currency per unit of the key's currency, as decimal \
+                strings.",
+    );
     let rates = fields.input("rates", rates).value().unwrap_or_default();
     let rates = fields.check(|faults| read_rates(&rates, faults));
     let list = objects()
         .size(0..=TRY_OUT_EVENTS_MAX)
-        .about("What the device does, after its first launch.");
+        .about("Events of the device after its first launch.");
     let events = fields.items("events", list, event);
     let events = events.value().unwrap_or_default();
     for (index, event) in events.iter().enumerate() {
-        // In a list of events, null is none.
+        // A null in the list is not an event.
         if matches!(event, FieldInput::Absent) {
             let problem = wrong_type("an object with name and afterSeconds");
             fields.check(|faults| faults.add(format!("events[{index}]"), problem));
@@ -110,32 +112,32 @@ fn read_rates(rates: &BTreeMap<String, String>, faults: &mut Faults) -> Vec<(Cur
     read
 }
 
-/// A call to Apple.
+/// Call of Apple's API.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct UpdateOut {
-    /// When, from the first launch.
+    /// Seconds after the first launch.
     after_seconds: i64,
-    /// What brought it about; null for the first launch.
+    /// Event that caused the call; null for the first launch.
     event: Option<String>,
-    /// In which window.
+    /// Window of the call: 0, 1 or 2.
     window: u8,
-    /// 0 after window 0, where Apple ignores it.
+    /// Fine value. 0 in windows 1 and 2, where Apple ignores it.
     fine_value: u8,
     #[schema(inline, value_type = crate::choices::CoarseChoice)]
     coarse_value: &'static str,
-    /// Whether it ends the window.
+    /// True if the call locks the window.
     lock_window: bool,
-    /// The values of the document that have this number.
+    /// Names of the document's values with this number.
     names: Vec<String>,
 }
 
-/// The numbers of a try-out.
+/// Result of a simulation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(title = "ConversionValueEvaluation")]
 struct EvaluationOut {
-    /// Every call that the device makes, in order. The last one of a window is what its postback carries, as far as Apple
-    /// tells it.
+    /// Calls of the device in order. A postback carries the last value of its window, unless Apple
+    /// withholds it.
     updates: Vec<UpdateOut>,
 }
 
@@ -156,19 +158,21 @@ impl From<SimulatedCall> for UpdateOut {
 type EvaluationEnvelope = Envelope<EvaluationOut>;
 
 #[utoipa::path(
-    post, path = "/api/v1/apps/{appId}/skan/evaluate", tag = "Conversion value", operation_id = "evaluateSkan",
-    summary = "Try a conversion-value document out",
-    description = "Plays a device that does these things, and tells what it hands to Apple. Nothing is stored. Needs \
-                   `apps:read`.",
-    params(("appId" = String, Path, description = "The app's id.")),
-    request_body(content = inline(EvaluateFields), description = "The document and the events.", example = json!({
+    post, path = "/api/v1/apps/{appId}/skan/evaluate", tag = "Conversion value",
+    operation_id = "evaluateSkan",
+    summary = "Simulate a conversion-value document",
+    description = "Simulates a device with these events and returns its calls to Apple. Nothing is \
+                   stored. Requires `apps:read`.",
+    params(("appId" = String, Path, description = "App id.")),
+    request_body(content = inline(EvaluateFields), description = "The document and the events.",
+        example = json!({
         "events": [
             {"name": "start_trial", "afterSeconds": 600},
             {"name": "purchase", "afterSeconds": 86_400, "revenue": 59.99, "currency": "USD"}
         ]
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "What the device does.", body = inline(EvaluationEnvelope),
+    responses((status = 200, description = "The device's calls.", body = inline(EvaluationEnvelope),
         example = json!({"data": {"updates": [
             {"afterSeconds": 0, "event": null, "window": 0, "fineValue": 0, "coarseValue": "low", "lockWindow": false,
              "names": ["Install"]},
@@ -182,12 +186,12 @@ pub(crate) async fn try_out(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = body.read(read)?;
+    let request = body.read(read)?;
     let app = ids.app()?;
-    // Also asked for when the document is in the body: nobody tries anything out on another's app.
+    // Read even if the body has a document, to check that the app belongs to the caller.
     let stored = state.store.skan(&caller.authorized, app).await?;
-    let document = asked.document.unwrap_or(stored.document);
-    let calls = simulate(document, asked.rates, asked.events);
+    let document = request.document.unwrap_or(stored.document);
+    let calls = simulate(document, request.rates, request.events);
     Ok(JsonResponse::ok(EvaluationOut {
         updates: calls.into_iter().map(UpdateOut::from).collect(),
     }))

@@ -1,4 +1,4 @@
-//! The document of a PUT: types here, rules in the domain.
+//! Request body of PUT. Types are checked here, rules in the domain.
 
 use crate::fields::{
     FieldKind, Fields, InputValue, amount, described_body, flag, integer, objects, text, text_as,
@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Problem;
 
 described_body! {
-    /// The whole document. `version` and `updatedAt` are set by the service and ignored.
+    /// The complete document. `version` and `updatedAt` are set by the service and ignored.
     pub(super) SkanDocument("ConversionValueDocument") = read_draft
 }
 
@@ -21,23 +21,22 @@ pub(super) fn read_document(fields: &mut Fields<'_>) -> Option<Document> {
     fields.check(|faults| validate(draft, faults))
 }
 
-/// The fields alone.
+/// Reads the fields without validating the document.
 pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
     let currency = text_as(Currency::parse);
     let windows = objects()
         .size(0..=WINDOWS_MAX)
-        .about("A missing index is a disabled window.");
+        .about("Windows. A missing index is a disabled window.");
     let draft = Draft {
         enabled: fields.input("enabled", flag()),
         currency: fields.input(
             "currency",
-            currency.about("A current ISO 4217 code; the default is USD."),
+            currency.about("Current ISO 4217 code. Default: USD."),
         ),
         accept_test_signals: fields.input("acceptTestSignals", flag()),
         windows: fields.items("windows", windows, window),
     };
-    // Set by the service; a document that was read may be sent back as it is.
-    // Ignored, as long as it could be one.
+    // Set by the service. Accepted, so that clients can send a document back unchanged.
     let _ignored = fields.input("version", integer().about("Ignored."));
     let _ignored = fields.input("updatedAt", text().about("Ignored."));
     draft
@@ -46,14 +45,18 @@ pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
 fn window(fields: &mut Fields<'_>) -> DraftWindow {
     let index = integer()
         .within(0..=i64::from(WINDOW_INDEX_MAX))
-        .about("0, 1 or 2; each at most once.");
+        .about("0, 1 or 2, each at most once.");
     let values = objects()
         .size(0..=VALUES_PER_WINDOW_MAX)
-        .about("In order of priority: the first whose conditions all hold wins.");
+        .about("Values by priority: the first whose conditions all hold wins.");
     DraftWindow {
         index: fields.required_input("index", index),
         enabled: fields.input("enabled", flag()),
-        lock_on: fields.object("lockOn", "Exactly one of the three.", lock_on),
+        lock_on: fields.object(
+            "lockOn",
+            "Condition that locks the window: exactly one of the three fields.",
+            lock_on,
+        ),
         values: fields.items("values", values, value),
     }
 }
@@ -90,7 +93,10 @@ fn value(fields: &mut Fields<'_>) -> DraftValue {
         lock: fields.input("lock", flag()),
         conditions: fields.items(
             "conditions",
-            conditions.about("All must hold. Each has at least one of the four bounds."),
+            conditions.about(
+                "Conditions that must all hold. Each needs at least one of the four \
+                              bounds.",
+            ),
             condition,
         ),
     }
@@ -98,7 +104,8 @@ fn value(fields: &mut Fields<'_>) -> DraftValue {
 
 fn condition(fields: &mut Fields<'_>) -> DraftCondition {
     let event = text().size(1..=EVENT_CHARS_MAX).about(
-        "Any event name, standard (`install`, `sign_up`, `start_trial`, `subscribe`, `purchase`, …) or custom.",
+        "Event name: standard (`install`, `sign_up`, `start_trial`, `subscribe`, `purchase`, …) or \
+         custom.",
     );
     let count = || integer().at_least(0).about("Inclusive.");
     DraftCondition {

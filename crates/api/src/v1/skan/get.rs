@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/skan` — the present configuration.
+//! `GET /api/v1/apps/{appId}/skan` — returns the current configuration.
 
 use super::shape::{SkanEnvelope, answer, example};
 use crate::caller::Caller;
@@ -12,9 +12,9 @@ use tributary_domain::access::AppsRead;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value", operation_id = "getSkan",
-    summary = "Read the conversion-value configuration",
-    description = "Never configured: a disabled document, version 0, no windows.",
-    params(("appId" = String, Path, description = "The app's id.")),
+    summary = "Get the conversion-value configuration",
+    description = "If it was never configured: a disabled document, version 0, no windows.",
+    params(("appId" = String, Path, description = "App id.")),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))

@@ -1,4 +1,4 @@
-//! A postback as the interface shows it.
+//! JSON form of a postback.
 
 use crate::decimal::number;
 use crate::page::List;
@@ -12,7 +12,7 @@ use tributary_domain::skan::decode::{
 use tributary_store::StoredPostback;
 use utoipa::ToSchema;
 
-/// A postback.
+/// A SKAdNetwork or AdAttributionKit postback.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Postback")]
@@ -20,31 +20,32 @@ pub(super) struct PostbackOut {
     id: String,
     #[schema(inline, value_type = crate::choices::ProtocolChoice)]
     protocol: &'static str,
-    /// Of SKAdNetwork; AdAttributionKit has no versions.
+    /// SKAdNetwork version; null for AdAttributionKit.
     version: Option<String>,
     #[schema(inline, value_type = crate::choices::SignatureChoice)]
     signature: &'static str,
-    /// Whether it counts in figures now.
+    /// True if it counts in reports.
     counted: bool,
-    /// Whether another postback with the same id, but not the same content, came before. Such a one never counts.
+    /// True if an earlier postback has the same id but different content. Such a postback never
+    /// counts.
     conflicting: bool,
     ad_network_id: String,
-    /// Two to four digits; from SKAdNetwork 4.0 on.
+    /// Two to four digits, since SKAdNetwork 4.0.
     source_identifier: Option<String>,
     /// Before SKAdNetwork 4.0.
     campaign_id: Option<i64>,
     transaction_id: String,
-    /// 0 to 63. Null: withheld or never set, which is not 0.
+    /// 0 to 63. Null: withheld or never set, which differs from 0.
     fine_value: Option<u8>,
     #[schema(inline, value_type = Option<crate::choices::CoarseChoice>)]
     coarse_value: Option<&'static str>,
-    /// The window: 0, 1 or 2.
+    /// Window: 0, 1 or 2.
     sequence_index: u8,
     did_win: bool,
     redownload: Option<bool>,
     #[schema(inline, value_type = crate::choices::ConversionTypeChoice)]
     conversion_type: &'static str,
-    /// The app that showed the ad; 0 marks a test.
+    /// App that showed the ad; 0 for test postbacks.
     source_app_id: Option<i64>,
     source_domain: Option<String>,
     country_code: Option<String>,
@@ -54,33 +55,33 @@ pub(super) struct PostbackOut {
     received_at: String,
 }
 
-/// What the value says, through the configuration that the device may have held.
+/// Meaning of the value in the configurations that the device may have used.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DecodedOut {
     #[schema(inline, value_type = crate::choices::DecodedChoice)]
     status: &'static str,
-    /// One when it is decoded; every one that it may be, newest first, when it is ambiguous.
+    /// Possible meanings, newest first: one if decoded, several if ambiguous.
     #[schema(inline)]
     readings: Vec<ReadingOut>,
 }
 
-/// What one version of the configuration says.
+/// Meaning of the value in one version of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReadingOut {
     version: i64,
     window: u8,
-    /// The values that have this number. With several, any may be meant.
+    /// Names of the values with this number. If there are several, any of them may apply.
     names: Vec<String>,
-    /// The events that they ask for.
+    /// Events in the conditions of these values.
     events: Vec<String>,
-    /// Null where they say nothing about it.
+    /// Revenue range; null if no condition uses revenue.
     #[schema(inline)]
     revenue: Option<RevenueRangeOut>,
 }
 
-/// What the revenue must have been: `min` or more, less than `max`.
+/// Revenue range: at least `min`, less than `max`.
 #[derive(Debug, Serialize, ToSchema)]
 struct RevenueRangeOut {
     #[schema(value_type = f64)]
@@ -126,7 +127,7 @@ impl DecodedOut {
 }
 
 impl PostbackOut {
-    /// The postback, by the versions there have been and the app's word on tests.
+    /// Builds the JSON form, decoded with all versions of the configuration.
     pub(super) fn of(
         stored: StoredPostback,
         versions: &[Version],
@@ -163,7 +164,7 @@ impl PostbackOut {
 
 pub(super) type PostbackListEnvelope = List<PostbackOut>;
 
-/// A postback for the examples of the description.
+/// Returns an example postback for the OpenAPI description.
 pub(super) fn example() -> serde_json::Value {
     serde_json::json!({
         "id": "pbk_01kdvq0000e8nb2k3m4p5q6r7s", "protocol": "skadnetwork", "version": "4.0", "signature": "valid",

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/skan/postbacks` — what Apple's devices reported, newest first by arrival.
+//! `GET /api/v1/apps/{appId}/skan/postbacks` — lists postbacks, newest first by arrival.
 
 use super::postback_shape::{PostbackListEnvelope, PostbackOut, example};
 use super::query_values::{ad_network_id, parse_choice, protocol};
@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackFilter, PostbackPage};
 
-/// What is asked of the list, before the days are moments.
+/// Requested filter, before its days are resolved in a time zone.
 struct PostbacksQuery {
     filter: PostbackFilter,
     days: DayFilter,
@@ -30,8 +30,8 @@ struct PostbacksQuery {
 
 fn source_identifier(text: &str) -> Result<String, Problem> {
     let fits = (2..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    let refused = || Problem::new(FaultCode::InvalidFormat, "Must be 2 to 4 digits.");
-    fits.then(|| text.to_owned()).ok_or_else(refused)
+    let invalid = || Problem::new(FaultCode::InvalidFormat, "Must be 2 to 4 digits.");
+    fits.then(|| text.to_owned()).ok_or_else(invalid)
 }
 
 fn read(parameters: &mut QueryParameters<'_>) -> (PostbacksQuery, PageQuery) {
@@ -53,15 +53,15 @@ fn read(parameters: &mut QueryParameters<'_>) -> (PostbacksQuery, PageQuery) {
         from: None,
         until: None,
     };
-    let asked = PostbacksQuery {
+    let filters = PostbacksQuery {
         filter,
         days: DayFilter::read(parameters),
         timezone: parameters.optional("timezone", Timezone::parse),
     };
-    (asked, PageQuery::read(parameters))
+    (filters, PageQuery::read(parameters))
 }
 
-/// Everything that makes this another list.
+/// Returns the filters, to bind cursors to this list.
 fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -> String {
     serde_json::json!([
         app.to_string(),
@@ -81,31 +81,44 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
 }
 
 #[utoipa::path(
-    get, path = "/api/v1/apps/{appId}/skan/postbacks", tag = "Conversion value", operation_id = "listPostbacks",
+    get, path = "/api/v1/apps/{appId}/skan/postbacks", tag = "Conversion value",
+    operation_id = "listPostbacks",
     summary = "List postbacks",
-    description = "What Apple's devices reported through SKAdNetwork and AdAttributionKit, newest first by arrival, with \
-                   what each value meant when it was set. Those that do not verify are shown and never counted. \
-                   Postbacks are live data: a test key finds none. Needs `apps:read`.",
+    description = "SKAdNetwork and AdAttributionKit postbacks, newest first by arrival, with the \
+                   decoded meaning of each value. Postbacks with an invalid signature are listed \
+                   but never count. Postbacks are live data: a test key gets an empty list. \
+                   Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query, description = "Of this framework only."),
-        ("signature" = inline(Option<crate::choices::SignatureChoice>), Query, description = "With such a signature only."),
-        ("counted" = Option<bool>, Query, description = "Those that count now, or those that do not."),
+        ("appId" = String, Path, description = "App id."),
+        ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query,
+            description = "Filter by framework."),
+        ("signature" = inline(Option<crate::choices::SignatureChoice>), Query,
+            description = "Filter by signature result."),
+        ("counted" = Option<bool>, Query, description = "Filter by whether a postback counts."),
         ("adNetworkId" = Option<String>, Query,
-            description = "Filter by ad network id, without regard to case. The former name `adNetwork` still works."),
+            description = "Filter by ad network id, case-insensitive. The former name `adNetwork` \
+                           still works."),
         ("sourceIdentifier" = Option<String>, Query,
-            description = "Whose source identifier ends with these 2 to 4 digits: `39` finds 39, 239 and 5239."),
-        ("sequenceIndex" = Option<i64>, Query, description = "Of this window only.", minimum = 0, maximum = 2),
-        ("didWin" = Option<bool>, Query, description = "Won, or lost."),
-        ("conversionType" = inline(Option<crate::choices::ConversionTypeChoice>), Query, description = "Of this kind only."),
-        ("from" = Option<String>, Query, description = "The first day of arrival, such as `2026-01-01`."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+            description = "Filter by the last 2 to 4 digits of the source identifier: `39` finds \
+                           39, 239 and 5239."),
+        ("sequenceIndex" = Option<i64>, Query,
+            description = "Filter by window.", minimum = 0, maximum = 2),
+        ("didWin" = Option<bool>, Query,
+            description = "Filter by won (`true`) or lost (`false`) conversions."),
+        ("conversionType" = inline(Option<crate::choices::ConversionTypeChoice>), Query,
+            description = "Filter by conversion type."),
+        ("from" = Option<String>, Query,
+            description = "First day of arrival, such as `2026-01-01`."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "A page of postbacks.", body = inline(PostbackListEnvelope),
+    responses((status = 200, description = "A page of postbacks.",
+        body = inline(PostbackListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
@@ -114,16 +127,16 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (asked, page) = query.read(read)?;
+    let (filters, page) = query.read(read)?;
     let app = ids.app()?;
-    let mut filter = asked.filter;
-    if !asked.days.is_empty() {
+    let mut filter = filters.filter;
+    if !filters.days.is_empty() {
         let reader = caller.authorized.analytics_access();
-        let zone = match asked.timezone {
+        let zone = match filters.timezone {
             Some(zone) => zone,
             None => state.store.app_timezone(&reader, app).await?,
         };
-        (filter.from, filter.until) = asked.days.timestamps(&zone);
+        (filter.from, filter.until) = filters.days.timestamps(&zone);
     }
     let scope = ListScope {
         list: "postbacks",

@@ -1,4 +1,4 @@
-//! `GET /api/v1/skan/presets` — documents to start from.
+//! `GET /api/v1/skan/presets` — returns preset documents.
 
 use super::query_values::parse_choice;
 use super::shape::{SkanOut, example};
@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::ListScope;
 use utoipa::ToSchema;
 
-/// Things in a list, at most. More than any preset takes.
+/// Maximum items of a list parameter. No preset accepts more.
 const ITEMS_MAX: usize = 100;
 
 struct PresetsQuery {
@@ -35,7 +35,7 @@ struct PresetsQuery {
 fn items(text: &str) -> Result<Vec<&str>, Problem> {
     let items: Vec<&str> = text.split(',').map(str::trim).collect();
     if items.len() > ITEMS_MAX {
-        let message = format!("Must have at most {ITEMS_MAX}, with commas between.");
+        let message = format!("Must have at most {ITEMS_MAX} comma-separated items.");
         return Err(Problem::new(FaultCode::TooLong, message));
     }
     Ok(items)
@@ -57,36 +57,36 @@ fn read(parameters: &mut QueryParameters<'_>) -> PresetsQuery {
 }
 
 impl PresetsQuery {
-    /// What does not go together.
+    /// Rejects parameters that do not fit the kind.
     fn check(&self) -> Result<(), ApiError> {
         let mut faults = Faults::new();
-        let mut refuse = |field: &str, message: &str| {
+        let mut reject = |field: &str, message: &str| {
             faults.add(field, Problem::new(FaultCode::NotAllowed, message));
         };
         if self.events.is_some() && self.kind.is_none() {
-            refuse("events", "Is for one kind; name it.");
+            reject("events", "Only valid with `kind`.");
         }
         if self.bounds.is_some() && self.kind != Some(Kind::RevenueBuckets) {
-            refuse("bounds", "Is for kind=revenue_buckets.");
+            reject("bounds", "Only valid with `kind=revenue_buckets`.");
         }
         let several = self.events.as_ref().is_some_and(|events| events.len() != 1);
         if self.kind == Some(Kind::RevenueBuckets) && several {
-            refuse(
+            reject(
                 "events",
-                "Must be one event: the one whose revenue is told apart.",
+                "Must be exactly one event: the one whose revenue is bucketed.",
             );
         }
         Ok(faults.into_result()?)
     }
 }
 
-/// A document to start from.
+/// A preset document.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(title = "ConversionValuePreset")]
 struct PresetOut {
     #[schema(inline, value_type = crate::choices::PresetChoice)]
     kind: &'static str,
-    /// As `PUT /api/v1/apps/{appId}/skan` takes it. Not switched on.
+    /// Document for `PUT /api/v1/apps/{appId}/skan`. Not enabled.
     document: SkanOut,
 }
 
@@ -94,24 +94,29 @@ type PresetListEnvelope = List<PresetOut>;
 
 #[utoipa::path(
     get, path = "/api/v1/skan/presets", tag = "Conversion value", operation_id = "listSkanPresets",
-    summary = "Make conversion-value documents to start from",
-    description = "`revenue_buckets` tells ranges of revenue of one event apart, `event_bits` which of up to six events \
-                   happened, `funnel` how far a person came. Each is a document for all three windows, ready to be sent \
-                   with PUT, changed or not. Without `kind` there is an example of each. Needs `apps:read`.",
+    summary = "List conversion-value presets",
+    description = "`revenue_buckets` encodes the revenue range of one event, `event_bits` which of \
+                   up to six events happened, `funnel` the furthest step of a sequence. Each \
+                   preset is a document for all three windows that you can send with PUT, changed \
+                   or unchanged. Without `kind`: an example of each. Requires `apps:read`.",
     params(
-        ("kind" = inline(Option<crate::choices::PresetChoice>), Query, description = "This kind only."),
+        ("kind" = inline(Option<crate::choices::PresetChoice>), Query,
+            description = "Filter by kind."),
         ("events" = Option<String>, Query,
-            description = "The events, with commas between: one for `revenue_buckets`, the least important first for \
-                           `event_bits`, in their order for `funnel`."),
+            description = "Comma-separated events: one for `revenue_buckets`, least important \
+                           first for `event_bits`, in funnel order for `funnel`."),
         ("bounds" = Option<String>, Query,
-            description = "The lower bounds of the ranges, rising, with commas between; for `revenue_buckets`."),
-        ("currency" = Option<String>, Query, description = "The currency of the bounds; USD when absent."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+            description = "Comma-separated lower bounds in ascending order, for \
+                           `revenue_buckets`."),
+        ("currency" = Option<String>, Query, description = "Currency of the bounds. Default: USD."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query,
-            description = "`meta.cursor` of the page before, with the same other parameters."),
+            description = "`meta.cursor` of the previous page. Send the same other parameters."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
-    responses((status = 200, description = "The documents.", body = inline(PresetListEnvelope), example = json!({
+    responses((status = 200, description = "The presets.",
+        body = inline(PresetListEnvelope), example = json!({
         "data": [{"kind": "revenue_buckets", "document": example()["data"]}],
         "meta": {"hasMore": false, "cursor": null},
     })))
@@ -121,19 +126,19 @@ pub(crate) async fn presets(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(read)?;
-    asked.check()?;
+    let request = query.read(read)?;
+    request.check()?;
     let scope = ListScope {
         list: "skan_presets",
         organization: caller.authorized.organization(),
-        filters: asked.kind.map_or("", Kind::as_str).to_owned(),
+        filters: request.kind.map_or("", Kind::as_str).to_owned(),
     };
-    let kinds = asked.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
-    let mut made = Vec::new();
+    let kinds = request.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
+    let mut presets = Vec::new();
     for kind in kinds {
         let document = document(
-            &kind.preset(asked.events.clone(), asked.bounds.clone()),
-            asked.currency,
+            &kind.preset(request.events.clone(), request.bounds.clone()),
+            request.currency,
         )?;
         let configuration = Configuration {
             document,
@@ -143,7 +148,7 @@ pub(crate) async fn presets(
             kind: kind.as_str(),
             document: SkanOut::of(&configuration),
         };
-        made.push((row_key([kind.as_str()]), preset));
+        presets.push((row_key([kind.as_str()]), preset));
     }
-    Ok(RowPage::of(made, &asked.page, &state, &scope)?.into_list())
+    Ok(RowPage::of(presets, &request.page, &state, &scope)?.into_list())
 }

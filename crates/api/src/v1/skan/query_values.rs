@@ -1,10 +1,10 @@
-//! Words in the queries of this resource.
+//! Query parameter values of this resource.
 
 use tributary_domain::skan::postback::{Protocol, TEXT_CHARS_MAX};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::text::check_length;
 
-/// One of a few words.
+/// Parses one of a set of keywords.
 pub(super) fn parse_choice<T: Copy>(
     text: &str,
     all: &[T],
@@ -18,12 +18,12 @@ pub(super) fn parse_choice<T: Copy>(
     })
 }
 
-/// One of Apple's two frameworks.
+/// Parses Apple's framework.
 pub(super) fn protocol(text: &str) -> Result<Protocol, Problem> {
     parse_choice(text, &Protocol::ALL, Protocol::as_str)
 }
 
-/// An ad network, in lower case as they are compared.
+/// Parses an ad network id. Ids are compared in lower case.
 pub(super) fn ad_network_id(text: &str) -> Result<String, Problem> {
     check_length(text, 1, TEXT_CHARS_MAX).map(|()| text.to_lowercase())
 }

@@ -16,14 +16,15 @@ use tributary_domain::access::AppsWrite;
 #[utoipa::path(
     put, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value",
     operation_id = "replaceSkan", summary = "Replace the conversion-value configuration",
-    description = "A change of meaning makes a new version; saving the same again makes none. Needs \
-                   `apps:write` and a live key.",
+    description = "A change that affects the meaning of values creates a new version; saving the \
+                   same document again does not. Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
+        ("appId" = String, Path, description = "App id."),
         ("If-Match" = Option<String>, Header,
-            description = "The ETag, or the version, that the document builds on."),
+            description = "ETag or version to replace."),
     ),
-    request_body(content = inline(SkanDocument), description = "The whole document.", example = json!({
+    request_body(content = inline(SkanDocument), description = "The complete document.",
+        example = json!({
         "enabled": true,
         "currency": "USD",
         "acceptTestSignals": false,

@@ -1,4 +1,4 @@
-//! A conversion-value configuration as the interface shows it.
+//! JSON form of a conversion-value configuration.
 
 use crate::body::JsonResponse;
 use crate::decimal::number;
@@ -10,19 +10,19 @@ use tributary_domain::skan::{
 };
 use utoipa::ToSchema;
 
-/// The conversion-value configuration of an app.
+/// Conversion-value configuration of an app.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "ConversionValueConfiguration")]
 pub(crate) struct SkanOut {
     enabled: bool,
-    /// The currency of all thresholds.
+    /// Currency of all amounts.
     currency: String,
-    /// Whether development-signed postbacks count; the app's `skanTestSignals`.
+    /// True: development-signed postbacks count. Same as the app's `skanTestSignals`.
     accept_test_signals: bool,
-    /// How many meanings there have been; 0 before the first PUT.
+    /// Version of the configuration; 0 before the first PUT.
     version: i64,
-    /// Null: never configured.
+    /// Null if never configured.
     #[schema(format = DateTime)]
     updated_at: Option<String>,
     windows: Vec<WindowOut>,
@@ -79,7 +79,7 @@ pub(crate) struct ConditionOut {
     max_revenue: Option<Box<RawValue>>,
 }
 
-/// Something that is allowed and yet hardly meant.
+/// Warning about a valid but probably unintended setting.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WarningOut {
     field: String,
@@ -148,7 +148,7 @@ impl SkanOut {
     }
 }
 
-/// The answer: the document, its tag, and what is worth a warning.
+/// Builds the response: document, ETag and warnings.
 pub(crate) fn answer(configuration: &Configuration) -> JsonResponse<SkanOut> {
     let shape = SkanOut::of(configuration);
     let warning = |warning: Warning| WarningOut {
@@ -166,22 +166,22 @@ pub(crate) fn answer(configuration: &Configuration) -> JsonResponse<SkanOut> {
         .with_etag(&configuration.tag())
 }
 
-/// The envelope of a configuration.
+/// Envelope of a configuration.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+#[expect(dead_code, reason = "describes the envelope that JsonResponse writes")]
 pub(crate) struct SkanEnvelope {
     data: SkanOut,
     meta: SkanMeta,
 }
 
-/// What stands beside a configuration.
+/// Metadata of a configuration.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+#[expect(dead_code, reason = "describes the envelope that JsonResponse writes")]
 struct SkanMeta {
     warnings: Vec<WarningOut>,
 }
 
-/// A configuration for the examples of the description.
+/// Returns an example configuration for the OpenAPI description.
 pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "data": {

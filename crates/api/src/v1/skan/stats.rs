@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/skan/stats` — what postbacks count. Beside the figures of devices, never among them.
+//! `GET /api/v1/apps/{appId}/skan/stats` — counts postbacks, separately from device figures.
 
 use super::query_values::{ad_network_id, parse_choice, protocol};
 use super::stats_meaning::MeaningPeriods;
@@ -26,12 +26,12 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_store::{PostbackDimensions, PostbackReportQuery};
 
-/// Rows of all pages. A year by day and source identifier has more, and nobody reads it.
+/// Maximum rows over all pages.
 const ROWS_MAX: u32 = 10_000;
-/// Digits of a source identifier that are told apart when nobody says.
+/// Default of `digits`.
 const DIGITS_DEFAULT: u8 = 4;
 
-/// What figures can be told apart by.
+/// Dimension of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dimension {
     Day,
@@ -100,9 +100,9 @@ impl SkanStatsQuery {
         self.dimensions.contains(&dimension)
     }
 
-    fn question(&self, periods: Vec<tributary_domain::report::Period>) -> PostbackReportQuery {
+    fn report_query(&self, periods: Vec<tributary_domain::report::Period>) -> PostbackReportQuery {
         let source = self.has(Dimension::SourceIdentifier);
-        // A meaning is that of a value in a window.
+        // The meaning depends on window and value, so it needs their dimensions.
         let has = |dimension| self.has(dimension) || self.has(Dimension::Meaning);
         PostbackReportQuery {
             periods,
@@ -123,30 +123,39 @@ impl SkanStatsQuery {
 }
 
 #[utoipa::path(
-    get, path = "/api/v1/apps/{appId}/skan/stats", tag = "Conversion value", operation_id = "getSkanStats",
+    get, path = "/api/v1/apps/{appId}/skan/stats", tag = "Conversion value",
+    operation_id = "getSkanStats",
     summary = "Count postbacks",
-    description = "What the postbacks that count now come to, by the day of their arrival, which is days after the install. \
-                   They stand beside the figures of devices and must not be added to them: the same install is usually in \
-                   both. Newest first where days are told apart. A dimension is null where the postbacks do not say it. `meaning` is what the configuration \
-                   says of the values, as `decoded` of a postback. Needs `analytics:read`.",
+    description = "Figures of counted postbacks by day of arrival, which is days after the \
+                   install. Do not add them to the figures of devices: most installs are in both. \
+                   Sorted newest first if grouped by `day`. A dimension is null if postbacks lack \
+                   it. `meaning` is the decoded meaning of the values, like `decoded` of a \
+                   postback. Requires `analytics:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
+        ("appId" = String, Path, description = "App id."),
         ("groupBy" = Option<String>, Query,
-            description = "Any of `day`, `protocol`, `adNetworkId`, `sourceIdentifier`, `campaignId`, `sequenceIndex`, \
-                           `fineValue`, `coarseValue`, `meaning`, with commas between; `day` when absent."),
+            description = "Comma-separated dimensions: `day`, `protocol`, `adNetworkId`, \
+                           `sourceIdentifier`, `campaignId`, `sequenceIndex`, `fineValue`, \
+                           `coarseValue`, `meaning`. Default: `day`."),
         ("digits" = Option<i64>, Query, minimum = 2, maximum = 4,
-            description = "How many of the last digits of a source identifier are told apart; 4 when absent. Where Apple told \
-                           fewer it is null."),
-        ("adNetworkId" = Option<String>, Query, description = "Of this ad network only; its case does not matter."),
-        ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query, description = "Of this framework only."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+            description = "Number of trailing digits by which source identifiers are grouped. \
+                           Default: 4. Identifiers with fewer digits are null."),
+        ("adNetworkId" = Option<String>, Query,
+            description = "Filter by ad network id, case-insensitive."),
+        ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query,
+            description = "Filter by framework."),
+        ("from" = Option<String>, Query,
+            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "The figures.", body = inline(PostbackStatsEnvelope), example = json!(example())))
+    responses((status = 200, description = "A page of figures.",
+        body = inline(PostbackStatsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn stats(
     caller: Caller<AnalyticsRead>,
@@ -154,41 +163,47 @@ pub(crate) async fn stats(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(read)?;
-    if asked.digits.is_some() && !asked.has(Dimension::SourceIdentifier) {
-        let message = "Is for groupBy=sourceIdentifier.";
+    let request = query.read(read)?;
+    if request.digits.is_some() && !request.has(Dimension::SourceIdentifier) {
+        let message = "Only valid with `groupBy=sourceIdentifier`.";
         return Err(out_of_range("digits", message));
     }
     let app = ids.app()?;
-    let range = asked.range.for_app(&state, &caller.authorized, app).await?;
+    let range = request
+        .range
+        .for_app(&state, &caller.authorized, app)
+        .await?;
     let DayRange { from, to, zone } = &range;
-    let by_day = asked.has(Dimension::Day);
+    let by_day = request.has(Dimension::Day);
     let mut periods = each_day(*from, *to, zone);
     if let (false, Some(first), Some(last)) = (by_day, periods.first(), periods.last()) {
         periods = vec![(first.0, last.1)];
     }
-    let meanings = if asked.has(Dimension::Meaning) {
+    let meanings = if request.has(Dimension::Meaning) {
         let meanings = state.store.skan_meanings(&caller.authorized, app).await?;
         Some(MeaningPeriods::new(&periods, meanings))
     } else {
         None
     };
     let periods = meanings.as_ref().map_or(periods, MeaningPeriods::periods);
-    let question = asked.question(periods);
+    let report_query = request.report_query(periods);
     let found = state
         .store
-        .postback_stats(&caller.authorized, app, question);
+        .postback_stats(&caller.authorized, app, report_query);
     let mut rows = found.await?;
     if rows.len() > ROWS_MAX as usize {
-        let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
+        let message = format!(
+            "The report has more than {ROWS_MAX} rows. Request fewer days or \
+                               groups."
+        );
         return Err(out_of_range("groupBy", message));
     }
     let day_of = |period: usize| {
         let days = i32::try_from(period).unwrap_or(i32::MAX);
         by_day.then(|| Day::from_days(from.as_days().saturating_add(days)))
     };
-    let names = asked.dimension_names();
-    let scope = asked.scope(&caller, app, &range);
+    let names = request.dimension_names();
+    let scope = request.scope(&caller, app, &range);
     rows.sort_by_key(|row| std::cmp::Reverse(row.period));
     let rows = rows.into_iter().map(|row| {
         let (row, meaning) = match &meanings {
@@ -202,12 +217,12 @@ pub(crate) async fn stats(
     let rows = rows
         .into_iter()
         .map(|(about, row)| (row_key([about.as_str()]), row));
-    let page = RowPage::of(rows.collect(), &asked.page, &state, &scope)?;
+    let page = RowPage::of(rows.collect(), &request.page, &state, &scope)?;
     Ok(page.into_list_with_totals(totals))
 }
 
 impl SkanStatsQuery {
-    /// Everything that makes this another list.
+    /// Returns the scope, to bind cursors to this list.
     fn scope(&self, caller: &Caller<AnalyticsRead>, app: AppId, range: &DayRange) -> ListScope {
         let narrowed_by = serde_json::json!([
             app.to_string(),

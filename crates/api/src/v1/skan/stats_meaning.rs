@@ -1,5 +1,6 @@
-//! Figures told apart by what their values mean. A value means the same as long as the same versions may have made it, so
-//! the figures are asked for in stretches of time, and what means the same is put together again.
+//! Grouping of figures by the meaning of their values. The meaning changes with the configuration
+//! version, so each period is split into segments with the same versions. Rows with the same
+//! meaning are merged again.
 
 use serde_json::{Value, json};
 use tributary_domain::report::Period;
@@ -8,35 +9,32 @@ use tributary_domain::skan::decode::{
 };
 use tributary_store::PostbackStats;
 
-/// Stretches that are asked for instead of the periods.
+/// Segments that are queried in place of the periods.
 pub(super) struct MeaningPeriods {
     versions: Vec<Version>,
-    /// Each with the number of its period.
+    /// Segments with the index of their period.
     segments: Vec<(usize, Period)>,
 }
 
 impl MeaningPeriods {
-    /// Of these periods, by the versions there have been.
+    /// Splits the periods at version changes.
     pub(super) fn new(periods: &[Period], versions: Vec<Version>) -> Self {
         let all = periods.iter().enumerate().flat_map(|(number, period)| {
             let parts = split_by_versions(*period, &versions).into_iter();
-            parts.map(move |stretch| (number, stretch))
+            parts.map(move |segment| (number, segment))
         });
-        let stretches = all.collect();
-        Self {
-            versions,
-            segments: stretches,
-        }
+        let segments = all.collect();
+        Self { versions, segments }
     }
 
-    /// What is asked for.
+    /// Returns the segments to query.
     pub(super) fn periods(&self) -> Vec<Period> {
-        self.segments.iter().map(|(_, stretch)| *stretch).collect()
+        self.segments.iter().map(|(_, segment)| *segment).collect()
     }
 
-    /// The row with the number of its period, and what its value means.
+    /// Returns the row with the index of its period, and the meaning of its value.
     pub(super) fn decode_row(&self, row: PostbackStats) -> (PostbackStats, Value) {
-        let Some((period, (begins, _))) = self.segments.get(row.period) else {
+        let Some((period, (start, _))) = self.segments.get(row.period) else {
             return (row, Value::Null);
         };
         let reported = match (row.fine_value, row.coarse_value) {
@@ -45,7 +43,7 @@ impl MeaningPeriods {
             (None, None) => ReportedValue::Nothing,
         };
         let window = row.sequence_index.unwrap_or(0);
-        let decoded = decode(reported, window, *begins, &self.versions);
+        let decoded = decode(reported, window, *start, &self.versions);
         let row = PostbackStats {
             period: *period,
             ..row
@@ -54,7 +52,7 @@ impl MeaningPeriods {
     }
 }
 
-/// Names where there is one meaning. What may be several is credited to none of them.
+/// Returns status and names. Ambiguous values have no names.
 fn meaning_json(decoded: &DecodedValue) -> Value {
     let names: Vec<&str> = match decoded {
         DecodedValue::Decoded(reading) => Interpretation::names(reading).collect(),

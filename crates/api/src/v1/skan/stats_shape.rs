@@ -1,4 +1,4 @@
-//! Figures of postbacks as the interface shows them.
+//! JSON form of postback figures.
 
 use crate::page::List;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_store::PostbackStats;
 use utoipa::ToSchema;
 
-/// One row: the dimensions that were asked for, and the figures.
+/// Row with the requested dimensions and the figures.
 #[derive(Debug, Serialize)]
 pub(super) struct PostbackStatsOut {
     #[serde(flatten)]
@@ -20,23 +20,23 @@ pub(super) struct PostbackStatsOut {
     figures: PostbackFiguresOut,
 }
 
-/// What is counted.
+/// Postback figures.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PostbackFiguresOut {
-    /// All of them.
+    /// All postbacks.
     postbacks: i64,
-    /// First-time installs that the ad network won.
+    /// First-time installs won by the ad network.
     installs: i64,
-    /// Installs by those who had the app before.
+    /// Installs by users who had the app before.
     redownloads: i64,
-    /// People who have the app and came back through an ad.
+    /// Users with the app who returned through an ad.
     reengagements: i64,
-    /// Second and third postbacks: a value, never an install.
+    /// Second and third postbacks. They carry a value, never an install.
     later_postbacks: i64,
-    /// Conversions that another ad network won.
+    /// Conversions won by another ad network.
     losses: i64,
-    /// Those that won and have no value: withheld by Apple, or never set.
+    /// Won postbacks without a value: withheld by Apple or never set.
     withheld: i64,
 }
 
@@ -65,15 +65,15 @@ impl PostbackFiguresOut {
 }
 
 impl PostbackStatsOut {
-    /// A row. Of its dimensions those are shown that were asked for, null where there is nothing.
+    /// Builds a row with the requested dimensions; null if a value is missing.
     pub(super) fn of(
         day: Option<Day>,
-        asked: &[&'static str],
+        requested: &[&'static str],
         row: PostbackStats,
         meaning: Value,
     ) -> Self {
         let mut dimensions = Map::new();
-        for name in asked {
+        for name in requested {
             let value = match *name {
                 "day" => json!(day.map(|day| day.to_string())),
                 "protocol" => json!(row.protocol.map(Protocol::as_str)),
@@ -94,25 +94,26 @@ impl PostbackStatsOut {
     }
 }
 
-/// Rows with the same dimensions as one, in the order of the first of them, each with a text of what it is about.
+/// Merges rows with the same dimensions and keeps their order. Returns each with a text of its
+/// dimensions.
 pub(super) fn merge_rows(
     rows: impl Iterator<Item = PostbackStatsOut>,
 ) -> Vec<(String, PostbackStatsOut)> {
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut indexes: HashMap<String, usize> = HashMap::new();
     let mut all: Vec<(String, PostbackStatsOut)> = Vec::new();
     for row in rows {
         let about = Value::Object(row.dimensions.clone()).to_string();
-        if let Some(place) = places.get(&about) {
-            all[*place].1.figures.add(&row.figures);
+        if let Some(index) = indexes.get(&about) {
+            all[*index].1.figures.add(&row.figures);
         } else {
-            places.insert(about.clone(), all.len());
+            indexes.insert(about.clone(), all.len());
             all.push((about, row));
         }
     }
     all
 }
 
-/// The sums over all rows.
+/// Returns the totals of all rows.
 pub(super) fn totals(rows: &[(String, PostbackStatsOut)]) -> PostbackFiguresOut {
     let mut totals = PostbackFiguresOut::of(&PostbackFigures::default(), 0);
     for (_, row) in rows {
@@ -121,10 +122,10 @@ pub(super) fn totals(rows: &[(String, PostbackStatsOut)]) -> PostbackFiguresOut 
     totals
 }
 
-/// A row, with every dimension there is.
+/// Row with all possible dimensions.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "PostbackFigures")]
-#[expect(dead_code, reason = "describes what StatsOut writes")]
+#[schema(as = StatsRow, rename_all = "camelCase", title = "PostbackFigures")]
+#[expect(dead_code, reason = "describes what PostbackStatsOut writes")]
 pub(super) struct PostbackStatsRowOut {
     #[schema(format = Date)]
     day: Option<String>,
@@ -148,30 +149,30 @@ pub(super) struct PostbackStatsRowOut {
     withheld: i64,
 }
 
-/// What the values of a row mean.
+/// Meaning of the values of a row.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes what StatsOut writes")]
+#[expect(dead_code, reason = "describes what PostbackStatsOut writes")]
 struct MeaningRow {
     #[schema(inline)]
     status: crate::choices::DecodedChoice,
-    /// The names of the values, when there is one meaning. With several names, any may be meant.
+    /// Names of the values if decoded. If there are several, any of them may apply.
     names: Vec<String>,
 }
 
 pub(super) type PostbackStatsEnvelope = List<PostbackStatsRowOut, PostbackStatsMeta>;
 
-/// What stands beside figures.
+/// Metadata of a page of figures.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes the envelope that List writes")]
 pub(super) struct PostbackStatsMeta {
     has_more: bool,
     cursor: Option<String>,
-    /// Over all pages.
+    /// Totals over all pages.
     totals: PostbackFiguresOut,
 }
 
-/// Figures for the examples of the description.
+/// Returns example figures for the OpenAPI description.
 pub(super) fn example() -> Value {
     let figures = json!({
         "postbacks": 130, "installs": 100, "redownloads": 10, "reengagements": 0, "laterPostbacks": 15, "losses": 5,

@@ -1,4 +1,4 @@
-//! `PATCH /api/v1/apps/{appId}/skan` — changes the two switches.
+//! `PATCH /api/v1/apps/{appId}/skan` — changes `enabled` and `acceptTestSignals`.
 
 use super::shape::{SkanEnvelope, SkanOut, answer, example};
 use crate::body::JsonBody;
@@ -16,7 +16,7 @@ use tributary_domain::access::AppsWrite;
 use tributary_domain::vocabulary::change::Change;
 
 described_body! {
-    /// The two switches. Absent: unchanged; null: off.
+    /// Two switches. Missing: unchanged; null: off.
     SkanSwitches("SkanSwitches") = read
 }
 
@@ -27,15 +27,16 @@ fn read(fields: &mut Fields<'_>) -> (Change<bool>, Change<bool>) {
 
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value",
-    operation_id = "updateSkan", summary = "Switch the conversion-value configuration",
-    description = "Changes `enabled` and `acceptTestSignals` only; neither makes a new version. Other fields of the \
-                   document are ignored when they carry their current value. Needs `apps:write` and a live key.",
+    operation_id = "updateSkan", summary = "Enable or disable the conversion-value configuration",
+    description = "Changes only `enabled` and `acceptTestSignals`; neither creates a new version. \
+                   Other fields of the document are ignored if they have their current value. \
+                   Requires `apps:write` and a live key.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
+        ("appId" = String, Path, description = "App id."),
         ("If-Match" = Option<String>, Header,
-            description = "The ETag, or the version, that the change builds on."),
+            description = "ETag or version to change."),
     ),
-    request_body(content = inline(SkanSwitches), description = "What is to be changed.",
+    request_body(content = inline(SkanSwitches), description = "Fields to change.",
         example = json!({"enabled": true})),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
         Code::LiveOnly, Code::AppNotFound, Code::VersionConflict

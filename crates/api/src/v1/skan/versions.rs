@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/skan/versions` — the meanings that the numbers have had.
+//! `GET /api/v1/apps/{appId}/skan/versions` — lists the versions of the configuration.
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -24,10 +24,11 @@ use utoipa::ToSchema;
 #[schema(title = "ConversionValueVersion")]
 struct VersionOut {
     version: i64,
-    /// From when it held.
+    /// Start of the version.
     #[schema(format = DateTime)]
     applies_from: String,
-    /// Until when postbacks may still carry numbers of the version before. Null for the first one.
+    /// Until then, postbacks may still carry values of the previous version. Null for the first
+    /// version.
     #[schema(format = DateTime)]
     ambiguous_until: Option<String>,
 }
@@ -45,17 +46,20 @@ impl From<(i64, Timestamp)> for VersionOut {
 type VersionListEnvelope = List<VersionOut>;
 
 #[utoipa::path(
-    get, path = "/api/v1/apps/{appId}/skan/versions", tag = "Conversion value", operation_id = "listSkanVersions",
-    summary = "List the versions of the conversion-value configuration",
-    description = "Every meaning there was, newest first. Postbacks that arrive within 48 days of a change may have been made \
-                   by the version before it. Needs `apps:read`.",
+    get, path = "/api/v1/apps/{appId}/skan/versions", tag = "Conversion value",
+    operation_id = "listSkanVersions",
+    summary = "List versions of the conversion-value configuration",
+    description = "All versions, newest first. Postbacks that arrive within 48 days of a change \
+                   may carry values of the previous version. Requires `apps:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
-        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+        ("appId" = String, Path, description = "App id."),
+        ("limit" = Option<i64>, Query,
+            description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "A page of versions.", body = inline(VersionListEnvelope), example = json!({
+    responses((status = 200, description = "A page of versions.",
+        body = inline(VersionListEnvelope), example = json!({
         "data": [
             {"version": 2, "appliesFrom": "2026-01-01T00:00:00.000Z", "ambiguousUntil": "2026-02-18T00:00:00.000Z"},
             {"version": 1, "appliesFrom": "2025-11-01T00:00:00.000Z", "ambiguousUntil": null},
@@ -69,7 +73,7 @@ pub(crate) async fn versions(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(PageQuery::read)?;
+    let page = query.read(PageQuery::read)?;
     let app = ids.app()?;
     let scope = ListScope {
         list: "skan_versions",
@@ -82,5 +86,5 @@ pub(crate) async fn versions(
         (key, VersionOut::from((version, from)))
     };
     let newest_first = versions.into_iter().rev().map(row).collect();
-    Ok(RowPage::of(newest_first, &asked, &state, &scope)?.into_list())
+    Ok(RowPage::of(newest_first, &page, &state, &scope)?.into_list())
 }

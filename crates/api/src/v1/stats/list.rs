@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/stats` — figures, told apart by what is asked for.
+//! `GET /api/v1/apps/{appId}/stats` — returns report figures by dimension.
 
 use super::log;
 use super::query::StatsQuery;
@@ -23,38 +23,48 @@ use tributary_domain::report::{
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 
-/// Rows of one report, over all its pages.
+/// Maximum rows of a report over all pages.
 const ROWS_MAX: u32 = 50_000;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/stats", tag = "Analytics", operation_id = "getStats",
-    summary = "Read figures",
-    description = "Newest first. Days, weeks, months and hours begin when the clocks of the zone say so; grouped by time alone, \
-                   every one of them has a row. A dimension is null where there is nothing. What a day has too many of \
-                   (campaigns, ads, names of events) counts under `(other)`. `meta.totals` are the sums over all pages. Needs `analytics:read`.",
+    summary = "Get report figures",
+    description = "Sorted newest first. Hours, days, weeks and months are in the time zone of the \
+                   report. Grouped by time alone, every period has a row. A dimension is null if \
+                   it is unknown. If a day has too many campaigns, ads or event names, the rest is \
+                   counted as `(other)`. `meta.totals` are the totals over all pages. Requires \
+                   `analytics:read`.",
     params(
-        ("appId" = String, Path, description = "The app's id."),
+        ("appId" = String, Path, description = "App id."),
         ("groupBy" = Option<String>, Query,
-            description = "At most three of `day`, `hour`, `week`, `month`, `network`, `link`, `campaign`, `adset`, `ad`, \
-                           `country`, `platform`, `event`, `source`, with commas between, and one of the first four at \
-                           most; `day` when absent."),
-        ("network" = Option<String>, Query, description = "Of this network only; at most three filters at once."),
-        ("linkId" = Option<String>, Query, description = "Filter by link id. The former name `link` still works."),
-        ("campaign" = Option<String>, Query, description = "Of the campaign of this id only."),
-        ("adset" = Option<String>, Query, description = "Of the ad set of this id only."),
-        ("ad" = Option<String>, Query, description = "Of the ad of this id only."),
-        ("country" = Option<String>, Query, description = "Of this country only: two letters."),
-        ("platform" = Option<String>, Query, description = "`ios`, `android` or `web` only."),
-        ("event" = Option<String>, Query, description = "Events of this name only."),
-        ("source" = Option<String>, Query, description = "`sdk`, `billing` or `web` only."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
-        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
-        ("limit" = Option<i64>, Query, description = "Rows of a page; 50 when absent.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+            description = "Up to three comma-separated dimensions: at most one of `day`, `hour`, \
+                           `week`, `month`; and `network`, `link`, `campaign`, `adset`, `ad`, \
+                           `country`, `platform`, `event`, `source`. Default: `day`."),
+        ("network" = Option<String>, Query,
+            description = "Filter by network. At most three filters."),
+        ("linkId" = Option<String>, Query,
+            description = "Filter by link id. The former name `link` still works."),
+        ("campaign" = Option<String>, Query, description = "Filter by campaign id."),
+        ("adset" = Option<String>, Query, description = "Filter by ad set id."),
+        ("ad" = Option<String>, Query, description = "Filter by ad id."),
+        ("country" = Option<String>, Query, description = "Filter by two-letter country code."),
+        ("platform" = Option<String>, Query,
+            description = "Filter by platform: `ios`, `android` or `web`."),
+        ("event" = Option<String>, Query, description = "Filter by event name."),
+        ("source" = Option<String>, Query,
+            description = "Filter by source: `sdk`, `billing` or `web`."),
+        ("from" = Option<String>, Query,
+            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+        ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
+        ("timezone" = Option<String>, Query,
+            description = "Time zone of the days. Default: the app's."),
+        ("limit" = Option<i64>, Query,
+            description = "Rows per page. Default: 50.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
-    responses((status = 200, description = "A page of figures.", body = inline(StatsEnvelope), example = json!(example())))
+    responses((status = 200, description = "A page of figures.",
+        body = inline(StatsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
     caller: Caller<AnalyticsRead>,
@@ -62,57 +72,72 @@ pub(crate) async fn list(
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let asked = query.read(StatsQuery::read)?;
-    asked.check()?;
+    let request = query.read(StatsQuery::read)?;
+    request.check()?;
     let app = ids.app()?;
-    let range = asked.range.for_app(&state, &caller.authorized, app).await?;
-    let scope = scope(&caller, app, &asked, &range);
-    let spans = range.split(asked.group.time);
-    let question = ReportQuery {
+    let range = request
+        .range
+        .for_app(&state, &caller.authorized, app)
+        .await?;
+    let scope = scope(&caller, app, &request, &range);
+    let spans = range.split(request.group.time);
+    let report_query = ReportQuery {
         periods: spans.iter().map(|span| span.period).collect(),
-        group_by: asked.group.dimensions.clone(),
-        filters: asked.filters.clone(),
+        group_by: request.group.dimensions.clone(),
+        filters: request.filters.clone(),
         rows_max: ROWS_MAX + 1,
     };
-    let found = if Rollup::for_dimensions(&question.dimensions()).is_some() {
-        let stats = state.store.stats(&caller.authorized, app, question.clone());
+    let found = if Rollup::for_dimensions(&report_query.dimensions()).is_some() {
+        let stats = state
+            .store
+            .stats(&caller.authorized, app, report_query.clone());
         stats.await?
     } else {
-        log::count(&state, &caller.authorized, app, range.period(), &question).await?
+        log::count(
+            &state,
+            &caller.authorized,
+            app,
+            range.period(),
+            &report_query,
+        )
+        .await?
     };
     let environment = caller.authorized.environment();
-    let costs = if Spend::is_available_for(environment, asked.group.time, &question) {
+    let costs = if Spend::is_available_for(environment, request.group.time, &report_query) {
         Some(load_spend(&state, &caller.authorized, app, &range).await?)
     } else {
         None
     };
-    let rows = report_rows(found, &question, &spans, costs.as_ref());
+    let rows = report_rows(found, &report_query, &spans, costs.as_ref());
     if rows.len() > ROWS_MAX as usize {
-        let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
+        let message = format!(
+            "The report has more than {ROWS_MAX} rows. Request fewer days or \
+                               groups."
+        );
         return Err(out_of_range("groupBy", message));
     }
     let mut totals = costs.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
     for row in rows.values() {
         totals.add(row);
     }
-    let rows = newest_first(rows, &spans, &asked);
-    let page = RowPage::of(rows, &asked.page, &state, &scope)?;
+    let rows = newest_first(rows, &spans, &request);
+    let page = RowPage::of(rows, &request.page, &state, &scope)?;
     Ok(page.into_list_with_totals(FiguresOut::of(&totals)))
 }
 
-/// Everything that makes this another list.
+/// Returns the scope, to bind cursors to this list.
 fn scope(
     caller: &Caller<AnalyticsRead>,
     app: AppId,
-    asked: &StatsQuery,
+    request: &StatsQuery,
     range: &DayRange,
 ) -> ListScope {
-    let filters: Vec<_> = asked
+    let filters: Vec<_> = request
         .filters
         .iter()
         .map(|(dimension, value)| (dimension.as_str(), value))
         .collect();
-    let by: Vec<_> = asked
+    let by: Vec<_> = request
         .group
         .dimensions
         .iter()
@@ -121,7 +146,7 @@ fn scope(
     let narrowed_by = serde_json::json!([
         app.to_string(),
         caller.authorized.environment().as_str(),
-        asked
+        request
             .group
             .time
             .map(tributary_domain::report::TimeUnit::as_str),
@@ -141,7 +166,7 @@ fn scope(
 fn newest_first(
     rows: BTreeMap<ReportRowKey, ReportFigures>,
     spans: &[Span],
-    asked: &StatsQuery,
+    request: &StatsQuery,
 ) -> Vec<(RowKey, StatsOut)> {
     let mut rows: Vec<(ReportRowKey, ReportFigures)> = rows.into_iter().collect();
     rows.sort_by(|((one, first), _), ((other, second), _)| {
@@ -151,7 +176,7 @@ fn newest_first(
         .map(|((span, values), measured)| {
             let label = spans.get(span).map_or("", |one| &one.label);
             let key = row_key([label].into_iter().chain(values.iter().map(String::as_str)));
-            (key, StatsOut::of(label, &values, &asked.group, &measured))
+            (key, StatsOut::of(label, &values, &request.group, &measured))
         })
         .collect()
 }

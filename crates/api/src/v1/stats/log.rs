@@ -1,5 +1,5 @@
-//! Figures of dimensions that no roll-up tells apart together: counted from the log, as far as that can be done
-//! while somebody waits.
+//! Figures of dimensions that no roll-up combines. They are counted from the event log, if the log
+//! is small enough for a synchronous request.
 
 use crate::error::ApiError;
 use crate::report::out_of_range;
@@ -10,19 +10,19 @@ use tributary_domain::report::{Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 
-/// Events that are read at a time.
+/// Events or clicks per read.
 const PART_EVENTS: u32 = 5_000;
 
-/// Counts from the log what the question asks for.
+/// Counts the requested figures from the log.
 pub(super) async fn count(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
     whole: Period,
-    question: &ReportQuery,
+    report_query: &ReportQuery,
 ) -> Result<Vec<StatsRow>, ApiError> {
     refuse_too_many(state, caller, app, whole).await?;
-    let mut tally = EventLogTally::new(question);
+    let mut tally = EventLogTally::new(report_query);
     let mut part = LogPart {
         after: None,
         from: whole.0,
@@ -54,29 +54,29 @@ pub(super) async fn count(
     Ok(tally.into_rows())
 }
 
-/// The roll-ups know how much there is to be read.
+/// Rejects ranges with too many events. The roll-ups provide the number.
 async fn refuse_too_many(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
     whole: Period,
 ) -> Result<(), ApiError> {
-    let question = ReportQuery {
+    let report_query = ReportQuery {
         periods: vec![whole],
         group_by: Vec::new(),
         filters: Vec::new(),
         rows_max: 1,
     };
-    let rows = state.store.stats(caller, app, question).await?;
+    let rows = state.store.stats(caller, app, report_query).await?;
     let all = |row: &StatsRow| row.figures.events.saturating_add(row.figures.clicks);
     let count: i64 = rows.iter().map(all).sum();
     if count <= TALLY_ROWS_MAX {
         return Ok(());
     }
     let message = format!(
-        "These dimensions are not counted together beforehand, and there are more than {TALLY_ROWS_MAX} clicks and \
-         events to be read; ask for fewer days, or for dimensions of one kind: network, link, campaign, adset \
-         and ad; event and source; country and platform."
+        "There is no roll-up for this combination of dimensions, and the range has more than \
+         {TALLY_ROWS_MAX} clicks and events. Request fewer days, or dimensions of one group: \
+         network, link, campaign, adset and ad; event and source; country and platform."
     );
     Err(out_of_range("groupBy", message))
 }

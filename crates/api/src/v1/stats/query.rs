@@ -1,4 +1,4 @@
-//! What is asked of figures.
+//! Query of a report.
 
 use crate::error::ApiError;
 use crate::page::PageQuery;
@@ -14,13 +14,13 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::text::check_length;
 
-/// Characters of a value that rows are filtered by.
+/// Longest filter value in characters.
 const VALUE_CHARS_MAX: usize = 500;
 
-/// The filter by link.
+/// Name of the link filter.
 const LINK_ID: &str = "linkId";
 
-/// The query.
+/// Requested grouping, filters, range and page.
 #[derive(Debug)]
 pub(super) struct StatsQuery {
     pub(super) group: GroupBy,
@@ -53,7 +53,7 @@ impl StatsQuery {
         }
     }
 
-    /// Refuses more than is counted together.
+    /// Rejects more filters than roll-ups support.
     pub(super) fn check(&self) -> Result<(), ApiError> {
         let Some((dimension, _)) = self.filters.get(DIMENSIONS_MAX) else {
             return Ok(());
@@ -63,32 +63,32 @@ impl StatsQuery {
     }
 }
 
-/// Reads a value of a dimension. Nothing stands for those that have none.
+/// Parses a filter value. An empty value matches rows without one.
 fn value(dimension: Dimension, text: &str) -> Result<String, Problem> {
-    let known = |known: bool, message: &str| {
+    let check = |is_valid: bool, message: &str| {
         let unknown = || Problem::new(FaultCode::UnknownValue, message.to_owned());
-        known.then(|| text.to_owned()).ok_or_else(unknown)
+        is_valid.then(|| text.to_owned()).ok_or_else(unknown)
     };
     if text.is_empty() {
         return Ok(String::new());
     }
     match dimension {
-        Dimension::Network => known(
+        Dimension::Network => check(
             CreditedNetwork::parse(text).is_some(),
             "Must be one of network_a, network_b, network_c, network_d, apple_ads, other, organic.",
         ),
-        Dimension::Link => known(LinkId::parse(text).is_ok(), "Must be the id of a link."),
-        Dimension::Platform => known(
+        Dimension::Link => check(LinkId::parse(text).is_ok(), "Must be a link id (lnk_…)."),
+        Dimension::Platform => check(
             Platform::parse(text).is_some(),
             "Must be one of ios, android, web.",
         ),
-        Dimension::Source => known(
+        Dimension::Source => check(
             EventSource::parse(text).is_some(),
             "Must be one of sdk, billing, web.",
         ),
         Dimension::Country => {
             let two = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-            known(two, "Must be two letters, such as DE.").map(|text| text.to_ascii_uppercase())
+            check(two, "Must be two letters, such as DE.").map(|text| text.to_ascii_uppercase())
         }
         Dimension::Event => {
             check_length(text, 1, VALUE_CHARS_MAX)?;

@@ -1,4 +1,4 @@
-//! Figures as the interface shows them.
+//! JSON form of report rows.
 
 use crate::page::List;
 use crate::report::figures::{self, FiguresOut};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tributary_domain::report::{GroupBy, ReportFigures};
 use utoipa::ToSchema;
 
-/// One row: the dimensions that were asked for, and the figures.
+/// Row with the requested dimensions and the figures.
 #[derive(Debug, Serialize)]
 pub(super) struct StatsOut {
     #[serde(flatten)]
@@ -17,7 +17,7 @@ pub(super) struct StatsOut {
 }
 
 impl StatsOut {
-    /// A row; a value is null where there is nothing.
+    /// Builds a row; null if a value is missing.
     pub(super) fn of(
         label: &str,
         values: &[String],
@@ -39,12 +39,12 @@ impl StatsOut {
     }
 }
 
-/// A row, with every dimension there is.
+/// Row with all possible dimensions.
 #[derive(ToSchema)]
 #[schema(title = "Stats")]
 #[expect(dead_code, reason = "describes what StatsOut writes")]
 pub(super) struct StatsRowOut {
-    /// The day, the Monday of the week, the month, or the hour's begin: one of these at most.
+    /// At most one of these: the day, the Monday of the week, the month, or the start of the hour.
     day: Option<String>,
     hour: Option<String>,
     week: Option<String>,
@@ -65,18 +65,18 @@ pub(super) struct StatsRowOut {
 
 pub(super) type StatsEnvelope = List<StatsRowOut, StatsMeta>;
 
-/// What stands beside figures.
+/// Metadata of a page of figures.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
 pub(crate) struct StatsMeta {
     has_more: bool,
     cursor: Option<String>,
-    /// The sums over all pages.
+    /// Totals over all pages.
     totals: FiguresOut,
 }
 
-/// Figures for the examples of the description.
+/// Returns example figures for the OpenAPI description.
 pub(super) fn example() -> Value {
     let mut row = json!({"day": "2026-01-01", "network": "network_a"});
     let figures = figures::example();

@@ -1,6 +1,6 @@
-//! `POST /api/v1/apps/{appId}/web-events` — a verified website event.
+//! `POST /api/v1/apps/{appId}/web-events` — accepts a web event.
 //!
-//! Accepting is not attributing: 202 promises that the event is on disk, and nothing else.
+//! 202 means that the event is durably stored, not that it is attributed.
 
 use super::fields::{WebEventBody, WebEventRequest};
 use crate::body::{Envelope, JsonResponse};
@@ -19,16 +19,16 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
-/// An event that is on disk.
+/// A stored event.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Accepted {
     event_id: String,
-    /// Always `accepted`: what is not is an error.
+    /// Always `accepted`. Other outcomes are errors.
     status: &'static str,
-    /// Whether the same event was here before.
+    /// True if the same event was already stored.
     duplicate: bool,
-    /// When it arrived, the first time.
+    /// Time of the first arrival.
     #[schema(format = "date-time")]
     received_at: String,
 }
@@ -47,12 +47,14 @@ impl Accepted {
 pub(crate) type AcceptedEnvelope = Envelope<Accepted>;
 
 #[utoipa::path(
-    post, path = "/api/v1/apps/{appId}/web-events", tag = "Web events", operation_id = "acceptWebEvent",
-    summary = "Send a verified website event",
-    description = "Needs `apps:write`, a live key and `webEvents.enabled`. Repeat with the identical `eventId` and \
-        payload after any answer that is `retryable`, or none: it is recorded once. Another payload under the same \
-        `eventId` is refused for ever.",
-    params(("appId" = String, Path, description = "The app's id.")),
+    post, path = "/api/v1/apps/{appId}/web-events", tag = "Web events",
+    operation_id = "acceptWebEvent",
+    summary = "Send a web event",
+    description = "Requires `apps:write`, a live key and `webEvents.enabled`. `eventId` is the \
+                   idempotency key: after a `retryable` error or no response, send the same \
+                   `eventId` and payload again; the event is recorded once. A different payload \
+                   with the same `eventId` is rejected.",
+    params(("appId" = String, Path, description = "App id.")),
     request_body(content = inline(WebEventBody), description = "The event.", example = json!({
         "eventId": "order-1001", "arClickId": "clk_…", "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
         "timestampMs": 1_760_000_000_000_i64, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
@@ -64,7 +66,8 @@ pub(crate) type AcceptedEnvelope = Envelope<Accepted>;
         Code::ClickNetworkUnsupported, Code::OriginMismatch, Code::OriginalTransactionInvalid,
         Code::RefundExceedsPayment, Code::CurrencyMismatch
     ]]))),
-    responses((status = 202, description = "On disk.", body = inline(AcceptedEnvelope), example = json!({
+    responses((status = 202, description = "The event is stored.",
+        body = inline(AcceptedEnvelope), example = json!({
         "data": {"eventId": "order-1001", "status": "accepted", "duplicate": false,
                  "receivedAt": "2025-10-09T08:53:20.000Z"}
     })))
@@ -73,47 +76,47 @@ pub(crate) async fn accept(
     caller: Caller<AppsWrite>,
     ids: PathIds,
     State(state): State<ApiState>,
-    sent: WebEventRequest,
+    request: WebEventRequest,
 ) -> Result<impl IntoResponse, ApiError> {
     let app = state
         .read_cache
         .app(&state.store, caller.authorized.read_access(), ids.app()?)
         .await?;
     app.admit_web_events()?;
-    let given_id = sent.external_id.clone();
+    let external_id = request.external_id.clone();
     let accepted = state
         .store
-        .accept_web_event(into_web_event(sent, app.id, &state))
+        .accept_web_event(into_web_event(request, app.id, &state))
         .await?;
     let (duplicate, received_at) = (accepted.is_duplicate, accepted.received_at);
     Ok(JsonResponse::accepted(Accepted::new(
-        given_id,
+        external_id,
         duplicate,
         received_at,
     )))
 }
 
-fn into_web_event(sent: WebEventRequest, app: AppId, state: &ApiState) -> WebEvent {
+fn into_web_event(request: WebEventRequest, app: AppId, state: &ApiState) -> WebEvent {
     let click = state
         .click_tokens
-        .verify(&sent.click_text)
+        .verify(&request.click_text)
         .filter(|click| click.belongs_to(app))
         .map(|click| click.click);
     WebEvent {
         app,
-        id: EventId::new(sent.occurred_at, state.runtime.random_bytes()),
-        external_id: sent.external_id,
-        click_text: sent.click_text,
+        id: EventId::new(request.occurred_at, state.runtime.random_bytes()),
+        external_id: request.external_id,
+        click_text: request.click_text,
         click,
-        device: sent.device,
-        occurred_at: sent.occurred_at,
-        kind: sent.kind,
-        amount: sent.amount,
-        currency: sent.currency,
-        origin: sent.source_url.origin(),
-        source_url: sent.source_url.as_str().to_owned(),
-        parent: sent.parent,
-        email_sha256: sent.email_sha256,
-        received_at: sent.received_at,
+        device: request.device,
+        occurred_at: request.occurred_at,
+        kind: request.kind,
+        amount: request.amount,
+        currency: request.currency,
+        origin: request.source_url.origin(),
+        source_url: request.source_url.as_str().to_owned(),
+        parent: request.parent,
+        email_sha256: request.email_sha256,
+        received_at: request.received_at,
     }
 }

@@ -1,4 +1,4 @@
-//! The fields of a website event.
+//! Request body of a web event.
 
 use crate::body::JsonBody;
 use crate::error::ApiError;
@@ -16,11 +16,11 @@ use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
 use tributary_domain::vocabulary::web_url::{HttpsUrl, URL_CHARS_MAX};
 
 described_body! {
-    /// A website event.
+    /// A web event.
     pub(super) WebEventBody("WebEventFields") = |fields| read(fields, Timestamp::from_millis(0))
 }
 
-/// The body of a website event, each field checked.
+/// Validated body of a web event.
 #[derive(Debug)]
 pub struct WebEventRequest {
     pub(super) external_id: String,
@@ -37,7 +37,7 @@ pub struct WebEventRequest {
 }
 
 impl WebEventRequest {
-    /// Returns the id that the sender gave the event.
+    /// Returns the sender's event id.
     pub fn event_id(&self) -> &str {
         &self.external_id
     }
@@ -57,7 +57,7 @@ fn id(text: &str) -> Result<String, Problem> {
     check_external_id(text).map(str::to_owned)
 }
 
-/// Reads every field, and what must hold between them.
+/// Reads all fields and checks their combination.
 fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     let latest = now.plus(FUTURE_SKEW_MAX);
     let timestamp = integer()
@@ -71,40 +71,52 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
             Err(Problem::new(FaultCode::OutOfRange, message))
         });
     let id = |about| text_as(id).size(1..=EXTERNAL_ID_BYTES_MAX).about(about);
-    let given_id = fields.required("eventId", id(
-        "Unique and stable. Retries reuse it; renewals and refunds name it as `originalTransactionId`.",
-    ));
+    let external_id = fields.required(
+        "eventId",
+        id(
+            "Unique, stable id. Retries reuse it; renewals and refunds refer to it as \
+         `originalTransactionId`.",
+        ),
+    );
     let click_text = fields.required(
         "arClickId",
-        id("The `ar_click_id` that the redirect to your page carried."),
+        id("The `ar_click_id` query parameter that the redirect added to your page's URL."),
     );
     let device = text_as(DeviceKey::parse_any).size(1..=EXTERNAL_ID_BYTES_MAX).about(
-        "An anonymous id of the visitor's device. A placeholder such as all zeros is accepted and marked on the event; \
-         it identifies no device.",
+        "Anonymous id of the visitor's device. A placeholder, such as all zeros, is accepted and \
+         marked on the event; it identifies no device.",
     );
     let device = fields.required("deviceId", device);
     let occurred_at = fields.required("timestampMs", timestamp.about(
-        "When it happened, in milliseconds since 1970. At most ten minutes in the future, at most ten minutes before the \
-         click, and not before 2015.",
+        "Unix time of the event in milliseconds: at most ten minutes in the future, at most ten \
+         minutes before the click, and not before 2015.",
     ));
-    let kind = choice(WebEventKind::ALL, WebEventKind::as_str).about("What happened.");
+    let kind = choice(WebEventKind::ALL, WebEventKind::as_str).about("Type of the event.");
     let kind = fields.required("eventType", kind);
     let revenue = fields.input("revenue", amount().about(
-        "In major units, exactly: more than 0 for purchase and renewal, less than 0 for refund, 0 or more for \
-         `checkout_started` and `start_trial`, absent or 0 for `sign_up`. A number, or a string with its exact digits.",
+        "Amount in major units: positive for `purchase` and `renewal`, negative for `refund`, 0 or \
+         more for `checkout_started` and `start_trial`, missing or 0 for `sign_up`. A number or a \
+         decimal string.",
     ));
     let currency =
-        text_as(Currency::parse).about("A current ISO 4217 code; required but for `sign_up`.");
+        text_as(Currency::parse).about("Current ISO 4217 code. Required except for `sign_up`.");
     let currency = fields.input("currency", currency);
-    let source_url = text_as(HttpsUrl::parse_without_query).format("uri").size(0..=URL_CHARS_MAX).about(
-        "The page it happened on: https, without query and fragment, on the origin that the click's link leads to.",
-    );
+    let source_url = text_as(HttpsUrl::parse_without_query)
+        .format("uri")
+        .size(0..=URL_CHARS_MAX)
+        .about(
+            "HTTPS URL of the page, without query and fragment, on the origin of the link's \
+         destination.",
+        );
     let source_url = fields.required("sourceUrl", source_url);
     let parent = fields.input("originalTransactionId", id(
-        "For a renewal the eventId of the initial purchase, for a refund that of the payment it reverses.",
+        "Renewals: `eventId` of the initial purchase. Refunds: `eventId` of the refunded payment.",
     ));
     let email = text_as(ContactHashes::parse_hash).pattern("^[0-9a-fA-F]{64}$");
-    let email = email.about("SHA-256 of the e-mail address, trimmed and lower-cased, in hex.");
+    let email = email.about(
+        "SHA-256 of the email address, trimmed and in lower case, as \
+                             hexadecimal digits.",
+    );
     let email = fields.input("emailSha256", email);
     let given = WebEventFields {
         revenue: revenue.clone().value(),
@@ -116,7 +128,7 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
         fields.check(|faults| check(kind, &given, faults));
     }
     Some(WebEventRequest {
-        external_id: given_id?,
+        external_id: external_id?,
         click_text: click_text?,
         device: device?,
         occurred_at: occurred_at?,

@@ -1,4 +1,4 @@
-//! Verified website events.
+//! `/api/v1/apps/{appId}/web-events`.
 
 pub(crate) mod accept;
 mod fields;

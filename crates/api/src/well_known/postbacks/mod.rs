@@ -1,9 +1,10 @@
-//! `POST /.well-known/skadnetwork/report-attribution/` and `POST /.well-known/appattribution/report-attribution/`: what
-//! Apple's devices, and ad networks that pass it on, report.
+//! `POST /.well-known/skadnetwork/report-attribution/` and
+//! `POST /.well-known/appattribution/report-attribution/` — accept postbacks of Apple devices, sent
+//! directly or forwarded by ad networks.
 //!
-//! Anybody may post, so a body proves nothing but what its signature does. Whatever could have come from a device is
-//! kept and answered with 200, whether it verifies or not and whoever's app it is about: the answer tells a stranger
-//! nothing. What no device sends is 400. Success is answered after the commit.
+//! Anyone can post, so only the signature proves the origin. Every well-formed postback returns
+//! 200, whether or not it verifies or its app exists, so that the response reveals nothing.
+//! Malformed postbacks return 400. Success is returned after the commit.
 
 mod read;
 
@@ -22,13 +23,13 @@ use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_store::PostbackOutcome;
 
-/// Bytes of a postback. Apple's have less than two thousand; ad networks that pass them on add fields of their own.
+/// Largest postback in bytes. Apple's have less than 2000, but forwarding ad networks add fields.
 const POSTBACK_BYTES_MAX: usize = 32 * 1024;
 
 const SKADNETWORK: &str = "/.well-known/skadnetwork/report-attribution";
 const ADATTRIBUTIONKIT: &str = "/.well-known/appattribution/report-attribution";
 
-/// The two doors. Apple's paths end with a slash; who copies one by hand leaves it out.
+/// Returns the routes. Apple's paths end with a slash; forwarding by hand often omits it.
 pub(super) fn router() -> Router<ApiState> {
     let skadnetwork = || get(ready).post(skadnetwork);
     let adattributionkit = || get(ready).post(adattributionkit);
@@ -39,13 +40,13 @@ pub(super) fn router() -> Router<ApiState> {
         .route(&format!("{ADATTRIBUTIONKIT}/"), adattributionkit())
 }
 
-fn status(word: &str) -> Response {
+fn status(status: &str) -> Response {
     let json = HeaderValue::from_static("application/json");
-    let body = format!("{{\"data\":{{\"status\":\"{word}\"}}}}");
+    let body = format!("{{\"data\":{{\"status\":\"{status}\"}}}}");
     ([(header::CONTENT_TYPE, json)], Body::from(body)).into_response()
 }
 
-/// For an operator who wants to see whether the path leads here.
+/// Lets operators check that the path reaches the service.
 async fn ready() -> Response {
     status("ready")
 }
@@ -62,10 +63,10 @@ async fn adattributionkit(
     request: Request,
 ) -> Result<Response, ApiError> {
     let answer = accept(&state, Protocol::AdAttributionKit, request).await;
-    // Here a 500 is the only status after which Apple says that devices try again.
+    // For AdAttributionKit, Apple documents retries only after a 500.
     answer.map_err(|error| match error.code() {
         Code::Unavailable => {
-            let message = "The database cannot answer right now. Send the same postback again.";
+            let message = "The database is unavailable. Send the same postback again.";
             ApiError::new(Code::Internal, message)
         }
         _ => error,
@@ -79,18 +80,18 @@ async fn accept(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let bytes = read_bytes_within(&parts.headers, body, state, POSTBACK_BYTES_MAX).await?;
-    let read = read::postback(protocol, &bytes, &state.postback_keys);
-    let (received, body) =
+    let read = read::read_postback(protocol, &bytes, &state.postback_keys);
+    let (parsed, body) =
         read.inspect_err(|_| metrics::count_postback(protocol.as_str(), "malformed"))?;
-    let signature = received.signature;
+    let signature = parsed.signature;
     let received_at = state.runtime.now();
-    let arrival = ReceivedPostback {
+    let postback = ReceivedPostback {
         id: PostbackId::new(received_at, state.runtime.random_bytes()),
         received_at,
-        parsed: received,
+        parsed,
         body,
     };
-    let outcome = match state.store.accept_postback(arrival).await? {
+    let outcome = match state.store.accept_postback(postback).await? {
         PostbackOutcome::Stored => signature.as_str(),
         PostbackOutcome::Duplicate => "duplicate",
         PostbackOutcome::Unclaimed => "unclaimed",

@@ -1,4 +1,4 @@
-//! The JSON of a postback. What its fields must be is for the domain to say.
+//! Parsing of postbacks. The domain validates the fields.
 
 use crate::body::malformed;
 use crate::error::{ApiError, Code};
@@ -11,25 +11,25 @@ use tributary_domain::skan::postback::{
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::jws::Jws;
 
-/// What a postback says, and the text that it came as.
-pub(super) fn postback(
+/// Parses a postback. Also returns its original text.
+pub(super) fn read_postback(
     protocol: Protocol,
     bytes: &[u8],
     keys: &Keys,
 ) -> Result<(ParsedPostback, String), ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_| malformed())?;
     let body = json::parse(text).map_err(|_| malformed())?;
-    let fields = object(&body, "body").map_err(malformed_postback)?;
+    let fields = read_object(&body, "body").map_err(malformed_postback)?;
     let received = match protocol {
         Protocol::SkAdNetwork => parse_skadnetwork(&fields, keys),
-        Protocol::AdAttributionKit => signed(&fields, keys),
+        Protocol::AdAttributionKit => read_signed(&fields, keys),
     };
     Ok((received.map_err(malformed_postback)?, text.to_owned()))
 }
 
-/// 400 with every fault: this came from no device.
+/// Returns 400 with all faults.
 fn malformed_postback(faults: Faults) -> ApiError {
-    let message = "This is no postback of Apple's; see details.";
+    let message = "Not a valid Apple postback; see details.";
     ApiError::with_faults(Code::MalformedPostback, message, faults)
 }
 
@@ -39,10 +39,10 @@ fn fault(field: &str, code: FaultCode, message: &str) -> Faults {
     faults
 }
 
-fn signed(envelope: &PostbackFields, keys: &Keys) -> Result<ParsedPostback, Faults> {
+fn read_signed(envelope: &PostbackFields, keys: &Keys) -> Result<ParsedPostback, Faults> {
     let Some(text) = envelope.text(JWS_FIELD) else {
         return Err(match envelope.get(JWS_FIELD) {
-            None => fault(JWS_FIELD, FaultCode::Required, "Must be given."),
+            None => fault(JWS_FIELD, FaultCode::Required, "Required."),
             Some(_) => fault(JWS_FIELD, FaultCode::WrongType, "Must be a string."),
         });
     };
@@ -51,31 +51,27 @@ fn signed(envelope: &PostbackFields, keys: &Keys) -> Result<ParsedPostback, Faul
         faults.add(JWS_FIELD, problem);
         faults
     })?;
-    let header = part(&jws.header, JWS_HEADER)?;
-    let payload = part(&jws.payload, JWS_PAYLOAD)?;
+    let header = read_part(&jws.header, JWS_HEADER)?;
+    let payload = read_part(&jws.payload, JWS_PAYLOAD)?;
     parse_adattributionkit(envelope, &jws, &header, &payload, keys)
 }
 
-fn part(bytes: &[u8], name: &str) -> Result<PostbackFields, Faults> {
+fn read_part(bytes: &[u8], name: &str) -> Result<PostbackFields, Faults> {
     let text = std::str::from_utf8(bytes).ok();
     let node = text.and_then(|text| json::parse(text).ok());
     let node = node.ok_or_else(|| fault(name, FaultCode::InvalidFormat, "Must be JSON."))?;
-    object(&node, name)
+    read_object(&node, name)
 }
 
-fn object(node: &JsonNode, name: &str) -> Result<PostbackFields, Faults> {
+fn read_object(node: &JsonNode, name: &str) -> Result<PostbackFields, Faults> {
     let JsonNode::Object(members) = node else {
         return Err(fault(name, FaultCode::WrongType, "Must be an object."));
     };
     let mut seen = BTreeSet::new();
     for (member, _) in members {
-        // One of the two would be verified, and the other one perhaps believed.
+        // With duplicates, the verified value and the used value could differ.
         if !seen.insert(member) {
-            return Err(fault(
-                name,
-                FaultCode::DuplicateField,
-                "Must not have a field twice.",
-            ));
+            return Err(fault(name, FaultCode::DuplicateField, "Duplicate field."));
         }
     }
     Ok(members
@@ -89,7 +85,7 @@ fn scalar(node: &JsonNode) -> Scalar {
         JsonNode::Null => Scalar::Null,
         JsonNode::Flag(flag) => Scalar::Boolean(*flag),
         JsonNode::Text(text) => Scalar::Text(text.clone()),
-        // `1.0` and `1e2` are no integers, and `-0` is written by nobody.
+        // Apple writes integers without fraction, exponent or `-0`.
         JsonNode::Number(digits) => match digits.parse() {
             Ok(number) if digits != "-0" => Scalar::Integer(number),
             _ => Scalar::Other,
@@ -117,7 +113,7 @@ mod tests {
     #[case("null", Scalar::Null)]
     #[case("[1]", Scalar::Other)]
     #[case("{}", Scalar::Other)]
-    fn types_are_kept(#[case] text: &str, #[case] expected: Scalar) {
+    fn preserves_types(#[case] text: &str, #[case] expected: Scalar) {
         assert_eq!(scalar(&json::parse(text).unwrap()), expected);
     }
 
@@ -126,14 +122,14 @@ mod tests {
     #[case::a_list("[]", Code::MalformedPostback)]
     #[case::a_word("\"x\"", Code::MalformedPostback)]
     #[case::nothing_in_it("{}", Code::MalformedPostback)]
-    #[case::twice(r#"{"app-id": 1, "app-id": 2}"#, Code::MalformedPostback)]
+    #[case::duplicate_field(r#"{"app-id": 1, "app-id": 2}"#, Code::MalformedPostback)]
     #[case::no_jws(r#"{"jws-string": 5}"#, Code::MalformedPostback)]
     #[case::two_parts(r#"{"jws-string": "e30.e30"}"#, Code::MalformedPostback)]
-    #[case::parts_of_no_json(r#"{"jws-string": "AAAA.AAAA.AAAA"}"#, Code::MalformedPostback)]
+    #[case::parts_are_not_json(r#"{"jws-string": "AAAA.AAAA.AAAA"}"#, Code::MalformedPostback)]
     #[case::empty_parts(r#"{"jws-string": "e30.e30.AAAA"}"#, Code::MalformedPostback)]
-    fn what_no_device_sends(#[case] body: &str, #[case] expected: Code) {
+    fn rejects_malformed_postbacks(#[case] body: &str, #[case] expected: Code) {
         for protocol in Protocol::ALL {
-            let error = postback(protocol, body.as_bytes(), &Keys::apple()).unwrap_err();
+            let error = read_postback(protocol, body.as_bytes(), &Keys::apple()).unwrap_err();
             assert_eq!(error.code(), expected, "{protocol:?}");
         }
     }
@@ -142,8 +138,8 @@ mod tests {
         #[test]
         fn nothing_panics(body in ".*", bytes: Vec<u8>) {
             for protocol in Protocol::ALL {
-                let _any_outcome_is_fine = postback(protocol, body.as_bytes(), &Keys::apple());
-                let _any_outcome_is_fine = postback(protocol, &bytes, &Keys::apple());
+                let _any_outcome_is_fine = read_postback(protocol, body.as_bytes(), &Keys::apple());
+                let _any_outcome_is_fine = read_postback(protocol, &bytes, &Keys::apple());
             }
         }
     }
