@@ -1,4 +1,5 @@
-//! The exit code of a command that failed. A supervisor restarts the server unless the settings are to blame.
+//! Exit codes of failed commands. A supervisor should restart the server unless its settings are
+//! wrong.
 
 use crate::secret_key::SecretKeyError;
 use std::error::Error;
@@ -7,14 +8,14 @@ use tributary_store::{DatabaseDamaged, StoreError};
 use tributary_store_postgres::PostgresOpenError as PostgresError;
 use tributary_store_sqlite::SqliteOpenError as SqliteError;
 
-/// Settings or arguments are wrong: trying again does not help.
+/// Settings or arguments are wrong; a retry does not help.
 const CONFIGURATION_ERROR: u8 = 2;
-/// The embedded database is damaged: an operator has to restore a backup.
+/// The SQLite database is damaged; the operator has to restore a backup.
 const DATABASE_DAMAGED: u8 = 3;
-/// Trying again later may help.
+/// A later retry may succeed.
 const TEMPORARY_FAILURE: u8 = 1;
 
-/// Returns the code with which the process ends after this error.
+/// Returns the exit code for this error.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.chain().any(is_damage) {
         DATABASE_DAMAGED
@@ -25,13 +26,14 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether the cause may disappear without a change of the settings, such as a database that cannot be reached.
+/// Returns whether the error may go away without a change of settings, such as an unreachable
+/// database.
 pub(crate) fn is_transient(error: &anyhow::Error) -> bool {
     error.chain().any(is_transient_cause)
 }
 
 fn is_damage(cause: &(dyn Error + 'static)) -> bool {
-    // The check beside serving may find it before everything has started.
+    // The background integrity check can report damage before startup has finished.
     matches!(cause.downcast_ref(), Some(SqliteError::Damaged(_))) || cause.is::<DatabaseDamaged>()
 }
 
@@ -45,7 +47,7 @@ fn is_transient_cause(cause: &(dyn Error + 'static)) -> bool {
     } else if let Some(SecretKeyError::Io { source, .. }) = cause.downcast_ref() {
         source.kind() == io::ErrorKind::StorageFull
     } else if let Some(error) = cause.downcast_ref::<io::Error>() {
-        // Another program may give the port back, and a full disk may be cleared.
+        // Another program may release the port, and a full disk may be cleaned up.
         matches!(
             error.kind(),
             io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable | io::ErrorKind::StorageFull
@@ -98,7 +100,7 @@ mod tests {
     #[case::port_in_use(io(io::ErrorKind::AddrInUse).into(), 1)]
     #[case::settings(ConfigError { problems: Vec::new() }.into(), 2)]
     #[case::anything_else(anyhow::anyhow!("a mistake"), 2)]
-    fn codes(#[case] error: anyhow::Error, #[case] code: u8) {
+    fn maps_errors_to_exit_codes(#[case] error: anyhow::Error, #[case] code: u8) {
         assert_eq!(exit_code(&error), code, "{error:#}");
         let within = Err::<(), _>(error).context("the server cannot start");
         assert_eq!(exit_code(&within.unwrap_err()), code);

@@ -1,4 +1,4 @@
-//! The first start on an empty database: an organization, and a way in for its owner.
+//! First start on an empty database: creates an organization and a setup link for its owner.
 
 use tributary_domain::access::Actor;
 use tributary_domain::access::Environment;
@@ -9,40 +9,40 @@ use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_store::{NewSetupLink, Organization, Store, StoreResult};
 
-/// What the first organization is called until somebody renames it.
+/// Name of the first organization, until an owner renames it.
 const FIRST_ORGANIZATION: &str = "My organization";
 
-/// Makes the first organization where there is none.
-pub async fn create_first_organization(store: &dyn Store, source: &Runtime) -> StoreResult<()> {
-    let at = source.now();
+/// Creates the first organization if there is none.
+pub async fn create_first_organization(store: &dyn Store, runtime: &Runtime) -> StoreResult<()> {
+    let at = runtime.now();
     let organization = Organization {
-        id: OrganizationId::new(at, source.random_bytes()),
-        name: Name::parse(FIRST_ORGANIZATION).expect("a constant that is a name"),
+        id: OrganizationId::new(at, runtime.random_bytes()),
+        name: Name::parse(FIRST_ORGANIZATION).expect("a valid constant"),
         created_at: at,
     };
-    let founded = store
-        .create_first_organization(organization, source.origin(Actor::Service, None, None))
+    let is_new = store
+        .create_first_organization(organization, runtime.origin(Actor::Service, None, None))
         .await?;
-    if founded {
-        tracing::info!("made the first organization");
+    if is_new {
+        tracing::info!("created the first organization");
     }
     Ok(())
 }
 
-/// As long as nobody has an account, every start gives a new link for the owner: whoever can read what the
-/// server prints owns the machine.
+/// Returns a new setup link for the owner on every start until an account exists. Only the
+/// machine's owner can read the server's output, so printing the link is safe.
 pub async fn prepare_setup_link(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     base_url: &str,
 ) -> StoreResult<Option<String>> {
-    create_first_organization(store, source).await?;
+    create_first_organization(store, runtime).await?;
     let Some(organization) = store.organization_awaiting_its_owner().await? else {
         return Ok(None);
     };
     let link = issue_setup_link(
         store,
-        source,
+        runtime,
         base_url,
         organization.id,
         Role::Owner,
@@ -52,18 +52,18 @@ pub async fn prepare_setup_link(
     link.await.map(Some)
 }
 
-/// Makes a one-time link by which a person sets up an account.
+/// Creates a one-time link for setting up an account.
 pub async fn issue_setup_link(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     base_url: &str,
     organization: OrganizationId,
     role: Role,
     email: Option<Email>,
     actor: Actor,
 ) -> StoreResult<String> {
-    let token = source.new_key(KeyKind::Setup, Environment::Live);
-    let expires_at = source.now().plus(SETUP_LINK_LIFETIME);
+    let token = runtime.new_key(KeyKind::Setup, Environment::Live);
+    let expires_at = runtime.now().plus(SETUP_LINK_LIFETIME);
     let link = SetupLink {
         organization,
         role,
@@ -76,7 +76,7 @@ pub async fn issue_setup_link(
         digest: token.digest(),
     };
     store
-        .create_setup_link(new, source.origin(actor, None, None))
+        .create_setup_link(new, runtime.origin(actor, None, None))
         .await?;
     Ok(setup_url(base_url, &token))
 }

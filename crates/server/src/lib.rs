@@ -37,19 +37,20 @@ use tokio::runtime::Runtime;
 use tributary_api::RateLimits;
 use wiring::ServerParts;
 
-/// A request is some dozens of small allocations that another thread frees. The system's allocator takes a tenth of the
-/// processor for that (musl's, in a static binary, far more); see `docs/BENCHMARKS.md`.
+/// A request makes dozens of small allocations that another thread frees. The system allocator
+/// spends a tenth of the CPU on that (musl's, in a static binary, far more); see
+/// `docs/BENCHMARKS.md`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long threads that are at work get when the server ends. What they promised is committed.
+/// Time that busy threads get at shutdown. Everything they acknowledged is already committed.
 const THREAD_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
-/// Does what the command line asks for.
+/// Runs the command given on the command line.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let file = cli.config.clone();
     let command = cli.into_command();
-    // What needs no settings must not fail by them.
+    // Commands that need no settings must not fail because of bad settings.
     let command = match command {
         Command::Openapi => {
             write!(
@@ -88,7 +89,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Backup(options) => commands::backup::run(&config, &options)?,
         Command::Restore { file } => commands::restore::run(&config, &file)?,
         Command::Migrate => {
-            // Each step is told as it is taken: some of them take minutes.
+            // Log each step as it happens: some migrations take minutes.
             logging::init(&config.log)?;
             runtime.block_on(commands::migrate::run(&config))?;
         }
@@ -107,7 +108,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves until told to stop what the router is made to be: [`wiring::router`], but for whoever measures.
+/// Serves until a stop signal, with the router that `wire` builds: [`wiring::router`], or a
+/// benchmark's own.
 pub fn serve(
     config: Config,
     wire: impl FnOnce(ServerParts) -> (Router, Arc<RateLimits>),
@@ -118,15 +120,15 @@ pub fn serve(
         tracing::warn!("{warning}");
     }
     let served = runtime.block_on(commands::serve::run(config, wire));
-    // Dropping the runtime would wait without end for a thread that opens a database.
+    // Dropping the runtime would wait indefinitely for a thread that is opening a database.
     runtime.shutdown_timeout(THREAD_SHUTDOWN_MAX);
     served
 }
 
-/// The demo has settings of its own, so that it never meets the data of a real server.
+/// Runs the demo with its own settings, so that it never touches a real server's data.
 fn demo(file: Option<&Path>, options: DemoOptions) -> anyhow::Result<()> {
     if file.is_some() {
-        anyhow::bail!("the demo has settings of its own: leave --config out");
+        anyhow::bail!("the demo does not use a settings file; remove --config");
     }
     let runtime = runtime()?;
     let shown = runtime.block_on(commands::demo::run(options));

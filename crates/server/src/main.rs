@@ -10,11 +10,11 @@ fn main() -> ExitCode {
     match tributary_server::run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            // The whole chain, on one line each: the first says what failed, the last says why.
+            // One line per cause: the first says what failed, the last says why.
             let mut stderr = std::io::stderr().lock();
             let _gone = writeln!(stderr, "tributary: {error}");
             for cause in error.chain().skip(1) {
-                let _gone = writeln!(stderr, "  because: {cause}");
+                let _gone = writeln!(stderr, "  caused by: {cause}");
             }
             ExitCode::from(exit_code(&error))
         }

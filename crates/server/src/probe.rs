@@ -1,4 +1,4 @@
-//! Trying an integration out, as the REST interface asks for it.
+//! Tests an integration for the REST API.
 
 use async_trait::async_trait;
 use tributary_api::{IntegrationProbe, TestEventResult};
@@ -6,13 +6,13 @@ use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_forwarder::{ForwarderParts, Prober};
 
-/// Asks the networks themselves.
+/// Sends test events to the real networks.
 pub struct NetworkProbe {
     prober: Prober,
 }
 
 impl NetworkProbe {
-    /// From the parts of the forwarder.
+    /// Creates a probe from the forwarder's parts.
     pub fn new(parts: ForwarderParts) -> Self {
         Self {
             prober: Prober::new(parts),

@@ -1,5 +1,5 @@
-//! Metrics of the process, under the names that Prometheus clients share. Read when `/metrics` is asked for; what the
-//! system does not tell is left out.
+//! Metrics of the process, under the names that Prometheus clients share. They are read when
+//! `/metrics` is scraped; values that the system does not provide are left out.
 
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -13,13 +13,13 @@ pub(crate) fn render(started_at: Timestamp) -> String {
         (
             "process_cpu_seconds_total",
             "counter",
-            "User and system time.",
+            "User and system CPU time, in seconds.",
             Some(cpu_seconds()),
         ),
         (
             "process_resident_memory_bytes",
             "gauge",
-            "Resident memory.",
+            "Resident memory, in bytes.",
             resident_bytes().map(|bytes| bytes.to_string()),
         ),
         (
@@ -31,7 +31,7 @@ pub(crate) fn render(started_at: Timestamp) -> String {
         (
             "process_max_fds",
             "gauge",
-            "File descriptors that may be open.",
+            "Maximum number of open file descriptors.",
             getrlimit(Resource::Nofile)
                 .current
                 .map(|count| count.to_string()),
@@ -39,14 +39,14 @@ pub(crate) fn render(started_at: Timestamp) -> String {
         (
             "process_start_time_seconds",
             "gauge",
-            "Start of the process, in seconds since 1970.",
+            "Start time of the process, in Unix seconds.",
             Some((started_at.as_millis() / 1_000).to_string()),
         ),
     ];
     let mut text = String::new();
     for (name, kind, help, value) in metrics {
         if let Some(value) = value {
-            // A string takes whatever is written to it.
+            // Writing to a `String` cannot fail.
             let _written = writeln!(
                 text,
                 "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"
@@ -56,7 +56,7 @@ pub(crate) fn render(started_at: Timestamp) -> String {
     text
 }
 
-/// Processor time of all threads, to a millisecond.
+/// Returns the CPU time of all threads, in seconds with millisecond precision.
 fn cpu_seconds() -> String {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     format!("{}.{:03}", time.tv_sec, time.tv_nsec / 1_000_000)
@@ -76,7 +76,7 @@ fn resident_bytes_in(status: &str) -> Option<u64> {
 }
 
 fn open_descriptors() -> Option<usize> {
-    // One of them is the folder that is read.
+    // Opening the directory uses one descriptor itself.
     Some(
         fs::read_dir("/proc/self/fd")
             .ok()?
@@ -94,12 +94,12 @@ mod tests {
     #[case::usual("VmHWM:\t  9 kB\nVmRSS:\t    5120 kB\n", Some(5_242_880))]
     #[case::absent("VmHWM:\t  9 kB\n", None)]
     #[case::another_unit("VmRSS:\t5 MB\n", None)]
-    fn resident_memory(#[case] status: &str, #[case] expected: Option<u64>) {
+    fn parses_resident_memory(#[case] status: &str, #[case] expected: Option<u64>) {
         assert_eq!(resident_bytes_in(status), expected);
     }
 
     #[test]
-    fn each_has_help_a_type_and_a_number() {
+    fn every_metric_has_help_type_and_value() {
         let text = render(Timestamp::from_millis(1_794_845_507_123));
         let samples: Vec<&str> = text
             .lines()

@@ -1,12 +1,12 @@
-//! Which addresses belong to the internet at large.
+//! Decides whether an IP address is publicly routable.
 //!
-//! Requests to the ad networks go to public addresses only: a name that resolves into our own network
-//! must not lead there. `networks.allow_private_addresses` lifts this for a simulator.
+//! Requests to the ad networks go to public addresses only, so that a host name cannot lead into
+//! our own network. `networks.allow_private_addresses` lifts this restriction for a simulator.
 
 use std::net::IpAddr;
 
-/// Whether an address is public: not this machine, not a local network, not a range that stands for
-/// others.
+/// Returns whether an address is public: not loopback, not private, not reserved, and not a range
+/// that embeds other addresses.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -25,8 +25,8 @@ pub fn is_public(address: IpAddr) -> bool {
                 || is_for_benchmarks
                 || is_for_protocols)
         }
-        // Global unicast without what embeds or stands for other addresses (Teredo, 6to4, documentation).
-        // Mapped, NAT64, local and multicast ranges lie outside 2000::/3.
+        // Global unicast, except ranges that embed other addresses (Teredo, 6to4) and
+        // documentation. Mapped, NAT64, local and multicast ranges lie outside 2000::/3.
         IpAddr::V6(v6) => {
             matches!(v6.segments(), [0x2000..=0x3fff, ..])
                 && !matches!(
@@ -84,7 +84,7 @@ mod tests {
     #[case::unique_local("fd00::1", false)]
     #[case::link_local_v6("fe80::1", false)]
     #[case::multicast_v6("ff02::1", false)]
-    fn public_addresses(#[case] address: &str, #[case] expected: bool) {
+    fn recognises_public_addresses(#[case] address: &str, #[case] expected: bool) {
         assert_eq!(is_public(address.parse().unwrap()), expected);
     }
 }

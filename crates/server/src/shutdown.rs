@@ -1,9 +1,11 @@
-//! When to stop: SIGTERM from a supervisor, SIGINT from a terminal, SIGHUP when that terminal closes. All of them drain.
+//! Stop signals: SIGTERM from a supervisor, SIGINT from a terminal, SIGHUP when that terminal
+//! closes. All of them drain requests before the process exits.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for the signals. Installed before the server says that it runs, so that no signal is missed.
+/// Listens for stop signals. Install it before the server announces itself, so that no signal is
+/// missed.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -11,7 +13,7 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Begins to listen.
+    /// Starts listening.
     pub fn install() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -20,7 +22,7 @@ impl StopSignals {
         })
     }
 
-    /// Waits for any of them.
+    /// Waits for any of the signals.
     pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

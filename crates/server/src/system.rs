@@ -1,4 +1,4 @@
-//! The real clock and the real random source. Everything else is handed these.
+//! The system clock and random number generator. All other code receives them as a `Runtime`.
 
 use rand::TryRng as _;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ impl Clock for SystemClock {
     }
 }
 
-/// The random source of this machine.
+/// Random bytes from the operating system.
 pub(crate) struct OsRandom;
 
 impl Random for OsRandom {
     fn fill(&self, bytes: &mut [u8]) {
-        // A system that cannot give random bytes can make no key that is worth anything.
+        // Without random bytes no key would be secure, so there is nothing to fall back to.
         rand::rngs::SysRng
             .try_fill_bytes(bytes)
-            .expect("the operating system gives random bytes");
+            .expect("the operating system provides random bytes");
     }
 }
 
-/// The clock and random source of this machine.
+/// Returns a runtime with the system clock and the operating system's random bytes.
 pub fn runtime() -> Runtime {
     Runtime::new(Arc::new(SystemClock), Arc::new(OsRandom))
 }

@@ -1,4 +1,4 @@
-//! What tests of this crate stand on: a real store in a folder of its own, and a clock that is told the time.
+//! Helpers for this crate's tests: a real store in a temporary folder, and a clock set by the test.
 
 use crate::system::OsRandom;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Store;
 use tributary_store_sqlite::SqliteStore;
 
-/// A new store, and the folder that must live as long as it.
+/// Opens a new store. Keep the folder for as long as the store is used.
 pub(crate) async fn store() -> (Arc<dyn Store>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tributary.db");
@@ -18,7 +18,7 @@ pub(crate) async fn store() -> (Arc<dyn Store>, TempDir) {
     (Arc::new(opened.unwrap().unwrap()), folder)
 }
 
-/// A clock that is told the time.
+/// A clock that the test sets.
 pub(crate) struct ManualClock(AtomicI64);
 
 impl ManualClock {

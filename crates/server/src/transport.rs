@@ -1,4 +1,5 @@
-//! The way to the ad networks: base URLs from the configuration, and the limits of every request to others.
+//! Sends requests to the ad networks, with base URLs from the configuration and limits on every
+//! request.
 
 use crate::config::NetworksConfig;
 use crate::outbound::{self, AddressPolicy, Outbound, OutboundError};
@@ -12,7 +13,7 @@ use tributary_networks::{
 };
 use url::Url;
 
-/// No request takes longer; each says for itself how much less.
+/// Upper bound for any request; each request sets a shorter timeout.
 const REQUEST_MAX: Duration = Duration::from_mins(1);
 
 /// Sends requests to the networks.
@@ -23,16 +24,16 @@ pub struct NetworkTransport {
 }
 
 impl NetworkTransport {
-    /// As the configuration says.
+    /// Creates a transport from the configuration.
     pub fn new(networks: &NetworksConfig) -> anyhow::Result<Self> {
-        let reach = if networks.allow_private_addresses {
+        let policy = if networks.allow_private_addresses {
             AddressPolicy::Anywhere
         } else {
             AddressPolicy::PublicOnly
         };
         let base = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
         Ok(Self {
-            outbound: Outbound::new(reach, REQUEST_MAX)?,
+            outbound: Outbound::new(policy, REQUEST_MAX)?,
             base_urls: [
                 base(&networks.network_a.base_url),
                 base(&networks.network_b.base_url),
@@ -44,7 +45,7 @@ impl NetworkTransport {
     }
 
     fn url(&self, service: RequestTarget, request: &NetworkRequest) -> Option<Url> {
-        let place = match service {
+        let index = match service {
             RequestTarget::TokenEndpoint => return Some(self.token_url.clone()),
             RequestTarget::Network(Network::A) => 0,
             RequestTarget::Network(Network::B) => 1,
@@ -53,7 +54,7 @@ impl NetworkTransport {
         };
         Url::parse(&format!(
             "{}{}",
-            self.base_urls[place], request.path_and_query
+            self.base_urls[index], request.path_and_query
         ))
         .ok()
     }
@@ -76,9 +77,9 @@ impl NetworkTransport {
             built = built.header(name, value);
         }
         match self.outbound.send(built.body(request.body)).await {
-            Ok(answer) => read_response(answer).await,
+            Ok(response) => read_response(response).await,
             Err(error) => {
-                tracing::debug!("no answer of a network: {error}");
+                tracing::debug!(%error, "network request failed");
                 match error {
                     OutboundError::Private(_) | OutboundError::NotConnected(_) => {
                         SendOutcome::NotSent
@@ -90,23 +91,23 @@ impl NetworkTransport {
     }
 }
 
-/// Reads an answer, no more of it than anybody needs. One that breaks off is none.
-async fn read_response(mut answer: Response) -> SendOutcome {
-    let status = answer.status().as_u16();
+/// Reads a response up to the size limit. A response that breaks off counts as interrupted.
+async fn read_response(mut response: Response) -> SendOutcome {
+    let status = response.status().as_u16();
     let text = |value: &reqwest::header::HeaderValue| value.to_str().map(str::to_owned).ok();
-    let headers = answer
+    let headers = response
         .headers()
         .iter()
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)))
         .collect();
-    match outbound::read_prefix(&mut answer, RESPONSE_BYTES_MAX).await {
-        Ok((body, cut)) => SendOutcome::Response(NetworkResponse {
+    match outbound::read_prefix(&mut response, RESPONSE_BYTES_MAX).await {
+        Ok((body, truncated)) => SendOutcome::Response(NetworkResponse {
             status,
             headers,
             body,
-            truncated: cut,
+            truncated,
         }),
-        Err(_broke_off) => SendOutcome::Interrupted,
+        Err(_interrupted) => SendOutcome::Interrupted,
     }
 }
 
@@ -118,11 +119,11 @@ impl Transport for NetworkTransport {
         request: NetworkRequest,
         timeout: Duration,
     ) -> TransportOutcome {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let outcome = self.transmit(service, request, timeout).await;
         TransportOutcome {
             outcome,
-            duration: begun.elapsed(),
+            duration: started_at.elapsed(),
         }
     }
 }
@@ -168,8 +169,8 @@ mod tests {
         transport.send(service, request(), timeout).await.outcome
     }
 
-    /// Answers one connection with these bytes after reading something, and closes it.
-    async fn answering(bytes: &'static [u8]) -> String {
+    /// Accepts one connection, reads from it, answers with these bytes and closes it.
+    async fn serve_bytes(bytes: &'static [u8]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -182,50 +183,51 @@ mod tests {
     }
 
     #[rstest]
-    #[case::closed_without_a_word(b"", SendOutcome::Interrupted)]
+    #[case::closed_without_a_response(b"", SendOutcome::Interrupted)]
     #[case::broke_off(
         b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf",
         SendOutcome::Interrupted
     )]
     #[tokio::test]
-    async fn what_may_have_arrived_is_not_said_to_be_unsent(
+    async fn an_incomplete_response_counts_as_interrupted(
         #[case] bytes: &'static [u8],
         #[case] expected: SendOutcome,
     ) {
-        let base = answering(bytes).await;
+        let base = serve_bytes(bytes).await;
         assert_eq!(send(&networks(&base, true)).await, expected);
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_where_nobody_listens_or_to_private_addresses() {
+    async fn refused_connections_and_private_addresses_count_as_not_sent() {
         assert_eq!(
             send(&networks("http://127.0.0.1:1", true)).await,
             SendOutcome::NotSent
         );
-        let base = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        let base = serve_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
         assert_eq!(send(&networks(&base, false)).await, SendOutcome::NotSent);
     }
 
     #[tokio::test]
-    async fn an_answer_is_read_with_its_headers() {
+    async fn reads_a_response_with_its_headers() {
         let base =
-            answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\ncontent-length: 2\r\n\r\n{}").await;
-        let SendOutcome::Response(answer) = send(&networks(&base, true)).await else {
-            panic!("an answer")
+            serve_bytes(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\ncontent-length: 2\r\n\r\n{}")
+                .await;
+        let SendOutcome::Response(response) = send(&networks(&base, true)).await else {
+            panic!("expected a response")
         };
         assert_eq!(
-            (answer.status, answer.body, answer.truncated),
+            (response.status, response.body, response.truncated),
             (429, b"{}".to_vec(), false)
         );
         assert!(
-            answer
+            response
                 .headers
                 .contains(&("retry-after".to_owned(), "7".to_owned()))
         );
     }
 
     #[tokio::test]
-    async fn a_network_that_hangs_may_have_it() {
+    async fn a_timeout_counts_as_interrupted() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         assert_eq!(send(&networks(&base, true)).await, SendOutcome::Interrupted);

@@ -1,4 +1,4 @@
-//! Putting the parts together: one place, for the server, the commands and the tests.
+//! Builds the server from its parts, for the server itself, the commands and the tests.
 
 use crate::config::{Config, DatabaseConfig};
 use crate::geo::GeoFiles;
@@ -26,8 +26,8 @@ use tributary_store::Store;
 use tributary_store_postgres::{PostgresOptions, PostgresStore};
 use tributary_store_sqlite::SqliteStore;
 
-/// Opens the database that the configuration names, brings its schema up to date, and checks that it was
-/// set up with this secret.
+/// Opens the configured database, migrates its schema, and checks that it was set up with this
+/// secret key.
 pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
     let store = open_store(config).await?;
     match load_keyring(config, &*store).await {
@@ -39,7 +39,8 @@ pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> 
     }
 }
 
-/// Loads the secret key that fits this database. A new one is written only for a database that was set up with none.
+/// Loads the secret key for this database. A new key is written only for a database that was set up
+/// without one.
 async fn load_keyring(config: &Config, store: &dyn Store) -> anyhow::Result<Keyring> {
     let key = match secret_key::load(config)? {
         Some(key) => key,
@@ -53,42 +54,42 @@ async fn load_keyring(config: &Config, store: &dyn Store) -> anyhow::Result<Keyr
     Ok(keyring)
 }
 
-/// Refuses a secret that is not the database's own. A database without one takes this one.
+/// Rejects a secret key other than the database's own. A database without one adopts this key.
 pub async fn check_secret(store: &dyn Store, keyring: &Keyring) -> anyhow::Result<()> {
     let fits = store.secret_fits(keyring.check_value()).await;
     let fits = fits.context(
-        "the database cannot be written to; its file and its folder must be writable for the user of the server, \
-         and their disk must have room",
+        "cannot write to the database; its file and folder must be writable for the server's user, \
+         and the disk must not be full",
     )?;
     if !fits {
         anyhow::bail!(
-            "this secret_key is not the one the database was set up with; \
-             use the same key (every node of one database shares it), or restore its file"
+            "secret_key does not match the database; use the key that it was set up with (all \
+             nodes of a database share it), or restore the key file"
         );
     }
     Ok(())
 }
 
-/// As [`open`], for commands that work on a server's data: a missing embedded database is an error instead of being
-/// created, since the command was most likely run in the wrong folder.
+/// Same as [`open`], for commands that work on a server's data. A missing SQLite database is an
+/// error instead of being created, because the command was probably run in the wrong folder.
 pub async fn open_existing(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
     require_database(config)?;
     open(config).await
 }
 
-/// Fails if there is no embedded database at the configured path.
+/// Fails if there is no SQLite database at the configured path.
 pub fn require_database(config: &Config) -> anyhow::Result<()> {
     match config.database() {
         DatabaseConfig::Sqlite(path) if !path.exists() => anyhow::bail!(
-            "there is no database at {}; is this the right folder (data_dir)? `tributary serve` or `tributary migrate` \
-             creates a new one",
+            "there is no database at {}; check data_dir, or create one with `tributary serve` or \
+             `tributary migrate`",
             path.display()
         ),
         DatabaseConfig::Sqlite(_) | DatabaseConfig::Postgres(_) => Ok(()),
     }
 }
 
-/// Opens the database alone, in a data folder that is made when it is not there.
+/// Opens the store without the secret key, and creates the data folder if necessary.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     if !config.database().is_postgres() {
         secret_key::create_data_folder(&config.data_dir)?;
@@ -96,16 +97,17 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     open_existing_store(config).await
 }
 
-/// Opens the database alone, in the folder that is there. Brings an older schema up to date, too.
+/// Opens the store without the secret key, in an existing folder. Migrates an older schema.
 pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     match config.database() {
         DatabaseConfig::Sqlite(path) => {
-            let shown = path.display().to_string();
+            let file = path.display().to_string();
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await?;
             let store = opened.with_context(|| {
                 format!(
-                    "the database {shown} cannot be opened; see data_dir and database_url in `tributary config \
-                     print`, and whether the user of the server may read and write the file and its folder"
+                    "cannot open the database {file}; check data_dir and database_url in \
+                     `tributary config print`, and that the server's user can read and write the \
+                     file and its folder"
                 )
             })?;
             Ok(Arc::new(store))
@@ -122,50 +124,50 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
             };
             let store = PostgresStore::connect(url.expose_secret(), options)
                 .await
-                .context("the PostgreSQL database of database_url cannot be opened")?;
+                .context("cannot open the PostgreSQL database in database_url")?;
             Ok(Arc::new(store))
         }
     }
 }
 
-/// What the router is made of.
+/// Everything that the router needs.
 pub struct ServerParts {
     /// The database.
     pub store: Arc<dyn Store>,
-    /// The time and randomness.
+    /// Clock and random number generator.
     pub runtime: Runtime,
-    /// The instance's secret.
+    /// Secret key of the instance.
     pub keyring: Keyring,
-    /// Where the service is reached.
+    /// Public base URL of the server.
     pub base_url: String,
-    /// How long things may take.
+    /// Timeouts for bodies and requests.
     pub timeouts: Timeouts,
-    /// How often somebody may ask.
+    /// Rate limits per key and per address.
     pub rate_limits: RateSettings,
-    /// Which peers are proxies of the operator's.
+    /// Returns whether a peer is one of the operator's proxies.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    /// Where an address is.
+    /// GeoIP lookup for addresses.
     pub geo_lookup: GeoLookup,
-    /// The header in which a proxy tells the client's country.
+    /// Header in which a proxy sends the client's country.
     pub country_header: Option<HeaderName>,
-    /// Who may sign postbacks: Apple, but for tests.
+    /// Keys that may sign postbacks: Apple's, except in tests.
     pub postback_keys: Keys,
-    /// Who may vouch for the App Store.
+    /// Root certificates that may vouch for the App Store.
     pub app_store_roots: Roots,
-    /// Tries integrations out.
+    /// Sends test events for integrations.
     pub probe: Arc<dyn IntegrationProbe>,
-    /// The metrics, where they are served on the main port.
+    /// The metrics exporter, if `/metrics` is served on the main port.
     pub metrics: Option<Exporter>,
 }
 
 impl ServerParts {
-    /// As the configuration says.
+    /// Creates the parts from the configuration.
     pub fn new(
         config: Arc<Config>,
         store: Arc<dyn Store>,
         keyring: Keyring,
         base_url: String,
-        places: Arc<GeoFiles>,
+        geo: Arc<GeoFiles>,
         probe: Arc<dyn IntegrationProbe>,
         metrics: Option<Exporter>,
     ) -> Self {
@@ -186,7 +188,7 @@ impl ServerParts {
             },
             country_header: config.geo.country_header.clone(),
             is_trusted_proxy: Arc::new(move |address| config.is_trusted_proxy(address)),
-            geo_lookup: Arc::new(move |address| places.locate(address)),
+            geo_lookup: Arc::new(move |address| geo.locate(address)),
             postback_keys: Keys::apple(),
             app_store_roots: Roots::apple(),
             probe,
@@ -195,12 +197,12 @@ impl ServerParts {
     }
 }
 
-/// Every route of the server, and the limits that want tidying now and then.
+/// Returns all routes of the server, and the rate limits, which need periodic upkeep.
 pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
     router_with(parts, Router::new())
 }
 
-/// As [`router`], with more routes behind the same layers.
+/// Same as [`router`], with more routes behind the same layers.
 pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<RateLimits>) {
     let base_url: Arc<str> = parts.base_url.trim_end_matches('/').into();
     let limits = Arc::new(RateLimits::new(parts.rate_limits));
@@ -225,7 +227,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
     let probe = parts.probe;
     let mut others = tributary_dashboard::router(DashboardState {
         store: parts.store,
-        source: parts.runtime,
+        runtime: parts.runtime,
         keyring: parts.keyring,
         probe: Arc::new(move |organization, integration| {
             let probe = probe.clone();
@@ -241,20 +243,21 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
     (tributary_api::router(handles.into(), others), limits)
 }
 
-/// `/metrics` on a port of its own, where nothing else puts a name to requests.
-pub fn standalone_metrics_router(metrics: Exporter, source: Runtime) -> Router {
-    let name = move |mut answer: Response| {
-        let id = HeaderValue::try_from(tributary_api::request_id(&source));
+/// Returns a router for `/metrics` on a separate port. It adds request ids, because the API's
+/// layers do not run there.
+pub fn standalone_metrics_router(metrics: Exporter, runtime: Runtime) -> Router {
+    let name = move |mut response: Response| {
+        let id = HeaderValue::try_from(tributary_api::request_id(&runtime));
         async move {
-            let headers = answer.headers_mut();
+            let headers = response.headers_mut();
             headers.extend(id.ok().map(|id| (tributary_api::X_REQUEST_ID, id)));
-            answer
+            response
         }
     };
     metrics_router(metrics).layer(axum::middleware::map_response(name))
 }
 
-/// `/metrics`, for the main port or for one of its own.
+/// Returns the `/metrics` route, for the main port or a separate one.
 fn metrics_router<S: Clone + Send + Sync + 'static>(metrics: Exporter) -> Router<S> {
     Router::new().route("/metrics", get(move || async move { metrics.render() }))
 }

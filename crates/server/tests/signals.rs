@@ -1,16 +1,16 @@
-//! The binary and its signals, while there is no server yet to ask.
+//! Tests the binary's signal handling before the server is up.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Well below the time-out of the database that the process waits for.
+/// Well below the database timeout that the process waits for.
 const END_MAX: Duration = Duration::from_secs(20);
 
 fn wait(child: &mut Child) -> Option<ExitStatus> {
-    let begun = Instant::now();
-    while begun.elapsed() < END_MAX {
+    let started_at = Instant::now();
+    while started_at.elapsed() < END_MAX {
         if let Some(status) = child.try_wait().expect("the process is ours") {
             return Some(status);
         }
@@ -21,7 +21,7 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
 }
 
 #[test]
-fn a_stop_is_heard_while_the_database_does_not_answer() {
+fn stops_while_the_database_does_not_respond() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tributary"))
@@ -39,7 +39,7 @@ fn a_stop_is_heard_while_the_database_does_not_answer() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // By now the process waits for an answer, and listens for signals.
+    // Now the process is waiting for the database and listening for signals.
     let _unanswered = silent.accept().unwrap();
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let status = wait(&mut child).expect("the stop was heard");

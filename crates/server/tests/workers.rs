@@ -1,4 +1,4 @@
-//! The binary's workers, from outside: Apple and the bank are played by a server of the test.
+//! Tests the binary's workers from outside, with fake servers for Apple and the bank.
 
 use axum::Router;
 use axum::extract::State;
@@ -17,27 +17,27 @@ use std::time::{Duration, Instant};
 use tributary_server::outbound::{self, AddressPolicy, Outbound};
 use url::Url;
 
-/// For the server to be ready, for a token to be redeemed after one "not ready", for a stop.
+/// Timeout for startup, for redeeming a token after one "not ready", and for stopping.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 const TOKEN: &str = "Y2FuYXJ5LXRva2Vu";
 const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 const TAP: &str = r#"{"attribution":true,"orgId":1,"campaignId":542370539,"claimType":"Click"}"#;
 const RATES: &str = "date,currency,perEur\n2026-10-01,USD,1.15\n";
 
-/// Apple is not ready at first.
+/// Responds "not ready" to the first request.
 async fn redeem(
-    State(asked): State<Arc<AtomicUsize>>,
+    State(request_count): State<Arc<AtomicUsize>>,
     token: String,
 ) -> (StatusCode, &'static str) {
     assert_eq!(token, TOKEN);
-    match asked.fetch_add(1, Ordering::SeqCst) {
+    match request_count.fetch_add(1, Ordering::SeqCst) {
         0 => (StatusCode::NOT_FOUND, ""),
         _ => (StatusCode::OK, TAP),
     }
 }
 
-/// Plays the world outside; gives its address.
-async fn play_the_world() -> String {
+/// Starts the fake servers and returns their address.
+async fn start_fake_servers() -> String {
     let router = Router::new()
         .route("/apple/api/v1/", post(redeem))
         .route("/rates.csv", get(|| async { RATES }))
@@ -50,10 +50,10 @@ async fn play_the_world() -> String {
     format!("http://{address}")
 }
 
-/// A data folder, and the binary on it.
+/// A data folder and the binary that uses it.
 struct Installation {
     folder: PathBuf,
-    world: String,
+    fake_servers: String,
 }
 
 impl Installation {
@@ -68,9 +68,12 @@ impl Installation {
             .env("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true")
             .env(
                 "TRIBUTARY_ADSERVICES__BASE_URL",
-                format!("{}/apple", self.world),
+                format!("{}/apple", self.fake_servers),
             )
-            .env("TRIBUTARY_RATES__URL", format!("{}/rates.csv", self.world))
+            .env(
+                "TRIBUTARY_RATES__URL",
+                format!("{}/rates.csv", self.fake_servers),
+            )
             .env("TRIBUTARY_RATES__SECOND_URL", "")
             .stdin(Stdio::null());
         command
@@ -80,8 +83,8 @@ impl Installation {
         self.command(arguments).output().expect("the binary runs")
     }
 
-    /// What a command prints, which succeeds.
-    fn told(&self, arguments: &[&str]) -> String {
+    /// Returns the output of a command, which must succeed.
+    fn run_ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{output:?}");
         text(output.stdout).trim().to_owned()
@@ -110,19 +113,19 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// Asks until there is an answer.
-async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    while begun.elapsed() < WAIT_MAX {
-        if let Some(answer) = ask().await {
-            return answer;
+/// Polls until there is a result.
+async fn eventually<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let started_at = Instant::now();
+    while started_at.elapsed() < WAIT_MAX {
+        if let Some(result) = poll().await {
+            return result;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("not in time: {what}");
 }
 
-/// Where the server says it runs.
+/// Returns the base URL that the server prints.
 async fn base_url(output: &Path) -> String {
     eventually("the server is ready", async || {
         let text = fs::read_to_string(output).unwrap_or_default();
@@ -138,9 +141,9 @@ async fn call(url: String, key: (&str, &str), body: &Value) -> Value {
         .request(Method::POST, &Url::parse(&url).expect("a URL"))
         .header(key.0, key.1)
         .json(body);
-    let answer = outbound.send(request).await.expect("an answer");
-    let status = answer.status();
-    let content = outbound::read_body(answer, 1_000_000)
+    let response = outbound.send(request).await.expect("a response");
+    let status = response.status();
+    let content = outbound::read_body(response, 1_000_000)
         .await
         .expect("a body");
     let text = text(content);
@@ -151,8 +154,8 @@ async fn call(url: String, key: (&str, &str), body: &Value) -> Value {
 async fn metrics(base_url: &str) -> String {
     let outbound = Outbound::new(AddressPolicy::Anywhere, WAIT_MAX).expect("a client");
     let url = Url::parse(&format!("{base_url}/metrics")).expect("a URL");
-    let answer = outbound.send(outbound.request(Method::GET, &url)).await;
-    let content = outbound::read_body(answer.expect("an answer"), 1_000_000)
+    let response = outbound.send(outbound.request(Method::GET, &url)).await;
+    let content = outbound::read_body(response.expect("a response"), 1_000_000)
         .await
         .expect("a body");
     text(content)
@@ -160,8 +163,8 @@ async fn metrics(base_url: &str) -> String {
 
 fn stop(mut child: Child) -> Option<i32> {
     kill_process(Pid::from_child(&child), Signal::TERM).expect("the process is ours");
-    let begun = Instant::now();
-    while begun.elapsed() < WAIT_MAX {
+    let started_at = Instant::now();
+    while started_at.elapsed() < WAIT_MAX {
         if let Some(status) = child.try_wait().expect("the process is ours") {
             return status.code();
         }
@@ -176,7 +179,7 @@ async fn a_running_server_redeems_tokens_and_fetches_rates() {
     let folder = tempfile::tempdir().unwrap();
     let installation = Installation {
         folder: folder.path().join("data"),
-        world: play_the_world().await,
+        fake_servers: start_fake_servers().await,
     };
     let (output, log) = (folder.path().join("output"), folder.path().join("log"));
     let child = installation
@@ -187,7 +190,7 @@ async fn a_running_server_redeems_tokens_and_fetches_rates() {
         .unwrap();
     let base_url = base_url(&output).await;
 
-    let key = installation.told(&["admin", "key", "create", "--permission", "full"]);
+    let key = installation.run_ok(&["admin", "key", "create", "--permission", "full"]);
     let bearer = format!("Bearer {key}");
     let apps = format!("{base_url}/api/v1/apps");
     let app = call(apps, ("authorization", &bearer), &json!({"name": "Runner"})).await;
@@ -195,15 +198,15 @@ async fn a_running_server_redeems_tokens_and_fetches_rates() {
     let configure = json!({"deviceId": DEVICE, "platform": "ios", "adServicesToken": TOKEN});
     let match_type = async || {
         let url = format!("{base_url}/api/track/configure");
-        let answer = call(url, ("x-tributary-key", sdk_key), &configure).await;
-        answer["data"]["attribution"]["matchType"]
+        let response = call(url, ("x-tributary-key", sdk_key), &configure).await;
+        response["data"]["attribution"]["matchType"]
             .as_str()
             .map(str::to_owned)
     };
     assert_eq!(
         match_type().await.as_deref(),
         Some("organic"),
-        "nobody waits for Apple"
+        "the first response does not wait for Apple"
     );
     eventually("the token is redeemed", async || {
         match_type().await.filter(|found| found == "adservices")
@@ -211,7 +214,7 @@ async fn a_running_server_redeems_tokens_and_fetches_rates() {
     .await;
 
     eventually("the rates are fetched", async || {
-        let status = installation.told(&["fx", "status"]);
+        let status = installation.run_ok(&["fx", "status"]);
         status.contains("imported: up to 2026-10-01").then_some(())
     })
     .await;
@@ -244,28 +247,25 @@ async fn a_running_server_redeems_tokens_and_fetches_rates() {
 }
 
 #[tokio::test]
-async fn a_bad_file_of_rates_is_refused_with_its_line() {
+async fn rejects_an_invalid_rate_file_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let installation = Installation {
         folder: folder.path().join("data"),
-        world: "http://127.0.0.1:1".to_owned(),
+        fake_servers: "http://127.0.0.1:1".to_owned(),
     };
     let output = installation.run(&["fx", "status"]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("there is no database"), "{text}");
-    assert!(!installation.folder.exists(), "nothing is made");
+    assert!(!installation.folder.exists(), "nothing is created");
 
-    installation.told(&["migrate"]);
+    installation.run_ok(&["migrate"]);
     let file = folder.path().join("rates.csv");
     fs::write(&file, format!("{RATES}2026-10-02,UAH,cheap\n")).unwrap();
     let output = installation.run(&["fx", "import", file.to_str().unwrap()]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(
-        text.contains("rates.csv cannot be imported; nothing was stored"),
-        "{text}"
-    );
+    assert!(text.contains("rates.csv; nothing was stored"), "{text}");
     assert!(
         text.contains("line 3: UAH: must be a decimal number"),
         "{text}"

@@ -1,7 +1,7 @@
-//! Values as they are typed on the command line, and the domain's values that they stand for.
+//! Command-line values and the domain values that they map to.
 //!
-//! The domain does not know clap, so its choices are repeated here for the help texts; the compiler sees to
-//! it that each one has its counterpart.
+//! The domain crate does not depend on clap, so its choices are repeated here for the help texts.
+//! The compiler checks that each one has its counterpart.
 
 use clap::ValueEnum;
 use tributary_domain::access::person::{Email, Role};
@@ -10,7 +10,7 @@ use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
 
-/// [`Permission`] as it is typed.
+/// Command-line form of [`Permission`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PermissionArgument {
     /// Read and write everything.
@@ -32,7 +32,7 @@ impl From<PermissionArgument> for Permission {
     }
 }
 
-/// [`Environment`] as it is typed.
+/// Command-line form of [`Environment`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EnvironmentArgument {
     /// Live data.
@@ -50,16 +50,16 @@ impl From<EnvironmentArgument> for Environment {
     }
 }
 
-/// [`Role`] as it is typed.
+/// Command-line form of [`Role`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RoleArgument {
-    /// Everything, members included.
+    /// Manage everything, including members.
     Owner,
-    /// Everything but members.
+    /// Manage everything except members.
     Admin,
-    /// Looks at everything.
+    /// View everything.
     Analyst,
-    /// Looks at reports.
+    /// View reports.
     Viewer,
 }
 
@@ -83,7 +83,8 @@ pub(super) fn email(text: &str) -> Result<Email, String> {
 }
 
 pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
-    KeyId::parse(text).map_err(|_| "the id of a key begins with key_; see `admin key list`".into())
+    KeyId::parse(text)
+        .map_err(|_| "a key id starts with key_; see `tributary admin key list`".into())
 }
 
 fn message_of(problem: Problem) -> String {
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_choice_of_the_domain_can_be_typed() {
+    fn every_domain_value_has_an_argument() {
         let permissions: Vec<Permission> = PermissionArgument::value_variants()
             .iter()
             .map(|typed| (*typed).into())
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_what_the_domain_calls_it() {
+    fn arguments_use_the_domain_names() {
         for typed in PermissionArgument::value_variants() {
             let value = typed.to_possible_value().unwrap();
             assert_eq!(

@@ -1,7 +1,7 @@
-//! The command line: what can be asked of the binary, and how it explains itself.
+//! Command-line interface.
 //!
-//! Values are read into the domain's types here, so that a mistake is refused with the usage text before
-//! anything is opened.
+//! Arguments are parsed into the domain's types here, so that a mistake is reported with the usage
+//! text before anything is opened.
 
 mod arguments;
 
@@ -15,16 +15,16 @@ use tributary_domain::access::person::Email;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
 
-/// Ten years: a key that should live longer has no expiry.
+/// Ten years. A key that should live longer has no expiry.
 const KEY_DAYS_MAX: i64 = 3_650;
 
-/// Install attribution and conversion forwarding, on your own machine.
+/// Self-hosted install attribution and conversion forwarding.
 #[derive(Debug, Parser)]
 #[command(name = "tributary", version, propagate_version = true)]
-#[command(after_help = "Without a command the server is started.\n\
-    Settings: `tributary config print` shows those in force.")]
+#[command(after_help = "Without a command, `tributary` starts the server.\n\
+    Run `tributary config print` to see the effective settings.")]
 pub struct Cli {
-    /// A file of settings. It wins over the defaults; TRIBUTARY_* variables win over it.
+    /// Settings file. It overrides the defaults; TRIBUTARY_* variables override it.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -33,228 +33,234 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What to do; without a command, serve.
+    /// Returns the command; `serve` if none was given.
     pub fn into_command(self) -> Command {
         self.command.unwrap_or(Command::Serve)
     }
 }
 
-/// What can be asked of the binary.
+/// Commands of the binary.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Command {
-    /// Start the server. The default.
+    /// Start the server (default).
     Serve,
-    /// Try everything: a server with a made-up organization, sixty days of history and simulated ad networks.
+    /// Run a demo: a server with a sample organization, sixty days of history and simulated ad
+    /// networks.
     ///
-    /// Prints where to look and how to sign in. Nothing leaves this machine, settings and data of a real server are
-    /// not touched, and nothing is left behind when it is stopped (Ctrl-C).
+    /// Prints the address and how to sign in. Nothing leaves this machine. The settings and data of
+    /// a real server are not touched, and the demo's own data is removed when you stop it (Ctrl-C).
     Demo(DemoOptions),
-    /// Manage organizations, people and keys. Works beside a running server.
+    /// Manage organizations, users and API keys. The server may be running.
     #[command(subcommand)]
     Admin(AdminCommand),
-    /// Exchange rates. Works beside a running server.
+    /// Import exchange rates or show their age. The server may be running.
     #[command(subcommand)]
     Fx(FxCommand),
-    /// The figures of reports. Works beside a running server.
+    /// Maintain the roll-ups that reports read. The server may be running.
     #[command(subcommand)]
     Rollups(RollupsCommand),
-    /// Bring the database up to this version, and stop. `serve` does it too.
+    /// Migrate the database to this version, then exit. `serve` does the same at startup.
     Migrate,
-    /// Copy the embedded database into a file. Works beside a running server.
+    /// Back up the SQLite database to a file. The server may be running.
     ///
-    /// Everything that was acknowledged before the command began is in the file, which is checked before it gets its
-    /// name. It also holds the secret key of the data folder, since without it nobody could read the networks'
-    /// credentials in it, nor start a server on it: keep the file as safe as the folder. A key that is set in the
-    /// settings (`secret_key`) is not copied. PostgreSQL has `pg_dump` instead.
+    /// The file contains everything acknowledged before the command started, and is verified before
+    /// it gets its final name. It also contains the secret key from the data folder, because
+    /// without it the stored credentials cannot be decrypted and no server can start: protect the
+    /// file like the data folder. A key from the settings (`secret_key`) is not copied. For
+    /// PostgreSQL, use `pg_dump`.
     Backup(BackupOptions),
-    /// Make a data folder of a backup. Refuses where a database is already.
+    /// Restore a backup into the data folder. Fails if a database already exists.
     ///
-    /// The folder is that of the settings (`data_dir`); its key is put beside the database. Settings themselves are in
-    /// no backup.
+    /// The data folder comes from the settings (`data_dir`); the secret key is written next to the
+    /// database. A backup contains no settings.
     Restore {
-        /// What `tributary backup` wrote.
+        /// File written by `tributary backup`.
         file: PathBuf,
     },
-    /// Check settings, database, disk, clock and network. Exits with 1 when something is broken.
+    /// Check settings, database, disk, clock and network. Exits with 1 if there are errors.
     Doctor,
-    /// Play the four ad networks, strictly, for trying out integrations. Shows what arrives on its page.
+    /// Simulate the four ad networks, strictly, for testing integrations. Shows received events on
+    /// a web page.
     Simulator(SimulatorOptions),
     /// Show or check the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print the description of the REST interface as YAML.
+    /// Print the OpenAPI description of the REST API as YAML.
     Openapi,
-    /// Print the completions of these commands for a shell.
+    /// Print shell completions.
     ///
     /// For example: `tributary completions bash > /etc/bash_completion.d/tributary`
     Completions {
-        /// Which shell.
+        /// Target shell.
         shell: Shell,
     },
-    /// Print the manual page, or write those of all commands into a folder.
+    /// Print the manual page, or write the pages of all commands to a folder.
     ///
     /// For example: `tributary man | man -l -`
     Man {
-        /// Write the pages of all commands here instead.
+        /// Write the pages of all commands to this folder.
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
 }
 
-/// How the demo runs.
+/// Options of the demo.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct DemoOptions {
-    /// Where it listens.
+    /// Address and port to listen on.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// Keep the data in this folder, which must not be there yet, or be empty.
+    /// Keep the data in this folder. It must be empty or not exist yet.
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
-    /// What the history is made of: the same number gives the same one.
+    /// Seed for the sample data; the same seed gives the same history.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
 }
 
-/// Where a backup goes.
+/// Options of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct BackupOptions {
-    /// The file to write.
+    /// File to write.
     pub file: PathBuf,
-    /// Replace a file of this name.
+    /// Overwrite an existing file.
     #[arg(long)]
     pub force: bool,
-    /// Leave the secret key out, for those who keep it elsewhere.
+    /// Leave out the secret key, if you keep it elsewhere.
     #[arg(long)]
     pub without_key: bool,
 }
 
-/// How the simulator listens.
+/// Options of the simulator.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct SimulatorOptions {
-    /// Where it listens.
+    /// Address and port to listen on.
     #[arg(long, default_value = "127.0.0.1:8090", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// Take only accounts that were registered over its control interface.
+    /// Accept only accounts registered through the control API.
     #[arg(long)]
     pub closed: bool,
 }
 
-/// Organizations, people and keys.
+/// Organizations, users and API keys.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum AdminCommand {
     /// Organizations: the tenants of this server.
     #[command(subcommand)]
     Organization(OrganizationCommand),
-    /// People who sign in.
+    /// Users who sign in to the dashboard.
     #[command(subcommand)]
     User(UserCommand),
-    /// Private keys for the REST interface.
+    /// Private keys for the REST API.
     #[command(subcommand)]
     Key(KeyCommand),
 }
 
-/// Organizations.
+/// Organization commands.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum OrganizationCommand {
-    /// Make an organization. Prints its id.
+    /// Create an organization. Prints its id.
     Create {
-        /// What people call it.
+        /// Display name.
         #[arg(value_parser = arguments::name)]
         name: Name,
     },
-    /// List the organizations.
+    /// List organizations.
     List,
 }
 
-/// People.
+/// User commands.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum UserCommand {
-    /// Invite a person. Prints a link that works once.
+    /// Invite a user. Prints a one-time link.
     Create(CreateUser),
 }
 
-/// A person to invite.
+/// Arguments for inviting a user.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct CreateUser {
-    /// The address to sign in with.
+    /// E-mail address to sign in with.
     #[arg(long, value_parser = arguments::email)]
     pub email: Email,
-    /// What the person may do.
+    /// Role of the user.
     #[arg(long, value_enum, default_value_t = RoleArgument::Owner)]
     pub role: RoleArgument,
-    /// The organization. Needed when there are several.
+    /// Organization name or id. Required if there are several.
     #[arg(long, value_name = "NAME")]
     pub organization: Option<String>,
 }
 
-/// Keys.
+/// API key commands.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum KeyCommand {
-    /// Make a key. Prints it alone; it cannot be shown again.
+    /// Create an API key. Prints only the key, which cannot be shown again.
     Create(CreateKey),
-    /// List the keys: their ids and names, never the keys.
+    /// List API keys with their ids and names, without the keys themselves.
     List {
-        /// The organization. Needed when there are several.
+        /// Organization name or id. Required if there are several.
         #[arg(long, value_name = "NAME")]
         organization: Option<String>,
     },
-    /// Revoke a key. It stops working at once.
+    /// Revoke an API key, effective immediately.
     Revoke {
-        /// The id of the key, as `admin key list` shows it.
+        /// Key id, as shown by `admin key list`.
         #[arg(value_name = "KEY_ID", value_parser = arguments::key_id)]
         id: KeyId,
     },
 }
 
-/// A key to make.
+/// Arguments for creating an API key.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct CreateKey {
-    /// What the key may do.
+    /// Permission of the key.
     #[arg(long, value_enum)]
     pub permission: PermissionArgument,
-    /// Whose data it sees: `test` keys see test data only.
+    /// Environment of the key: `test` keys see only test data.
     #[arg(long, value_enum, default_value_t = EnvironmentArgument::Live)]
     pub environment: EnvironmentArgument,
-    /// The organization. Needed when there are several.
+    /// Organization name or id. Required if there are several.
     #[arg(long, value_name = "NAME")]
     pub organization: Option<String>,
-    /// What people call the key.
+    /// Display name of the key.
     #[arg(long, value_name = "TEXT", value_parser = arguments::name)]
     pub name: Option<Name>,
-    /// Days until the key stops working. Without it, never.
+    /// Days until the key expires. Default: never.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=KEY_DAYS_MAX))]
     pub expires_in_days: Option<u32>,
 }
 
-/// Exchange rates.
+/// Exchange rate commands.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum FxCommand {
-    /// Import files of rates. A later import wins for a day and a currency.
+    /// Import exchange rate files. A later import overrides an earlier one for the same day and
+    /// currency.
     ///
-    /// The form is recognised: XML or CSV of the European Central Bank, JSON of Frankfurter, or CSV with the
-    /// header date,currency,perEur or date,currency,perUsd.
+    /// Formats are detected automatically: XML or CSV of the European Central Bank, JSON of
+    /// Frankfurter or of the currency API, or CSV with the header date,currency,perEur or
+    /// date,currency,perUsd.
     Import {
-        /// The files, in their order; `-` is standard input.
+        /// Files to import, in this order; `-` is standard input.
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
-    /// Tell how new the rates are.
+    /// Show how recent the rates are.
     Status,
 }
 
-/// Settings.
+/// Settings commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub enum ConfigCommand {
-    /// Print the settings in force as TOML, secrets hidden.
+    /// Print the effective settings as TOML, with secrets hidden.
     Print,
-    /// Look for mistakes and risky settings, without trying them. Exits with 2 on a mistake.
+    /// Check the settings for errors and risks, without connecting to anything. Exits with 2 on an
+    /// error.
     Check,
 }
 
-/// Figures.
+/// Roll-up commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub enum RollupsCommand {
-    /// Make them anew from the events, day by day. Says how many rows were wrong.
+    /// Rebuild the roll-ups from the events, day by day. Prints how many rows were wrong.
     Rebuild,
 }
 
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_description_is_consistent() {
+    fn the_command_definition_is_consistent() {
         Cli::command().debug_assert();
     }
 
@@ -289,7 +295,7 @@ mod tests {
     #[case::rebuild("tributary rollups rebuild", Command::Rollups(RollupsCommand::Rebuild))]
     #[case::print("tributary config print", Command::Config(ConfigCommand::Print))]
     #[case::check("tributary config check", Command::Config(ConfigCommand::Check))]
-    fn commands(#[case] line: &str, #[case] expected: Command) {
+    fn parses_commands(#[case] line: &str, #[case] expected: Command) {
         assert_eq!(parse(line).unwrap(), expected);
     }
 
@@ -304,7 +310,7 @@ mod tests {
     #[case("tributary admin key create --permission analytics --expires-in-days 3650")]
     #[case("tributary admin key list --organization Acme")]
     #[case("tributary admin key revoke key_00000000000000000000000000")]
-    fn administration_that_is_taken(#[case] line: &str) {
+    fn accepts_admin_commands(#[case] line: &str) {
         assert!(
             matches!(parse(line), Ok(Command::Admin(_))),
             "{:?}",
@@ -321,12 +327,12 @@ mod tests {
     #[case::id_of_something_else("tributary admin key revoke app_00000000000000000000000000")]
     #[case::rates_of_no_file("tributary fx import")]
     #[case::unknown_command("tributary start")]
-    fn mistakes_are_refused(#[case] line: &str) {
+    fn rejects_invalid_arguments(#[case] line: &str) {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2);
     }
 
     #[test]
-    fn a_key_has_the_defaults_of_the_contract() {
+    fn a_new_key_has_the_documented_defaults() {
         let Ok(Command::Admin(AdminCommand::Key(KeyCommand::Create(key)))) =
             parse("tributary admin key create --permission read-only")
         else {
@@ -341,10 +347,10 @@ mod tests {
     }
 
     #[test]
-    fn help_says_what_happens_without_a_command() {
+    fn help_describes_the_default_command() {
         let help = Cli::command().render_help().to_string();
         assert!(
-            help.contains("Without a command the server is started."),
+            help.contains("Without a command, `tributary` starts the server."),
             "{help}"
         );
     }

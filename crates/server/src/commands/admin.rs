@@ -1,5 +1,5 @@
-//! `tributary admin …`: organizations, people and keys, from the machine itself. Works beside a running
-//! server, since the database sorts out who writes when.
+//! `tributary admin …`: manages organizations, users and API keys on the server's machine. The
+//! server may be running, because the database serialises the writes.
 
 use super::print_line;
 use crate::cli::{
@@ -18,13 +18,13 @@ use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{NewKey, Organization, Store};
 
-/// Carries a command out.
+/// Runs an `admin` command.
 pub async fn run(config: &Config, command: AdminCommand) -> anyhow::Result<()> {
     let (store, _keyring) = wiring::open_existing(config).await?;
-    let source = system::runtime();
+    let runtime = system::runtime();
     let done = execute(
         &*store,
-        &source,
+        &runtime,
         config.stable_base_url().as_deref(),
         command,
     )
@@ -35,29 +35,29 @@ pub async fn run(config: &Config, command: AdminCommand) -> anyhow::Result<()> {
 
 async fn execute(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     base_url: Option<&str>,
     command: AdminCommand,
 ) -> anyhow::Result<()> {
     match command {
         AdminCommand::Organization(OrganizationCommand::Create { name }) => {
-            create_organization(store, source, name).await
+            create_organization(store, runtime, name).await
         }
         AdminCommand::Organization(OrganizationCommand::List) => list_organizations(store).await,
         AdminCommand::User(UserCommand::Create(user)) => {
-            create_user(store, source, base_url, user).await
+            create_user(store, runtime, base_url, user).await
         }
-        AdminCommand::Key(KeyCommand::Create(key)) => create_key(store, source, key).await,
+        AdminCommand::Key(KeyCommand::Create(key)) => create_key(store, runtime, key).await,
         AdminCommand::Key(KeyCommand::List { organization }) => {
-            list_keys(store, source, organization.as_deref()).await
+            list_keys(store, runtime, organization.as_deref()).await
         }
-        AdminCommand::Key(KeyCommand::Revoke { id }) => revoke_key(store, source, id).await,
+        AdminCommand::Key(KeyCommand::Revoke { id }) => revoke_key(store, runtime, id).await,
     }
 }
 
 async fn create_organization(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     name: Name,
 ) -> anyhow::Result<()> {
     let taken = store
@@ -66,16 +66,16 @@ async fn create_organization(
         .into_iter()
         .any(|one| one.name == name);
     if taken {
-        anyhow::bail!("there is an organization of this name already; choose another one");
+        anyhow::bail!("an organization with this name already exists; choose another name");
     }
-    let at = source.now();
-    let id = OrganizationId::new(at, source.random_bytes());
+    let at = runtime.now();
+    let id = OrganizationId::new(at, runtime.random_bytes());
     let organization = Organization {
         id,
         name,
         created_at: at,
     };
-    let origin = source.origin(Actor::Operator, None, None);
+    let origin = runtime.origin(Actor::Operator, None, None);
     store.create_organization(organization, origin).await?;
     print_line(id.to_string());
     Ok(())
@@ -92,20 +92,20 @@ async fn list_organizations(store: &dyn Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As [`choose`], for what is made: in an empty database the first organization is made for it. Not when
-/// one is named, since that would be another.
+/// Same as [`find_organization`], for commands that create something: an empty database gets its
+/// first organization. Not if a name was given, because that would be a different one.
 async fn find_or_create_organization(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     name: Option<&str>,
 ) -> anyhow::Result<OrganizationId> {
     if name.is_none() {
-        first_run::create_first_organization(store, source).await?;
+        first_run::create_first_organization(store, runtime).await?;
     }
     find_organization(store, name).await
 }
 
-/// The organization that is meant: the one named, or the only one.
+/// Returns the named organization, or the only one if no name was given.
 async fn find_organization(
     store: &dyn Store,
     name: Option<&str>,
@@ -114,12 +114,12 @@ async fn find_organization(
     match (name, organizations.as_slice()) {
         (None, [only]) => Ok(only.id),
         (None, []) => anyhow::bail!(
-            "there is no organization yet; the first start of the server makes one, and so does \
-             `tributary admin organization create NAME`"
+            "there is no organization yet; start the server once, or run `tributary admin \
+             organization create NAME`"
         ),
         (None, _) => anyhow::bail!(
-            "there are several organizations; say which one with --organization NAME \
-             (`tributary admin organization list` shows them)"
+            "there are several organizations; choose one with --organization NAME (see `tributary \
+             admin organization list`)"
         ),
         (Some(name), _) => {
             let is_meant =
@@ -132,36 +132,36 @@ async fn find_organization(
 
 async fn create_user(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     base_url: Option<&str>,
     user: CreateUser,
 ) -> anyhow::Result<()> {
     let base_url = base_url.context(
-        "the link would lead nowhere, since `listen` leaves the port open: set base_url \
-         (TRIBUTARY_BASE_URL) to the address of the server",
+        "cannot build the link, because `listen` uses port 0: set base_url (TRIBUTARY_BASE_URL) to \
+         the address of the server",
     )?;
     if store.user_by_email(&user.email).await?.is_some() {
         return Err(Refusal::EmailTaken.into());
     }
     let organization =
-        find_or_create_organization(store, source, user.organization.as_deref()).await?;
+        find_or_create_organization(store, runtime, user.organization.as_deref()).await?;
     let (role, email, actor) = (user.role.into(), Some(user.email), Actor::Operator);
     let link =
-        first_run::issue_setup_link(store, source, base_url, organization, role, email, actor)
+        first_run::issue_setup_link(store, runtime, base_url, organization, role, email, actor)
             .await?;
     print_line(link);
     Ok(())
 }
 
-async fn create_key(store: &dyn Store, source: &Runtime, key: CreateKey) -> anyhow::Result<()> {
+async fn create_key(store: &dyn Store, runtime: &Runtime, key: CreateKey) -> anyhow::Result<()> {
     let organization =
-        find_or_create_organization(store, source, key.organization.as_deref()).await?;
+        find_or_create_organization(store, runtime, key.organization.as_deref()).await?;
     let environment = key.environment.into();
-    let text = source.new_key(KeyKind::Private, environment);
-    let at = source.now();
+    let text = runtime.new_key(KeyKind::Private, environment);
+    let at = runtime.now();
     let days = |days: u32| Duration::from_hours(u64::from(days) * 24);
     let record = ApiKey {
-        id: KeyId::new(at, source.random_bytes()),
+        id: KeyId::new(at, runtime.random_bytes()),
         organization,
         name: key.name.map_or_else(
             || "Command line".to_owned(),
@@ -180,7 +180,7 @@ async fn create_key(store: &dyn Store, source: &Runtime, key: CreateKey) -> anyh
         digest: text.digest(),
     };
     store
-        .create_key(new, source.origin(Actor::Operator, None, None))
+        .create_key(new, runtime.origin(Actor::Operator, None, None))
         .await?;
     print_line(text.reveal());
     Ok(())
@@ -188,11 +188,11 @@ async fn create_key(store: &dyn Store, source: &Runtime, key: CreateKey) -> anyh
 
 async fn list_keys(
     store: &dyn Store,
-    source: &Runtime,
+    runtime: &Runtime,
     organization: Option<&str>,
 ) -> anyhow::Result<()> {
     let organization = find_organization(store, organization).await?;
-    let now = source.now();
+    let now = runtime.now();
     for key in store.keys(organization).await? {
         let state = match (key.revoked_at, key.is_valid(now)) {
             (Some(_), _) => "revoked",
@@ -214,16 +214,16 @@ async fn list_keys(
     Ok(())
 }
 
-async fn revoke_key(store: &dyn Store, source: &Runtime, id: KeyId) -> anyhow::Result<()> {
+async fn revoke_key(store: &dyn Store, runtime: &Runtime, id: KeyId) -> anyhow::Result<()> {
     let key = store
-        .revoke_key(id, source.origin(Actor::Operator, None, None))
+        .revoke_key(id, runtime.origin(Actor::Operator, None, None))
         .await?;
     let since = key.revoked_at.map_or_else(String::new, format_time);
-    print_line(format!("{id} is revoked since {since}."));
+    print_line(format!("{id} was revoked at {since}."));
     Ok(())
 }
 
-/// A time for people.
+/// Formats a time for the terminal.
 fn format_time(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis())
         .map_or_else(|_| "an unknown time".to_owned(), |at| format!("{at:.0}"))

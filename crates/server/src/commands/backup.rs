@@ -1,4 +1,4 @@
-//! `tributary backup`: the embedded database in one file, beside a running server.
+//! `tributary backup`: copies the SQLite database into one file while the server runs.
 
 use super::print_line;
 use crate::cli::BackupOptions;
@@ -10,22 +10,23 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use tributary_store_sqlite::backup;
 
-/// What an unfinished file is called, for whoever finds one that a killed backup left behind.
+/// Prefix of temporary files, so that one left behind by a killed backup is recognisable.
 const PREFIX: &str = ".tributary-backup-";
 
-/// Writes, checks and names the file, in this order: a file of this name is a sound backup.
+/// Writes and verifies a temporary file, then renames it. A file with the final name is always a
+/// valid backup.
 pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
     let database = sqlite_path(config)?;
     wiring::require_database(config)?;
     let file = &options.file;
     if !options.force && file.symlink_metadata().is_ok() {
         anyhow::bail!(
-            "{} is there already; name another file, or say --force to replace it",
+            "{} already exists; choose another file, or use --force to overwrite it",
             file.display()
         );
     }
     let key = match config.secret_key {
-        // Whoever keeps it in the settings keeps it apart from the data.
+        // A key in the settings is deliberately stored apart from the data.
         None if !options.without_key => secret_key::load(config)?,
         _ => None,
     };
@@ -36,8 +37,8 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
         unfinished.path(),
         key.as_ref().map(<[u8; 32]>::as_slice),
     )
-    .with_context(|| format!("{} cannot be copied", database.display()))?;
-    let contents = backup::check(unfinished.path()).context("the copy is not sound")?;
+    .with_context(|| format!("cannot copy {}", database.display()))?;
+    let contents = backup::check(unfinished.path()).context("the copy is damaged")?;
     unfinished.as_file().sync_all()?;
     let bytes = unfinished.as_file().metadata()?.len();
     let named = if options.force {
@@ -48,43 +49,46 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
     named.with_context(|| format!("{} cannot be written", file.display()))?;
     sync_folder(folder)?;
     print_line(format!(
-        "{} holds the database of {} ({bytes} bytes, migration {}), checked.",
+        "Wrote and verified {}, a backup of {} ({bytes} bytes, migration {}).",
         file.display(),
         database.display(),
         contents.schema
     ));
     print_line(match contents.secret_key {
-        Some(_) => "It holds the secret key, too: keep it as safe as the data folder.",
-        None => "It does not hold the secret key, without which it is of no use: keep that apart.",
+        Some(_) => "It contains the secret key: protect it like the data folder.",
+        None => {
+            "It does not contain the secret key, which is needed to restore it: keep the key \
+             separately."
+        }
     });
     Ok(())
 }
 
-/// The file of the embedded database; `PostgreSQL` has tools of its own.
+/// Returns the path of the SQLite database. PostgreSQL has its own backup tools.
 pub(super) fn sqlite_path(config: &Config) -> anyhow::Result<PathBuf> {
     match config.database() {
         DatabaseConfig::Sqlite(path) => Ok(path),
         DatabaseConfig::Postgres(_) => anyhow::bail!(
-            "the data is in PostgreSQL: use pg_dump and pg_restore, or continuous archiving, and keep secret_key \
-             apart; this command is for the embedded database"
+            "the data is in PostgreSQL: use pg_dump and pg_restore, or continuous archiving, and \
+             keep secret_key separately; this command is for SQLite only"
         ),
     }
 }
 
-/// An empty file for its owner alone, in the folder that the finished one is to be in.
+/// Creates an empty file, readable by its owner only, in the folder of the final file.
 pub(super) fn create_temp_file(folder: &Path) -> anyhow::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(PREFIX)
         .tempfile_in(folder)
         .with_context(|| {
             format!(
-                "no file can be made in {}; the folder must be there, and writable",
+                "cannot create a file in {}; the folder must exist and be writable",
                 folder.display()
             )
         })
 }
 
-/// The folder of a file; that of `x` is the present one.
+/// Returns the folder of a file; the current one for a bare file name.
 pub(super) fn parent_folder(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -92,7 +96,7 @@ pub(super) fn parent_folder(file: &Path) -> &Path {
     }
 }
 
-/// A name is as durable as its folder.
+/// Syncs the folder, because a rename is durable only when its folder is.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,5 +1,6 @@
-//! `tributary fx …`: exchange rates by hand, for an instance without internet or for currencies that nobody
-//! publishes. Works beside a running server: what is imported counts from the next event on.
+//! `tributary fx …`: imports exchange rates by hand, for servers without internet access or for
+//! currencies that no source publishes. The server may be running: imported rates apply from the
+//! next event on.
 
 use super::print_line;
 use crate::cli::FxCommand;
@@ -15,21 +16,22 @@ use tributary_domain::exchange::{Rate, SNAPSHOT_DAY, Staleness, latest_day, stal
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::Rates;
 
-/// The path that stands for standard input.
+/// Path argument for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// A file that was read, and is good.
+/// A rate file that was read and parsed successfully.
 #[derive(Debug)]
 struct RateFile {
     name: String,
     rates: Vec<Rate>,
 }
 
-/// Carries a command out.
+/// Runs an `fx` command.
 pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
     match command {
         FxCommand::Import { files } => {
-            // All of them first: a mistake in the last one is found before anything is stored.
+            // Read all files first, so that an error in the last one is found before anything is
+            // stored.
             let today = Day::of(system::runtime().now());
             wiring::require_database(config)?;
             let parsed = tokio::task::spawn_blocking(move || read_all(&files, today)).await??;
@@ -40,9 +42,9 @@ pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
         }
         FxCommand::Status => {
             let store = wiring::open_existing(config).await?.0;
-            let told = status(config, &*store).await;
+            let result = status(config, &*store).await;
             store.close().await;
-            told
+            result
         }
     }
 }
@@ -61,13 +63,13 @@ fn read(file: &Path, today: Day) -> anyhow::Result<RateFile> {
         let content = File::open(file).and_then(read_limited);
         (file.display().to_string(), content)
     };
-    let content = content.with_context(|| format!("{name} cannot be read"))?;
+    let content = content.with_context(|| format!("cannot read {name}"))?;
     let rates = rates::parse(&content, today)
-        .with_context(|| format!("{name} cannot be imported; nothing was stored"))?;
+        .with_context(|| format!("cannot import {name}; nothing was stored"))?;
     Ok(RateFile { name, rates })
 }
 
-/// One byte more than a file may have is enough to know that it has too many.
+/// Reads up to one byte over the limit, which is enough to detect an oversized file.
 fn read_limited(input: impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     let bytes_max = RATES_FILE_BYTES_MAX as u64 + 1;
@@ -83,14 +85,14 @@ async fn import(store: &dyn Rates, files: Vec<RateFile>) -> anyhow::Result<()> {
         let changed = rates::import(store, rates, at, |stored| progress.show(stored)).await;
         progress.clear();
         let changed = changed.with_context(|| {
-            format!("{name} is stored in part; import it again, which changes nothing twice")
+            format!("{name} was only partly stored; import it again, which is safe to repeat")
         })?;
         print_line(format!("{name}: {summary}; {changed} new or different"));
     }
     Ok(())
 }
 
-/// How many rates, of which currencies and which days.
+/// Describes the number of rates, their currencies and days.
 fn summary(rates: &[Rate]) -> String {
     let codes: BTreeSet<&str> = rates.iter().map(|rate| rate.currency.as_str()).collect();
     let days: BTreeSet<Day> = rates.iter().map(|rate| rate.day).collect();
@@ -113,7 +115,7 @@ fn summary(rates: &[Rate]) -> String {
     )
 }
 
-/// A line that changes while a long import is under way, for whoever watches.
+/// Progress line of a long import, shown on a terminal.
 struct Progress<'a> {
     name: &'a str,
     total: usize,
@@ -138,7 +140,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Makes room for what is printed next.
+    /// Clears the line for the next output.
     fn clear(&mut self) {
         if self.is_shown {
             let _gone = write!(io::stderr().lock(), "\r\u{1b}[K");
@@ -161,22 +163,22 @@ async fn status(config: &Config, store: &dyn Rates) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All by the day of the dollar's rate, which the others depend on.
+/// Returns the status lines, based on the dollar's rate, which all conversions need.
 fn status_lines(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
     let source = if is_fetched {
-        "rates.url is fetched by the server every few hours"
+        "fetched from rates.url every few hours"
     } else {
-        "rates.url is not set: nothing is fetched"
+        "not fetched: rates.url is not set"
     };
     let until = imported.map_or_else(
-        || "no rate of the dollar".to_owned(),
-        |day| format!("up to {day}, by the dollar's rate"),
+        || "no dollar rate".to_owned(),
+        |day| format!("up to {day}, based on the dollar rate"),
     );
     let state = match staleness(latest_day(imported), today) {
         Staleness::Fresh => "The rates are fresh.".to_owned(),
         Staleness::Stale { days } => format!(
-            "The rates are stale: the dollar's latest is {days} days old. Amounts are converted all the same; \
-             `tributary fx import FILE` brings newer ones."
+            "The rates are stale: the latest dollar rate is {days} days old. Amounts are still \
+             converted; import newer rates with `tributary fx import FILE`."
         ),
     };
     vec![
@@ -186,12 +188,12 @@ fn status_lines(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<Stri
     ]
 }
 
-/// The line about the currencies that only the second source has.
+/// Returns the status line for currencies that only the second source has.
 fn second_source_line(latest: Day, today: Day, is_fetched: bool) -> String {
     let source = if is_fetched {
-        "rates.second_url is fetched by the server every few hours"
+        "fetched from rates.second_url every few hours"
     } else {
-        "rates.second_url is not set: nothing is fetched"
+        "not fetched: rates.second_url is not set"
     };
     let age = match staleness(latest, today) {
         Staleness::Fresh => String::new(),
@@ -221,7 +223,7 @@ mod tests {
         SEVERAL,
         "3 rates of 2 currencies (JPY USD), 2 days from 2024-03-15 to 2024-03-18"
     )]
-    fn what_was_in_a_file(#[case] text: &str, #[case] expected: &str) {
+    fn summarises_a_file(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(
             summary(&rates::parse(text.as_bytes(), today()).unwrap()),
             expected
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_the_last_file_is_found_first_and_named() {
+    fn an_error_in_the_last_file_is_reported_before_anything_is_stored() {
         let folder = tempfile::tempdir().unwrap();
         let (good, bad) = (
             folder.path().join("good.csv"),
@@ -243,10 +245,7 @@ mod tests {
         .unwrap();
         let error = read_all(&[good, bad], today()).unwrap_err();
         let text = format!("{error:#}");
-        assert!(
-            text.contains("bad.csv cannot be imported; nothing was stored"),
-            "{text}"
-        );
+        assert!(text.contains("bad.csv; nothing was stored"), "{text}");
         assert!(
             text.contains("line 3: UAH: must be a decimal number"),
             "{text}"
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_the_future_is_refused() {
+    fn rejects_future_rates() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("future.csv");
         fs::write(&file, FUTURE).unwrap();
@@ -268,14 +267,14 @@ mod tests {
     #[rstest]
     #[case::missing("missing.csv")]
     #[case::a_folder(".")]
-    fn a_file_that_cannot_be_read_is_named(#[case] name: &str) {
+    fn names_an_unreadable_file(#[case] name: &str) {
         let folder = tempfile::tempdir().unwrap();
         let error = read(&folder.path().join(name), today()).unwrap_err();
-        assert!(error.to_string().ends_with("cannot be read"), "{error:#}");
+        assert!(error.to_string().starts_with("cannot read"), "{error:#}");
     }
 
     #[tokio::test]
-    async fn a_later_file_wins() {
+    async fn a_later_file_overrides_an_earlier_one() {
         let (store, _folder) = testing::store().await;
         let parsed = |text: &str| RateFile {
             name: "test".to_owned(),
@@ -289,15 +288,15 @@ mod tests {
             let at = system::runtime().now();
             store.import_rates(parsed(text).rates, at).await.unwrap()
         };
-        assert_eq!(changed(corrected).await, 0, "the later one is stored");
-        assert_eq!(changed(ONE).await, 1, "the earlier one is not");
+        assert_eq!(changed(corrected).await, 0, "the later rate is stored");
+        assert_eq!(changed(ONE).await, 1, "the earlier rate is not");
     }
 
     #[rstest]
-    #[case::fresh("2026-10-02", true, "up to 2026-10-02 (rates.second_url is fetched")]
+    #[case::fresh("2026-10-02", true, "up to 2026-10-02 (fetched from rates.second_url")]
     #[case::old("2026-09-29", true, "up to 2026-09-29, 10 days old (")]
-    #[case::not_fetched("2026-09-29", false, "(rates.second_url is not set")]
-    fn what_the_status_tells_of_the_second_source(
+    #[case::not_fetched("2026-09-29", false, "(not fetched: rates.second_url is not set")]
+    fn status_shows_the_second_source(
         #[case] latest: &str,
         #[case] is_fetched: bool,
         #[case] part: &str,
@@ -308,7 +307,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::never_imported(None, "2026-09-20", "imported: no rate of the dollar", "fresh")]
+    #[case::never_imported(None, "2026-09-20", "imported: no dollar rate", "fresh")]
     #[case::fresh(
         Some("2026-10-01"),
         "2026-10-05",
@@ -322,7 +321,7 @@ mod tests {
         "8 days old"
     )]
     #[case::older_than_the_snapshot(Some("2024-01-01"), "2026-09-20", "up to 2024-01-01", "fresh")]
-    fn what_the_status_tells(
+    fn status_shows_the_age_of_the_rates(
         #[case] imported: Option<&str>,
         #[case] today: &str,
         #[case] second: &str,

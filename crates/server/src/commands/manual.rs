@@ -1,4 +1,4 @@
-//! `tributary completions` and `tributary man`: the command line, explained to shells and by `man`.
+//! `tributary completions` and `tributary man`.
 
 use crate::cli::Cli;
 use anyhow::Context as _;
@@ -24,12 +24,12 @@ pub fn pages(folder: Option<&Path>) -> anyhow::Result<()> {
     };
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-        .with_context(|| format!("no manual can be written into {}", folder.display()))
+        .with_context(|| format!("cannot write the manual to {}", folder.display()))
 }
 
 fn print(text: &[u8]) -> anyhow::Result<()> {
     match std::io::stdout().lock().write_all(text) {
-        // A reader that has gone away (`| head`) has read enough.
+        // A closed pipe (`| head`) is not an error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

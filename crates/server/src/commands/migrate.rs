@@ -1,19 +1,19 @@
-//! `tributary migrate`: brings the schema up to date, and stops.
+//! `tributary migrate`: migrates the schema and exits.
 
 use super::print_line;
 use crate::config::{Config, DatabaseConfig};
 use crate::wiring;
 
-/// Opening the database migrates it; the report says where it stands.
+/// Opens the database, which migrates it, and prints the schema version.
 pub async fn run(config: &Config) -> anyhow::Result<()> {
     let store = wiring::open_store(config).await?;
     let report = store.report().await?;
-    let place = match config.database() {
+    let location = match config.database() {
         DatabaseConfig::Sqlite(path) => path.display().to_string(),
-        DatabaseConfig::Postgres(_) => "of database_url".to_owned(),
+        DatabaseConfig::Postgres(_) => "in database_url".to_owned(),
     };
     print_line(format!(
-        "The database {place} ({}) is at migration {}.",
+        "The database {location} ({}) is at migration {}.",
         report.engine, report.schema
     ));
     store.close().await;

@@ -1,4 +1,4 @@
-//! What the binary can be asked to do, a file each.
+//! One module per command of the binary.
 
 pub mod admin;
 pub mod backup;
@@ -15,7 +15,7 @@ pub mod simulator;
 
 use std::io::Write as _;
 
-/// Writes a line to standard output. A reader that has gone away (`| head`) is no error of ours.
+/// Writes a line to standard output. A closed pipe (`| head`) is not an error.
 fn print_line(line: impl AsRef<str>) {
     let _gone = writeln!(std::io::stdout().lock(), "{}", line.as_ref());
 }

@@ -1,7 +1,8 @@
-//! `tributary rollups rebuild`: makes the figures of reports anew from the events, and says how many were wrong.
+//! `tributary rollups rebuild`: rebuilds the roll-ups from the events and reports how many rows
+//! were wrong.
 //!
-//! It works beside a running server, one day of one app at a time; whoever records something meanwhile waits for that
-//! day to be done.
+//! The server may be running. The rebuild processes one day of one app at a time, and writes for
+//! that day wait until it is done.
 
 use super::print_line;
 use crate::cli::RollupsCommand;
@@ -11,10 +12,10 @@ use anyhow::Context as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use tributary_store::{RebuildReport, Store};
 
-/// Characters of the bar.
+/// Width of the progress bar in characters.
 const BAR_CHARS: usize = 30;
 
-/// Carries a command out.
+/// Runs a `rollups` command.
 pub async fn run(config: &Config, command: RollupsCommand) -> anyhow::Result<()> {
     let RollupsCommand::Rebuild = command;
     wiring::require_database(config)?;
@@ -23,7 +24,7 @@ pub async fn run(config: &Config, command: RollupsCommand) -> anyhow::Result<()>
     store.close().await;
     let (days, all) = done?;
     print_line(format!(
-        "{days} days of {} events: {} rows were right, {} were not and are now.",
+        "{days} days, {} events: {} rows were correct, {} were corrected.",
         all.events, all.correct_rows, all.corrected_rows
     ));
     Ok(())
@@ -37,7 +38,7 @@ async fn rebuild(store: &dyn Store) -> anyhow::Result<(usize, RebuildReport)> {
         progress.show(done, &sum);
         let rebuilt = store.rebuild_rollups(*day).await.with_context(|| {
             format!(
-                "{} of {} is as it was; the days before it are done",
+                "failed to rebuild {} of {}; earlier days are done",
                 day.day, day.app
             )
         })?;
@@ -49,7 +50,7 @@ async fn rebuild(store: &dyn Store) -> anyhow::Result<(usize, RebuildReport)> {
     Ok((days.len(), sum))
 }
 
-/// How far it is, where somebody looks.
+/// Progress bar, shown on a terminal.
 struct Progress {
     total: usize,
     is_shown: bool,
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bar_fills_up() {
+    fn the_progress_bar_fills_up() {
         let sum = RebuildReport::default();
         assert!(progress_bar(0, 10, &sum).starts_with(&format!("[{}]", " ".repeat(BAR_CHARS))));
         let half = format!("[{}{}]", "#".repeat(15), " ".repeat(15));

@@ -1,4 +1,4 @@
-//! `tributary serve`: everything, until told to stop.
+//! `tributary serve`: runs the server until a stop signal.
 
 use super::print_line;
 use crate::config::Config;
@@ -25,19 +25,19 @@ use tributary_domain::keyring::Keyring;
 use tributary_forwarder::Forwarder;
 use tributary_store::Store;
 
-/// How often histograms are folded and idle limits forgotten.
+/// Interval for folding histograms and dropping idle rate limits.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(10);
-/// Where a request's duration falls, in seconds.
+/// Histogram buckets for request durations, in seconds.
 const DURATION_BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
 
-/// The first pause before a database that cannot be opened is tried again; each further one is twice as long.
+/// First delay before retrying to open the database; each retry doubles it.
 const OPEN_RETRY_MIN: Duration = Duration::from_secs(1);
-/// The longest pause.
+/// Longest delay between retries.
 const OPEN_RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// What the server runs on, once it is ready to run.
+/// A server that is ready to run.
 pub(super) struct StartedServer {
     pub(super) store: Arc<dyn Store>,
     keyring: Keyring,
@@ -48,32 +48,32 @@ pub(super) struct StartedServer {
     geo: Arc<GeoFiles>,
 }
 
-/// Serves until SIGTERM or SIGINT, then finishes what was accepted. A second signal does not wait for that.
-/// The routes are what `wire` makes of the parts.
+/// Serves until SIGTERM or SIGINT, then drains. A second signal stops without draining. `wire`
+/// builds the routes from the parts.
 pub async fn run(
     config: Config,
     wire: impl FnOnce(ServerParts) -> (Router, Arc<RateLimits>),
 ) -> anyhow::Result<()> {
     let config = Arc::new(config);
-    let mut signals = StopSignals::install().context("signals cannot be listened for")?;
+    let mut signals = StopSignals::install().context("cannot install signal handlers")?;
     descriptors::raise_limit(&config);
     let metrics = install_metrics(&config)?;
-    // A database that does not answer, or a long migration, must not make the process deaf.
+    // The process must react to signals even while the database is unreachable or a migration runs.
     let started = tokio::select! {
         started = start(&config) => started?,
         () = signals.wait() => {
-            tracing::info!("told to stop while starting");
+            tracing::info!("stop signal received during startup");
             return Ok(());
         }
     };
-    // Before the first answer, so that whoever finds the server ready finds the link printed. The port is bound:
-    // whoever is quicker still waits in its queue.
+    // Print the link before serving, so that it is there once the server is ready. The port is
+    // already bound; early connections wait in the backlog.
     announce(&started.base_url, started.setup_link.as_deref());
     serve_until_stopped(&config, started, wire, metrics, signals, |_, _| {}).await
 }
 
-/// Serves what was started until a signal, then finishes what was accepted. `beside` may spawn what else is to run
-/// until then.
+/// Serves until a stop signal, then drains. `beside` may spawn further tasks that run until the
+/// stop.
 pub(super) async fn serve_until_stopped(
     config: &Arc<Config>,
     started: StartedServer,
@@ -88,7 +88,7 @@ pub(super) async fn serve_until_stopped(
     beside(&mut tasks, stopped);
     tracing::info!(base_url, "ready");
     signals.wait().await;
-    tracing::info!("stopping: finishing what was accepted");
+    tracing::info!("stopping; draining requests");
     stop.send_replace(true);
     let finishing = async {
         while tasks.join_next().await.is_some() {}
@@ -96,29 +96,34 @@ pub(super) async fn serve_until_stopped(
     };
     tokio::select! {
         () = finishing => tracing::info!("stopped"),
-        // What was answered is committed; the rest was promised to nobody.
-        () = signals.wait() => tracing::warn!("told again to stop: requests under way are cut off"),
+        // Everything acknowledged is committed, so unfinished requests may be dropped.
+        () = signals.wait() => {
+            tracing::warn!("second stop signal received; dropping unfinished requests");
+        }
     }
     Ok(())
 }
 
-/// Opens the database, waiting for it if necessary, then the ports. Until then connections are refused, also for
-/// `/healthz`.
+/// Opens the database, waiting for it if necessary, then the ports. Until then all connections are
+/// refused, including those to `/healthz`.
 async fn start(config: &Config) -> anyhow::Result<StartedServer> {
     let (store, keyring) = open_with_retry(config).await?;
     let listener = bind(config.listen).await?;
     prepare_server(config, store, keyring, listener).await
 }
 
-/// Opens the database. A failure that may heal, such as a database server that is still starting, is tried again with
-/// growing pauses for as long as it takes; a wrong setting ends the start.
+/// Opens the database. Transient failures, such as a database server that is still starting, are
+/// retried with back-off indefinitely; a wrong setting ends the start.
 async fn open_with_retry(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
     let mut pause = OPEN_RETRY_MIN;
     loop {
         match wiring::open(config).await {
             Err(error) if is_transient(&error) => {
-                let seconds = pause.as_secs();
-                tracing::warn!("cannot open the database, trying again in {seconds} s: {error:#}");
+                tracing::warn!(
+                    retry_in_seconds = pause.as_secs(),
+                    error = format!("{error:#}"),
+                    "failed to open the database; retrying"
+                );
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(OPEN_RETRY_MAX);
             }
@@ -127,7 +132,7 @@ async fn open_with_retry(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Key
     }
 }
 
-/// What else it takes to run on a database and a port.
+/// Prepares everything else that the server needs besides a database and a port.
 pub(super) async fn prepare_server(
     config: &Config,
     store: Arc<dyn Store>,
@@ -140,7 +145,7 @@ pub(super) async fn prepare_server(
     };
     let base_url = config.base_url_at(listener.local_addr()?);
     let setup_link = first_run::prepare_setup_link(&*store, &system::runtime(), &base_url).await?;
-    let places = load_geo_files(config).await?;
+    let geo = load_geo_files(config).await?;
     Ok(StartedServer {
         store,
         keyring,
@@ -148,20 +153,20 @@ pub(super) async fn prepare_server(
         metrics_listener,
         base_url,
         setup_link,
-        geo: places,
+        geo,
     })
 }
 
-/// Before the first request, which would not know its country otherwise. What cannot be read is logged, and
-/// tried again by the worker when it changes.
+/// Loads the GeoIP files before the first request, so that it gets a country. Unreadable files
+/// are logged; the worker retries when they change.
 async fn load_geo_files(config: &Config) -> anyhow::Result<Arc<GeoFiles>> {
-    let places = Arc::new(GeoFiles::new(&config.geo));
-    let read = places.clone();
-    tokio::task::spawn_blocking(move || read.refresh()).await?;
-    Ok(places)
+    let geo = Arc::new(GeoFiles::new(&config.geo));
+    let loading = geo.clone();
+    tokio::task::spawn_blocking(move || loading.refresh()).await?;
+    Ok(geo)
 }
 
-/// Everything that runs until the stop.
+/// Spawns all tasks that run until the stop.
 fn spawn_tasks(
     config: &Arc<Config>,
     started: StartedServer,
@@ -221,7 +226,7 @@ fn spawn_tasks(
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| {
         format!(
-            "cannot listen on {address}; if another program has this port, set listen \
+            "cannot listen on {address}; if another program uses this port, set listen \
              (TRIBUTARY_LISTEN) to another one"
         )
     })
@@ -250,7 +255,7 @@ pub(super) fn install_metrics(config: &Config) -> anyhow::Result<Exporter> {
 }
 
 pub(super) async fn wait_for_stop(mut stopped: watch::Receiver<bool>) {
-    // A sender that is gone is a stop, too.
+    // A dropped sender also means stop.
     let _either = stopped.wait_for(|stopped| *stopped).await;
 }
 
@@ -274,7 +279,8 @@ fn announce(base_url: &str, setup_link: Option<&str>) {
     if let Some(link) = setup_link {
         print_line("");
         print_line(
-            "Nobody has an account yet. Open this link to make the owner's; it works once, for 7 days:",
+            "No account exists yet. Open this link to create the owner's account (valid once, for \
+             7 days):",
         );
         print_line("");
         print_line(format!("  {link}"));

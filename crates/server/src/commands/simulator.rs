@@ -1,4 +1,4 @@
-//! `tributary simulator`: the four ad networks, played strictly.
+//! `tributary simulator`: simulates the four ad networks.
 
 use super::print_line;
 use crate::cli::SimulatorOptions;
@@ -9,20 +9,20 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tributary_simulator::SimulatorConfig;
 
-/// Plays them until SIGTERM or SIGINT.
+/// Runs the simulator until SIGTERM or SIGINT.
 pub async fn run(config: &Config, options: SimulatorOptions) -> anyhow::Result<()> {
     logging::init(&config.log)?;
-    let mut signals = StopSignals::install().context("signals cannot be listened for")?;
+    let mut signals = StopSignals::install().context("cannot install signal handlers")?;
     let listener = TcpListener::bind(options.listen).await.with_context(|| {
         format!(
-            "cannot listen on {}; --listen takes another",
+            "cannot listen on {}; choose another address with --listen",
             options.listen
         )
     })?;
     let address = listener.local_addr()?;
     print_line(format!("The simulator is running at http://{address}/"));
     print_line("");
-    print_line("Start the server with these settings to have it send there:");
+    print_line("To send events to it, start the server with these settings:");
     print_line("");
     print_line("  TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES=true");
     for network in ["A", "B", "C", "D"] {

@@ -1,48 +1,48 @@
-//! A range of addresses: one address, or a network in CIDR form.
+//! An IP address or a CIDR range.
 //!
 //! Addresses are compared in canonical form: a server that listens on `[::]` sees an IPv4 proxy as
-//! `::ffff:10.0.0.5`, and `10.0.0.5` in the configuration must still mean it.
+//! `::ffff:10.0.0.5`, and `10.0.0.5` in the configuration must match it.
 
 use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;
 
-/// `::ffff:0:0/96` holds the IPv4 addresses.
+/// Prefix length of `::ffff:0:0/96`, the IPv4-mapped addresses.
 const MAPPED_BITS: u8 = 96;
-/// IPv4 ranges wider than this are no operator's own network.
+/// Shortest IPv4 prefix that can be one operator's network.
 const V4_PREFIX_OWN_MIN: u8 = 8;
-/// IPv6 ranges wider than this are no operator's own network, `fd00::/8` apart.
+/// Shortest IPv6 prefix that can be one operator's network, except for `fd00::/8`.
 const V6_PREFIX_OWN_MIN: u8 = 16;
 
-/// One address or a network of them.
+/// One address or a CIDR range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange(IpNet);
 
 impl AddressRange {
-    /// Reads `10.0.0.5`, `10.0.0.0/8` or `fd00::/8`; otherwise says what is expected.
+    /// Parses `10.0.0.5`, `10.0.0.0/8` or `fd00::/8`, or returns what is expected.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        const EXPECTED: &str = "must be an address such as 10.0.0.5, or a range such as 10.0.0.0/8; \
-             at most /32 for IPv4, /128 for IPv6";
+        const EXPECTED: &str = "must be an address such as 10.0.0.5, or a range such as \
+                                10.0.0.0/8; at most /32 for IPv4, /128 for IPv6";
         let one = text.parse().map(|address: IpAddr| IpNet::from(address));
         let range = one.or_else(|_| text.parse()).map_err(|_| EXPECTED)?;
         Ok(Self(canonical(range).trunc()))
     }
 
-    /// Whether an address lies within.
+    /// Returns whether the range contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 
-    /// Its first address and how many bits all of its addresses share.
+    /// Returns the first address and the prefix length.
     pub fn network(&self) -> (IpAddr, u8) {
         (self.0.network(), self.0.prefix_len())
     }
 
-    /// Whether this is more than one operator's own network: a good part of the internet, or all of it.
+    /// Returns whether the range is wider than one operator's network can be.
     pub fn is_too_wide(&self) -> bool {
         let prefix = self.0.prefix_len();
         match self.0 {
             IpNet::V4(_) => prefix < V4_PREFIX_OWN_MIN,
-            // fc00::/7 is what private networks have.
+            // fc00::/7 is the range of private IPv6 networks.
             IpNet::V6(v6) => {
                 prefix < V6_PREFIX_OWN_MIN && !(prefix >= 7 && v6.addr().is_unique_local())
             }
@@ -50,7 +50,7 @@ impl AddressRange {
     }
 }
 
-/// An IPv4 range that is written as IPv6 is the IPv4 range.
+/// Converts an IPv4-mapped IPv6 range to the IPv4 range.
 fn canonical(range: IpNet) -> IpNet {
     let (IpAddr::V4(v4), IpNet::V6(_)) = (range.addr().to_canonical(), range) else {
         return range;
@@ -80,7 +80,11 @@ mod tests {
     #[case::all_of_v6("::/0", "2001:db8::1", true)]
     #[case::families_stay_apart("0.0.0.0/0", "2001:db8::1", false)]
     #[case::families_stay_apart_too("::/0", "203.0.113.9", false)]
-    fn what_a_range_contains(#[case] range: &str, #[case] address: &str, #[case] expected: bool) {
+    fn checks_whether_a_range_contains_an_address(
+        #[case] range: &str,
+        #[case] address: &str,
+        #[case] expected: bool,
+    ) {
         let range = AddressRange::parse(range).unwrap();
         assert_eq!(range.contains(address.parse().unwrap()), expected);
     }
@@ -91,7 +95,11 @@ mod tests {
     #[case::all_of_v4("10.1.2.3/0", "0.0.0.0", 0)]
     #[case::v6("2001:db8:1:2:3::/64", "2001:db8:1:2::", 64)]
     #[case::all_of_v6("2001:db8::/0", "::", 0)]
-    fn the_first_of_a_range(#[case] range: &str, #[case] first: &str, #[case] prefix: u8) {
+    fn returns_the_network_of_a_range(
+        #[case] range: &str,
+        #[case] first: &str,
+        #[case] prefix: u8,
+    ) {
         let range = AddressRange::parse(range).unwrap();
         assert_eq!(range.network(), (first.parse().unwrap(), prefix));
     }
@@ -106,7 +114,7 @@ mod tests {
     #[case::signed("10.0.0.0/+8")]
     #[case::mask("10.0.0.0/255.0.0.0")]
     #[case::short("10/8")]
-    fn what_is_no_range(#[case] text: &str) {
+    fn rejects_invalid_ranges(#[case] text: &str) {
         assert!(AddressRange::parse(text).is_err());
     }
 
@@ -118,7 +126,7 @@ mod tests {
     #[case::all_public_v6("2000::/3", true)]
     #[case::private_v6("fd00::/8", false)]
     #[case::one("203.0.113.9", false)]
-    fn ranges_nobody_owns_are_reckless(#[case] range: &str, #[case] expected: bool) {
+    fn detects_ranges_that_are_too_wide(#[case] range: &str, #[case] expected: bool) {
         assert_eq!(AddressRange::parse(range).unwrap().is_too_wide(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What settings must not be together, and what is legal together but risky.
+//! Checks settings against each other: contradictions and risky combinations.
 
 use super::layers::Layers;
 use super::problem::ConfigProblem;
@@ -8,24 +8,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use url::{Host, Url};
 
-/// How long proxies usually keep idle connections to the servers behind them.
+/// Usual time for which proxies keep idle connections to backends.
 const PROXY_KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// Settings that contradict each other.
+/// Returns settings that contradict each other.
 pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let is_postgres = config.database().is_postgres();
     if is_postgres && config.secret_key.is_none() {
         problems.push(ConfigProblem::new(
             layers.location("secret_key"),
-            "must be set with PostgreSQL, since all nodes share it: 64 hexadecimal digits, \
-             for example from `openssl rand -hex 32`",
+            "is required with PostgreSQL, because all nodes share it: 64 hexadecimal digits, for \
+             example from `openssl rand -hex 32`",
         ));
     }
     if is_postgres && config.postgres.statement_timeout >= config.http.request_timeout {
         problems.push(ConfigProblem::new(
             layers.location("postgres.statement_timeout_seconds"),
-            "must be less than http.request_timeout_seconds, so that the client hears what happened",
+            "must be less than http.request_timeout_seconds, so that clients get an error response",
         ));
     }
     let is_any_port = |address: SocketAddr| address.port() == 0;
@@ -42,7 +42,7 @@ pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProb
     problems
 }
 
-/// What an operator should know about a configuration that can be used.
+/// Returns warnings about a valid configuration.
 pub(super) fn warnings(config: &Config, layers: &Layers) -> Vec<String> {
     [
         exposure(config),
@@ -64,20 +64,21 @@ fn exposure(config: &Config) -> Vec<String> {
     let base_url = config.base_url();
     if base_url.starts_with("http://") {
         warnings.push(format!(
-            "`base_url` is {base_url} and `listen` is not a loopback address: keys and passwords travel \
-             in the clear. Put a TLS proxy in front and set `base_url` to its https:// address."
+            "`base_url` is {base_url} and `listen` is not a loopback address: keys and passwords \
+             are sent unencrypted. Put a TLS proxy in front and set `base_url` to its https:// \
+             address."
         ));
     }
     if config.base_url.is_none() && ip.is_unspecified() {
         warnings.push(format!(
-            "`base_url` is not set, so links will point to {base_url}, which nobody can open. \
-             Set it to the address that the outside uses."
+            "`base_url` is not set, so links will point to {base_url}, which is not reachable. Set \
+             it to the server's public address."
         ));
     }
     if config.metrics.listen.is_none() {
         warnings.push(
-            "/metrics is served on the main port, which is not a loopback address: everybody who reaches \
-             the server can read it. Set `metrics.listen`, or close the path in the proxy."
+            "/metrics is served on the main port, which is not a loopback address: anyone who can \
+             reach the server can read it. Set `metrics.listen`, or block the path in the proxy."
                 .to_owned(),
         );
     }
@@ -92,22 +93,22 @@ fn proxies(config: &Config) -> Vec<String> {
         .any(super::AddressRange::is_too_wide)
     {
         warnings.push(
-            "`trusted_proxies` covers a good part of the internet: anybody can choose the address that \
-             limits and matching see. Name the proxies themselves."
+            "`trusted_proxies` covers a large part of the internet: clients could forge their IP \
+             address. List only your own proxies."
                 .to_owned(),
         );
     }
     if config.trusted_proxies.is_empty() && config.geo.country_header.is_some() {
         warnings.push(
-            "`geo.country_header` is set, but `trusted_proxies` is empty: the header is believed from \
-             nobody."
+            "`geo.country_header` is set, but `trusted_proxies` is empty: the header is ignored. \
+             List your proxies in `trusted_proxies`."
                 .to_owned(),
         );
     }
     if config.trusted_proxies.is_empty() && config.base_url().starts_with("https://") {
         warnings.push(
-            "`base_url` is https, so a proxy stands in front, but `trusted_proxies` is empty: every \
-             visitor will seem to come from the proxy's address."
+            "`base_url` is https, so there is a proxy in front, but `trusted_proxies` is empty: \
+             all visitors appear to have the proxy's address. List the proxy in `trusted_proxies`."
                 .to_owned(),
         );
     }
@@ -118,22 +119,23 @@ fn timeouts(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
     if config.http.body_timeout >= config.http.request_timeout {
         warnings.push(
-            "`http.body_timeout_seconds` is not less than `http.request_timeout_seconds`: it will never \
-             be reached."
+            "`http.body_timeout_seconds` is not less than `http.request_timeout_seconds`: it has \
+             no effect."
                 .to_owned(),
         );
     }
     if !config.trusted_proxies.is_empty() && config.http.header_timeout <= PROXY_KEEP_ALIVE {
         warnings.push(
-            "`http.header_timeout_seconds` is not longer than 75, the time for which proxies usually keep idle \
-             connections: a proxy that writes into a connection which was just closed answers 502."
+            "`http.header_timeout_seconds` is at most 75, the time that proxies usually keep idle \
+             connections: a proxy that reuses a connection just closed by the server responds with \
+             502."
                 .to_owned(),
         );
     }
     if config.http.drain < config.http.request_timeout {
         warnings.push(
             "`http.drain_seconds` is less than `http.request_timeout_seconds`: a stop can cut off \
-             requests that are still within their time."
+             requests before their timeout."
                 .to_owned(),
         );
     }
@@ -143,8 +145,8 @@ fn timeouts(config: &Config) -> Vec<String> {
 fn outbound(config: &Config) -> Vec<String> {
     if config.networks.allow_private_addresses {
         return vec![
-            "`networks.allow_private_addresses` is true: a wrong name can lead requests, and the \
-             credentials in them, into your own network. It is meant for a simulator."
+            "`networks.allow_private_addresses` is true: a wrong host name can send requests and \
+             credentials into your own network. Use it only with a simulator."
                 .to_owned(),
         ];
     }
@@ -154,8 +156,8 @@ fn outbound(config: &Config) -> Vec<String> {
         .filter(|(_, url)| literal_address(url).is_some_and(|address| !is_public(address)))
         .map(|(setting, _)| {
             format!(
-                "`{setting}` is a private address, and `networks.allow_private_addresses` is false: \
-                 requests to it will be refused."
+                "`{setting}` is a private address, and `networks.allow_private_addresses` is \
+                 false: requests to it will be blocked."
             )
         })
         .collect()
@@ -193,9 +195,12 @@ mod tests {
         Some("TRIBUTARY_POSTGRES__STATEMENT_TIMEOUT_SECONDS")
     )]
     #[case::sqlite_has_no_statement_timeout(&[("HTTP__REQUEST_TIMEOUT_SECONDS", "5")], None)]
-    #[case::metrics_in_the_way(&[("METRICS__LISTEN", "127.0.0.1:8080")], Some("TRIBUTARY_METRICS__LISTEN"))]
+    #[case::metrics_on_the_main_port(
+        &[("METRICS__LISTEN", "127.0.0.1:8080")],
+        Some("TRIBUTARY_METRICS__LISTEN")
+    )]
     #[case::two_free_ports(&[("LISTEN", "127.0.0.1:0"), ("METRICS__LISTEN", "127.0.0.1:0")], None)]
-    fn settings_that_contradict_each_other(
+    fn rejects_contradictory_settings(
         #[case] variables: &[(&str, &str)],
         #[case] named: Option<&str>,
     ) {
@@ -212,11 +217,11 @@ mod tests {
     #[case::defaults(&[], &[])]
     #[case::open_to_all(
         &[("LISTEN", "0.0.0.0:8080")],
-        &["in the clear", "nobody can open", "/metrics"]
+        &["unencrypted", "not reachable", "/metrics"]
     )]
     #[case::open_to_all_v6(
         &[("LISTEN", "[::]:8080"), ("BASE_URL", "http://links.example.com")],
-        &["in the clear", "/metrics"]
+        &["unencrypted", "/metrics"]
     )]
     #[case::behind_a_proxy(
         &[
@@ -227,40 +232,52 @@ mod tests {
         ],
         &[]
     )]
-    #[case::behind_an_unnamed_proxy(&[("BASE_URL", "https://links.example.com")], &["seem to come from"])]
-    #[case::country_header_of_nobody(&[("GEO__COUNTRY_HEADER", "CF-IPCountry")], &["from nobody"])]
-    #[case::country_header_of_a_proxy(
+    #[case::behind_an_unnamed_proxy(
+        &[("BASE_URL", "https://links.example.com")],
+        &["the proxy's address"]
+    )]
+    #[case::country_header_without_proxies(
+        &[("GEO__COUNTRY_HEADER", "CF-IPCountry")],
+        &["the header is ignored"]
+    )]
+    #[case::country_header_with_proxies(
         &[("GEO__COUNTRY_HEADER", "CF-IPCountry"), ("TRUSTED_PROXIES", "10.0.0.2")],
         &[]
     )]
-    #[case::everybody_is_a_proxy(&[("TRUSTED_PROXIES", "0.0.0.0/0")], &["good part of the internet"])]
+    #[case::proxies_too_wide(&[("TRUSTED_PROXIES", "0.0.0.0/0")], &["large part of the internet"])]
     #[case::simulator(
         &[
             ("NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
             ("NETWORKS__NETWORK_A__BASE_URL", "http://127.0.0.1:9000"),
         ],
-        &["meant for a simulator"]
+        &["only with a simulator"]
     )]
     #[case::simulator_out_of_reach(
         &[("NETWORKS__NETWORK_A__BASE_URL", "http://127.0.0.1:9000")],
         &["`networks.network_a.base_url` is a private address"]
     )]
-    #[case::body_slower_than_request(&[("HTTP__REQUEST_TIMEOUT_SECONDS", "20")], &["never be reached"])]
-    #[case::stop_shorter_than_request(&[("HTTP__DRAIN_SECONDS", "29")], &["`http.drain_seconds` is less"])]
-    #[case::database_nowhere(
+    #[case::body_slower_than_request(
+        &[("HTTP__REQUEST_TIMEOUT_SECONDS", "20")],
+        &["it has no effect"]
+    )]
+    #[case::stop_shorter_than_request(
+        &[("HTTP__DRAIN_SECONDS", "29")],
+        &["`http.drain_seconds` is less"]
+    )]
+    #[case::database_in_a_missing_folder(
         &[("DATABASE_URL", "sqlite:/nowhere/t.db")],
         &["TRIBUTARY_DATABASE_URL names a file in /nowhere, which does not exist"]
     )]
-    #[case::database_in_a_folder_that_is_made(
+    #[case::database_in_the_data_folder(
         &[("DATA_DIR", "./no/data"), ("DATABASE_URL", "sqlite:no/data/other.db")],
         &[]
     )]
-    #[case::database_beside_a_folder_that_is_made(
+    #[case::database_below_the_data_folder(
         &[("DATA_DIR", "./no/data"), ("DATABASE_URL", "sqlite:no/data/sub/other.db")],
         &["names a file in no/data/sub"]
     )]
     #[case::database_here(&[("DATABASE_URL", "sqlite:t.db")], &[])]
-    fn what_is_legal_but_risky(#[case] variables: &[(&str, &str)], #[case] expected: &[&str]) {
+    fn warns_about_risky_settings(#[case] variables: &[(&str, &str)], #[case] expected: &[&str]) {
         let config = load(variables).unwrap();
         let warnings = config.warnings();
         assert_eq!(warnings.len(), expected.len(), "{warnings:#?}");

@@ -1,15 +1,15 @@
-//! Where the data is: what `database_url` may say, and how it is shown without its password.
+//! Location of the data: how `database_url` is parsed, and how it is shown without its password.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::{Path, PathBuf};
 
-/// The database file when nothing else is said, in the data folder.
+/// Default name of the SQLite file, in the data folder.
 pub const SQLITE_FILE: &str = "tributary.db";
 
-/// What is shown in place of a secret.
+/// Placeholder for a secret.
 pub(super) const HIDDEN: &str = "***";
 
-/// Parameters of a `PostgreSQL` URL that are no secret. Any other is hidden: `password` is one of them.
+/// Parameters of a `PostgreSQL` URL that may be shown. All others are hidden, including `password`.
 const SHOWN_PARAMETERS: &[&str] = &[
     "application_name",
     "connect_timeout",
@@ -19,11 +19,11 @@ const SHOWN_PARAMETERS: &[&str] = &[
     "target_session_attrs",
 ];
 
-/// Where the data is.
+/// Location of the data.
 pub enum DatabaseConfig {
-    /// Embedded, in this file.
+    /// SQLite, in this file.
     Sqlite(PathBuf),
-    /// A `PostgreSQL` server; the URL may hold a password.
+    /// A `PostgreSQL` server. The URL may contain a password.
     Postgres(SecretString),
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for DatabaseConfig {
 }
 
 impl DatabaseConfig {
-    /// Reads a `database_url`; otherwise says what is expected.
+    /// Parses a `database_url`, or returns what is expected.
     pub(super) fn parse(url: &str, data_dir: &Path) -> Result<Self, &'static str> {
         if url.is_empty() {
             return Ok(Self::Sqlite(data_dir.join(SQLITE_FILE)));
@@ -51,20 +51,20 @@ impl DatabaseConfig {
         let Some(path) = url.strip_prefix("sqlite:") else {
             return Err("must be empty, sqlite:PATH or postgres://…");
         };
-        // Others write sqlite:///path; that it means /path is what people expect.
+        // Accept sqlite:///path for /path, as other tools do.
         let path = path.strip_prefix("//").unwrap_or(path);
         if path.is_empty() || path.ends_with('/') {
             return Err("must name a file after sqlite:");
         }
-        // `:memory:` would forget everything that was promised to be kept; a parameter would silently
-        // become part of the file's name.
+        // `:memory:` would lose acknowledged data, and a parameter would silently become part of
+        // the file name.
         if path.starts_with(':') || path.contains('?') {
             return Err("must name a file after sqlite:, without parameters");
         }
         Ok(Self::Sqlite(PathBuf::from(path)))
     }
 
-    /// The engine, as the metrics name it.
+    /// Returns the engine's name for metrics.
     pub const fn engine(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "sqlite",
@@ -72,16 +72,16 @@ impl DatabaseConfig {
         }
     }
 
-    /// Whether this is `PostgreSQL`.
+    /// Returns whether this is `PostgreSQL`.
     pub const fn is_postgres(&self) -> bool {
         matches!(self, Self::Postgres(_))
     }
 }
 
-/// A `database_url` without its password.
+/// Removes the password from a `database_url`.
 ///
-/// By hand, not by a URL parser: what `PostgreSQL` takes (several hosts with ports, sockets) is more than a
-/// URL parser takes, and a text that cannot be parsed must not be shown either. In doubt more is hidden.
+/// Does not use a URL parser: `PostgreSQL` accepts more than one does (several hosts with ports,
+/// sockets), and a text that does not parse must not be shown either. When in doubt, it hides more.
 pub(super) fn redacted(url: &str) -> String {
     let Some((scheme, rest)) = url
         .split_once("://")
@@ -98,11 +98,11 @@ pub(super) fn redacted(url: &str) -> String {
         Some(Err(user)) => format!("{user}@"),
         None => String::new(),
     };
-    let (place, parameters) = match rest.split_once('?') {
-        Some((place, parameters)) => (place, format!("?{}", redacted_parameters(parameters))),
+    let (host, parameters) = match rest.split_once('?') {
+        Some((host, parameters)) => (host, format!("?{}", redacted_parameters(parameters))),
         None => (rest, String::new()),
     };
-    format!("{scheme}://{credentials}{place}{parameters}")
+    format!("{scheme}://{credentials}{host}{parameters}")
 }
 
 fn redacted_parameters(parameters: &str) -> String {
@@ -127,7 +127,7 @@ mod tests {
     #[case::relative("sqlite:other.db", "other.db")]
     #[case::absolute("sqlite:/var/lib/t.db", "/var/lib/t.db")]
     #[case::as_others_write_it("sqlite:///var/lib/t.db", "/var/lib/t.db")]
-    fn sqlite_is_a_file(#[case] url: &str, #[case] expected: &str) {
+    fn parses_sqlite_paths(#[case] url: &str, #[case] expected: &str) {
         match DatabaseConfig::parse(url, Path::new("/data")) {
             Ok(DatabaseConfig::Sqlite(path)) => assert_eq!(path, Path::new(expected)),
             other => panic!("{other:?}"),
@@ -137,7 +137,7 @@ mod tests {
     #[rstest]
     #[case::short("postgres://u:p@h/d")]
     #[case::long("postgresql://u:p@h:5432,h2:5433/d?sslmode=require")]
-    fn postgres_is_a_url(#[case] url: &str) {
+    fn parses_postgres_urls(#[case] url: &str) {
         assert!(
             DatabaseConfig::parse(url, Path::new("/data"))
                 .unwrap()
@@ -152,7 +152,7 @@ mod tests {
     #[case::in_memory("sqlite::memory:")]
     #[case::parameters("sqlite:t.db?mode=ro")]
     #[case::a_folder("sqlite:/var/lib/")]
-    fn anything_else_is_refused(#[case] url: &str) {
+    fn rejects_other_urls(#[case] url: &str) {
         assert!(DatabaseConfig::parse(url, Path::new("/data")).is_err());
     }
 
@@ -168,7 +168,7 @@ mod tests {
     #[case::several_hosts("postgres://u:secret@a:1,b:2/d", "postgres://u:***@a:1,b:2/d")]
     #[case::sqlite("sqlite:///var/lib/t.db", "sqlite:///var/lib/t.db")]
     #[case::empty("", "")]
-    fn passwords_are_not_shown(#[case] url: &str, #[case] expected: &str) {
+    fn redacts_passwords(#[case] url: &str, #[case] expected: &str) {
         assert_eq!(redacted(url), expected);
     }
 }

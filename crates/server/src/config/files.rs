@@ -1,4 +1,5 @@
-//! What is risky about the files and folders that a configuration names, and about its own file.
+//! Warns about risky files and folders named in the configuration, and about the settings file
+//! itself.
 
 use super::Config;
 use super::layers::{Layers, SettingSource};
@@ -6,25 +7,25 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// The bits of a file's mode that concern anybody but its owner.
+/// Mode bits for group and others.
 const MODE_OTHERS: u32 = 0o077;
 
-/// A database in a folder that is not there cannot be made.
+/// Warns if the database's folder does not exist, because it is not created automatically.
 pub(super) fn folders(config: &Config, layers: &Layers) -> Vec<String> {
     let missing = config.missing_database_folder().into_iter();
-    let place = layers.location("database_url");
+    let location = layers.location("database_url");
     missing
         .map(|folder| {
             let folder = folder.display();
             format!(
-                "{place} names a file in {folder}, which does not exist: the database cannot be made \
-                 there. Make the folder, or correct the path."
+                "{location} names a file in {folder}, which does not exist: the database cannot be \
+                 created. Create the folder, or correct the path."
             )
         })
         .collect()
 }
 
-/// A secret in a file that others can read is not one.
+/// Warns about secrets in a file that other users can read.
 pub(super) fn secrets(layers: &Layers) -> Vec<String> {
     let holds_secret = |path: &str| {
         let setting = layers.setting(path)?;
@@ -45,7 +46,7 @@ pub(super) fn secrets(layers: &Layers) -> Vec<String> {
         .filter_map(|path| Some((path, holds_secret(path)?)))
         .map(|(path, file)| {
             let file = file.display();
-            format!("`{path}` is a secret, and others can read {file}: chmod 600 {file}")
+            format!("`{path}` is a secret, but other users can read {file}: run chmod 600 {file}")
         })
         .collect()
 }
@@ -65,7 +66,7 @@ mod tests {
     #[case::open(0o644, 1)]
     #[case::group(0o640, 1)]
     #[case::closed(0o600, 0)]
-    fn a_file_with_a_secret_should_be_ones_own(#[case] mode: u32, #[case] warnings: usize) {
+    fn warns_about_a_readable_file_with_a_secret(#[case] mode: u32, #[case] warnings: usize) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tributary.toml");
         fs::write(&file, format!("secret_key = \"{KEY}\"")).unwrap();

@@ -1,17 +1,17 @@
-//! The three layers of the configuration: the default file, the operator's file, the environment.
+//! Layers of the configuration: default file, operator's file, environment.
 //!
-//! The default file says which settings exist and what kind of value each has; the other two only replace
-//! values, and each value remembers where it came from, so that a complaint can name the place to change.
+//! The default file defines which settings exist and their types; the other layers only replace
+//! values. Each value remembers its source, so that an error can name the place to change.
 
 use super::nearest::nearest;
 use super::problem::ConfigProblem;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// What every variable begins with.
+/// Prefix of every environment variable.
 pub(super) const VARIABLE_PREFIX: &str = "TRIBUTARY_";
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SettingSource {
     Default,
@@ -19,16 +19,16 @@ pub(super) enum SettingSource {
     Variable(String),
 }
 
-/// One setting, as it is in force.
+/// One effective setting.
 pub(super) struct Setting {
-    /// Its path: `limits.connections`.
+    /// Path, such as `limits.connections`.
     pub path: String,
     pub value: Value,
     pub source: SettingSource,
 }
 
 impl Setting {
-    /// Where to change it.
+    /// Returns where to change the setting.
     pub(super) fn location(&self) -> String {
         match &self.source {
             SettingSource::Default => format!("`{}` ({})", self.path, variable(&self.path)),
@@ -44,14 +44,14 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// The lowest layer.
+    /// Creates the lowest layer.
     pub(super) fn defaults(defaults: Table) -> Self {
         let mut settings = Vec::new();
         flatten("", defaults, &mut settings);
         Self { settings }
     }
 
-    /// Lays a file over what is there.
+    /// Overlays a settings file.
     pub(super) fn overlay_file(
         &mut self,
         file: &Path,
@@ -70,7 +70,7 @@ impl Layers {
     ) {
         for (key, value) in table {
             let path = join(prefix, &key);
-            let place = || format!("`{path}` in {}", file.display());
+            let location = || format!("`{path}` in {}", file.display());
             if let Some(setting) = self
                 .settings
                 .iter_mut()
@@ -81,22 +81,22 @@ impl Layers {
                     setting.value = value;
                     setting.source = SettingSource::File(file.to_owned());
                 } else {
-                    problems.push(ConfigProblem::new(place(), expected.expectation()));
+                    problems.push(ConfigProblem::new(location(), expected.expectation()));
                 }
             } else if !self.is_section(&path) {
                 let known = nearest(&path, self.known_paths()).unwrap_or_default();
-                let message = format!("is no setting; the nearest one is `{known}`");
-                problems.push(ConfigProblem::new(place(), message));
+                let message = format!("is not a known setting; did you mean `{known}`?");
+                problems.push(ConfigProblem::new(location(), message));
             } else if let Value::Table(section) = value {
                 self.overlay_table(&path, file, section, problems);
             } else {
                 let message = format!("is a section; write [{path}] and its settings below it");
-                problems.push(ConfigProblem::new(place(), message));
+                problems.push(ConfigProblem::new(location(), message));
             }
         }
     }
 
-    /// Lays the environment over what is there. Variables of others are none of our business.
+    /// Overlays environment variables. Variables without the prefix are ignored.
     pub(super) fn overlay_environment(
         &mut self,
         environment: impl Iterator<Item = (String, String)>,
@@ -114,7 +114,7 @@ impl Layers {
                     .collect();
                 let known =
                     nearest(&name, variables.iter().map(String::as_str)).unwrap_or_default();
-                let message = format!("stands for no setting; the nearest one is {known}");
+                let message = format!("is not a known setting; did you mean {known}?");
                 problems.push(ConfigProblem::new(name, message));
                 continue;
             };
@@ -129,18 +129,18 @@ impl Layers {
         }
     }
 
-    /// A setting by its path.
+    /// Returns a setting by its path.
     pub(super) fn setting(&self, path: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.path == path)
     }
 
-    /// Where to change a setting.
+    /// Returns where to change a setting.
     pub(super) fn location(&self, path: &str) -> String {
         self.setting(path)
             .map_or_else(|| path.to_owned(), Setting::location)
     }
 
-    /// The settings as one nested table.
+    /// Returns the settings as one nested table.
     pub(super) fn table(&self) -> Table {
         let mut whole = Table::new();
         for setting in &self.settings {
@@ -160,7 +160,8 @@ impl Layers {
             .chain(self.sections())
     }
 
-    /// `networks.network_a.base_url` stands in `networks.network_a`, and that in `networks`.
+    /// Returns all section paths: `networks.network_a.base_url` is in `networks.network_a`, which
+    /// is in `networks`.
     fn sections(&self) -> impl Iterator<Item = &str> {
         self.settings.iter().flat_map(|setting| {
             setting
@@ -171,7 +172,7 @@ impl Layers {
     }
 }
 
-/// The kinds of values that settings have.
+/// Value types of settings.
 #[derive(Clone, Copy)]
 enum SettingType {
     Text,
@@ -181,13 +182,13 @@ enum SettingType {
 }
 
 impl SettingType {
-    /// The default of a setting says of which kind it is.
+    /// Derives the type from the default value.
     fn of(default: &Value) -> Self {
         match default {
             Value::Integer(_) => Self::WholeNumber,
             Value::Boolean(_) => Self::Flag,
             Value::Array(_) => Self::List,
-            // Dates, floats and tables do not occur among the defaults; a test says so.
+            // Dates, floats and tables do not occur among the defaults; a test checks it.
             _ => Self::Text,
         }
     }
@@ -202,7 +203,7 @@ impl SettingType {
         }
     }
 
-    /// Reads the text of a variable.
+    /// Parses the text of a variable.
     fn read(self, text: &str) -> Option<Value> {
         match self {
             Self::Text => Some(Value::String(text.to_owned())),
@@ -222,15 +223,15 @@ impl SettingType {
 
     const fn expectation(self) -> &'static str {
         match self {
-            Self::Text => "must be a text in quotation marks",
-            Self::WholeNumber => "must be a whole number",
+            Self::Text => "must be a string in quotes",
+            Self::WholeNumber => "must be an integer",
             Self::Flag => "must be true or false",
-            Self::List => "must be a list of texts, such as [\"10.0.0.5\"]",
+            Self::List => "must be a list of strings, such as [\"10.0.0.5\"]",
         }
     }
 }
 
-/// The variable that a setting can be given by.
+/// Returns the environment variable of a setting.
 pub(super) fn variable(path: &str) -> String {
     format!(
         "{VARIABLE_PREFIX}{}",
@@ -238,9 +239,9 @@ pub(super) fn variable(path: &str) -> String {
     )
 }
 
-/// Kubernetes tells every container of the services around it: beside a service called `tributary` there
-/// are `TRIBUTARY_SERVICE_HOST`, `TRIBUTARY_PORT` and `TRIBUTARY_PORT_8080_TCP_ADDR`. Nobody wrote these
-/// down, so nobody can be told to correct them.
+/// Detects Kubernetes service links. Next to a service named `tributary`, containers get
+/// `TRIBUTARY_SERVICE_HOST`, `TRIBUTARY_PORT` and `TRIBUTARY_PORT_8080_TCP_ADDR`. The operator did
+/// not set these, so they are not errors.
 fn is_service_link(name: &str, value: &str) -> bool {
     let is_port_of_a_service = name.split("_PORT_").skip(1).any(|rest| {
         let mut parts = rest.split('_');

@@ -1,9 +1,10 @@
-//! The configuration: `config.default.toml`, under a file, under `TRIBUTARY_*` variables.
+//! Configuration: `config.default.toml`, overridden by a file, overridden by `TRIBUTARY_*`
+//! variables.
 //!
-//! The one place that knows the environment. Everything is read once, at start, into [`Config`]; whatever
-//! is wrong is said at once, with the place to change it. The order of events is [`Config::load`]: lay the
-//! layers over each other, hold each setting against its rule, read them into types, hold them against each
-//! other. No message and no `Debug` shows a secret.
+//! This is the only module that reads the environment. Everything is read once, at startup, into
+//! [`Config`], and all errors are reported together with the place to change. [`Config::load`]
+//! overlays the layers, checks each setting against its rule, converts them to types, and checks
+//! them against each other. No message and no `Debug` output shows a secret.
 
 mod address_range;
 mod checks;
@@ -36,58 +37,58 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 use url::Url;
 
-/// Every setting with its default and its explanation.
+/// Every setting with its default and description.
 pub const DEFAULT_FILE: &str = include_str!("../../config.default.toml");
 
-/// The configuration in force. No derived `Debug`: it holds secrets.
+/// The effective configuration. It has no derived `Debug`, because it holds secrets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where requests are taken.
+    /// Address to listen on.
     #[serde(deserialize_with = "sections::socket_address")]
     pub listen: SocketAddr,
     #[serde(deserialize_with = "sections::optional_origin")]
     base_url: Option<Url>,
-    /// The folder for everything that is kept.
+    /// Folder for all persistent data.
     pub data_dir: PathBuf,
     #[serde(deserialize_with = "sections::secret")]
     database_url: SecretString,
-    /// 64 hexadecimal digits; none: the one in the data folder.
+    /// 64 hexadecimal digits; `None` uses the file in the data folder.
     #[serde(deserialize_with = "sections::optional_secret")]
     pub secret_key: Option<SecretString>,
-    /// The proxies whose word on a client's address is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     #[serde(deserialize_with = "sections::address_ranges")]
     pub trusted_proxies: Vec<AddressRange>,
-    /// How long clients may take.
+    /// HTTP timeouts.
     pub http: HttpConfig,
-    /// How much of everything.
+    /// Rate and connection limits.
     pub limits: LimitsConfig,
-    /// What is logged, and how.
+    /// Log settings.
     pub log: LogConfig,
-    /// Where metrics are served.
+    /// Metrics endpoint.
     pub metrics: MetricsConfig,
-    /// How `PostgreSQL` is used.
+    /// `PostgreSQL` settings.
     pub postgres: PostgresConfig,
-    /// Where the networks are reached.
+    /// Endpoints of the ad networks.
     pub networks: NetworksConfig,
-    /// Where `AdServices` tokens are redeemed.
+    /// Endpoint for redeeming AdServices tokens.
     pub adservices: ServiceConfig,
-    /// Exchange rates.
+    /// Exchange rate sources.
     pub rates: RatesConfig,
-    /// Countries of addresses.
+    /// GeoIP settings.
     pub geo: GeoConfig,
-    /// How long things are kept.
+    /// Retention periods.
     pub retention: RetentionConfig,
-    /// What is legal but risky.
+    /// Warnings about valid but risky settings.
     #[serde(skip)]
     warnings: Vec<String>,
-    /// All of the above as TOML, without the secrets.
+    /// All settings as TOML, without secrets.
     #[serde(skip)]
     redacted_toml: String,
 }
 
 impl Config {
-    /// Reads the configuration, or says everything that is wrong with it.
+    /// Loads the configuration, or returns everything that is wrong with it.
     pub fn load(
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
@@ -106,10 +107,11 @@ impl Config {
             return Err(ConfigError { problems });
         }
         let mut config = Self::from_table(layers.table()).map_err(|path| ConfigError {
-            // The rules and the types disagree. What serde says may repeat the value, so it is not shown.
+            // The rules and the types disagree. serde's message may repeat the value, so it is not
+            // shown.
             problems: vec![ConfigProblem::new(
                 layers.location(&path),
-                "has a value that cannot be used",
+                "has an invalid value",
             )],
         })?;
         let problems = checks::contradictions(&config, &layers);
@@ -121,47 +123,49 @@ impl Config {
         Ok(config)
     }
 
-    /// From a table, or the path of the setting that cannot be read.
+    /// Converts a table, or returns the path of the setting that failed.
     fn from_table(table: Table) -> Result<Self, String> {
         serde_path_to_error::deserialize(table).map_err(|error| error.path().to_string())
     }
 
-    /// Where the data is.
+    /// Returns the location of the data.
     pub fn database(&self) -> DatabaseConfig {
         DatabaseConfig::parse(self.database_url.expose_secret(), &self.data_dir)
-            .expect("`rules` let nothing else through")
+            .expect("`rules` rejects invalid values")
     }
 
-    /// The folder of the database, where it is neither there nor made with the data folder. It is not made
-    /// for itself: a folder that is missing is more likely a typing error, or a disk that is not mounted.
+    /// Returns the database's folder if it does not exist and is not created together with the data
+    /// folder. It is not created automatically, because a missing folder is more likely a typo or
+    /// an unmounted disk.
     pub fn missing_database_folder(&self) -> Option<PathBuf> {
         let DatabaseConfig::Sqlite(file) = self.database() else {
             return None;
         };
         let folder = file.parent().filter(|path| !path.as_os_str().is_empty())?;
-        // Only to compare: `./data` and `data` are the same folder.
-        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let is_made = whole(&self.data_dir).starts_with(whole(folder));
+        // Compare absolute paths: `./data` and `data` are the same folder.
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_made = absolute(&self.data_dir).starts_with(absolute(folder));
         (!is_made && !folder.exists()).then(|| folder.to_owned())
     }
 
-    /// The address that was set, where one was.
+    /// Returns the configured base URL, if set.
     pub fn configured_base_url(&self) -> Option<&Url> {
         self.base_url.as_ref()
     }
 
-    /// As [`Self::base_url`], unless the port is only known to a server that runs: nothing that is reached
-    /// by it can be said then.
+    /// Same as [`Self::base_url`], but `None` if `listen` uses port 0, because only a running
+    /// server knows the real port.
     pub fn stable_base_url(&self) -> Option<String> {
         (self.base_url.is_some() || self.listen.port() != 0).then(|| self.base_url())
     }
 
-    /// How the outside reaches this server, without a slash at the end.
+    /// Returns the public base URL, without a trailing slash.
     pub fn base_url(&self) -> String {
         self.base_url_at(self.listen)
     }
 
-    /// As [`Self::base_url`], for a server that was told to listen on port 0 and knows its port by now.
+    /// Same as [`Self::base_url`], for a server whose `listen` had port 0 and which knows its port
+    /// now.
     pub fn base_url_at(&self, bound: SocketAddr) -> String {
         self.base_url.as_ref().map_or_else(
             || format!("http://{bound}"),
@@ -169,24 +173,24 @@ impl Config {
         )
     }
 
-    /// Whether an address is that of a proxy whose word on a client's address is believed.
+    /// Returns whether an address belongs to a trusted proxy.
     pub fn is_trusted_proxy(&self, peer: std::net::IpAddr) -> bool {
         self.trusted_proxies
             .iter()
             .any(|range| range.contains(peer))
     }
 
-    /// What is legal but risky about this configuration, for the operator.
+    /// Returns warnings about valid but risky settings.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The settings in force as TOML, with their origins and without their secrets.
+    /// Returns the effective settings as TOML, with their sources and without secrets.
     pub fn to_toml(&self) -> String {
         self.redacted_toml.clone()
     }
 
-    /// Every service that credentials or tokens are sent to, by its setting.
+    /// Returns every service that receives credentials or tokens, with its setting.
     pub fn services(&self) -> [(&'static str, &Url); 6] {
         let networks = &self.networks;
         [
@@ -209,12 +213,12 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// The `TRIBUTARY_*` variables of this process, for [`Config::load`].
+/// Returns the `TRIBUTARY_*` variables of this process, for [`Config::load`].
 ///
-/// Not `std::env::vars`, which panics when anybody's variable is not UTF-8.
+/// Does not use `std::env::vars`, which panics if any variable is not UTF-8.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the one place that reads the environment"
+    reason = "only this function reads the environment"
 )]
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
@@ -228,15 +232,15 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
 }
 
 fn defaults() -> Table {
-    toml::from_str(DEFAULT_FILE).expect("the default file is TOML; a test reads it")
+    toml::from_str(DEFAULT_FILE).expect("the default file is valid TOML; a test checks it")
 }
 
 fn read_file(file: &Path) -> Result<Table, ConfigProblem> {
-    let place = file.display().to_string();
+    let location = file.display().to_string();
     let text = std::fs::read_to_string(file)
-        .map_err(|error| ConfigProblem::new(&place, format!("cannot be read: {error}")))?;
+        .map_err(|error| ConfigProblem::new(&location, format!("cannot be read: {error}")))?;
     toml::from_str(&text).map_err(|error| {
-        // `Display` quotes the line, which may hold a secret; `message` does not.
+        // `Display` quotes the line, which may contain a secret; `message` does not.
         let before = error
             .span()
             .and_then(|span| text.get(..span.start))
@@ -244,7 +248,7 @@ fn read_file(file: &Path) -> Result<Table, ConfigProblem> {
         let line = before.matches('\n').count() + 1;
         let message = error.message().replace('\n', ", ");
         ConfigProblem::new(
-            format!("{place}, line {line},"),
+            format!("{location}, line {line},"),
             format!("is not TOML: {message}"),
         )
     })

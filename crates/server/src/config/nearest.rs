@@ -1,6 +1,6 @@
-//! The known name that is nearest to a mistyped one.
+//! Finds the known name closest to a mistyped one.
 
-/// The candidate with the smallest edit distance; the first of several.
+/// Returns the first candidate with the smallest edit distance.
 pub(super) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -10,8 +10,7 @@ pub(super) fn nearest<'a>(
         .min_by_key(|candidate| distance(name, candidate))
 }
 
-/// How many characters have to be added, dropped or replaced to make one text of the other (Levenshtein),
-/// one row of the table at a time.
+/// Returns the Levenshtein distance of two texts, computed row by row.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -40,12 +39,12 @@ mod tests {
     #[case::from_nothing("", "geo", 3)]
     #[case::to_nothing("geo", "", 3)]
     #[case::kitten("kitten", "sitting", 3)]
-    fn distances(#[case] from: &str, #[case] to: &str, #[case] expected: usize) {
+    fn computes_edit_distances(#[case] from: &str, #[case] to: &str, #[case] expected: usize) {
         assert_eq!(distance(from, to), expected);
     }
 
     #[test]
-    fn the_nearest_known_name_is_found() {
+    fn finds_the_nearest_known_name() {
         let known = ["listen", "limits.connections", "log.level"];
         assert_eq!(
             nearest("limit.connection", known),

@@ -1,44 +1,44 @@
-//! The small languages that settings are written in. Each reader gives the value or says what is expected.
+//! Parsers for setting values. Each returns the value or what is expected.
 
 use axum::http::HeaderName;
 use std::net::SocketAddr;
 use tracing_subscriber::EnvFilter;
 use url::{Host, Url};
 
-/// Bytes of the secret key.
+/// Length of the secret key in bytes.
 pub const SECRET_KEY_BYTES: usize = 32;
 
-/// The words that `log.level` is made of.
+/// Levels accepted in `log.level`.
 const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
-/// What a reader gives: the value, or what was expected.
+/// The value, or what was expected.
 pub(super) type ParseResult<T> = Result<T, &'static str>;
 
-/// An address and a port.
+/// Parses an address and a port.
 pub(super) fn socket_address(text: &str) -> ParseResult<SocketAddr> {
     text.parse()
         .map_err(|_| "must be an address and a port, such as 127.0.0.1:8080 or [::]:8080")
 }
 
-/// Scheme, host and port, and nothing else.
+/// Parses scheme, host and port, and nothing else.
 pub(super) fn origin(text: &str) -> ParseResult<Url> {
     const EXPECTED: &str =
-        "must be http:// or https://, a host and, if need be, a port; no path, query or fragment";
+        "must be http:// or https:// with a host and an optional port; no path, query or fragment";
     let url = web_url(text, EXPECTED)?;
     let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if is_bare { Ok(url) } else { Err(EXPECTED) }
 }
 
-/// The beginning of the URLs of a service that we call.
+/// Parses the base URL of a service that the server calls.
 pub(super) fn service_url(text: &str) -> ParseResult<Url> {
-    const EXPECTED: &str = "must be an https:// (or, for a simulator, http://) URL \
-                            without user, query or fragment";
+    const EXPECTED: &str = "must be an https:// (or, for a simulator, http://) URL without user, \
+                            query or fragment";
     let url = web_url(text, EXPECTED)?;
     let is_bare = url.query().is_none() && url.fragment().is_none();
     if is_bare { Ok(url) } else { Err(EXPECTED) }
 }
 
-/// A file that we fetch.
+/// Parses the URL of a file to fetch.
 pub(super) fn file_url(text: &str) -> ParseResult<Url> {
     web_url(
         text,
@@ -47,7 +47,7 @@ pub(super) fn file_url(text: &str) -> ParseResult<Url> {
 }
 
 fn web_url(text: &str, expected: &'static str) -> ParseResult<Url> {
-    // The parser drops line breaks and reads `\` as `/`: a person would see another URL than it does.
+    // The URL parser drops line breaks and reads `\` as `/`, so people would see a different URL.
     if text
         .chars()
         .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
@@ -69,24 +69,24 @@ fn web_url(text: &str, expected: &'static str) -> ParseResult<Url> {
     }
 }
 
-/// The name of a header.
+/// Parses a header name.
 pub(super) fn header_name(text: &str) -> ParseResult<HeaderName> {
     text.parse()
-        .map_err(|_| "must be the name of a header, such as CF-IPCountry, or empty")
+        .map_err(|_| "must be a header name, such as CF-IPCountry, or empty")
 }
 
-/// The secret key, from its hexadecimal digits.
+/// Parses the secret key from hexadecimal digits.
 pub(crate) fn secret_key(text: &str) -> ParseResult<[u8; SECRET_KEY_BYTES]> {
     tributary_domain::vocabulary::digest::from_hex(text)
         .and_then(|bytes| bytes.try_into().ok())
         .ok_or("must be 64 hexadecimal digits, for example from `openssl rand -hex 32`")
 }
 
-/// How much is logged.
+/// Parses the log filter.
 pub(crate) fn log_filter(text: &str) -> ParseResult<EnvFilter> {
-    const EXPECTED: &str = "must be off, error, warn, info, debug or trace; \
-                            parts can differ, as in info,tributary_api=debug";
-    // The filter takes any bare word as the name of a part, so that `inof` would log nothing at all.
+    const EXPECTED: &str = "must be off, error, warn, info, debug or trace; modules can have their \
+                            own level, as in info,tributary_api=debug";
+    // The filter would take any bare word as a module name, so `inof` would log nothing.
     let is_known = |word: &str| LEVELS.contains(&word.trim()) || word.contains('=');
     if !text.split(',').all(is_known) {
         return Err(EXPECTED);
@@ -112,7 +112,7 @@ mod tests {
     #[case::no_host("https://", false)]
     #[case::backslash("https:\\\\links.example.com", false)]
     #[case::line_break("https://links.\nexample.com", false)]
-    fn origins(#[case] text: &str, #[case] accepted: bool) {
+    fn parses_origins(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(origin(text).is_ok(), accepted);
     }
 
@@ -122,7 +122,7 @@ mod tests {
     #[case::query("https://graph.example.com?key=1", false)]
     #[case::password("https://me:secret@graph.example.com", false)]
     #[case::empty("", false)]
-    fn service_urls(#[case] text: &str, #[case] accepted: bool) {
+    fn parses_service_urls(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(service_url(text).is_ok(), accepted);
     }
 
@@ -133,7 +133,7 @@ mod tests {
     #[case::no_port("127.0.0.1", false)]
     #[case::a_name("localhost:8080", false)]
     #[case::port_too_high("127.0.0.1:65536", false)]
-    fn socket_addresses(#[case] text: &str, #[case] accepted: bool) {
+    fn parses_socket_addresses(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(socket_address(text).is_ok(), accepted);
     }
 
@@ -144,7 +144,7 @@ mod tests {
     #[case::long(&"0a".repeat(33), false)]
     #[case::odd(&"a".repeat(63), false)]
     #[case::other_letters(&"0g".repeat(32), false)]
-    fn secret_keys(#[case] text: &str, #[case] accepted: bool) {
+    fn parses_secret_keys(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(secret_key(text).is_ok(), accepted);
     }
 
@@ -154,7 +154,7 @@ mod tests {
     #[case::mistyped("inof", false)]
     #[case::unknown_level("tributary_api=loud", false)]
     #[case::empty("", false)]
-    fn log_levels(#[case] text: &str, #[case] accepted: bool) {
+    fn parses_log_levels(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(log_filter(text).is_ok(), accepted);
     }
 }

@@ -1,17 +1,18 @@
-//! The settings in force, as TOML that says where each came from and keeps the secrets to itself.
+//! Prints the effective settings as TOML, with their sources and without secrets.
 
 use super::database::{HIDDEN, redacted};
 use super::layers::{Layers, Setting, SettingSource};
 use std::fmt::Write as _;
 use toml::Value;
 
-/// The settings as text. Made when the configuration is read, so that no secret is kept for it.
+/// Renders the settings. Called when the configuration is loaded, so that no secret is retained for
+/// it.
 pub(super) fn redacted_toml(layers: &Layers) -> String {
     let mut text = String::new();
     let mut current_section = "";
     for setting in &layers.settings {
         let (section, key) = setting.path.rsplit_once('.').unwrap_or(("", &setting.path));
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         if section != current_section {
             let _infallible = write!(text, "\n[{section}]\n");
             current_section = section;
@@ -30,9 +31,9 @@ fn redacted_value(setting: &Setting) -> Value {
     match (setting.path.as_str(), &setting.value) {
         ("secret_key", Value::String(key)) if !key.is_empty() => Value::String(HIDDEN.to_owned()),
         ("database_url", Value::String(url)) => Value::String(redacted(url)),
-        // Some who publish rates want a token, and have it in the query.
+        // Some rate providers need a token in the query.
         ("rates.url" | "rates.second_url", Value::String(url)) => match url.split_once('?') {
-            Some((place, _)) => Value::String(format!("{place}?{HIDDEN}")),
+            Some((base, _)) => Value::String(format!("{base}?{HIDDEN}")),
             None => setting.value.clone(),
         },
         (_, value) => value.clone(),
@@ -42,7 +43,7 @@ fn redacted_value(setting: &Setting) -> Value {
 fn origin_comment(source: &SettingSource) -> String {
     match source {
         SettingSource::Default => String::new(),
-        // A comment ends with its line, so a line break in a file's name must not.
+        // `{:?}` escapes line breaks in the file name, which would end the comment.
         SettingSource::File(file) => format!("  # {:?}", file.display().to_string()),
         SettingSource::Variable(name) => format!("  # {name}"),
     }
@@ -55,13 +56,13 @@ mod tests {
     use std::iter;
 
     #[test]
-    fn what_is_printed_can_be_read_again_and_is_the_same() {
+    fn the_printed_settings_parse_to_the_same_values() {
         let printed = Config::load(None, iter::empty()).unwrap().to_toml();
         assert_eq!(toml::from_str::<toml::Table>(&printed).unwrap(), defaults());
     }
 
     #[test]
-    fn secrets_are_not_printed_and_origins_are() {
+    fn prints_sources_but_no_secrets() {
         let key = "c0ffee".repeat(11)[..64].to_owned();
         let environment = [
             ("TRIBUTARY_SECRET_KEY".to_owned(), key.clone()),

@@ -1,23 +1,23 @@
-//! What is wrong with a configuration: all of it at once, each with its place.
+//! Errors in a configuration: all of them at once, each with its location.
 //!
-//! A message says what is expected and never repeats the refused value: the value may be a password that
-//! was put into the wrong place.
+//! Messages say what is expected and never repeat the rejected value, which may be a password in
+//! the wrong place.
 
 use std::fmt;
 
-/// One thing to change.
+/// One setting to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// Where it stands: a variable's name, or a setting and its file.
+    /// Environment variable, or setting and file.
     pub location: String,
-    /// What was expected.
+    /// Expected value.
     pub message: String,
 }
 
 impl ConfigProblem {
-    pub(super) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn new(location: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
-            location: place.into(),
+            location: location.into(),
             message: message.into(),
         }
     }
@@ -29,16 +29,16 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// A configuration that cannot be used.
+/// A configuration with errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// Everything that has to be changed; never empty.
+    /// All errors; never empty.
     pub problems: Vec<ConfigProblem>,
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the configuration cannot be used:")?;
+        formatter.write_str("invalid configuration:")?;
         self.problems
             .iter()
             .try_for_each(|problem| write!(formatter, "\n  - {problem}"))

@@ -1,4 +1,4 @@
-//! What each setting may be, looked at by itself. What two settings must not be together is in `checks.rs`.
+//! Rules for single settings. `checks.rs` has the rules for combinations.
 
 use super::layers::{Layers, Setting};
 use super::parse;
@@ -8,45 +8,46 @@ use std::path::Path;
 use toml::Value;
 use tributary_domain::app::{CLICK_WINDOW_HOURS, PROBABILISTIC_WINDOW_HOURS};
 
-/// An hour: whoever waits longer has been forgotten.
+/// One hour. Longer timeouts are almost certainly a mistake.
 const SECONDS_MAX: i64 = 3_600;
-/// More requests a second than any machine answers; whoever wants no limit says 0.
+/// Higher than any machine can serve; 0 disables the limit.
 const RATE_MAX: i64 = 1_000_000;
-/// More connections than any kernel keeps open for one process.
+/// Higher than a kernel allows for one process.
 const CONNECTIONS_MAX: i64 = 1_000_000;
-/// Far more connections than a `PostgreSQL` server is glad of.
+/// Far more connections than a `PostgreSQL` server handles well.
 const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
 
-/// Days that a delivery is kept, at least: as long as a network takes its event, what was delivered must be known.
+/// Deliveries must be known for as long as a network accepts their events.
 const DELIVERY_DAYS_MIN: i64 = 7;
-/// Days that a postback is kept, at least: as long as what it means may be in doubt.
+/// Postbacks must be kept for as long as their conversion value may be ambiguous.
 const POSTBACK_DAYS_MIN: i64 = 48;
-/// For so long a notification waits for its device.
+/// A notification waits this long for its device.
 const NOTIFICATION_DAYS_MIN: i64 = 30;
-/// Days that a click is kept, at least: as long as it may claim an install.
+/// Clicks must be kept for as long as they can claim an install.
 const CLICK_DAYS_MIN: i64 = *CLICK_WINDOW_HOURS.end() / HOURS_PER_DAY;
-/// Days that a click's address is kept, at least: as long as it may be matched by likeness.
+/// Click addresses must be kept for as long as probabilistic matching uses them.
 const CLICK_ADDRESS_DAYS_MIN: i64 = *PROBABILISTIC_WINDOW_HOURS.end() / HOURS_PER_DAY;
-/// Days that anything of a click is kept, at most: attributions are kept no longer either.
+/// Attribution data is not kept longer either.
 const CLICK_DAYS_MAX: i64 = 400;
-/// The least for which somebody can still ask who changed something last month.
+/// Keeps at least the last month of changes.
 const AUDIT_DAYS_MIN: i64 = 30;
-/// Ten years, as long as books are kept.
+/// Ten years, a usual retention period for accounting records.
 const AUDIT_DAYS_MAX: i64 = 3_650;
-/// The longest time for which a network takes a conversion of a click: until then its ids are needed.
+/// The longest time that a network accepts conversions for a click, during which its ids are
+/// needed.
 const ATTRIBUTION_DAYS_MIN: i64 = 90;
 /// Ten years.
 const ATTRIBUTION_DAYS_MAX: i64 = 3_650;
 const HOURS_PER_DAY: i64 = 24;
 
-/// What one setting may be.
+/// Allowed values of a setting.
 enum Rule {
     Any,
     NotEmpty,
     Integer(i64, i64),
     OneOf(&'static [&'static str]),
     Text(fn(&str) -> Result<(), &'static str>),
-    /// As `Text`, and empty for "not set".
+    /// Same as `Text`, but empty means "not set".
     TextOrEmpty(fn(&str) -> Result<(), &'static str>),
     Each(fn(&str) -> Result<(), &'static str>),
 }
@@ -55,7 +56,7 @@ const SECONDS: Rule = Rule::Integer(1, SECONDS_MAX);
 const RATE: Rule = Rule::Integer(0, RATE_MAX);
 const SERVICE_URL: Rule = Rule::Text(|text| parse::service_url(text).map(drop));
 
-/// Every setting with its rule.
+/// Rules for all settings.
 const RULES: &[(&str, Rule)] = &[
     (
         "listen",
@@ -194,7 +195,7 @@ impl Rule {
     }
 }
 
-/// Everything that is wrong with single settings.
+/// Returns all errors in single settings.
 pub(super) fn check(layers: &Layers) -> Vec<ConfigProblem> {
     layers.settings.iter().filter_map(check_one).collect()
 }
@@ -212,7 +213,7 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn every_setting_has_its_rule_in_the_order_of_the_default_file() {
+    fn every_setting_has_a_rule_in_the_order_of_the_default_file() {
         let layers = Layers::defaults(defaults());
         let settings: Vec<&str> = layers
             .settings
@@ -248,7 +249,7 @@ mod tests {
     #[case::clicks_for_longer("TRIBUTARY_RETENTION__CLICK_DAYS", "401", false)]
     #[case::two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5, fd00::/8", true)]
     #[case::one_of_two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5,proxy", false)]
-    fn what_a_setting_may_be(#[case] name: &str, #[case] text: &str, #[case] accepted: bool) {
+    fn checks_allowed_values(#[case] name: &str, #[case] text: &str, #[case] accepted: bool) {
         let environment = [(name.to_owned(), text.to_owned())];
         let loaded = Config::load(None, environment.into_iter());
         assert_eq!(loaded.is_ok(), accepted, "{:?}", loaded.err());

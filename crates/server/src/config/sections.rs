@@ -1,11 +1,11 @@
-//! The sections of the configuration, typed. One field per setting of `config.default.toml`.
+//! Sections of the configuration, typed. One field per setting of `config.default.toml`.
 //!
 //! # Adding a setting
 //!
-//! 1. Write it into `config.default.toml`, with a comment for operators and its default.
-//! 2. Add its field here (or to `Config`, when it belongs to no section). No `serde(default)`: the default
-//!    file is the only place for defaults.
-//! 3. Say in `rules.rs` what it may be. The tests name whichever of the three is missing.
+//! 1. Add it to `config.default.toml`, with a comment for operators and its default.
+//! 2. Add its field here (or to `Config`, if it has no section). Do not use `serde(default)`: the
+//!    default file is the only place for defaults.
+//! 3. Add its rule to `rules.rs`. The tests report whichever of the three is missing.
 
 use super::{AddressRange, parse};
 use axum::http::HeaderName;
@@ -17,182 +17,182 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// How long clients may take.
+/// HTTP timeouts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpConfig {
-    /// For the head of a request; also how long an idle connection stays open.
+    /// Timeout for request headers; also the idle timeout of a connection.
     #[serde(rename = "header_timeout_seconds", deserialize_with = "seconds")]
     pub header_timeout: Duration,
-    /// For a whole request.
+    /// Timeout for a whole request.
     #[serde(rename = "request_timeout_seconds", deserialize_with = "seconds")]
     pub request_timeout: Duration,
-    /// For the body of a request.
+    /// Timeout for a request body.
     #[serde(rename = "body_timeout_seconds", deserialize_with = "seconds")]
     pub body_timeout: Duration,
-    /// For requests under way when the server stops.
+    /// Time for finishing requests when the server stops.
     #[serde(rename = "drain_seconds", deserialize_with = "seconds")]
     pub drain: Duration,
 }
 
-/// How much of everything. A rate of 0 is no limit.
+/// Rate and connection limits. A rate of 0 disables the limit.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Requests a second by one key.
+    /// Requests per second and API key.
     pub requests_per_second_per_key: u32,
-    /// Requests a second from one address.
+    /// Requests per second and IP address.
     pub requests_per_second_per_address: u32,
-    /// Failed sign-ins and wrong API keys a minute from one address.
+    /// Failed sign-ins and wrong API keys per minute and IP address.
     pub failed_authentications_per_minute_per_address: u32,
-    /// Connections open at the same time; at least one.
+    /// Concurrent connections; at least one.
     pub connections: u32,
 }
 
-/// How records are written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// One object per line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What is logged, and how.
+/// Log settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
-    /// For people or for programs.
+    /// Text or JSON.
     pub format: LogFormat,
-    /// Filter directives; known to be good.
+    /// Filter directives, already validated.
     pub level: String,
 }
 
-/// Where metrics are served.
+/// Metrics endpoint.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsConfig {
-    /// An address of their own; none: the main port.
+    /// Separate address; `None` serves `/metrics` on the main port.
     #[serde(deserialize_with = "optional_socket_address")]
     pub listen: Option<SocketAddr>,
 }
 
-/// How `PostgreSQL` is used.
+/// `PostgreSQL` settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresConfig {
-    /// Connections of this node, at most.
+    /// Maximum number of connections of this node.
     pub connections: u32,
-    /// How many of them the forwarder and the other workers may use.
+    /// Connections that the forwarder and the other workers may use.
     pub worker_connections: u32,
-    /// How many of them reports may use.
+    /// Connections that reports may use.
     pub report_connections: u32,
-    /// For a connection to be made.
+    /// Timeout for connecting.
     #[serde(rename = "connect_timeout_seconds", deserialize_with = "seconds")]
     pub connect_timeout: Duration,
-    /// For one statement.
+    /// Timeout for one statement.
     #[serde(rename = "statement_timeout_seconds", deserialize_with = "seconds")]
     pub statement_timeout: Duration,
-    /// Whether prepared statements are kept.
+    /// Whether prepared statements are cached.
     pub statement_cache: bool,
 }
 
-/// Where the networks are reached.
+/// Endpoints of the ad networks.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworksConfig {
-    /// Whether they may have private addresses: for a simulator.
+    /// Whether private addresses are allowed, for a simulator.
     pub allow_private_addresses: bool,
-    /// One of the four.
+    /// Meta.
     pub network_a: ServiceConfig,
-    /// One of the four; it wants access tokens from elsewhere.
+    /// Google Ads, which needs access tokens from another endpoint.
     pub network_b: TokenServiceConfig,
-    /// One of the four.
+    /// TikTok.
     pub network_c: ServiceConfig,
-    /// One of the four.
+    /// OpenAI Ads.
     pub network_d: ServiceConfig,
 }
 
-/// A service that we call.
+/// A service that the server calls.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceConfig {
-    /// What its URLs begin with.
+    /// Base URL.
     #[serde(deserialize_with = "service_url")]
     pub base_url: Url,
 }
 
-/// A service that we call with tokens.
+/// A service that the server calls with access tokens.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenServiceConfig {
-    /// What its URLs begin with.
+    /// Base URL.
     #[serde(deserialize_with = "service_url")]
     pub base_url: Url,
-    /// Where tokens are fetched: the whole URL.
+    /// Full URL of the token endpoint.
     #[serde(deserialize_with = "service_url")]
     pub token_url: Url,
 }
 
-/// Exchange rates.
+/// Exchange rate sources.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RatesConfig {
-    /// The day's file; none: rates are not fetched.
+    /// URL of the daily file; `None` disables fetching.
     #[serde(deserialize_with = "optional_file_url")]
     pub url: Option<Url>,
-    /// The day's file of the currencies that the first one does not have; none: it is not fetched.
+    /// URL of the daily file for currencies that the first source lacks; `None` disables fetching.
     #[serde(deserialize_with = "optional_file_url")]
     pub second_url: Option<Url>,
 }
 
-/// Countries of addresses.
+/// GeoIP settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GeoConfig {
-    /// The database; none: countries are not known.
+    /// Country database; `None` disables country lookup.
     #[serde(deserialize_with = "optional_path")]
     pub mmdb: Option<PathBuf>,
-    /// The ranges of relays; none: relays are not recognised.
+    /// File of relay ranges; `None` disables relay detection.
     #[serde(deserialize_with = "optional_path")]
     pub relay_ranges: Option<PathBuf>,
-    /// The header by which a trusted proxy tells the country.
+    /// Header in which a trusted proxy sends the client's country.
     #[serde(deserialize_with = "optional_header_name")]
     pub country_header: Option<HeaderName>,
 }
 
-/// How long things are kept.
+/// Retention periods.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Of a click's address and user agent.
+    /// For the address and user agent of a click.
     #[serde(rename = "click_address_days", deserialize_with = "days")]
     pub click_addresses: Duration,
-    /// Of a click that no install refers to.
+    /// For a click without an install.
     #[serde(rename = "click_days", deserialize_with = "days")]
     pub clicks: Duration,
-    /// Of a delivery that came to its end.
+    /// For a finished delivery.
     #[serde(rename = "delivery_days", deserialize_with = "days")]
     pub deliveries: Duration,
-    /// Of a postback.
+    /// For a postback.
     #[serde(rename = "postback_days", deserialize_with = "days")]
     pub postbacks: Duration,
-    /// Of a postback of no app.
+    /// For a postback without an app.
     #[serde(rename = "unclaimed_postback_days", deserialize_with = "days")]
     pub unclaimed_postbacks: Duration,
-    /// Of the body of a billing notification. What it came to stays.
+    /// For the body of a billing notification. Its result is kept.
     #[serde(rename = "notification_days", deserialize_with = "days")]
     pub notifications: Duration,
-    /// Of an entry of the audit log.
+    /// For an audit log entry.
     #[serde(rename = "audit_days", deserialize_with = "days")]
     pub audit: Duration,
-    /// Of a device's attribution data, after its last activity.
+    /// For a device's attribution data, after its last activity.
     #[serde(rename = "attribution_days", deserialize_with = "days")]
     pub attributions: Duration,
 }
 
-// The readers below cannot fail on what `rules.rs` let through.
+// The functions below cannot fail on values that `rules.rs` accepted.
 
 fn seconds<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
     u64::deserialize(input).map(Duration::from_secs)

@@ -1,4 +1,4 @@
-//! The configuration as a whole: the default file, the precedence, the complaints.
+//! Tests of the whole configuration: default file, precedence, error messages.
 
 use super::layers::variable;
 use super::*;
@@ -18,8 +18,8 @@ fn load(file: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::load(Some(&path), variables.into_iter())
 }
 
-fn complaints(file: &str, variables: &[(&str, &str)]) -> String {
-    load(file, variables).expect_err("refused").to_string()
+fn error_text(file: &str, variables: &[(&str, &str)]) -> String {
+    load(file, variables).expect_err("an error").to_string()
 }
 
 fn without(table: &Table, path: &[&str]) -> Table {
@@ -34,14 +34,14 @@ fn without(table: &Table, path: &[&str]) -> Table {
 
 #[test]
 fn the_default_file_and_the_types_have_the_same_settings() {
-    // Unknown keys are refused, so whatever is in the file is read …
+    // Unknown keys are rejected, so every key in the file is read …
     assert!(Config::from_table(defaults()).is_ok());
-    // … and a field that the file lacks cannot be made up for.
+    // … and every field must be in the file.
     for setting in Layers::defaults(defaults()).settings {
         let path: Vec<&str> = setting.path.split('.').collect();
-        let lacking = without(&defaults(), &path);
+        let incomplete = without(&defaults(), &path);
         assert!(
-            Config::from_table(lacking).is_err(),
+            Config::from_table(incomplete).is_err(),
             "{} is not read",
             setting.path
         );
@@ -49,7 +49,7 @@ fn the_default_file_and_the_types_have_the_same_settings() {
 }
 
 #[test]
-fn unknown_keys_are_refused_by_the_types_too() {
+fn the_types_reject_unknown_keys() {
     let mut sections: Vec<String> = vec![String::new()];
     for setting in Layers::defaults(defaults()).settings {
         sections.extend(
@@ -68,26 +68,26 @@ fn unknown_keys_are_refused_by_the_types_too() {
         });
         assert!(
             Config::from_table(layers.table()).is_err(),
-            "[{section}] takes anything"
+            "[{section}] accepts unknown keys"
         );
     }
 }
 
 #[test]
-fn every_setting_is_explained_above_it() {
+fn every_setting_has_a_comment_above_it() {
     let lines: Vec<&str> = DEFAULT_FILE.lines().collect();
     for (index, line) in lines.iter().enumerate() {
         let is_setting = line.contains(" = ") && !line.starts_with('#');
         assert!(
             !is_setting || lines[index - 1].starts_with("# "),
-            "{line} is not explained"
+            "{line} has no comment"
         );
         assert!(line.chars().count() <= 110, "{line} is too wide");
     }
 }
 
 #[test]
-fn the_handbook_has_every_setting() {
+fn the_handbook_lists_every_setting() {
     let handbook = include_str!("../../../../docs/OPERATIONS.md");
     for setting in Layers::defaults(defaults()).settings {
         let name = format!("`{}`", setting.path);
@@ -96,7 +96,7 @@ fn the_handbook_has_every_setting() {
 }
 
 #[test]
-fn defaults_are_those_that_others_rely_on() {
+fn the_defaults_are_as_documented() {
     let config = Config::load(None, iter::empty()).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.base_url(), "http://127.0.0.1:8080");
@@ -163,7 +163,7 @@ fn defaults_are_those_that_others_rely_on() {
 }
 
 #[test]
-fn the_environment_wins_over_the_file_and_the_file_over_the_default() {
+fn the_environment_overrides_the_file_which_overrides_the_defaults() {
     let file = "[limits]\nconnections = 7\nrequests_per_second_per_key = 8\n";
     let config = load(
         file,
@@ -176,7 +176,7 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_default() {
 }
 
 #[test]
-fn variables_are_read_as_what_the_setting_is() {
+fn variables_are_parsed_by_the_type_of_the_setting() {
     let config = load(
         "",
         &[
@@ -205,44 +205,57 @@ fn variables_are_read_as_what_the_setting_is() {
 }
 
 #[rstest]
-#[case::file_typo("[limit]\nconnections = 1", &[], "`limit` in ", "the nearest one is `limits`")]
-#[case::file_key("[http]\ndrain_secs = 1", &[], "`http.drain_secs` in ", "is `http.drain_seconds`")]
-#[case::file_kind("[limits]\nconnections = \"9\"", &[], "`limits.connections` in ", "a whole number")]
-#[case::file_float("[limits]\nconnections = 9.5", &[], "`limits.connections` in ", "a whole number")]
-#[case::file_list("trusted_proxies = [1]", &[], "`trusted_proxies` in ", "a list of texts")]
+#[case::file_typo("[limit]\nconnections = 1", &[], "`limit` in ", "did you mean `limits`?")]
+#[case::file_key(
+    "[http]\ndrain_secs = 1", &[],
+    "`http.drain_secs` in ", "mean `http.drain_seconds`?"
+)]
+#[case::file_kind("[limits]\nconnections = \"9\"", &[], "`limits.connections` in ", "an integer")]
+#[case::file_float("[limits]\nconnections = 9.5", &[], "`limits.connections` in ", "an integer")]
+#[case::file_list("trusted_proxies = [1]", &[], "`trusted_proxies` in ", "a list of strings")]
 #[case::section_as_value("http = 3", &[], "`http` in ", "write [http]")]
-#[case::value_as_section("[listen]\nport = 3", &[], "`listen` in ", "must be a text")]
+#[case::value_as_section("[listen]\nport = 3", &[], "`listen` in ", "must be a string")]
 #[case::not_toml("\nlisten = ", &[], "tributary.toml, line 2,", "is not TOML")]
-#[case::variable_typo("", &[("TRIBUTARY_LISTN", "x")], "TRIBUTARY_LISTN ", "is TRIBUTARY_LISTEN")]
+#[case::variable_typo(
+    "", &[("TRIBUTARY_LISTN", "x")],
+    "TRIBUTARY_LISTN ", "mean TRIBUTARY_LISTEN?"
+)]
 #[case::one_underscore(
     "", &[("TRIBUTARY_LIMITS_CONNECTIONS", "1")],
-    "TRIBUTARY_LIMITS_CONNECTIONS ", "is TRIBUTARY_LIMITS__CONNECTIONS"
+    "TRIBUTARY_LIMITS_CONNECTIONS ", "mean TRIBUTARY_LIMITS__CONNECTIONS?"
 )]
-#[case::lower_case("", &[("TRIBUTARY_listen", "x")], "TRIBUTARY_listen ", "stands for no setting")]
-#[case::variable_number("", &[("TRIBUTARY_LIMITS__CONNECTIONS", "many")], "CONNECTIONS ", "whole number")]
+#[case::lower_case("", &[("TRIBUTARY_listen", "x")], "TRIBUTARY_listen ", "is not a known setting")]
+#[case::variable_number(
+    "", &[("TRIBUTARY_LIMITS__CONNECTIONS", "many")],
+    "CONNECTIONS ", "an integer"
+)]
 #[case::variable_flag(
     "", &[("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "yes")], "ADDRESSES ", "true or false"
 )]
-#[case::second_proxy("trusted_proxies = [\"::1\", \"x\"]", &[], "`trusted_proxies` in ", "(entry 2)")]
-#[case::variable_that_spoils_the_file(
-    "listen = \"127.0.0.1:1\"", &[("TRIBUTARY_LISTEN", "x")], "TRIBUTARY_LISTEN ", "an address and a port"
+#[case::second_proxy(
+    "trusted_proxies = [\"::1\", \"x\"]", &[],
+    "`trusted_proxies` in ", "(entry 2)"
 )]
-fn complaints_name_the_place_and_what_is_expected(
+#[case::variable_that_spoils_the_file(
+    "listen = \"127.0.0.1:1\"", &[("TRIBUTARY_LISTEN", "x")],
+    "TRIBUTARY_LISTEN ", "an address and a port"
+)]
+fn errors_name_the_location_and_what_is_expected(
     #[case] file: &str,
     #[case] variables: &[(&str, &str)],
-    #[case] place: &str,
+    #[case] location: &str,
     #[case] expected: &str,
 ) {
-    let error = load(file, variables).expect_err("refused");
+    let error = load(file, variables).expect_err("an error");
     assert_eq!(error.problems.len(), 1, "{error}");
     let text = error.to_string();
-    assert!(text.contains(place) && text.contains(expected), "{text}");
+    assert!(text.contains(location) && text.contains(expected), "{text}");
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn reports_all_errors_at_once() {
     let file = "listen = \"x\"\nbase_url = 3\nport = 1\n[log]\nformat = \"xml\"\n";
-    let text = complaints(
+    let text = error_text(
         file,
         &[
             ("TRIBUTARY_LIMITS__CONNECTIONS", "0"),
@@ -262,9 +275,9 @@ fn all_mistakes_are_told_at_once() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn names_a_missing_file() {
     let error =
-        Config::load(Some(Path::new("/nowhere/t.toml")), iter::empty()).expect_err("refused");
+        Config::load(Some(Path::new("/nowhere/t.toml")), iter::empty()).expect_err("an error");
     assert!(
         error.to_string().contains("/nowhere/t.toml cannot be read"),
         "{error}"
@@ -272,7 +285,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn no_complaint_repeats_a_value() {
+fn errors_never_repeat_a_value() {
     let canary = "canary-5f1d";
     for setting in Layers::defaults(defaults()).settings {
         for text in [
@@ -287,7 +300,7 @@ fn no_complaint_repeats_a_value() {
                 assert!(!error.to_string().contains(canary), "{error}");
             }
             let unterminated = format!("{} = \"{text}", setting.path);
-            assert!(!complaints(&unterminated, &[]).contains(canary));
+            assert!(!error_text(&unterminated, &[]).contains(canary));
         }
     }
 }
@@ -303,16 +316,12 @@ fn no_complaint_repeats_a_value() {
 #[case("TRIBUTARY_PORT", "8080", false)]
 #[case("TRIBUTARY_PORT_8080", "x", false)]
 #[case("TRIBUTARY_HTTP__SERVICE_PORT", "8080", false)]
-fn what_kubernetes_says_of_its_services_is_no_setting(
-    #[case] name: &str,
-    #[case] text: &str,
-    #[case] ignored: bool,
-) {
+fn ignores_kubernetes_service_links(#[case] name: &str, #[case] text: &str, #[case] ignored: bool) {
     assert_eq!(load("", &[(name, text)]).is_ok(), ignored);
 }
 
 #[test]
-fn a_free_port_is_filled_in_once_it_is_known() {
+fn fills_in_the_bound_port() {
     let config = load("listen = \"127.0.0.1:0\"", &[]).unwrap();
     assert_eq!(
         config.base_url_at("127.0.0.1:4711".parse().unwrap()),

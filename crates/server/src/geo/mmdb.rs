@@ -1,13 +1,13 @@
-//! The country database: a file in the `MaxMind` format, whoever made it.
+//! Country database in the MaxMind format, from any vendor.
 //!
-//! It is read into memory. Mapping it would spare the memory, and let a file that is overwritten in place
-//! change under our hands.
+//! The file is read into memory. Memory-mapping would save memory, but a file overwritten in place
+//! would change while in use.
 
 use super::{CountryCode, country_code};
 use maxminddb::{MaxMindDbError, Reader, path};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Bytes of a file. The largest that are sold, of cities, have a third of it.
+/// Maximum file size. The largest commercial city databases have a third of it.
 pub const MMDB_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// A country database.
@@ -16,7 +16,7 @@ pub struct CountryDatabase {
 }
 
 impl CountryDatabase {
-    /// Reads a file, or says what is wrong with it.
+    /// Parses a file, or returns what is wrong with it.
     pub fn read(content: Vec<u8>) -> Result<Self, String> {
         let reader = Reader::from_source(content).map_err(|error| error.to_string())?;
         let countries = Self { reader };
@@ -24,8 +24,8 @@ impl CountryDatabase {
         Ok(countries)
     }
 
-    /// Looks up an address of each large range. A file whose head and end are good and whose middle is not
-    /// is noticed by this more often than not, and a file of something else than countries always.
+    /// Looks up one address in each large range. This detects most files with a damaged middle, and
+    /// every file that holds no countries.
     fn spot_check(&self) -> Result<(), String> {
         let mut knows_any = false;
         for first in 1..224 {
@@ -40,12 +40,13 @@ impl CountryDatabase {
             Ok(())
         } else {
             Err(format!(
-                "it holds no countries (it says it is {built_for:?})"
+                "it contains no countries (its type is {built_for:?})"
             ))
         }
     }
 
-    /// Whether any address has a country. Only a file made by hand needs to be searched for one.
+    /// Returns whether any address has a country. A full scan is needed only for small hand-made
+    /// files.
     fn has_any_country(&self) -> bool {
         let Ok(networks) = self.reader.networks(maxminddb::WithinOptions::default()) else {
             return false;
@@ -62,13 +63,14 @@ impl CountryDatabase {
         Ok(code.and_then(country_code))
     }
 
-    /// The country of an address, where the database has one.
+    /// Returns the country of an address, if known.
     pub fn country(&self, address: IpAddr) -> Option<CountryCode> {
-        // An IPv6 address in a database of IPv4 is an error there; here it is an unknown one.
+        // Looking up an IPv6 address in an IPv4 database is an error there; here it is just
+        // unknown.
         self.look_up(address).ok().flatten()
     }
 
-    /// What the database says of itself, for people: its kind and when it was made.
+    /// Describes the database for people: its type and build time.
     pub fn describe(&self) -> String {
         let about = self.reader.metadata();
         let built = i64::try_from(about.build_epoch)
@@ -100,12 +102,12 @@ mod tests {
     #[case::unknown("203.0.114.1", None)]
     #[case::v6("2001:db8::1", Some(*b"JP"))]
     #[case::unknown_v6("2001:db9::1", None)]
-    fn countries_of_addresses(#[case] address: &str, #[case] expected: Option<CountryCode>) {
+    fn looks_up_countries(#[case] address: &str, #[case] expected: Option<CountryCode>) {
         assert_eq!(countries().country(address.parse().unwrap()), expected);
     }
 
     #[test]
-    fn it_tells_what_it_is() {
+    fn describes_the_database() {
         assert_eq!(
             countries().describe(),
             "Test-Country of 2026-01-01T00:00:00Z"
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_off_anywhere_is_refused() {
+    fn rejects_truncated_files() {
         let whole = test_mmdb::write(&[("1.1.1.0/24", "AU"), ("203.0.113.0/24", "DE")]);
         for length in 0..whole.len() {
             let read = CountryDatabase::read(whole[..length].to_vec());
@@ -122,20 +124,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_something_else_is_refused() {
+    fn rejects_files_without_countries() {
         assert!(CountryDatabase::read(b"country,code\n".to_vec()).is_err());
         let Err(problem) = CountryDatabase::read(test_mmdb::write(&[])) else {
-            panic!("it has no countries");
+            panic!("expected an error");
         };
         assert!(problem.contains("no countries"), "{problem}");
     }
 
     #[test]
-    fn a_broken_middle_neither_panics_nor_invents() {
+    fn a_damaged_file_neither_panics_nor_returns_invalid_codes() {
         let whole = test_mmdb::write(&[("1.1.1.0/24", "AU"), ("203.0.113.0/24", "DE")]);
-        for place in 0..whole.len() {
+        for offset in 0..whole.len() {
             let mut broken = whole.clone();
-            broken[place] ^= 0xff;
+            broken[offset] ^= 0xff;
             if let Ok(countries) = CountryDatabase::read(broken) {
                 for address in ["1.1.1.1", "203.0.113.9", "2001:db8::1"] {
                     let code = countries.country(address.parse().unwrap());

@@ -1,7 +1,8 @@
-//! Where an address is, as far as the operator's files tell: its country, and whether it is a relay's.
+//! GeoIP lookup from the operator's files: the country of an address, and whether it belongs to a
+//! relay.
 //!
-//! No file, no knowledge: nothing fails for want of one. A file is replaced while the server runs; whoever
-//! asks meanwhile is answered from the old one.
+//! All files are optional. They may be replaced while the server runs; lookups use the old file
+//! until the new one is loaded.
 
 mod mmdb;
 mod relay;
@@ -19,24 +20,24 @@ use std::net::IpAddr;
 use tributary_api::GeoLocation;
 use watched_file::WatchedFile;
 
-/// A country: two capital letters.
+/// Country code of two upper-case letters.
 pub type CountryCode = [u8; 2];
 
-/// Reads a country's code, in letters of either size.
+/// Parses a country code in upper or lower case.
 fn country_code(text: &str) -> Option<CountryCode> {
     let code: CountryCode = text.as_bytes().try_into().ok()?;
     let is_letters = code.iter().all(u8::is_ascii_alphabetic);
     is_letters.then(|| code.map(|letter| letter.to_ascii_uppercase()))
 }
 
-/// What is known about places.
+/// The GeoIP files of the configuration.
 pub struct GeoFiles {
     countries: WatchedFile<CountryDatabase>,
     relays: WatchedFile<RelayRanges>,
 }
 
 impl GeoFiles {
-    /// Of the files that the configuration names. Nothing is read yet.
+    /// Creates the lookup for the configured files. Nothing is read yet.
     pub fn new(geo: &GeoConfig) -> Self {
         Self {
             countries: WatchedFile::new(
@@ -54,14 +55,14 @@ impl GeoFiles {
         }
     }
 
-    /// Reads the files that are new or have changed; true when there was one that can be used. It blocks.
+    /// Reads new or changed files. Returns whether a usable one was loaded. Blocks.
     pub fn refresh(&self) -> bool {
         let countries = self.countries.refresh();
         let relays = self.relays.refresh();
         countries || relays
     }
 
-    /// Where an address is.
+    /// Looks up the country of an address and whether it is a relay.
     pub fn locate(&self, address: IpAddr) -> GeoLocation {
         let address = address.to_canonical();
         let relay = self.relays.get().and_then(|relays| relays.find(address));
@@ -90,51 +91,52 @@ mod tests {
     #[case::long("DEU", None)]
     #[case::tor("T1", None)]
     #[case::two_bytes("ü", None)]
-    fn codes(#[case] text: &str, #[case] expected: Option<CountryCode>) {
+    fn parses_country_codes(#[case] text: &str, #[case] expected: Option<CountryCode>) {
         assert_eq!(country_code(text), expected);
     }
 
     #[rstest]
     #[case::in_the_database("203.0.113.9", Some("DE"), false)]
     #[case::mapped("::ffff:203.0.113.9", Some("DE"), false)]
-    #[case::a_relay_of_a_known_country("198.51.100.1", Some("FR"), true)]
-    #[case::a_relay_that_tells_its_country("192.0.2.1", Some("US"), true)]
-    #[case::a_relay_of_no_country("192.0.2.129", None, true)]
-    #[case::nowhere("8.8.8.8", None, false)]
-    fn places(#[case] address: &str, #[case] country: Option<&str>, #[case] is_relay: bool) {
+    #[case::relay_in_the_database("198.51.100.1", Some("FR"), true)]
+    #[case::relay_with_a_country("192.0.2.1", Some("US"), true)]
+    #[case::relay_without_a_country("192.0.2.129", None, true)]
+    #[case::unknown("8.8.8.8", None, false)]
+    fn looks_up_country_and_relay(
+        #[case] address: &str,
+        #[case] country: Option<&str>,
+        #[case] is_relay: bool,
+    ) {
         let folder = tempfile::tempdir().unwrap();
         let (mmdb, ranges) = (folder.path().join("a.mmdb"), folder.path().join("b.csv"));
         let countries = [("203.0.113.0/24", "DE"), ("198.51.100.0/24", "FR")];
         fs::write(&mmdb, test_mmdb::write(&countries)).unwrap();
         let text = "198.51.100.0/31,US,US-CA,Cupertino,\n192.0.2.0/25,US,,,\n192.0.2.128/25,,,,\n";
         fs::write(&ranges, text).unwrap();
-        let places = GeoFiles::new(&GeoConfig {
+        let geo = GeoFiles::new(&GeoConfig {
             mmdb: Some(mmdb),
             relay_ranges: Some(ranges),
             country_header: None,
         });
         let address: IpAddr = address.parse().unwrap();
-        assert!(
-            places.locate(address).country.is_none(),
-            "nothing is read yet"
-        );
-        assert!(places.refresh());
-        let place = places.locate(address);
+        assert!(geo.locate(address).country.is_none(), "nothing is read yet");
+        assert!(geo.refresh());
+        let location = geo.locate(address);
         assert_eq!(
-            (place.country.as_deref(), place.is_relay),
+            (location.country.as_deref(), location.is_relay),
             (country, is_relay)
         );
     }
 
     #[test]
-    fn without_files_nothing_is_known_and_nothing_fails() {
-        let places = GeoFiles::new(&GeoConfig {
+    fn without_files_lookups_return_nothing() {
+        let geo = GeoFiles::new(&GeoConfig {
             mmdb: None,
             relay_ranges: None,
             country_header: None,
         });
-        assert!(!places.refresh());
-        let place = places.locate("203.0.113.9".parse().unwrap());
-        assert!(place.country.is_none() && !place.is_relay);
+        assert!(!geo.refresh());
+        let location = geo.locate("203.0.113.9".parse().unwrap());
+        assert!(location.country.is_none() && !location.is_relay);
     }
 }

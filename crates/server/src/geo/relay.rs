@@ -1,19 +1,19 @@
-//! The addresses of relays: services that put many people behind few addresses.
+//! Address ranges of relays, which put many people behind few addresses.
 //!
-//! A line is a range and, where the publisher tells it, a country, a region and a city, of which only the
-//! country is of use here. Lines are read into sorted ranges and searched by halves: there are hundreds of
-//! thousands of them, and every click asks.
+//! Each line holds a range and optionally a country, region and city; only the country is used.
+//! Ranges are sorted for binary search, because there are hundreds of thousands and every click
+//! looks one up.
 
 use super::{CountryCode, country_code};
 use crate::config::AddressRange;
 use std::net::IpAddr;
 
-/// Lines of a file. Apple's has about three hundred thousand.
+/// Maximum number of ranges. Apple's file has about three hundred thousand.
 pub const RELAY_RANGES_MAX: usize = 1_000_000;
-/// Bytes of a file: so many lines of ordinary length.
+/// Maximum file size, for that many lines of usual length.
 pub const RELAY_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// A range: its first and its last address as numbers.
+/// A range of addresses as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range<N> {
     first: N,
@@ -21,14 +21,14 @@ struct Range<N> {
     country: Option<CountryCode>,
 }
 
-/// What is known about an address of a relay.
+/// A relay that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relay {
-    /// Where the people behind it are.
+    /// Country of the people behind the relay.
     pub country: Option<CountryCode>,
 }
 
-/// The ranges of relays.
+/// All relay ranges.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RelayRanges {
     v4: Vec<Range<u32>>,
@@ -36,9 +36,9 @@ pub struct RelayRanges {
 }
 
 impl RelayRanges {
-    /// Reads a file, or says what is wrong with it and on which line.
+    /// Parses a file, or returns what is wrong and on which line.
     pub fn read(content: Vec<u8>) -> Result<Self, String> {
-        let text = String::from_utf8(content).map_err(|_| "it is not text in UTF-8".to_owned())?;
+        let text = String::from_utf8(content).map_err(|_| "it is not UTF-8 text".to_owned())?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut ranges = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -88,13 +88,13 @@ impl RelayRanges {
         Ok(())
     }
 
-    /// How many ranges there are.
+    /// Returns the number of ranges.
     #[expect(clippy::len_without_is_empty, reason = "none of them is empty")]
     pub fn len(&self) -> usize {
         self.v4.len() + self.v6.len()
     }
 
-    /// The relay that an address belongs to. The address is canonical.
+    /// Returns the relay of a canonical address.
     pub fn find(&self, address: IpAddr) -> Option<Relay> {
         match address {
             IpAddr::V4(v4) => find(&self.v4, v4.to_bits()),
@@ -103,8 +103,8 @@ impl RelayRanges {
     }
 }
 
-/// By their first addresses. Two ranges of this kind are apart or one is within the other, and the inner one
-/// adds nothing: what is left is apart.
+/// Sorts ranges by their first address and drops nested ones. CIDR ranges are either disjoint or
+/// nested, so the result is disjoint.
 fn sorted<N: Ord + Copy>(mut ranges: Vec<Range<N>>) -> Vec<Range<N>> {
     ranges.sort_by_key(|range| (range.first, std::cmp::Reverse(range.last)));
     let mut end = None;
@@ -162,7 +162,7 @@ mod tests {
     #[case::without_a_country("2a04:4e41::1", Some("-"))]
     #[case::lowest("0.0.0.0", None)]
     #[case::highest_v6("ffff::", None)]
-    fn addresses(#[case] address: &str, #[case] expected: Option<&str>) {
+    fn finds_the_relay_of_an_address(#[case] address: &str, #[case] expected: Option<&str>) {
         let found = ranges().find(address.parse().unwrap());
         let country = |relay: Relay| match relay.country {
             Some(code) => String::from_utf8(code.to_vec()).unwrap(),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inner_range_is_not_kept() {
+    fn drops_nested_ranges() {
         assert_eq!(ranges().len(), 5);
     }
 
@@ -181,7 +181,7 @@ mod tests {
     #[case::empty("", "it has no ranges")]
     #[case::header("cidr,country\n10.0.0.0/8,US\n", "line 1: must be an address")]
     #[case::too_long("10.0.0.0/33,US,,,", "line 1: must be an address")]
-    fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
+    fn reports_errors_with_their_line(#[case] text: &str, #[case] expected: &str) {
         let problem = RelayRanges::read(text.as_bytes().to_vec()).unwrap_err();
         assert!(problem.starts_with(expected), "{problem}");
     }
@@ -189,7 +189,7 @@ mod tests {
     #[rstest]
     #[case::at_the_limit(RELAY_RANGES_MAX, true)]
     #[case::one_past_it(RELAY_RANGES_MAX + 1, false)]
-    fn ranges_have_a_limit(#[case] count: usize, #[case] accepted: bool) {
+    fn limits_the_number_of_ranges(#[case] count: usize, #[case] accepted: bool) {
         let text = "10.0.0.0/8\n".repeat(count);
         assert_eq!(RelayRanges::read(text.into_bytes()).is_ok(), accepted);
     }

@@ -1,13 +1,13 @@
-//! Writes small country databases for the tests: the `MaxMind` format, as far as one is needed.
+//! Writes small country databases in the MaxMind format for tests.
 //!
-//! A binary tree over the bits of an address, whose leaves point into a section of records, and what the
-//! file says of itself at its end. Records of the tree have 24 bits; IPv4 addresses stand at `::/96`.
+//! The format is a binary tree over address bits whose leaves point into a data section, followed
+//! by metadata. Tree records have 24 bits; IPv4 addresses are at `::/96`.
 
 use crate::config::AddressRange;
 use std::net::IpAddr;
 
 const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
-/// Zeros between the tree and the records.
+/// Zero bytes between the tree and the data section.
 const SEPARATOR: usize = 16;
 /// 2026-01-01T00:00:00Z.
 const BUILT_AT: u64 = 1_767_225_600;
@@ -19,7 +19,7 @@ const MAP: u8 = 7;
 const U64: u8 = 9;
 const LIST: u8 = 11;
 
-/// Where one bit of an address leads.
+/// Target of one bit in the tree.
 #[derive(Clone, Copy)]
 enum Branch {
     Nothing,
@@ -27,7 +27,7 @@ enum Branch {
     Record(usize),
 }
 
-/// A database of these ranges and their countries. A range within another comes after it.
+/// Writes a database of ranges and countries. A nested range must come after its parent.
 pub(crate) fn write(countries: &[(&str, &str)]) -> Vec<u8> {
     let mut nodes = vec![[Branch::Nothing; 2]];
     let mut records = Vec::new();
@@ -56,14 +56,14 @@ pub(crate) fn write(countries: &[(&str, &str)]) -> Vec<u8> {
     file
 }
 
-/// The bits that all addresses of a range share, as the tree has them.
+/// Returns the prefix bits of a range, as positions in the tree.
 fn bits(range: &str) -> Vec<usize> {
     let (first, prefix) = AddressRange::parse(range).unwrap().network();
     let (number, prefix) = match first {
         IpAddr::V4(v4) => (u128::from(v4.to_bits()), usize::from(prefix) + 96),
         IpAddr::V6(v6) => (v6.to_bits(), usize::from(prefix)),
     };
-    let bit = |place: usize| usize::from(number >> (127 - place) & 1 == 1);
+    let bit = |position: usize| usize::from(number >> (127 - position) & 1 == 1);
     (0..prefix).map(bit).collect()
 }
 
@@ -73,7 +73,7 @@ fn insert(nodes: &mut Vec<[Branch; 2]>, bits: &[usize], record: Branch) {
     for bit in way {
         node = match nodes[node][*bit] {
             Branch::Node(next) => next,
-            // What held for the whole holds for both halves, until one of them is told otherwise.
+            // Both halves inherit the value of the whole until one is overwritten.
             leaf => {
                 nodes.push([leaf; 2]);
                 let next = nodes.len() - 1;
@@ -101,10 +101,10 @@ fn about(file: &mut Vec<u8>, node_count: usize) {
     number(file, "record_size", U16, 24);
 }
 
-/// What a value is and how much follows. Kinds above seven are told in a byte of their own.
+/// Writes the type and size of a value. Types above seven use an extra byte.
 fn field(out: &mut Vec<u8>, kind: u8, size: usize) {
     let size = u8::try_from(size).unwrap();
-    assert!(size < 29, "longer ones are written otherwise");
+    assert!(size < 29, "longer sizes need another encoding");
     if kind > MAP {
         out.extend([size, kind - MAP]);
     } else {

@@ -1,8 +1,8 @@
 //! A file that may be replaced while the server runs.
 //!
-//! What was read stays in use until a newer file was read whole and found good: a copy that is under way, a
-//! broken download or a file that is gone for a moment takes nothing away. What is wrong with a file is
-//! logged once per file.
+//! The last good content stays in use until a newer file was read completely and is valid, so an
+//! unfinished copy, a broken download or a briefly missing file does no harm. Errors are logged
+//! once per file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// What tells one file from another at the same path. The time of its last change of any kind is among it:
-/// a file may be moved here with its old time, or become readable.
+/// Identifies a version of the file at the path. It includes the change time, because a file may be
+/// moved here with its old modification time, or become readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -20,7 +20,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// What was found at the path.
+/// State of the path when last checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileState {
     File(Stamp),
@@ -29,7 +29,7 @@ enum FileState {
 
 /// A file that may be replaced.
 pub(super) struct WatchedFile<T> {
-    /// The setting that names it, for the log.
+    /// Setting that names the file, for the log.
     setting: &'static str,
     path: Option<PathBuf>,
     bytes_max: u64,
@@ -55,42 +55,48 @@ impl<T> WatchedFile<T> {
         }
     }
 
-    /// What the last good file holds.
+    /// Returns the content of the last good file.
     pub(super) fn get(&self) -> Option<Arc<T>> {
         let value = self.value.read().unwrap_or_else(PoisonError::into_inner);
         value.clone()
     }
 
-    /// Reads the file when it is another one than before; true when it is in use now. It blocks.
+    /// Reads the file if it changed. Returns whether it is in use now. Blocks.
     pub(super) fn refresh(&self) -> bool {
         let Some(path) = &self.path else {
             return false;
         };
-        let mut seen = self
+        let mut last_state = self
             .last_state
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Looked at before it is read: whatever is written meanwhile is another file next time.
+        // Check the state before reading: a concurrent write then counts as a new version next
+        // time.
         let now = observe(path);
-        if *seen == Some(now) {
+        if *last_state == Some(now) {
             return false;
         }
-        *seen = Some(now);
+        *last_state = Some(now);
         let (setting, file) = (self.setting, path.display());
         match read_file(path, self.bytes_max).and_then(self.read) {
             Ok(value) => {
-                let mut place = self.value.write().unwrap_or_else(PoisonError::into_inner);
-                *place = Some(Arc::new(value));
-                tracing::info!("{setting}: {file} is in use now");
+                let mut current = self.value.write().unwrap_or_else(PoisonError::into_inner);
+                *current = Some(Arc::new(value));
+                tracing::info!(setting, %file, "loaded GeoIP file");
                 true
             }
             Err(problem) => {
-                let rest = if self.get().is_some() {
-                    "the one before stays in use"
+                let fallback = if self.get().is_some() {
+                    "keeping the previous file"
                 } else {
-                    "nothing is known from it"
+                    "lookups are disabled"
                 };
-                tracing::warn!("{setting}: {file} cannot be used, {rest}: {problem}");
+                tracing::warn!(
+                    setting,
+                    %file,
+                    error = problem,
+                    "cannot use GeoIP file; {fallback}"
+                );
                 false
             }
         }
@@ -109,7 +115,7 @@ fn observe(path: &Path) -> FileState {
     }
 }
 
-/// Reads a file of at most so many bytes, or says why not.
+/// Reads a file up to a size limit, or returns the reason for failing.
 pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| {
@@ -130,7 +136,7 @@ mod tests {
 
     fn number(content: Vec<u8>) -> Result<u32, String> {
         let text = String::from_utf8(content).map_err(|error| error.to_string())?;
-        text.parse().map_err(|_| "no number".to_owned())
+        text.parse().map_err(|_| "not a number".to_owned())
     }
 
     fn watched(path: &Path) -> WatchedFile<u32> {
@@ -138,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_replaces_the_old_one_and_a_broken_one_does_not() {
+    fn a_new_file_replaces_the_old_one_unless_it_is_invalid() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let file = watched(&path);
         let refresh = |content: Option<&str>| {
             match content {
-                // As people are told to: written beside it, then moved into its place.
+                // As the documentation recommends: write a new file, then rename it into place.
                 Some(content) => {
                     let beside = folder.path().join("new");
                     fs::write(&beside, content).unwrap();
@@ -153,11 +159,11 @@ mod tests {
                 None => fs::remove_file(&path).unwrap(),
             }
             let is_new = file.refresh();
-            assert!(!file.refresh(), "it is read once");
+            assert!(!file.refresh(), "an unchanged file is not read again");
             (is_new, file.get().map(|value| *value))
         };
         assert_eq!(refresh(Some("1")), (true, Some(1)));
-        assert_eq!(refresh(Some("2")), (true, Some(2)), "of the same size");
+        assert_eq!(refresh(Some("2")), (true, Some(2)), "same size");
         assert_eq!(refresh(Some("broken")), (false, Some(2)));
         assert_eq!(refresh(Some("123456")), (false, Some(2)), "too large");
         assert_eq!(refresh(None), (false, Some(2)));
@@ -165,19 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_at_first_is_found_later() {
+    fn finds_a_file_that_is_created_later() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let file = watched(&path);
         assert!(!file.refresh());
         assert_eq!(file.get(), None);
         fs::write(&path, "12345").unwrap();
-        assert!(file.refresh(), "at the limit of its size");
+        assert!(file.refresh(), "at the size limit");
         assert_eq!(file.get().as_deref(), Some(&12_345));
     }
 
     #[test]
-    fn a_folder_is_no_file() {
+    fn rejects_a_folder() {
         let folder = tempfile::tempdir().unwrap();
         assert!(!watched(folder.path()).refresh());
         assert!(read_file(folder.path(), 5).is_err());

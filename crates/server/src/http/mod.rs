@@ -1,8 +1,8 @@
-//! The listener: connections in, requests to the router, deadlines on both.
+//! HTTP listener with timeouts and a connection limit.
 //!
-//! `axum::serve` installs no timer, so hyper's deadline for a request's head never fires there and a client
-//! that says nothing holds its connection for ever. Here each connection has a deadline for the head (which
-//! is also its idle limit) and one for a client that does not read its answer, and there are only so many connections at a time.
+//! `axum::serve` sets no timer, so hyper's header timeout never fires there, and a silent client
+//! would hold its connection forever. Here each connection has a timeout for request headers (also
+//! its idle timeout) and one for clients that do not read the response.
 
 mod stalled_write;
 
@@ -21,28 +21,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 
-/// Bytes of a request's head, its URL included.
+/// Maximum size of a request head, including the URL.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Headers of a request.
+/// Maximum number of request headers.
 const HEADERS_MAX: usize = 64;
-/// The pause after a connection could not be accepted: without descriptors it would fail again at once.
+/// Pause after a failed accept. Without free descriptors the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a listener allows.
+/// Limits of a listener.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerSettings {
-    /// Until a request's head has arrived; also how long a connection may be idle.
+    /// Timeout for request headers; also the idle timeout of a connection.
     pub header_timeout: Duration,
-    /// How long a client may go without taking anything of its answer.
+    /// How long a client may stop reading its response.
     pub write_timeout: Duration,
-    /// Connections at a time.
+    /// Maximum number of concurrent connections.
     pub connections: usize,
-    /// How long requests that were accepted may take to finish after a stop.
+    /// Time for finishing accepted requests after a stop.
     pub drain: Duration,
 }
 
-/// Serves until told to stop, then finishes what it accepted. The socket and the end come from the caller,
-/// so that tests own both.
+/// Serves until `stop` completes, then drains. The caller owns the socket and the stop, which tests
+/// need.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -65,7 +65,7 @@ pub async fn serve(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "failed to accept connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -73,7 +73,7 @@ pub async fn serve(
         let connection = graceful.watch(connection(stream, peer, router.clone(), settings));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended early");
+                tracing::debug!(%error, "connection ended early");
             }
             drop(permit);
         });
@@ -82,7 +82,7 @@ pub async fn serve(
     tokio::select! {
         () = graceful.shutdown() => {}
         () = tokio::time::sleep(settings.drain) => {
-            tracing::warn!("some requests did not finish in time and were cut off");
+            tracing::warn!("drain timeout reached; dropping unfinished requests");
         }
     }
 }
@@ -94,7 +94,7 @@ fn connection(
     settings: ListenerSettings,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "small answers may be held back");
+        tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);

@@ -1,7 +1,7 @@
-//! A connection whose writes give up.
+//! A stream whose writes time out.
 //!
-//! hyper has deadlines for what it reads and none for what it writes. A client that sends requests and never
-//! reads an answer would hold its connection, and its place among the connections, for ever.
+//! hyper has timeouts for reading but none for writing. A client that sends requests and never
+//! reads the responses would hold its connection, and its share of the connection limit, forever.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Fails a write that makes no progress for longer than the limit.
+/// Fails a write that makes no progress within the limit.
 pub(super) struct StalledWrite<S> {
     stream: S,
     limit: Duration,
-    /// Running while a write waits; most connections never need one.
+    /// Runs while a write is pending; most connections never need it.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StalledWrite<S> {
-    /// Puts a limit on a stream.
+    /// Wraps a stream with a write timeout.
     pub(super) fn new(stream: S, limit: Duration) -> Self {
         Self {
             stream,
@@ -28,7 +28,7 @@ impl<S> StalledWrite<S> {
         }
     }
 
-    /// Starts the clock when something waits, stops it when something moves, and says when time is up.
+    /// Starts the timer when a write is pending, clears it on progress, and fails when it expires.
     fn watch<T>(
         &mut self,
         polled: Poll<io::Result<T>>,
@@ -42,11 +42,13 @@ impl<S> StalledWrite<S> {
         let deadline = self
             .deadline
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        // Polled every time: this is what wakes the connection when nothing else does.
-        deadline
-            .as_mut()
-            .poll(context)
-            .map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "nobody reads")))
+        // Poll it every time, because it may be the only thing that wakes the connection.
+        deadline.as_mut().poll(context).map(|()| {
+            Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client does not read the response",
+            ))
+        })
     }
 }
 
@@ -103,18 +105,18 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_that_nobody_reads_fails_after_the_limit() {
+    async fn a_stalled_write_times_out() {
         let (stream, _unread) = tokio::io::duplex(8);
         let mut stream = StalledWrite::new(stream, LIMIT);
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let error = stream.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let took = begun.elapsed();
+        let took = started_at.elapsed();
         assert!(took >= LIMIT && took < LIMIT * 2, "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_is_waited_for_as_long_as_it_reads() {
+    async fn a_slow_reader_does_not_time_out() {
         let (stream, mut other) = tokio::io::duplex(8);
         let mut stream = StalledWrite::new(stream, LIMIT);
         let reading = async {
@@ -126,6 +128,6 @@ mod tests {
         };
         let (written, ()) = tokio::join!(stream.write_all(&[0; 80]), reading);
         written.unwrap();
-        assert!(stream.deadline.is_none(), "nothing is waited for");
+        assert!(stream.deadline.is_none(), "no write is pending");
     }
 }

@@ -1,10 +1,11 @@
-//! Log output that may fail. A line that cannot be written is dropped and counted: a full disk or a closed pipe under
-//! the log must not disturb requests.
+//! Log output that may fail. Lines that cannot be written are dropped and counted: a full disk or a
+//! closed pipe must not disturb requests.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Lines dropped since the process started. Not a metric by itself: lines may be dropped before the recorder exists.
+/// Lines dropped since the process started. Kept outside the metrics, because lines may be dropped
+/// before the metrics recorder exists.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of log lines dropped since the process started.
@@ -12,7 +13,7 @@ pub(crate) fn dropped_lines() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// A writer that reports success whatever happens to the line. Each call of `write` is one line.
+/// A writer that always reports success. Each call of `write` is one line.
 pub(super) struct LossyWriter<W>(pub(super) W);
 
 impl<W: Write> Write for LossyWriter<W> {
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_written_is_dropped_and_counted() {
+    fn drops_and_counts_unwritable_lines() {
         let before = dropped_lines();
         let mut full = LossyWriter(FullDisk);
         full.write_all(b"a line\n").unwrap();

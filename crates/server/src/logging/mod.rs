@@ -1,7 +1,7 @@
-//! Logging: records to standard error, as text for people or as one JSON object per line for programs.
+//! Logging to standard error, as text for people or as one JSON object per line for programs.
 //!
-//! What may be logged is not decided here. Secrets print themselves as `***`, and the line per request is
-//! written where requests are answered.
+//! This module does not decide what may be logged. Secrets print themselves as `***`, and the API
+//! logs each request.
 
 mod lossy;
 
@@ -19,24 +19,24 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
-/// Crates that would write what must not be written: the PostgreSQL driver logs the parameters of
-/// statements, and the HTTP crates whole requests.
+/// Crates that log sensitive data: the PostgreSQL driver logs statement parameters, and the HTTP
+/// crates log whole requests.
 const CAPPED_CRATES: &[&str] = &["tokio_postgres", "hyper", "hyper_util", "h2"];
-/// As far as they are let.
+/// Most verbose level for these crates.
 const MAX_LEVEL: LevelFilter = LevelFilter::INFO;
 
-/// Why there is no log.
+/// Reason why logging could not be initialised.
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
-    /// The filter cannot be read.
+    /// The filter is invalid.
     #[error("log.level {0}")]
     Level(&'static str),
-    /// There is one already.
-    #[error("logging was set up twice")]
+    /// Logging is already initialised.
+    #[error("logging is already initialised")]
     AlreadyInitialized(#[source] TryInitError),
 }
 
-/// Starts logging for the whole process.
+/// Initialises logging for the whole process.
 pub fn init(log: &LogConfig) -> Result<(), LoggingError> {
     subscriber(
         log,
@@ -49,7 +49,7 @@ pub fn init(log: &LogConfig) -> Result<(), LoggingError> {
     Ok(())
 }
 
-/// Logs a panic like any other error, so that the line has the format of the log and the fields of its request.
+/// Logs a panic like any other error, in the format of the log and with the fields of its request.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("(no message)");
     let location = panic.location().map(ToString::to_string);
@@ -73,18 +73,20 @@ where
     let filter = log_filter(&log.level).map_err(LoggingError::Level)?;
     let mut builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // Reported with `eprintln!`, which panics where standard error cannot be written to.
+        // Internal errors would go through `eprintln!`, which panics if standard error cannot be
+        // written.
         .log_internal_errors(false)
         .with_writer(writer);
     if !is_terminal {
-        // Only ever switched off: the default minds NO_COLOR, and `with_ansi(true)` would not.
+        // Only ever disable colours: the default respects NO_COLOR, but `with_ansi(true)` would
+        // not.
         builder = builder.with_ansi(false);
     }
     let cap = filter_fn(is_allowed);
     Ok(match log.format {
         LogFormat::Text => Box::new(builder.finish().with(cap)),
-        // Fields beside the message, where programs look for them; the innermost span is enough, since the
-        // request id is on it.
+        // Put fields next to the message, where programs expect them. The innermost span is enough,
+        // because it has the request id.
         LogFormat::Json => Box::new(
             builder
                 .json()
@@ -96,11 +98,11 @@ where
     })
 }
 
-/// Whether something keeps below the cap. Not by directives of the filter: a more specific one of the
-/// operator's would win over ours.
+/// Returns whether a record stays below the cap. This is not a filter directive, because a more
+/// specific directive of the operator would override it.
 ///
-/// Records of the `log` crate are asked about twice, and refused by either: first with the target and level
-/// that they have there, then as what became of them, whose target is always `log`.
+/// Records of the `log` crate are checked twice, and either check can reject them: first with their
+/// own target and level, then converted, with the target `log`.
 fn is_allowed(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= MAX_LEVEL || !is_capped(metadata.target())
 }
@@ -139,7 +141,7 @@ mod tests {
         let subscriber = subscriber(&log, is_terminal, move || writer.clone()).unwrap();
         tracing::subscriber::with_default(subscriber, || {
             let _entered = tracing::info_span!("http.request", request.id = "r1").entered();
-            tracing::info!(status = 200, "answered\nInjected line");
+            tracing::info!(status = 200, "responded\nInjected line");
             tracing::debug!("detail");
         });
         let bytes = lines.0.lock().unwrap().clone();
@@ -147,20 +149,20 @@ mod tests {
     }
 
     #[test]
-    fn json_is_one_object_per_line_with_its_fields_beside_the_message() {
+    fn json_has_one_object_per_line_with_flat_fields() {
         let text = logged(LogFormat::Json, "debug", false);
         let records: Vec<serde_json::Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
         assert_eq!(records.len(), 2);
-        assert_eq!(records[0]["message"], "answered\nInjected line");
+        assert_eq!(records[0]["message"], "responded\nInjected line");
         assert_eq!(records[0]["status"], 200);
         assert_eq!(records[0]["span"]["request.id"], "r1");
     }
 
     #[test]
-    fn text_has_no_colours_where_nobody_looks() {
+    fn text_has_no_colours_without_a_terminal() {
         assert!(!logged(LogFormat::Text, "info", false).contains('\u{1b}'));
     }
 
@@ -176,7 +178,7 @@ mod tests {
     #[case::by_crate("trace,tokio_postgres=trace,hyper=trace")]
     #[case::by_module("trace,tokio_postgres::query=trace,hyper::proto::h1=trace")]
     #[case::by_span("trace,tokio_postgres::query[{a}]=trace")]
-    fn crates_that_log_parameters_are_capped_whatever_the_level(#[case] level: &str) {
+    fn caps_crates_that_log_parameters_at_any_level(#[case] level: &str) {
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber = subscriber(&at(level), false, move || writer.clone()).unwrap();
@@ -188,24 +190,24 @@ mod tests {
             assert!(tracing::enabled!(target: "tokio_postgres::query", Level::INFO));
             assert!(tracing::enabled!(target: "hyperion", Level::TRACE));
             tracing::debug!(target: "tokio_postgres::query", "canary");
-            tracing::warn!(target: "tokio_postgres::query", "a concern");
+            tracing::warn!(target: "tokio_postgres::query", "a warning");
         });
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         assert!(
-            !text.contains("canary") && text.contains("a concern"),
+            !text.contains("canary") && text.contains("a warning"),
             "{text}"
         );
     }
 
     #[test]
-    fn records_of_the_log_crate_are_capped_too() {
+    fn caps_records_of_the_log_crate() {
         use tracing_log::log::{Level, Record};
         let lines = Lines::default();
         let writer = lines.clone();
         let level = "trace,tokio_postgres::query=trace";
         let subscriber = subscriber(&at(level), false, move || writer.clone()).unwrap();
         let record = |target: &str, level: Level, text: &str| {
-            // What the bridge does with a record that it was handed.
+            // Do what the bridge does with a record.
             let args = format_args!("{text}");
             let record = Record::builder()
                 .target(target)
@@ -218,25 +220,25 @@ mod tests {
             record("tokio_postgres::query", Level::Debug, "canary");
             record("tokio_postgres::connection", Level::Trace, "canary");
             record("tokio_postgres::connection", Level::Info, "a notice");
-            record("rustls::client", Level::Debug, "of another");
+            record("rustls::client", Level::Debug, "another crate");
         });
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         assert!(!text.contains("canary"), "{text}");
         assert!(
-            text.contains("a notice") && text.contains("of another"),
+            text.contains("a notice") && text.contains("another crate"),
             "{text}"
         );
     }
 
     #[test]
-    fn the_level_decides_what_is_written() {
+    fn filters_by_level() {
         assert!(logged(LogFormat::Text, "debug", false).contains("detail"));
         assert!(!logged(LogFormat::Text, "info", false).contains("detail"));
         assert_eq!(logged(LogFormat::Text, "off", false), "");
     }
 
     #[test]
-    fn a_level_that_is_none_is_refused() {
+    fn rejects_an_unknown_level() {
         let log = LogConfig {
             format: LogFormat::Text,
             level: "loud".to_owned(),

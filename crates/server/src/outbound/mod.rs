@@ -1,9 +1,9 @@
-//! Requests to others. Every client is made here, so that none is without its limits: a time for the whole
-//! request, no redirects (whoever is configured is asked, and nobody else), no proxies from the environment,
-//! a cap on what is read.
+//! HTTP client for outbound requests. All clients are built here, so that each has its limits: a
+//! timeout for the whole request, no redirects (only the configured host is called), no proxies
+//! from the environment, and a maximum response size.
 //!
-//! Where a name must not lead into our own network, its addresses are looked at between resolving and
-//! connecting: a check beforehand would be of another answer of the resolver than the connection uses.
+//! If private addresses are not allowed, they are checked between resolving and connecting. An
+//! earlier check could see a different DNS answer than the connection.
 
 mod resolver;
 #[cfg(test)]
@@ -19,45 +19,47 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use url::{Host, Url};
 
-/// Who is asking, for whoever reads the logs on the other side.
+/// Identifies this server in the logs of the services it calls.
 const USER_AGENT: &str = concat!("tributary/", env!("CARGO_PKG_VERSION"));
-/// Until a connection is made, name and TLS included. What takes longer is not going to answer in time.
+/// Timeout for connecting, including DNS and TLS. A slower server would not respond in time either.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// How long an idle connection is kept for the next request; servers close theirs after a minute or so.
+/// How long an idle connection is kept for reuse. Servers usually close theirs after about a
+/// minute.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Where requests may go.
+/// Addresses that requests may go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressPolicy {
-    /// Anywhere: what is fetched holds no secret, or the operator allows it.
+    /// Any address, for data without secrets or if the operator allows it.
     Anywhere,
-    /// To public addresses only.
+    /// Public addresses only.
     PublicOnly,
 }
 
-/// Why there is no answer. No message holds a URL: its query may be somebody's secret.
+/// Reason why there is no response. Messages never contain the URL, whose query may hold a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
-    /// The name leads into a private network.
+    /// The host name resolves to a private address.
     #[error(
-        "the name leads to the private address {0}, and networks.allow_private_addresses is false"
+        "the host resolves to the private address {0}, and networks.allow_private_addresses is \
+         false"
     )]
     Private(IpAddr),
-    /// Nothing came in time.
-    #[error("no answer in time")]
+    /// The request timed out.
+    #[error("timed out waiting for a response")]
     TimedOut,
-    /// More came than is read.
-    #[error("the answer has more than {0} bytes")]
+    /// The response exceeds the size limit.
+    #[error("the response has more than {0} bytes")]
     TooLarge(usize),
-    /// No connection came about, so nothing was sent.
-    #[error("no connection: {0}")]
+    /// No connection was made, so nothing was sent.
+    #[error("cannot connect: {0}")]
     NotConnected(String),
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A client with its limits.
+/// An HTTP client with limits.
 #[derive(Debug, Clone)]
 pub struct Outbound {
     client: Client,
@@ -65,11 +67,11 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Makes a client whose requests may take so long, from the name to the last byte of the answer.
-    pub fn new(reach: AddressPolicy, timeout: Duration) -> anyhow::Result<Self> {
+    /// Creates a client with a timeout for each request, from DNS to the last byte of the response.
+    pub fn new(policy: AddressPolicy, timeout: Duration) -> anyhow::Result<Self> {
         let client = Client::builder()
             .tls_backend_preconfigured(tls()?)
-            .dns_resolver(CheckedResolver { policy: reach })
+            .dns_resolver(CheckedResolver { policy })
             .user_agent(USER_AGENT)
             .timeout(timeout)
             .connect_timeout(CONNECT_MAX)
@@ -78,28 +80,25 @@ impl Outbound {
             .referer(false)
             .no_proxy()
             .build()?;
-        Ok(Self {
-            client,
-            policy: reach,
-        })
+        Ok(Self { client, policy })
     }
 
-    /// A request, to be completed and given to [`Self::send`].
+    /// Starts a request, to be completed and passed to [`Self::send`].
     pub fn request(&self, method: Method, url: &Url) -> RequestBuilder {
         self.client.request(method, url.clone())
     }
 
-    /// Sends a request. An answer of any status is an answer.
+    /// Sends a request. A response of any status is `Ok`.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response, OutboundError> {
         let request = request
             .build()
             .map_err(|error| classify_error(&error.without_url()))?;
         self.check_literal(request.url())?;
-        let answer = self.client.execute(request).await;
-        answer.map_err(|error| classify_error(&error.without_url()))
+        let response = self.client.execute(request).await;
+        response.map_err(|error| classify_error(&error.without_url()))
     }
 
-    /// An address that stands in the URL itself is never resolved.
+    /// Checks a literal IP address in the URL, which is never resolved.
     fn check_literal(&self, url: &Url) -> Result<(), OutboundError> {
         let address = match url.host() {
             Some(Host::Ipv4(v4)) => IpAddr::V4(v4),
@@ -110,19 +109,19 @@ impl Outbound {
     }
 }
 
-/// Refuses an address that must not be connected to.
-fn check_address(reach: AddressPolicy, address: IpAddr) -> Result<(), OutboundError> {
-    match reach {
+/// Rejects addresses that the policy does not allow.
+fn check_address(policy: AddressPolicy, address: IpAddr) -> Result<(), OutboundError> {
+    match policy {
         AddressPolicy::PublicOnly if !is_public(address) => Err(OutboundError::Private(address)),
         _ => Ok(()),
     }
 }
 
-/// Reads a body that has at most so many bytes. What a header says of its length is not relied on.
-pub async fn read_body(mut answer: Response, bytes_max: usize) -> Result<Vec<u8>, OutboundError> {
+/// Reads a body up to a size limit. Does not rely on the `Content-Length` header.
+pub async fn read_body(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, OutboundError> {
     let mut content = Vec::new();
     loop {
-        match answer.chunk().await {
+        match response.chunk().await {
             Ok(Some(chunk)) if content.len() + chunk.len() > bytes_max => {
                 return Err(OutboundError::TooLarge(bytes_max));
             }
@@ -133,14 +132,14 @@ pub async fn read_body(mut answer: Response, bytes_max: usize) -> Result<Vec<u8>
     }
 }
 
-/// Reads the beginning of a body, and says whether there was more.
+/// Reads the first bytes of a body and returns whether there were more.
 pub async fn read_prefix(
-    answer: &mut Response,
+    response: &mut Response,
     bytes_max: usize,
 ) -> Result<(Vec<u8>, bool), OutboundError> {
     let mut content = Vec::new();
     loop {
-        match answer.chunk().await {
+        match response.chunk().await {
             Ok(Some(chunk)) => {
                 let room = bytes_max - content.len();
                 content.extend_from_slice(&chunk[..chunk.len().min(room)]);
@@ -154,7 +153,7 @@ pub async fn read_prefix(
     }
 }
 
-/// What went wrong, in one line: the last cause says the most.
+/// Converts an error to one line; the last cause is the most specific.
 fn classify_error(error: &reqwest::Error) -> OutboundError {
     let mut texts = vec![error.to_string()];
     let mut cause = error.source();
@@ -174,13 +173,13 @@ fn classify_error(error: &reqwest::Error) -> OutboundError {
     OutboundError::Failed(texts.join(": "))
 }
 
-/// TLS with the certificates of this machine, which are read once.
+/// Returns the TLS configuration with the system's root certificates, which are read once.
 fn tls() -> anyhow::Result<ClientConfig> {
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(ready) = TLS.get() {
         return Ok(ready.clone());
     }
-    // Named here and not taken from the process: nobody has to install one beforehand.
+    // Set the provider here, so that no process-wide one has to be installed first.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -189,18 +188,19 @@ fn tls() -> anyhow::Result<ClientConfig> {
     Ok(TLS.get_or_init(|| config).clone())
 }
 
-/// Without certificates the server runs all the same: a simulator needs none.
+/// Loads the system's root certificates. Without any, the server still runs: a simulator needs
+/// none.
 fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::warn!(%error, "some of the system's certificates cannot be read");
+        tracing::warn!(%error, "failed to read a system certificate");
     }
     let mut roots = RootCertStore::empty();
     let (added, _unusable) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         tracing::warn!(
-            "this system has no root certificates, so nobody can be called by https: install \
-             ca-certificates, or name a file with SSL_CERT_FILE"
+            "no root certificates found, so https requests will fail; install ca-certificates or \
+             set SSL_CERT_FILE"
         );
     }
     roots

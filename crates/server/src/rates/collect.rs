@@ -1,16 +1,16 @@
-//! What holds for a rate in every form of file.
+//! Checks that apply to rates in every file format.
 
 use std::collections::HashSet;
 use tributary_domain::exchange::{Rate, RateBase, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 
-/// Rates in the order of the file.
+/// Collects rates in file order.
 pub(super) struct RateCollector {
     base: RateBase,
     source: &'static str,
-    /// Where a clock is ahead of UTC it is tomorrow already. What is later nobody can know; it would also
-    /// count as fresh until its day comes.
+    /// Latest plausible day: tomorrow, for clocks ahead of UTC. Later rates cannot be known yet,
+    /// and would count as fresh until then.
     day_max: Day,
     rates: Vec<Rate>,
     seen: HashSet<(Currency, Day)>,
@@ -27,18 +27,19 @@ impl RateCollector {
         }
     }
 
-    /// Whether rates of the day can be known.
+    /// Checks that rates for this day can already be known.
     pub(super) fn check_day(&self, day: Day) -> Result<(), String> {
         if day <= self.day_max {
             return Ok(());
         }
         let tomorrow = self.day_max;
         Err(format!(
-            "{day} is later than tomorrow, {tomorrow}; correct the date, or the clock of this machine"
+            "{day} is later than tomorrow, {tomorrow}; correct the date, or the clock of \
+             this machine"
         ))
     }
 
-    /// Takes a rate, or says what is wrong with it.
+    /// Adds a rate, or returns what is wrong with it.
     pub(super) fn add(&mut self, day: Day, code: &str, units: &str) -> Result<(), String> {
         self.check_day(day)?;
         let currency = currency(code)?;
@@ -52,7 +53,7 @@ impl RateCollector {
             source: self.source.to_owned(),
         };
         if !self.seen.insert((currency, day)) {
-            return Err(format!("{code} stands twice for {day}"));
+            return Err(format!("{code} occurs twice for {day}"));
         }
         if !rate.is_against_itself() {
             self.rates.push(rate);
@@ -67,18 +68,18 @@ impl RateCollector {
     }
 }
 
-/// Reads the code of a currency. Retired ones are taken too: history is full of them.
+/// Parses a currency code. Retired codes are accepted, because history files contain many.
 pub(super) fn currency(code: &str) -> Result<Currency, String> {
     Currency::from_stored(code)
         .ok_or_else(|| "a currency must be three capital letters, for example USD".to_owned())
 }
 
-/// Reads a date such as `2024-03-18`.
+/// Parses a date such as `2024-03-18`.
 pub(super) fn day(text: &str) -> Result<Day, String> {
-    Day::parse(text).map_err(|_| "a date must read like 2024-03-18".to_owned())
+    Day::parse(text).map_err(|_| "a date must have the form 2024-03-18".to_owned())
 }
 
-/// A sentence as a part of another: `Must be 1.` becomes `must be 1`.
+/// Turns a sentence into a clause: `Must be 1.` becomes `must be 1`.
 fn uncapitalised(sentence: &str) -> String {
     let sentence = sentence.trim_end_matches('.');
     let mut letters = sentence.chars();

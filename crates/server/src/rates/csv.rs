@@ -1,18 +1,19 @@
-//! Rates in CSV, in two forms.
+//! Exchange rates in two CSV formats.
 //!
-//! The European Central Bank has a column per currency: its history (newest first, a comma at the end of each
-//! line, `N/A` where there is none) and its daily file (`18 March 2024`, blanks after the commas). The
-//! operator's own file has a rate per line, under `date,currency,perEur` or `date,currency,perUsd`.
+//! The European Central Bank uses a column per currency: its history (newest first, a trailing
+//! comma on each line, `N/A` for missing rates) and its daily file (`18 March 2024`, spaces after
+//! commas). Files written by operators have one rate per line, with the header
+//! `date,currency,perEur` or `date,currency,perUsd`.
 //!
-//! No cell of either needs a comma in it, so quotes are taken off and mean nothing.
+//! No cell needs a comma, so quotes are simply stripped.
 
 use super::collect::{RateCollector, currency, day};
 use super::{ECB_SOURCE, FILE_SOURCE, FileLocation, ParseError, Rate, RateBase};
 use tributary_domain::vocabulary::day::Day;
 
-/// The first cell of every header.
+/// First cell of every header.
 const DATE: &str = "date";
-/// What stands for a rate that was not published.
+/// Values for a rate that was not published.
 const MISSING: [&str; 2] = ["", "N/A"];
 const MONTHS: [&str; 12] = [
     "January",
@@ -29,7 +30,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The cells of a line, and where it stands.
+/// Cells of a line, with its location.
 struct CsvLine<'a> {
     location: FileLocation,
     cells: Vec<&'a str>,
@@ -74,7 +75,7 @@ fn cell(text: &str) -> &str {
     text.trim().trim_matches('"').trim()
 }
 
-/// The bank ends its lines with a comma, after which there is no cell.
+/// Drops the empty cell after the bank's trailing comma.
 fn without_last_comma(mut cells: Vec<&str>) -> Vec<&str> {
     if cells.last() == Some(&"") {
         cells.pop();
@@ -82,7 +83,7 @@ fn without_last_comma(mut cells: Vec<&str>) -> Vec<&str> {
     cells
 }
 
-/// The cells of a line that has as many as the header.
+/// Returns the cells of a line, which must be as many as in the header.
 fn expect_cells(line: CsvLine<'_>, count: usize) -> Result<Vec<&str>, ParseError> {
     let cells = if line.cells.len() > count {
         without_last_comma(line.cells)
@@ -92,7 +93,7 @@ fn expect_cells(line: CsvLine<'_>, count: usize) -> Result<Vec<&str>, ParseError
     if cells.len() == count {
         return Ok(cells);
     }
-    let problem = format!("{} cells where the header has {count}", cells.len());
+    let problem = format!("{} cells, but the header has {count}", cells.len());
     Err(line.location.error(problem))
 }
 
@@ -102,29 +103,29 @@ fn parse_wide<'a>(
     lines: impl Iterator<Item = CsvLine<'a>>,
 ) -> Result<Vec<Rate>, ParseError> {
     for line in lines {
-        let place = line.location.clone();
-        let wrong = |problem| place.clone().error(problem);
+        let location = line.location.clone();
+        let to_error = |problem| location.clone().error(problem);
         let cells = expect_cells(line, codes.len() + 1)?;
         let (date, rates) = cells.split_first().unwrap_or((&"", &[]));
         let day = long_date(date)
             .map_or_else(|| day(date), Ok)
-            .map_err(wrong)?;
+            .map_err(to_error)?;
         for (code, rate) in codes.iter().zip(rates) {
             if !MISSING.contains(rate) {
-                collector.add(day, code, rate).map_err(wrong)?;
+                collector.add(day, code, rate).map_err(to_error)?;
             }
         }
     }
     Ok(collector.into_rates())
 }
 
-/// The operator's own file. It is typed by hand, so small letters are as good as capitals.
+/// Parses a file written by an operator. It is typed by hand, so lower-case codes are accepted.
 fn parse_long<'a>(
     mut collector: RateCollector,
     lines: impl Iterator<Item = CsvLine<'a>>,
 ) -> Result<Vec<Rate>, ParseError> {
     for line in lines {
-        let place = line.location.clone();
+        let location = line.location.clone();
         let added = match expect_cells(line, 3)?.as_slice() {
             [date, code, rate] => {
                 let code = code.to_ascii_uppercase();
@@ -132,12 +133,12 @@ fn parse_long<'a>(
             }
             _ => Ok(()),
         };
-        added.map_err(|problem| place.error(problem))?;
+        added.map_err(|problem| location.error(problem))?;
     }
     Ok(collector.into_rates())
 }
 
-/// Reads `18 March 2024`.
+/// Parses `18 March 2024`.
 fn long_date(text: &str) -> Option<Day> {
     let mut words = text.split_ascii_whitespace();
     let (day, month, year) = (words.next()?, words.next()?, words.next()?);
@@ -196,18 +197,18 @@ mod tests {
         "\"date\",\"currency\",\"perEur\"\n\"2024-03-18\",\"UAH\",\"42.6\"\n",
         &["2024-03-18 UAH 42.6/EUR file"],
     )]
-    fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
+    fn parses_valid_files(#[case] text: &str, #[case] expected: &[&str]) {
         assert_eq!(rate_lines(text), expected);
     }
 
     #[rstest]
     #[case::no_date(
         "Date,USD,\n18.03.2024,1.08,\n",
-        "line 2: a date must read like 2024-03-18"
+        "line 2: a date must have the form 2024-03-18"
     )]
     #[case::no_such_day(
         "Date,USD,\n31 April 2024,1.08,\n",
-        "line 2: a date must read like 2024-03-18"
+        "line 2: a date must have the form 2024-03-18"
     )]
     #[case::zero(
         "Date,USD,\n\n2024-03-18,0,\n",
@@ -219,11 +220,11 @@ mod tests {
     )]
     #[case::decimal_comma(
         "Date,USD,\n2024-03-18,1,08,\n",
-        "line 2: 3 cells where the header has 2"
+        "line 2: 3 cells, but the header has 2"
     )]
     #[case::too_few(
         "Date,USD,JPY,CHF,\n2024-03-18,1.08,\n",
-        "line 2: 3 cells where the header has 4"
+        "line 2: 3 cells, but the header has 4"
     )]
     #[case::no_currency(
         "Date,USD,Yen,\n2024-03-18,1.08,2,\n",
@@ -235,11 +236,11 @@ mod tests {
     )]
     #[case::same_day_twice(
         "Date,USD,\n2024-03-18,1,\n18 March 2024,1,\n",
-        "line 3: USD stands twice for 2024-03-18"
+        "line 3: USD occurs twice for 2024-03-18"
     )]
     #[case::same_column_twice(
         "Date,USD,USD,\n2024-03-18,1,1,\n",
-        "line 2: USD stands twice for 2024-03-18"
+        "line 2: USD occurs twice for 2024-03-18"
     )]
     #[case::own_without_rate(
         "date,currency,perEur\n2024-03-18,UAH,\n",
@@ -247,11 +248,11 @@ mod tests {
     )]
     #[case::own_with_long_date(
         "date,currency,perEur\n18 March 2024,UAH,42\n",
-        "line 2: a date must read like 2024-03-18"
+        "line 2: a date must have the form 2024-03-18"
     )]
     #[case::own_twice_in_any_letters(
         "date,currency,perEur\n2024-03-18,UAH,42\n2024-03-18,uah,42\n",
-        "line 3: UAH stands twice for 2024-03-18"
+        "line 3: UAH occurs twice for 2024-03-18"
     )]
     #[case::own_without_a_code(
         "date,currency,perEur\n2024-03-18,hryvnia,42\n",
@@ -272,7 +273,7 @@ mod tests {
     #[case::header_alone("date,currency,perEur\n", "the file has no rates")]
     #[case::none_published("Date,USD,\n2024-03-18,N/A,\n", "the file has no rates")]
     #[case::no_columns("Date\n2024-03-18\n", "the file has no rates")]
-    fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
+    fn reports_errors_with_their_line(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(error_of(text), expected);
     }
 
@@ -282,7 +283,7 @@ mod tests {
     #[case::other_order("currency,date,perEur\nUAH,2024-03-18,42\n")]
     #[case::no_header("2024-03-18,UAH,42\n")]
     #[case::prose("These are my rates.\n")]
-    fn what_is_no_known_form(#[case] text: &str) {
-        assert!(error_of(text).starts_with("this is no known form"));
+    fn rejects_unknown_formats(#[case] text: &str) {
+        assert!(error_of(text).starts_with("unknown exchange rate format"));
     }
 }

@@ -1,12 +1,12 @@
-//! The JSON of the currency API at <https://github.com/fawazahmed0/exchange-api>: the rates of one day, against the
-//! euro or the dollar.
+//! JSON of the currency API at <https://github.com/fawazahmed0/exchange-api>: the rates of one day,
+//! per euro or dollar.
 //!
 //! ```json
 //! {"date": "2026-09-29", "usd": {"aed": 3.6725, "btc": 0.0000091, "vnd": 25947.76804973}}
 //! ```
 //!
-//! The file also has tokens and retired currencies; only current currencies of ISO 4217 are read. Numbers are taken by
-//! their digits: a float would not hold them.
+//! The file also contains crypto tokens and retired currencies; only current ISO 4217 currencies
+//! are read. Numbers keep their exact digits, which a float would lose.
 
 use super::collect::{RateCollector, day};
 use super::{FileLocation, ParseError, Rate, RateBase};
@@ -27,7 +27,7 @@ struct Document<'a> {
     eur: Option<BTreeMap<Cow<'a, str>, &'a RawValue>>,
 }
 
-/// The fields that tell this form from that of Frankfurter, which has a `base`.
+/// Fields that distinguish this format from Frankfurter's, which has a `base`.
 #[derive(Deserialize)]
 struct Outline<'a> {
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ struct Outline<'a> {
     eur: Option<&'a RawValue>,
 }
 
-/// Whether a text has this form.
+/// Returns whether the text has this format.
 pub(super) fn is_currency_api(text: &str) -> bool {
     serde_json::from_str(text).is_ok_and(|outline: Outline<'_>| {
         outline.base.is_none() && (outline.usd.is_some() || outline.eur.is_some())
@@ -47,14 +47,14 @@ pub(super) fn is_currency_api(text: &str) -> bool {
 
 pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| {
-        FileLocation::Line(error.line()).error(format!("not as expected: {error}"))
+        FileLocation::Line(error.line()).error(format!("unexpected JSON: {error}"))
     })?;
     let at = |name: &str| FileLocation::Field(name.to_owned());
     let day = day(&document.date).map_err(|problem| at("date").error(problem))?;
     let (name, base, figures) = match (document.usd, document.eur) {
         (Some(figures), None) => ("usd", RateBase::Usd, figures),
         (None, Some(figures)) => ("eur", RateBase::Eur, figures),
-        _ => return Err(at("usd").error("must have figures under either usd or eur")),
+        _ => return Err(at("usd").error("must have rates under either usd or eur")),
     };
     let mut collector = RateCollector::new(base, SECOND_SOURCE, today);
     collector
@@ -70,7 +70,7 @@ pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     Ok(collector.into_rates())
 }
 
-/// Cuts decimals that no rate keeps. A number with an exponent stays as it is, and is refused later.
+/// Cuts off excess decimals. A number with an exponent is left as it is and rejected later.
 fn without_excess(number: &str) -> &str {
     let Some(point) = number.find('.') else {
         return number;
@@ -107,14 +107,14 @@ mod tests {
         r#"{"date":"2024-03-18","usd":{"irr":900719925.4740993019}}"#,
         &["2024-03-18 IRR 900719925.474099301/USD currency-api"],
     )]
-    fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
+    fn parses_valid_files(#[case] text: &str, #[case] expected: &[&str]) {
         assert_eq!(rate_lines(text), expected);
     }
 
     #[rstest]
     #[case::date(
         "{\"date\":\"today\",\"usd\":{}}",
-        "field date: a date must read like 2024-03-18"
+        "field date: a date must have the form 2024-03-18"
     )]
     #[case::of_the_future(
         r#"{"date":"2099-01-01","usd":{"sar":3.75}}"#,
@@ -138,13 +138,13 @@ mod tests {
     )]
     #[case::both(
         r#"{"date":"2024-03-18","usd":{},"eur":{}}"#,
-        "field usd: must have figures under either usd or eur"
+        "field usd: must have rates under either usd or eur"
     )]
     #[case::no_currency(
         r#"{"date":"2024-03-18","usd":{"btc":0.00001}}"#,
         "the file has no rates"
     )]
-    fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
+    fn reports_errors_with_their_field(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(error_of(text), expected);
     }
 }

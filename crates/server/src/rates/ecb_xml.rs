@@ -1,11 +1,11 @@
-//! The XML of the European Central Bank: of a day, of ninety days, and of its whole history.
+//! XML of the European Central Bank: daily, ninety days, or the whole history.
 //!
 //! ```xml
 //! <gesmes:Envelope …><Cube><Cube time='2024-03-18'><Cube currency='USD' rate='1.0872'/></Cube></Cube>…
 //! ```
 //!
-//! Prefixes are not looked at, nor is anything that is not a `Cube`. Entities are not resolved: neither a
-//! date nor a code nor a number needs one.
+//! Namespace prefixes and elements other than `Cube` are ignored. Entities are not resolved,
+//! because neither dates nor codes nor numbers need them.
 
 use super::collect::{RateCollector, day};
 use super::{ECB_SOURCE, FileLocation, ParseError, Rate, RateBase};
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
     let mut collector = RateCollector::new(RateBase::Eur, ECB_SOURCE, today);
-    // The day that holds within each open element.
+    // Day that applies within each open element.
     let mut open: Vec<Option<Day>> = Vec::new();
     let mut in_envelope = false;
     loop {
@@ -42,13 +42,13 @@ pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
                 open.pop();
             }
             Event::Eof if open.is_empty() => return Ok(collector.into_rates()),
-            Event::Eof => return Err(start().error("the file ends in the middle")),
+            Event::Eof => return Err(start().error("the file is truncated")),
             _ => {}
         }
     }
 }
 
-/// The line of an offset, counted when somebody wants to know it.
+/// Returns the line of an offset, counted only when needed.
 fn line(text: &str, offset: u64) -> impl Fn() -> FileLocation {
     move || {
         FileLocation::at(
@@ -58,7 +58,7 @@ fn line(text: &str, offset: u64) -> impl Fn() -> FileLocation {
     }
 }
 
-/// Takes the rate of an element, if it has one. Returns the day that holds within the element.
+/// Adds the element's rate, if it has one. Returns the day that applies within the element.
 fn read_element(
     element: &BytesStart,
     outer: Option<Day>,
@@ -94,7 +94,7 @@ mod tests {
     use super::super::tests::{error_of, rate_lines, today};
     use rstest::rstest;
 
-    /// Lines within the envelope, from the third line on.
+    /// Wraps lines in an envelope; they start on line 3.
     fn envelope(lines: &str) -> String {
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -117,13 +117,13 @@ mod tests {
         &["2024-03-18 USD 1.0872/EUR ecb"],
     )]
     #[case::open_elements(
-        "<Cube time='2024-03-18'><Cube currency='USD' rate='1.08'></Cube>\
-         <Cube currency='JPY' rate='162.43'></Cube></Cube>",
+        "<Cube time='2024-03-18'><Cube currency='USD' rate='1.08'></Cube><Cube currency='JPY' \
+         rate='162.43'></Cube></Cube>",
         &["2024-03-18 USD 1.08/EUR ecb", "2024-03-18 JPY 162.43/EUR ecb"],
     )]
     #[case::days(
-        "<Cube><Cube time='2024-03-18'><Cube currency='USD' rate='1.08'/></Cube>\
-         <Cube time='2024-03-15'><Cube currency='USD' rate='1.09'/></Cube></Cube>",
+        "<Cube><Cube time='2024-03-18'><Cube currency='USD' rate='1.08'/></Cube><Cube \
+         time='2024-03-15'><Cube currency='USD' rate='1.09'/></Cube></Cube>",
         &["2024-03-18 USD 1.08/EUR ecb", "2024-03-15 USD 1.09/EUR ecb"],
     )]
     #[case::retired_and_unknown(
@@ -131,11 +131,11 @@ mod tests {
         &["2005-03-18 SIT 239.7/EUR ecb", "2005-03-18 QQQ 1/EUR ecb"],
     )]
     #[case::other_elements(
-        "<!-- <Cube --><name rate='x'>Bank</name><Cube time='2024-03-18' multiplier='1'><note>?</note>\
-         <Cube currency='USD' rate='1.08'/></Cube>",
+        "<!-- <Cube --><name rate='x'>Bank</name><Cube time='2024-03-18' \
+         multiplier='1'><note>?</note><Cube currency='USD' rate='1.08'/></Cube>",
         &["2024-03-18 USD 1.08/EUR ecb"],
     )]
-    fn what_is_read(#[case] lines: &str, #[case] expected: &[&str]) {
+    fn parses_valid_files(#[case] lines: &str, #[case] expected: &[&str]) {
         assert_eq!(rate_lines(&envelope(lines)), expected);
     }
 
@@ -154,7 +154,7 @@ mod tests {
     )]
     #[case::no_date(
         "<Cube time='18 March 2024'><Cube currency='USD' rate='1.08'/></Cube>",
-        "line 3: a date must read like 2024-03-18"
+        "line 3: a date must have the form 2024-03-18"
     )]
     #[case::of_the_future(
         "<Cube time='2099-01-01'>\n<Cube currency='USD' rate='1.08'/></Cube>",
@@ -175,18 +175,18 @@ mod tests {
     #[case::twice(
         "<Cube time='2024-03-18'><Cube currency='USD' rate='1.08'/>\n\
          <Cube currency='USD' rate='1.09'/></Cube>",
-        "line 4: USD stands twice for 2024-03-18"
+        "line 4: USD occurs twice for 2024-03-18"
     )]
     #[case::nothing(
         "<Cube><Cube time='2024-03-18'></Cube></Cube>",
         "the file has no rates"
     )]
-    fn what_is_wrong(#[case] lines: &str, #[case] expected: &str) {
+    fn reports_errors_with_their_line(#[case] lines: &str, #[case] expected: &str) {
         assert_eq!(error_of(&envelope(lines)), expected);
     }
 
     #[test]
-    fn half_a_file_is_none() {
+    fn rejects_truncated_files() {
         let whole = envelope("<Cube time='2024-03-18'><Cube currency='USD' rate='1.08'/></Cube>");
         for length in 1..whole.len() {
             assert!(
@@ -197,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_not_an_envelope() {
+    fn rejects_html() {
         let page = "<!doctype html><html><body><p>Please log in<br></body></html>";
-        assert!(error_of(page).starts_with("this is no known form"));
+        assert!(error_of(page).starts_with("unknown exchange rate format"));
     }
 }

@@ -1,10 +1,10 @@
-//! The JSON of Frankfurter, version 1: the rates of one day.
+//! JSON of Frankfurter, version 1: the rates of one day.
 //!
 //! ```json
 //! {"amount": 1.0, "base": "USD", "date": "2024-03-18", "rates": {"EUR": 0.92}}
 //! ```
 //!
-//! Numbers are taken by their digits: a float would not hold them.
+//! Numbers keep their exact digits, which a float would lose.
 
 use super::collect::{RateCollector, day};
 use super::{FRANKFURTER_SOURCE, FileLocation, ParseError, Rate, RateBase};
@@ -25,22 +25,22 @@ struct FrankfurterResponse<'a> {
 }
 
 pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
-    let answer: FrankfurterResponse<'_> = serde_json::from_str(text).map_err(|error| {
-        FileLocation::Line(error.line()).error(format!("not as expected: {error}"))
+    let document: FrankfurterResponse<'_> = serde_json::from_str(text).map_err(|error| {
+        FileLocation::Line(error.line()).error(format!("unexpected JSON: {error}"))
     })?;
     let at = |name: &str| FileLocation::Field(name.to_owned());
-    let amount = answer.amount.map(|amount| RateValue::parse(amount.get()));
+    let amount = document.amount.map(|amount| RateValue::parse(amount.get()));
     if amount.is_some_and(|amount| amount != Ok(RateValue::ONE)) {
         return Err(at("amount").error("must be 1"));
     }
-    let base = RateBase::parse(&answer.base)
+    let base = RateBase::parse(&document.base)
         .ok_or_else(|| at("base").error("rates must be against EUR or USD"))?;
-    let day = day(&answer.date).map_err(|problem| at("date").error(problem))?;
+    let day = day(&document.date).map_err(|problem| at("date").error(problem))?;
     let mut collector = RateCollector::new(base, FRANKFURTER_SOURCE, today);
     collector
         .check_day(day)
         .map_err(|problem| at("date").error(problem))?;
-    for (code, units) in answer.rates {
+    for (code, units) in document.rates {
         collector
             .add(day, &code, units.get())
             .map_err(|problem| at("rates").error(problem))?;
@@ -70,7 +70,7 @@ mod tests {
         r#"{"base":"EUR","date":"2024-03-18","rates":{"EUR":1.0,"USD":1.0872},"more":[]}"#,
         &["2024-03-18 USD 1.0872/EUR frankfurter"],
     )]
-    fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
+    fn parses_valid_files(#[case] text: &str, #[case] expected: &[&str]) {
         assert_eq!(rate_lines(text), expected);
     }
 
@@ -85,7 +85,7 @@ mod tests {
     )]
     #[case::no_date(
         r#"{"base":"EUR","date":"today","rates":{"USD":1.27}}"#,
-        "field date: a date must read like 2024-03-18"
+        "field date: a date must have the form 2024-03-18"
     )]
     #[case::of_the_future(
         r#"{"base":"EUR","date":"2099-01-01","rates":{"USD":1.27}}"#,
@@ -107,17 +107,17 @@ mod tests {
         r#"{"base":"EUR","date":"2024-03-18","rates":{"EUR":1}}"#,
         "the file has no rates"
     )]
-    fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
+    fn reports_errors_with_their_field(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(error_of(text), expected);
     }
 
     #[rstest]
     #[case::a_field_is_missing(
         "{\n\"base\":\"EUR\",\"rates\":{}}",
-        "line 2: not as expected: missing field `date`"
+        "line 2: unexpected JSON: missing field `date`"
     )]
-    #[case::not_json("{\n\nbase", "line 3: not as expected: key must be a string")]
-    fn what_is_no_such_object(#[case] text: &str, #[case] start: &str) {
+    #[case::not_json("{\n\nbase", "line 3: unexpected JSON: key must be a string")]
+    fn rejects_other_json(#[case] text: &str, #[case] start: &str) {
         let found = error_of(text);
         assert!(found.starts_with(start), "{found}");
     }

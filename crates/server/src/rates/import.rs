@@ -1,15 +1,15 @@
-//! Storing rates, in pieces: a whole history in one transaction would hold up everybody else's.
+//! Stores rates in chunks, because one transaction for a whole history would block other writers.
 
 use tributary_domain::exchange::Rate;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreResult};
 
-/// Rates of one transaction. A day's file is one piece, the whole history of the European Central Bank about
-/// two hundred.
+/// Rates per transaction. A daily file is one chunk; the European Central Bank's whole history is
+/// about two hundred.
 pub const RATES_PER_IMPORT: usize = 1_000;
 
-/// Stores rates in their order, and says after each piece how many are stored. Gives how many were new or
-/// different. Whoever is interrupted begins again: what is stored already is stored once more, unchanged.
+/// Stores rates in order and reports progress after each chunk. Returns how many were new or
+/// different. An interrupted import can be repeated safely.
 pub async fn import(
     store: &dyn Rates,
     rates: Vec<Rate>,
@@ -48,10 +48,10 @@ mod tests {
 
     #[rstest]
     #[case::none(0, &[])]
-    #[case::one_piece(1_000, &[1_000])]
+    #[case::one_chunk(1_000, &[1_000])]
     #[case::one_more(1_001, &[1_000, 1_001])]
     #[tokio::test]
-    async fn rates_are_stored_in_pieces(#[case] count: usize, #[case] expected: &[usize]) {
+    async fn stores_rates_in_chunks(#[case] count: usize, #[case] expected: &[usize]) {
         let (store, _folder) = testing::store().await;
         let mut steps = Vec::new();
         let at = Timestamp::from_millis(0);
@@ -62,6 +62,6 @@ mod tests {
         let latest = store.latest_rate_day(Currency::from_stored("UAH").unwrap());
         assert_eq!(latest.await.unwrap(), last);
         let again = import(&*store, rates(count), at, |_| {}).await;
-        assert_eq!(again.unwrap(), 0, "what is stored is no news");
+        assert_eq!(again.unwrap(), 0, "a repeated import changes nothing");
     }
 }

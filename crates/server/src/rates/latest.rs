@@ -1,4 +1,4 @@
-//! How new the imported rates are.
+//! Age of the imported rates.
 
 use tributary_domain::exchange::{
     RateQuery, euro_rate_currencies, latest_second_day, second_source_currencies,
@@ -6,9 +6,9 @@ use tributary_domain::exchange::{
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::{Rates, StoreResult};
 
-/// The day of the latest imported rate between the dollar and the euro. Every rate against the euro needs
-/// one, so it tells how new the rest can be at most; a new rate of any other currency tells nothing. A source
-/// that counts against the dollar has no rate of the dollar, and that of the euro says the same.
+/// Returns the day of the latest imported rate between dollar and euro. Every conversion from the
+/// euro needs one, so it limits how recent all others can be. Sources based on the dollar have a
+/// rate for the euro instead.
 pub async fn latest_imported_day(store: &dyn Rates) -> StoreResult<Option<Day>> {
     let mut latest = None;
     for currency in euro_rate_currencies() {
@@ -17,9 +17,9 @@ pub async fn latest_imported_day(store: &dyn Rates) -> StoreResult<Option<Day>> 
     Ok(latest)
 }
 
-/// Returns the day of the second source's latest figures, stored or compiled in.
+/// Returns the day of the second source's latest rates, stored or compiled in.
 pub async fn latest_second_source_day(store: &dyn Rates, today: Day) -> StoreResult<Day> {
-    // A file may be dated tomorrow where its clock is ahead.
+    // A file may be dated tomorrow if its clock is ahead.
     let day = today.following();
     let questions = second_source_currencies().map(|currency| RateQuery { currency, day });
     let rates = store.latest_rates(questions.collect()).await?;
@@ -45,7 +45,10 @@ mod tests {
     )]
     #[case::another_against_the_dollar("date,currency,perUsd\n2024-03-18,UAH,39\n", None)]
     #[tokio::test]
-    async fn what_counts_as_new(#[case] text: &str, #[case] expected: Option<&str>) {
+    async fn only_rates_between_dollar_and_euro_count_as_latest(
+        #[case] text: &str,
+        #[case] expected: Option<&str>,
+    ) {
         let (store, _folder) = testing::store().await;
         let rates = parse(text.as_bytes(), today()).unwrap();
         let at = Timestamp::from_millis(0);

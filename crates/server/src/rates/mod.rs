@@ -1,8 +1,8 @@
-//! Files of exchange rates, as they are fetched or imported, read into the domain's rates.
+//! Parsers for exchange rate files, fetched or imported.
 //!
-//! What a file is shows in its content, not in its name: people rename files, and an address that is
-//! fetched has no name. A file is read whole or not at all, and the first thing that is wrong with it is
-//! said together with its place. What day it is today is passed in: rates of the future are refused.
+//! The format is detected from the content, because files get renamed and URLs have no name. A file
+//! is parsed completely or not at all, and the first error is reported with its location. The
+//! caller passes today's date; rates of the future are rejected.
 
 mod collect;
 mod csv;
@@ -19,58 +19,58 @@ use std::fmt;
 use tributary_domain::exchange::{Rate, RateBase};
 use tributary_domain::vocabulary::day::Day;
 
-/// Bytes of a file, at most. The whole history of the European Central Bank has about half as many.
+/// Maximum file size. The European Central Bank's whole history is about half of it.
 pub const RATES_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What the source of a rate reads that is in the form of the European Central Bank.
+/// Source name of rates in the European Central Bank's format.
 pub const ECB_SOURCE: &str = "ecb";
-/// What the source of a rate reads that is in the form of Frankfurter.
+/// Source name of rates in Frankfurter's format.
 pub const FRANKFURTER_SOURCE: &str = "frankfurter";
-/// What the source of a rate reads that the operator wrote down.
+/// Source name of rates in an operator's own file.
 pub const FILE_SOURCE: &str = "file";
 
-/// How zip files begin, and gzip files.
+/// First bytes of zip and gzip files.
 const ARCHIVE_SIGNATURES: [&[u8]; 3] = [b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b"];
 
-/// Why a file was not read. Each says what to change.
+/// Reason why a file was rejected. Each message says what to change.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// More bytes than the limit.
+    /// The file exceeds the size limit.
     #[error("the file has more than {RATES_FILE_BYTES_MAX} bytes; split it by years")]
     TooLarge,
-    /// A zip or gzip file.
-    #[error("the file is packed; unzip it first and import the file inside")]
+    /// The file is a zip or gzip archive.
+    #[error("the file is compressed; unzip it first and import the file inside")]
     Compressed,
-    /// Not UTF-8.
-    #[error("{location}: the file is not text in UTF-8")]
+    /// The file is not UTF-8.
+    #[error("{location}: the file is not UTF-8 text")]
     NotText {
-        /// Where it stops being text.
+        /// First invalid byte.
         location: FileLocation,
     },
-    /// None of the forms.
+    /// The format is unknown.
     #[error(
-        "this is no known form of exchange rates: it must be the XML or CSV of the European Central \
-         Bank, the JSON of Frankfurter or of the currency API, or CSV with the header date,currency,perEur or \
+        "unknown exchange rate format: must be XML or CSV of the European Central Bank, JSON of \
+         Frankfurter or of the currency API, or CSV with the header date,currency,perEur or \
          date,currency,perUsd"
     )]
     UnknownFormat,
-    /// A known form, but nothing in it.
+    /// The format is known, but there are no rates.
     #[error("the file has no rates")]
     NoRates,
-    /// Something in it is wrong.
+    /// The file contains an error.
     #[error("{location}: {problem}")]
     Invalid {
-        /// Where.
+        /// Location of the error.
         location: FileLocation,
-        /// What.
+        /// Description of the error.
         problem: String,
     },
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileLocation {
-    /// A line, counted from one.
+    /// A line, starting at one.
     Line(usize),
     /// A field of a JSON object.
     Field(String),
@@ -86,13 +86,13 @@ impl fmt::Display for FileLocation {
 }
 
 impl FileLocation {
-    /// The line of the byte at the offset.
+    /// Returns the line of the byte at an offset.
     fn at(content: &[u8], offset: usize) -> Self {
         let before = content.get(..offset).unwrap_or(content);
         Self::Line(before.split(|byte| *byte == b'\n').count())
     }
 
-    /// What is wrong here.
+    /// Creates an error at this location.
     fn error(self, problem: impl Into<String>) -> ParseError {
         ParseError::Invalid {
             location: self,
@@ -101,7 +101,8 @@ impl FileLocation {
     }
 }
 
-/// Reads a file of rates. Each currency stands at most once for a day, and no day is later than tomorrow.
+/// Parses a file of rates. Each currency occurs at most once per day, and no day is later than
+/// tomorrow.
 pub fn parse(content: &[u8], today: Day) -> Result<Vec<Rate>, ParseError> {
     if content.len() > RATES_FILE_BYTES_MAX {
         return Err(ParseError::TooLarge);

@@ -1,4 +1,4 @@
-//! What holds for every form, and the samples that lie beside the repository.
+//! Tests for all formats, and the sample files next to the repository.
 
 use super::*;
 use rstest::rstest;
@@ -8,18 +8,18 @@ use tributary_domain::exchange::{ImportedRates, exchange};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::money::Amount;
 
-/// The day that files are read on.
+/// Today's date in these tests.
 pub(super) fn today() -> Day {
     Day::parse("2024-06-01").unwrap()
 }
 
-/// The rates of a file, each as `2024-03-18 USD 1.0872/EUR ecb`.
+/// Returns the rates of a file, formatted as `2024-03-18 USD 1.0872/EUR ecb`.
 pub(super) fn rate_lines(text: &str) -> Vec<String> {
     let rates = parse(text.as_bytes(), today()).unwrap();
     rates.iter().map(line).collect()
 }
 
-/// What is wrong with a file.
+/// Returns the error message for a file.
 pub(super) fn error_of(text: &str) -> String {
     parse(text.as_bytes(), today()).unwrap_err().to_string()
 }
@@ -40,18 +40,18 @@ fn line(rate: &Rate) -> String {
 #[case::gzip(b"\x1f\x8b\x08\x00rest", ParseError::Compressed)]
 #[case::latin_1(b"Date,USD\nf\xfcnf,1\n", ParseError::NotText { location: FileLocation::Line(2) })]
 #[case::list(b"[1]", ParseError::UnknownFormat)]
-fn what_is_no_file_of_rates(#[case] content: &[u8], #[case] expected: ParseError) {
+fn rejects_files_without_rates(#[case] content: &[u8], #[case] expected: ParseError) {
     assert_eq!(parse(content, today()), Err(expected));
 }
 
 #[test]
-fn a_packed_file_is_refused_with_the_way_out() {
+fn the_error_for_a_compressed_file_says_what_to_do() {
     let message = parse(b"PK\x03\x04", today()).unwrap_err().to_string();
     assert!(message.contains("unzip it first"), "{message}");
 }
 
 #[test]
-fn the_size_has_a_limit() {
+fn limits_the_file_size() {
     let mut content = b"date,currency,perEur\n2024-03-18,UAH,42\n".to_vec();
     content.resize(RATES_FILE_BYTES_MAX, b' ');
     assert_eq!(parse(&content, today()).map(|rates| rates.len()), Ok(1));
@@ -59,8 +59,8 @@ fn the_size_has_a_limit() {
     assert_eq!(parse(&content, today()), Err(ParseError::TooLarge));
 }
 
-/// A sample that belongs to others and is not part of the repository. Where it is missing, that is said
-/// past the test harness, which would keep it to itself.
+/// Reads a third-party sample that is not part of the repository. If it is missing, a note is
+/// written directly to standard error, because the test harness would capture it.
 fn sample(name: &str) -> Option<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/fx");
     if !folder.is_dir() {
@@ -71,7 +71,7 @@ fn sample(name: &str) -> Option<Vec<u8>> {
     Some(std::fs::read(folder.join(name)).unwrap())
 }
 
-/// What an amount was worth on 2024-03-18 by these rates.
+/// Converts an amount to dollars with the rates of 2024-03-18.
 fn usd(rates: &[Rate], amount: &str, currency: &str) -> String {
     let (currency, day) = (
         Currency::parse(currency).unwrap(),
@@ -93,7 +93,7 @@ fn usd(rates: &[Rate], amount: &str, currency: &str) -> String {
 #[rstest]
 #[case::xml("ecb_daily.xml", 4)]
 #[case::csv("ecb_hist.csv", 22)]
-fn the_samples(#[case] name: &str, #[case] count: usize) {
+fn parses_the_samples(#[case] name: &str, #[case] count: usize) {
     let Some(content) = sample(name) else {
         return;
     };

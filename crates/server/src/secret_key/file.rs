@@ -1,13 +1,13 @@
-//! The secret key's file in the data folder.
+//! The secret key file in the data folder.
 //!
-//! A key lost in a power cut would lose every credential encrypted with it, so only what is on the disk is
-//! given away: the file is synced, renamed into place, and its folder synced, in that order; and the folder
-//! is synced again when the file is merely found, since whoever made it may have died before that.
+//! Losing the key in a power cut would lose every credential encrypted with it, so a key is used
+//! only once it is durable: the file is synced, renamed into place, and its folder synced. An
+//! existing file's folder is synced too, because its writer may have crashed before doing so.
 //!
-//! Two processes may start at once (`serve` and `admin key create`). The new file is locked while it is
-//! written, under a name that is always the same, and whoever has the lock looks first whether the key is
-//! there by now. So the rename never replaces a key, and what a crash left behind is used again.
-//! Not by a rename that refuses to replace, nor by a hard link: not every file system has them.
+//! Two processes may start at once (`serve` and `admin key create`). The new file has a fixed
+//! temporary name and is locked while it is written; the lock holder first checks whether a key
+//! exists by now. So the rename never replaces a key, and a file left behind by a crash is reused.
+//! A no-replace rename or a hard link would be simpler, but not every file system supports them.
 
 use super::{Key, SecretKeyError};
 use crate::config::{self, SECRET_KEY_BYTES};
@@ -17,21 +17,21 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::Path;
 use tributary_domain::vocabulary::digest::hex;
 
-/// The file in the data folder.
+/// Name of the file in the data folder.
 pub const SECRET_KEY_FILE: &str = "secret_key";
-/// What the file is called until it is complete.
+/// Temporary name until the file is complete.
 const UNFINISHED_FILE: &str = "secret_key.unfinished";
 
-/// The owner reads and writes.
+/// Read and write for the owner only.
 const FILE_MODE: u32 = 0o600;
-/// The owner enters.
+/// Access for the owner only.
 const FOLDER_MODE: u32 = 0o700;
-/// The bits that concern anybody else.
+/// Mode bits for group and others.
 const MODE_OTHERS: u32 = 0o077;
-/// The digits, a line break of either kind, and one byte by which to notice that there is more.
+/// The digits, a line break of either kind, and one byte to detect excess content.
 const FILE_BYTES_READ_MAX: u64 = 2 * SECRET_KEY_BYTES as u64 + 3;
 
-/// Makes a folder that only its owner enters, and whatever is missing above it, durably.
+/// Creates a folder for its owner only, with missing parents, durably.
 pub fn create_data_folder(folder: &Path) -> Result<(), SecretKeyError> {
     let missing: Vec<&Path> = folder
         .ancestors()
@@ -41,14 +41,14 @@ pub fn create_data_folder(folder: &Path) -> Result<(), SecretKeyError> {
         .recursive(true)
         .mode(FOLDER_MODE)
         .create(folder)
-        .map_err(io_error("cannot make the folder", folder))?;
+        .map_err(io_error("cannot create the folder", folder))?;
     missing
         .into_iter()
         .filter_map(Path::parent)
         .try_for_each(sync_folder)
 }
 
-/// The key in this folder; a new one of `random` bytes when there is none.
+/// Returns the key in this folder; creates one from `random` if there is none.
 pub(super) fn load_or_create_in(
     folder: &Path,
     random: impl FnOnce() -> Key,
@@ -63,7 +63,7 @@ pub(super) fn load_or_create_in(
     Ok(key)
 }
 
-/// The key in this folder, if there is one. Changes nothing.
+/// Returns the key in this folder, if there is one. Changes nothing.
 pub(super) fn load_existing(folder: &Path) -> Result<Option<Key>, SecretKeyError> {
     let path = folder.join(SECRET_KEY_FILE);
     if is_name_taken(&path) {
@@ -78,14 +78,15 @@ fn create(folder: &Path, path: &Path, random: impl FnOnce() -> Key) -> Result<()
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
-        .truncate(false) // whoever holds the lock is writing into it
+        .truncate(false) // the lock holder may be writing
         .mode(FILE_MODE)
         .open(&unfinished)
-        .map_err(io_error("cannot make", &unfinished))?;
+        .map_err(io_error("cannot create", &unfinished))?;
     file.lock().map_err(io_error("cannot lock", &unfinished))?;
     if is_name_taken(path) {
-        // Another process was first. What we opened is either its key, under the old name, or nothing.
-        // Whether the removal works does not matter: the file is empty, and the next one would use it.
+        // Another process was first. The opened file is either its key, under the old name, or
+        // empty. A failed removal does not matter, because the next start would reuse the empty
+        // file.
         drop(fs::remove_file(&unfinished));
         return Ok(());
     }
@@ -95,12 +96,14 @@ fn create(folder: &Path, path: &Path, random: impl FnOnce() -> Key) -> Result<()
         .and_then(|()| file.write_all(line.as_bytes()))
         .and_then(|()| file.sync_all())
         .map_err(io_error("cannot write", &unfinished))?;
-    fs::rename(&unfinished, path).map_err(io_error("cannot name", path))
+    fs::rename(&unfinished, path).map_err(io_error("cannot rename the new key to", path))
 }
 
 fn read(path: &Path) -> Result<Key, SecretKeyError> {
     let file = File::open(path).map_err(io_error("cannot open", path))?;
-    let metadata = file.metadata().map_err(io_error("cannot look at", path))?;
+    let metadata = file
+        .metadata()
+        .map_err(io_error("cannot read the mode of", path))?;
     let mode = metadata.permissions().mode() & 0o777;
     if mode & MODE_OTHERS != 0 {
         return Err(SecretKeyError::ReadableByOthers {
@@ -119,7 +122,7 @@ fn read(path: &Path) -> Result<Key, SecretKeyError> {
 }
 
 fn sync_folder(folder: &Path) -> Result<(), SecretKeyError> {
-    // The parent of `data` is the empty path, by which the present folder is meant.
+    // The parent of `data` is the empty path, which means the current folder.
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -130,7 +133,7 @@ fn sync_folder(folder: &Path) -> Result<(), SecretKeyError> {
         .map_err(io_error("cannot sync the folder", folder))
 }
 
-/// Whether the name is taken, be it by a link that leads nowhere: a rename would replace that, too.
+/// Returns whether the name is taken, even by a dangling link, which a rename would replace.
 fn is_name_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -161,7 +164,7 @@ mod tests {
     const SEVENS: Key = [7; SECRET_KEY_BYTES];
 
     fn never() -> Key {
-        panic!("there is a key already")
+        panic!("a key already exists")
     }
 
     fn mode(path: &Path) -> u32 {
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_start_makes_a_key_and_the_second_finds_it() {
+    fn the_first_start_creates_a_key_and_the_second_reads_it() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("a/data");
         assert_eq!(load_or_create_in(&folder, || SEVENS).unwrap(), SEVENS);
@@ -188,12 +191,12 @@ mod tests {
         assert_eq!(
             fs::read_dir(&folder).unwrap().count(),
             1,
-            "nothing else is left behind"
+            "no other file is left"
         );
     }
 
     #[test]
-    fn what_a_crash_left_behind_is_used_again() {
+    fn reuses_a_file_left_behind_by_a_crash() {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join(UNFINISHED_FILE), &[b'f'; 100], 0o644);
         assert_eq!(
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_another_process_made_meanwhile_is_not_replaced() {
+    fn does_not_replace_a_key_created_by_another_process() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(SECRET_KEY_FILE);
         write(&path, hex(&KEY).as_bytes(), 0o600);
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_start_at_once_get_the_same_key() {
+    fn concurrent_starts_get_the_same_key() {
         for _ in 0..20 {
             let folder = tempfile::tempdir().unwrap();
             let next = AtomicU8::new(0);
@@ -242,7 +245,7 @@ mod tests {
     #[case::two_lines(&("ab".repeat(32) + "\nab"), false)]
     #[case::much_longer(&"ab".repeat(1_000), false)]
     #[case::no_hex(&"xy".repeat(32), false)]
-    fn files_that_hold_a_key(#[case] text: &str, #[case] accepted: bool) {
+    fn parses_key_files(#[case] text: &str, #[case] accepted: bool) {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join(SECRET_KEY_FILE), text.as_bytes(), 0o600);
         match load_or_create_in(folder.path(), never) {
@@ -260,9 +263,9 @@ mod tests {
     #[case::own(0o600, true)]
     #[case::read_only(0o400, true)]
     #[case::group(0o640, false)]
-    #[case::everybody(0o604, false)]
+    #[case::others(0o604, false)]
     #[case::writable(0o620, false)]
-    fn a_key_that_others_can_reach_is_refused(#[case] mode: u32, #[case] accepted: bool) {
+    fn rejects_a_key_that_other_users_can_read(#[case] mode: u32, #[case] accepted: bool) {
         let folder = tempfile::tempdir().unwrap();
         write(
             &folder.path().join(SECRET_KEY_FILE),
@@ -273,12 +276,15 @@ mod tests {
         assert_eq!(result.is_ok(), accepted);
         if let Err(error) = result {
             assert!(error.to_string().contains("chmod 600"), "{error}");
-            assert!(!error.to_string().contains("abab"), "the key is not shown");
+            assert!(
+                !error.to_string().contains("abab"),
+                "the key is not in the message"
+            );
         }
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_named() {
+    fn names_a_folder_that_cannot_be_created() {
         let parent = tempfile::tempdir().unwrap();
         let file = parent.path().join("file");
         write(&file, b"", 0o600);
@@ -286,7 +292,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("cannot make the folder") && error.contains("file/data"),
+            error.contains("cannot create the folder") && error.contains("file/data"),
             "{error}"
         );
     }

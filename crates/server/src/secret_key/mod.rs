@@ -1,7 +1,8 @@
-//! The secret that every other key of the instance is derived from.
+//! The secret key that all other keys of the instance are derived from.
 //!
-//! It comes from the configuration or, with `SQLite` only, from a file in the data folder that is made at the
-//! first start (see `file.rs`). `PostgreSQL` is shared by several nodes, and a file would be another on each.
+//! It comes from the configuration or, with SQLite only, from a file in the data folder that is
+//! created at the first start (see `file.rs`). PostgreSQL is shared by several nodes, which would
+//! have different files.
 
 mod file;
 
@@ -15,66 +16,67 @@ use tributary_domain::runtime::Runtime;
 
 type Key = [u8; SECRET_KEY_BYTES];
 
-/// Why there is no key. Each says what to change.
+/// Reason why there is no key. Each message says what to change.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretKeyError {
-    /// The configuration holds something else.
+    /// The configured value is not a key.
     #[error("secret_key {0}")]
     Malformed(&'static str),
-    /// The file holds something else.
+    /// The file does not contain a key.
     #[error(
-        "{} is not a secret key: it must hold 64 hexadecimal digits and nothing else; \
-         restore it from a backup, since credentials stored with it cannot be read without it",
+        "{} is not a secret key: it must contain exactly 64 hexadecimal digits; restore it from a \
+         backup, because stored credentials cannot be decrypted without it",
         .0.display()
     )]
     MalformedFile(PathBuf),
-    /// Others may read the file.
+    /// Other users can read the file.
     #[error(
-        "{} can be read by others (mode {mode:o}); chmod 600 it, and think about whether \
-         somebody has read it",
+        "{} can be read by other users (mode {mode:o}); run chmod 600 on it, and consider whether \
+         the key was leaked",
         path.display()
     )]
     ReadableByOthers {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its mode.
+        /// Mode of the file.
         mode: u32,
     },
-    /// The file is gone, and the database was set up with its key.
+    /// The file is missing, but the database was set up with its key.
     #[error(
-        "{} is missing, but the database was set up with a secret key; restore the file from a backup or set secret_key \
-         (TRIBUTARY_SECRET_KEY) to its 64 digits. No new key was written, since it could not read the stored credentials",
+        "{} is missing, but the database was set up with a secret key; restore the file from a \
+         backup or set secret_key (TRIBUTARY_SECRET_KEY) to its 64 digits. No new key was written, \
+         because it could not decrypt the stored credentials",
         .0.display()
     )]
     Missing(PathBuf),
-    /// `PostgreSQL` without a key.
-    #[error("secret_key must be set with PostgreSQL, since all nodes share it")]
+    /// PostgreSQL needs a configured key.
+    #[error("secret_key is required with PostgreSQL, because all nodes share it")]
     Required,
-    /// The disk refuses.
+    /// A file operation failed.
     #[error(
-        "{action} {}; the data folder must be writable for the user of the server: change that, or set data_dir \
+        "{action} {}; make the data folder writable for the server's user, or set data_dir \
          (TRIBUTARY_DATA_DIR) to another folder",
         path.display()
     )]
     Io {
-        /// What was tried.
+        /// Attempted operation.
         action: &'static str,
-        /// With what.
+        /// File or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// The secret key of this instance, on the disk when this returns.
-pub fn load_or_create(config: &Config, source: &Runtime) -> Result<Key, SecretKeyError> {
+/// Returns the secret key, and creates it if necessary. It is durable when this returns.
+pub fn load_or_create(config: &Config, runtime: &Runtime) -> Result<Key, SecretKeyError> {
     match configured_key(config)? {
         Some(key) => Ok(key),
-        None => file::load_or_create_in(&config.data_dir, || source.random_bytes()),
+        None => file::load_or_create_in(&config.data_dir, || runtime.random_bytes()),
     }
 }
 
-/// The secret key of this instance where there is one already. Makes nothing, not even the folder.
+/// Returns the secret key if there is one. Creates nothing, not even the folder.
 pub fn load(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     match configured_key(config)? {
         Some(key) => Ok(Some(key)),
@@ -82,12 +84,12 @@ pub fn load(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     }
 }
 
-/// Keeps this key in a data folder that has none; gives the one that is there then.
+/// Stores a key in a data folder that has none. Returns the key that is there afterwards.
 pub fn store_key(folder: &Path, key: Key) -> Result<Key, SecretKeyError> {
     file::load_or_create_in(folder, || key)
 }
 
-/// The key that the configuration holds; without one it is that of the data folder.
+/// Returns the key from the configuration; `None` means the data folder's.
 fn configured_key(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     match &config.secret_key {
         Some(digits) => config::secret_key(digits.expose_secret())
@@ -108,7 +110,7 @@ mod tests {
     const KEY: Key = [0xab; SECRET_KEY_BYTES];
 
     #[test]
-    fn the_configuration_is_asked_before_the_folder() {
+    fn the_configured_key_takes_precedence() {
         let environment = [("TRIBUTARY_SECRET_KEY".to_owned(), hex(&KEY))];
         let config = Config::load(None, environment.into_iter()).unwrap();
         assert_eq!(load_or_create(&config, &system::runtime()).unwrap(), KEY);
@@ -116,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn looking_for_a_key_makes_none() {
+    fn loading_does_not_create_a_key() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("data");
         let config = in_data_dir(&folder);
         assert_eq!(load(&config).unwrap(), None);
         assert!(!folder.exists());
-        let made = load_or_create(&config, &system::runtime()).unwrap();
-        assert_eq!(load(&config).unwrap(), Some(made));
+        let created = load_or_create(&config, &system::runtime()).unwrap();
+        assert_eq!(load(&config).unwrap(), Some(created));
     }
 
     fn in_data_dir(folder: &Path) -> Config {
@@ -133,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn two_instances_have_two_keys() {
-        let made =
+    fn two_instances_have_different_keys() {
+        let created =
             |folder: &Path| load_or_create(&in_data_dir(folder), &system::runtime()).unwrap();
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        assert_ne!(made(one.path()), made(other.path()));
+        assert_ne!(created(one.path()), created(other.path()));
     }
 }

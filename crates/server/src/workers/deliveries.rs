@@ -1,4 +1,4 @@
-//! Ends deliveries that grew too old in queues that nobody works on: switched off, paused, or incomplete.
+//! Expires deliveries that became too old in inactive queues: disabled, paused or incomplete.
 
 use super::periodic::{Worker, WorkerActivity};
 use std::sync::Arc;
@@ -6,23 +6,20 @@ use std::time::Duration;
 use tributary_domain::runtime::Runtime;
 use tributary_store::Outbox;
 
-/// Deliveries of one transaction.
+/// Deliveries per transaction.
 const BATCH: u32 = 500;
-/// Batches of one activation.
+/// Maximum number of batches per run.
 const BATCHES_MAX: u32 = 1_000;
 
-/// Ends what is too old.
+/// Expires old deliveries.
 pub(super) struct DeliveriesWorker {
     store: Arc<dyn Outbox>,
     runtime: Runtime,
 }
 
 impl DeliveriesWorker {
-    pub(super) fn new(store: Arc<dyn Outbox>, source: Runtime) -> Self {
-        Self {
-            store,
-            runtime: source,
-        }
+    pub(super) fn new(store: Arc<dyn Outbox>, runtime: Runtime) -> Self {
+        Self { store, runtime }
     }
 }
 
@@ -45,7 +42,7 @@ impl Worker for DeliveriesWorker {
         if ended == 0 {
             return Ok(WorkerActivity::Idle);
         }
-        tracing::info!(ended, "deliveries grew too old before they could be sent");
+        tracing::info!(ended, "expired deliveries that could not be sent in time");
         Ok(WorkerActivity::Done)
     }
 }

@@ -1,7 +1,7 @@
-//! What the server does by itself, beside answering: a file each, all run by `periodic`.
+//! Background workers, one module each, run by `periodic`.
 //!
-//! Every node runs all of them. Where two would get in each other's way, the database decides who does what
-//! (a lease); everywhere else doing it twice changes nothing.
+//! Every node runs all workers. Where two nodes would conflict, a lease in the database decides;
+//! everything else is idempotent.
 
 mod ad_services;
 mod alerts;
@@ -31,7 +31,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_store::Store;
 
-/// The names of all of them, as metrics and log lines show them.
+/// Names of all workers, as shown in metrics and logs.
 pub const NAMES: [&str; 8] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
@@ -43,44 +43,44 @@ pub const NAMES: [&str; 8] = [
     TrialsWorker::NAME,
 ];
 
-/// Starts all of them. Each stops with the future that `stop` makes for it; whoever closes the database
-/// waits for the tasks first.
+/// Starts all workers. Each stops when its future from `stop` completes. Wait for the tasks before
+/// closing the database.
 pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
     store: &Arc<dyn Store>,
-    source: &Runtime,
+    runtime: &Runtime,
     keyring: &Keyring,
-    places: Arc<GeoFiles>,
+    geo: Arc<GeoFiles>,
     tasks: &mut JoinSet<()>,
     stop: impl Fn() -> F,
 ) -> anyhow::Result<()> {
-    let reach = if config.networks.allow_private_addresses {
+    let policy = if config.networks.allow_private_addresses {
         AddressPolicy::Anywhere
     } else {
         AddressPolicy::PublicOnly
     };
-    let rates = RatesWorker::new(store.clone(), source.clone(), &config.rates)?;
+    let rates = RatesWorker::new(store.clone(), runtime.clone(), &config.rates)?;
     let ad_services = AdServicesWorker::new(
         store.clone(),
-        source.clone(),
+        runtime.clone(),
         &config.adservices.base_url,
-        reach,
+        policy,
     )?;
-    let retention = RetentionWorker::new(store.clone(), source.clone(), config.retention.clone());
-    let alerts = AlertsWorker::new(store.clone(), source.clone(), keyring.clone(), reach)?;
-    let deliveries = DeliveriesWorker::new(store.clone(), source.clone());
-    tasks.spawn(periodic::run(alerts, source.clone(), stop()));
-    tasks.spawn(periodic::run(deliveries, source.clone(), stop()));
-    tasks.spawn(periodic::run(rates, source.clone(), stop()));
-    tasks.spawn(periodic::run(ad_services, source.clone(), stop()));
-    tasks.spawn(periodic::run(retention, source.clone(), stop()));
-    let trials = TrialsWorker::new(store.clone(), source.clone());
-    tasks.spawn(periodic::run(trials, source.clone(), stop()));
+    let retention = RetentionWorker::new(store.clone(), runtime.clone(), config.retention.clone());
+    let alerts = AlertsWorker::new(store.clone(), runtime.clone(), keyring.clone(), policy)?;
+    let deliveries = DeliveriesWorker::new(store.clone(), runtime.clone());
+    tasks.spawn(periodic::run(alerts, runtime.clone(), stop()));
+    tasks.spawn(periodic::run(deliveries, runtime.clone(), stop()));
+    tasks.spawn(periodic::run(rates, runtime.clone(), stop()));
+    tasks.spawn(periodic::run(ad_services, runtime.clone(), stop()));
+    tasks.spawn(periodic::run(retention, runtime.clone(), stop()));
+    let trials = TrialsWorker::new(store.clone(), runtime.clone());
+    tasks.spawn(periodic::run(trials, runtime.clone(), stop()));
     let paused = PausedIntegrationsWorker::new(store.clone());
-    tasks.spawn(periodic::run(paused, source.clone(), stop()));
+    tasks.spawn(periodic::run(paused, runtime.clone(), stop()));
     tasks.spawn(periodic::run(
-        GeoFilesWorker::new(places),
-        source.clone(),
+        GeoFilesWorker::new(geo),
+        runtime.clone(),
         stop(),
     ));
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tributary_store::Outbox;
 
-/// Counts them.
+/// Counts paused integrations.
 pub(super) struct PausedIntegrationsWorker {
     store: Arc<dyn Outbox>,
 }

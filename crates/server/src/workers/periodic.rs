@@ -1,7 +1,7 @@
-//! What all workers have in common: they do a small thing again and again until the server stops.
+//! Runs workers periodically until the server stops.
 //!
-//! An activation that is cut off, fails or panics does no harm: each is idempotent, and what it did not get
-//! to is found again by the next. So a stop drops whatever is under way and waits for nothing.
+//! Runs are idempotent and the next run picks up unfinished work, so a run may be cancelled, fail
+//! or panic. A stop therefore cancels the current run without waiting.
 
 use crate::metrics;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,38 +11,42 @@ use std::time::Duration;
 use tracing::Instrument as _;
 use tributary_domain::runtime::Runtime;
 
-/// The first activation waits for up to a period, and for no more than this, so that nodes which were
-/// started together do not all ask for the same thing at the same moment.
+/// Upper bound for the random delay of the first run, so that nodes started together do not all act
+/// at the same moment.
 const JITTER_MAX: Duration = Duration::from_secs(5);
 
-/// Whether an activation found something to do.
+/// Whether a run found something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkerActivity {
-    /// There was nothing to do, so nothing is known about whether it would work.
+    /// There was nothing to do, so it is unknown whether it would have worked.
     Idle,
-    /// It did something, and that worked.
+    /// The run did something successfully.
     Done,
 }
 
-/// Something that is done again and again.
+/// A task that runs periodically.
 pub(super) trait Worker: Send {
-    /// What it is called in the log and the metrics.
+    /// Name in logs and metrics.
     const NAME: &'static str;
-    /// From the end of one activation to the next.
+    /// Time from the end of one run to the start of the next.
     const PERIOD: Duration;
 
-    /// Does what is to be done now. Doing it twice, or half, does no harm.
+    /// Does what is due now. Must be safe to repeat or to cancel.
     fn run_once(&mut self) -> impl Future<Output = anyhow::Result<WorkerActivity>> + Send;
 }
 
-/// Activates a worker every period until told to stop.
-pub(super) async fn run<W: Worker>(mut worker: W, source: Runtime, stop: impl Future<Output = ()>) {
+/// Runs a worker every period until `stop` completes.
+pub(super) async fn run<W: Worker>(
+    mut worker: W,
+    runtime: Runtime,
+    stop: impl Future<Output = ()>,
+) {
     let mut stop = pin!(stop);
     let span = tracing::error_span!("worker", worker = W::NAME);
     let mut is_failing = false;
     let mut wait = jitter(
         W::PERIOD.min(JITTER_MAX),
-        u64::from_be_bytes(source.random_bytes()),
+        u64::from_be_bytes(runtime.random_bytes()),
     );
     loop {
         let activation = async {
@@ -59,26 +63,26 @@ pub(super) async fn run<W: Worker>(mut worker: W, source: Runtime, stop: impl Fu
     }
 }
 
-/// A part of the longest wait, as large a part as the number is of all numbers.
+/// Scales a random number to a delay of at most `longest`.
 fn jitter(longest: Duration, random: u64) -> Duration {
     let millis = longest.as_millis() * u128::from(random) / u128::from(u64::MAX);
     Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
 }
 
-/// A panic is a failure like any other: it must not end the worker, since nobody would notice.
+/// Turns a panic into an error, because a silently ended worker would go unnoticed.
 async fn catch_panic(
     activation: impl Future<Output = anyhow::Result<WorkerActivity>>,
 ) -> anyhow::Result<WorkerActivity> {
     let mut activation = pin!(activation);
     std::future::poll_fn(|context| {
         catch_unwind(AssertUnwindSafe(|| activation.as_mut().poll(context)))
-            .unwrap_or_else(|_panic| Poll::Ready(Err(anyhow::anyhow!("it panicked"))))
+            .unwrap_or_else(|_panic| Poll::Ready(Err(anyhow::anyhow!("the worker panicked"))))
     })
     .await
 }
 
-/// Counts and logs how an activation ended: a failure when it begins, and when it is over. Gives whether the
-/// worker is failing now.
+/// Counts the outcome of a run, and logs when a worker starts or stops failing. Returns whether it
+/// is failing now.
 fn record_outcome(
     name: &'static str,
     was_failing: bool,
@@ -89,16 +93,16 @@ fn record_outcome(
         Ok(WorkerActivity::Done) => {
             metrics::record_worker_run(name, "ok");
             if was_failing {
-                tracing::info!("the worker works again");
+                tracing::info!("worker recovered");
             }
             false
         }
         Err(error) => {
             metrics::record_worker_run(name, "failed");
             if was_failing {
-                tracing::debug!("the worker failed again: {error:#}");
+                tracing::debug!(error = format!("{error:#}"), "worker failed again");
             } else {
-                tracing::warn!("the worker failed and tries again later: {error:#}");
+                tracing::warn!(error = format!("{error:#}"), "worker failed; will retry");
             }
             true
         }
@@ -118,16 +122,16 @@ mod tests {
     use tokio::time::Instant;
     use tracing::subscriber::NoSubscriber;
 
-    /// Fails, panics, then works.
-    struct Moody(Arc<AtomicU32>);
+    /// Fails, panics, then succeeds.
+    struct FlakyWorker(Arc<AtomicU32>);
 
-    impl Worker for Moody {
-        const NAME: &'static str = "moody";
+    impl Worker for FlakyWorker {
+        const NAME: &'static str = "flaky";
         const PERIOD: Duration = Duration::from_hours(1);
 
         async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
             match self.0.fetch_add(1, Ordering::SeqCst) {
-                0 => anyhow::bail!("not today"),
+                0 => anyhow::bail!("a failure"),
                 1 => panic!("a bug"),
                 _ => Ok(WorkerActivity::Done),
             }
@@ -135,24 +139,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn neither_a_failure_nor_a_panic_ends_a_worker_but_a_stop_does() {
+    async fn a_worker_survives_failures_and_panics_until_stopped() {
         let runs = Arc::new(AtomicU32::new(0));
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let stop = tokio::time::sleep(Duration::from_hours(3) - Duration::from_mins(1));
-        run(Moody(runs.clone()), system::runtime(), stop).await;
+        run(FlakyWorker(runs.clone()), system::runtime(), stop).await;
         assert_eq!(
             runs.load(Ordering::SeqCst),
             3,
-            "at the start and every hour"
+            "once at the start, then hourly"
         );
-        assert_eq!(begun.elapsed().as_secs(), 3 * 3600 - 60);
+        assert_eq!(started_at.elapsed().as_secs(), 3 * 3600 - 60);
     }
 
-    /// Never comes to an end.
-    struct Endless;
+    /// Never finishes.
+    struct HangingWorker;
 
-    impl Worker for Endless {
-        const NAME: &'static str = "endless";
+    impl Worker for HangingWorker {
+        const NAME: &'static str = "hanging";
         const PERIOD: Duration = Duration::from_secs(1);
 
         async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
@@ -161,17 +165,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_does_not_wait_for_an_activation() {
+    async fn a_stop_does_not_wait_for_a_run() {
         let stop = tokio::time::sleep(Duration::from_secs(10));
-        run(Endless, system::runtime(), stop).await;
+        run(HangingWorker, system::runtime(), stop).await;
     }
 
     #[tokio::test]
-    async fn a_store_that_fails_is_told_once_and_asked_again() {
+    async fn a_failing_store_is_logged_once_and_retried() {
         let (store, folder) = testing::store().await;
         store.close().await;
-        // Where a line is met first decides whether it is ever listened to, and another test may meet it
-        // where nobody listens. With two subscribers in the process, both are asked.
+        // tracing caches whether a call site is enabled when it is first reached, and another test
+        // may reach it without a subscriber. With two subscribers in the process, both are asked.
         let _second = tracing::Dispatch::new(NoSubscriber::default());
         let log = folder.path().join("log");
         let subscriber = tracing_subscriber::fmt()
@@ -190,25 +194,29 @@ mod tests {
             unclaimed_postbacks: Duration::from_hours(30 * 24),
             attributions: Duration::from_hours(400 * 24),
         };
-        let source = system::runtime();
-        let worker = RetentionWorker::new(store, source.clone(), settings);
+        let runtime = system::runtime();
+        let worker = RetentionWorker::new(store, runtime.clone(), settings);
         tokio::time::pause();
         let stop = tokio::time::sleep(Duration::from_hours(3) - Duration::from_mins(1));
-        run(worker, source, stop).await;
+        run(worker, runtime, stop).await;
         drop(listening);
 
         let log = fs::read_to_string(&log).unwrap();
-        let told = |level: &str| log.lines().filter(|line| line.contains(level)).count();
-        assert_eq!((told("WARN "), told("DEBUG ")), (1, 2), "{log}");
+        let count_lines = |level: &str| log.lines().filter(|line| line.contains(level)).count();
+        assert_eq!(
+            (count_lines("WARN "), count_lines("DEBUG ")),
+            (1, 2),
+            "{log}"
+        );
         let reason = "the database is unavailable (remove_clicks)";
-        assert_eq!(told(reason), 3, "{log}");
+        assert_eq!(count_lines(reason), 3, "{log}");
     }
 
     #[rstest]
     #[case::least(0, 0)]
     #[case::half(u64::MAX / 2, 2_499)]
     #[case::most(u64::MAX, 5_000)]
-    fn the_first_wait_is_a_part_of_the_longest(#[case] random: u64, #[case] millis: u64) {
+    fn the_jitter_scales_with_the_random_number(#[case] random: u64, #[case] millis: u64) {
         let found = jitter(Duration::from_secs(5), random);
         assert_eq!(found, Duration::from_millis(millis));
     }
@@ -217,9 +225,9 @@ mod tests {
     #[case::fails(false, Err(()), true)]
     #[case::still_fails(true, Err(()), true)]
     #[case::works_again(true, Ok(WorkerActivity::Done), false)]
-    #[case::nothing_to_do_is_no_proof(true, Ok(WorkerActivity::Idle), true)]
+    #[case::idle_keeps_the_state(true, Ok(WorkerActivity::Idle), true)]
     #[case::nothing_to_do(false, Ok(WorkerActivity::Idle), false)]
-    fn when_a_worker_counts_as_failing(
+    fn tracks_whether_a_worker_is_failing(
         #[case] before: bool,
         #[case] outcome: Result<WorkerActivity, ()>,
         #[case] after: bool,

@@ -1,9 +1,9 @@
-//! Forgets what is kept for a time only: the addresses and user agents of clicks, clicks that led to nothing,
-//! deliveries that came to their end, postbacks, attribution data of inactive devices, and who changed what long ago.
-//! Postbacks whose app has come meanwhile are given to it first.
+//! Removes data past its retention period: addresses and user agents of clicks, clicks without
+//! installs, finished deliveries, postbacks, attribution data of inactive devices, and old audit
+//! entries. Before that, it assigns unclaimed postbacks to apps that were added since.
 //!
-//! In small batches: each is one transaction, and whoever waits for a click to be recorded must not wait
-//! behind the removal of a month.
+//! It works in small transactions, so that recording a click does not wait for the removal of a
+//! whole month.
 
 use super::periodic::{Worker, WorkerActivity};
 use crate::config::RetentionConfig;
@@ -15,16 +15,16 @@ use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Store, StoreResult};
 
-/// Clicks of one transaction.
+/// Rows per transaction.
 const BATCH: u32 = 500;
-/// Devices of one transaction that are examined for attribution data: each takes several statements.
+/// Devices examined per transaction; each takes several statements.
 const DEVICE_BATCH: u32 = 50;
-/// From one batch to the next, so that others write in between.
+/// Pause between batches, for other writers.
 const BATCH_PAUSE: Duration = Duration::from_millis(20);
-/// Batches of one kind in one activation: five million clicks. The next hour takes what is left.
+/// Maximum number of batches per table and run: five million rows. The next run continues.
 const BATCHES_MAX: u32 = 10_000;
 
-/// Forgets in time.
+/// Removes data past its retention period.
 pub(super) struct RetentionWorker {
     store: Arc<dyn Store>,
     runtime: Runtime,
@@ -32,10 +32,10 @@ pub(super) struct RetentionWorker {
 }
 
 impl RetentionWorker {
-    pub(super) fn new(store: Arc<dyn Store>, source: Runtime, settings: RetentionConfig) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, runtime: Runtime, settings: RetentionConfig) -> Self {
         Self {
             store,
-            runtime: source,
+            runtime,
             settings,
         }
     }
@@ -52,7 +52,7 @@ impl Worker for RetentionWorker {
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let store = &self.store;
-        // The clicks first: what is removed need not be emptied.
+        // Remove clicks first: removed clicks need no anonymisation.
         let before = self.cutoff(self.settings.clicks);
         let removed = run_batches(BATCH, || store.remove_clicks(before, BATCH)).await?;
         let before = self.cutoff(self.settings.click_addresses);
@@ -111,7 +111,7 @@ impl Worker for RetentionWorker {
     }
 }
 
-/// Repeats a batch until one is not full any more; gives how many there were.
+/// Repeats a batch until one is not full. Returns the total.
 async fn run_batches<F>(limit: u32, mut batch: impl FnMut() -> F) -> StoreResult<u64>
 where
     F: Future<Output = StoreResult<u64>>,
@@ -139,12 +139,12 @@ mod tests {
 
     /// In seconds.
     const DAY: i64 = 24 * 60 * 60;
-    /// In seconds, when the workers look.
+    /// Time of the worker's run, in seconds.
     const NOW: i64 = 31 * DAY;
-    /// More than there are.
+    /// More than there are rows.
     const ALL: u32 = 10_000;
 
-    /// Clicks of so many seconds ago.
+    /// Records clicks of this age, in seconds.
     async fn clicks(tenant: &Tenant, count: usize, age: i64) {
         let click = |_| tenant.store.record_click(tenant.click(NOW - age));
         for recorded in join_all((0..count).map(click).collect()).await {
@@ -158,7 +158,7 @@ mod tests {
     #[case::a_full_batch_is_followed_by_another(500, 500, WorkerActivity::Done, 2, 2)]
     #[case::several(1_201, 0, WorkerActivity::Done, 3, 1)]
     #[tokio::test]
-    async fn batches_follow_until_nothing_is_left(
+    async fn runs_batches_until_nothing_is_left(
         #[case] too_old: usize,
         #[case] with_old_addresses: usize,
         #[case] expected: WorkerActivity,
@@ -180,8 +180,8 @@ mod tests {
             audit: Duration::from_hours(365 * 24),
             attributions: Duration::from_hours(400 * 24),
         };
-        let source = ManualClock::at(at(NOW)).runtime();
-        let mut worker = RetentionWorker::new(store.clone(), source, settings);
+        let runtime = ManualClock::at(at(NOW)).runtime();
+        let mut worker = RetentionWorker::new(store.clone(), runtime, settings);
         let recorder = PrometheusBuilder::new().build_recorder();
         let recording = ::metrics::set_default_local_recorder(&recorder);
         assert_eq!(worker.run_once().await.unwrap(), expected);
@@ -205,13 +205,17 @@ mod tests {
         }
         let end = at(NOW + 1);
         let left = store.forget_addresses(end, ALL).await.unwrap();
-        assert_eq!(left, 1, "the young one has its address");
+        assert_eq!(left, 1, "the recent click keeps its address");
         let left = store.remove_clicks(end, ALL).await.unwrap();
-        assert_eq!(left, with_old_addresses as u64 + 1, "none but the old");
+        assert_eq!(
+            left,
+            with_old_addresses as u64 + 1,
+            "only old clicks are removed"
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_runs_out_is_left_alone_after_a_while() {
+    async fn stops_after_the_maximum_number_of_batches() {
         let endless = || async { Ok(u64::from(BATCH)) };
         assert_eq!(run_batches(BATCH, endless).await.unwrap(), 5_000_000);
     }

@@ -1,5 +1,5 @@
-//! Lets trials count that are still alive when their hold is over. When that is stands in the database, so a restart
-//! loses none.
+//! Settles trials that are still active when their hold period ends. The due times are in the
+//! database, so a restart loses none.
 
 use super::periodic::{Worker, WorkerActivity};
 use std::sync::Arc;
@@ -7,23 +7,20 @@ use std::time::Duration;
 use tributary_domain::runtime::Runtime;
 use tributary_store::Store;
 
-/// Trials of one transaction.
+/// Trials per transaction.
 const BATCH: u32 = 100;
-/// Batches of one activation.
+/// Maximum number of batches per run.
 const BATCHES_MAX: u32 = 1_000;
 
-/// Lets trials count.
+/// Settles trials.
 pub(super) struct TrialsWorker {
     store: Arc<dyn Store>,
     runtime: Runtime,
 }
 
 impl TrialsWorker {
-    pub(super) fn new(store: Arc<dyn Store>, source: Runtime) -> Self {
-        Self {
-            store,
-            runtime: source,
-        }
+    pub(super) fn new(store: Arc<dyn Store>, runtime: Runtime) -> Self {
+        Self { store, runtime }
     }
 }
 
@@ -43,7 +40,7 @@ impl Worker for TrialsWorker {
         if settled == 0 {
             return Ok(WorkerActivity::Idle);
         }
-        tracing::info!(settled, "trials were alive when they were due");
+        tracing::info!(settled, "settled due trials");
         Ok(WorkerActivity::Done)
     }
 }

@@ -1,30 +1,29 @@
-//! The folder of the demo: gone when it ends, unless it is to be kept.
+//! Data folder of the demo, removed at the end unless `--keep` is given.
 
 use crate::secret_key;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What the folder's name begins with, for whoever finds one that a killed demo could not remove.
+/// Prefix of the folder's name, so that one left behind by a killed demo is recognisable.
 const PREFIX: &str = "tributary-demo-";
 
-/// The folder of the demo.
+/// Data folder of the demo.
 pub(super) enum DemoFolder {
     /// Removed at the end.
     Temporary(TempDir),
-    /// Kept.
+    /// Kept at the end.
     Kept(PathBuf),
 }
 
 impl DemoFolder {
-    /// A new one: that which is to be kept, or one among the temporary ones of the machine.
+    /// Creates the folder given with `--keep`, or a temporary one.
     pub(super) fn new(keep: Option<PathBuf>) -> anyhow::Result<Self> {
         let Some(folder) = keep else {
-            let made = tempfile::Builder::new().prefix(PREFIX).tempdir();
-            let made = made.context(
-                "no temporary folder can be made; say with --keep which folder is to be used",
-            )?;
-            return Ok(Self::Temporary(made));
+            let created = tempfile::Builder::new().prefix(PREFIX).tempdir();
+            let created =
+                created.context("cannot create a temporary folder; choose a folder with --keep")?;
+            return Ok(Self::Temporary(created));
         };
         secret_key::create_data_folder(&folder)?;
         let mut entries = folder
@@ -32,14 +31,14 @@ impl DemoFolder {
             .with_context(|| format!("{} cannot be read", folder.display()))?;
         if entries.next().is_some() {
             anyhow::bail!(
-                "{} is not empty; --keep wants a folder that is new or empty, so that no data is mixed",
+                "{} is not empty; --keep needs a new or empty folder",
                 folder.display()
             );
         }
         Ok(Self::Kept(folder))
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Temporary(folder) => folder.path(),
@@ -47,14 +46,14 @@ impl DemoFolder {
         }
     }
 
-    /// Removes what is not to be kept.
+    /// Removes a temporary folder.
     pub(super) fn clean_up(self) -> anyhow::Result<()> {
         match self {
             Self::Temporary(folder) => {
                 let path = folder.path().display().to_string();
                 folder
                     .close()
-                    .with_context(|| format!("{path} could not be removed; remove it by hand"))
+                    .with_context(|| format!("cannot remove {path}; remove it manually"))
             }
             Self::Kept(_) => Ok(()),
         }
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_temporary_folder_is_removed_with_what_is_in_it() {
+    fn removes_a_temporary_folder_with_its_content() {
         let folder = DemoFolder::new(None).unwrap();
         let path = folder.path().to_owned();
         std::fs::write(path.join("x"), "x").unwrap();
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_to_be_kept_is_made_and_stays() {
+    fn creates_and_keeps_the_given_folder() {
         let parent = tempfile::tempdir().unwrap();
         let folder = DemoFolder::new(Some(parent.path().join("new"))).unwrap();
         let path = folder.path().to_owned();

@@ -1,4 +1,4 @@
-//! `tributary demo`: the service, the simulated networks and a made-up organization, in one process.
+//! `tributary demo`: runs the server, simulated networks and a sample organization in one process.
 
 mod folder;
 
@@ -24,16 +24,16 @@ use tributary_simulator::{RunningSimulator, Simulator, SimulatorConfig};
 use tributary_store::Store;
 
 const EMAIL: &str = "demo@example.com";
-/// Where the simulator listens, as on its own; where that is taken, anywhere.
+/// Preferred port of the simulator; any free port if it is taken.
 const SIMULATOR_PORT: u16 = 8090;
-/// How often the stream is looked at.
+/// Interval for checking the event stream.
 const STREAM_INTERVAL: Duration = Duration::from_millis(500);
-/// Letters of a password: none that is taken for another.
+/// Letters for passwords, without easily confused ones.
 const PASSWORD_LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// Letters of each of its groups.
+/// Letters per group of a password.
 const PASSWORD_GROUP: usize = 4;
 
-/// What is printed once.
+/// Credentials that are printed once.
 struct SignIn {
     password: String,
     key: String,
@@ -46,29 +46,30 @@ struct PreparedDemo {
     sign_in: SignIn,
 }
 
-/// Shows everything until SIGTERM or SIGINT.
+/// Runs the demo until SIGTERM or SIGINT.
 pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    let mut signals = StopSignals::install().context("signals cannot be listened for")?;
-    // First, since it is the likeliest to fail.
+    let started_at = Instant::now();
+    let mut signals = StopSignals::install().context("cannot install signal handlers")?;
+    // Bind first, because it is the most likely step to fail.
     let listener = TcpListener::bind(options.listen).await.with_context(|| {
         format!(
-            "cannot listen on {}; if another program has this port, --listen 127.0.0.1:0 takes any that is free",
+            "cannot listen on {}; if another program uses this port, use --listen 127.0.0.1:0 for \
+             any free port",
             options.listen
         )
     })?;
     let folder = DemoFolder::new(options.keep)?;
     let simulator = start_simulator()
         .await
-        .context("the simulator cannot listen")?;
+        .context("cannot start the simulator")?;
     let config = Arc::new(settings(folder.path(), options.listen, &simulator)?);
     logging::init(&config.log)?;
     descriptors::raise_limit(&config);
     let metrics = serve::install_metrics(&config)?;
-    print_line("Making up an organization with sixty days of history …");
-    let source = system::runtime();
+    print_line("Generating an organization with sixty days of history …");
+    let runtime = system::runtime();
     let ready = tokio::select! {
-        ready = prepare(&config, &source, listener, options.seed) => ready?,
+        ready = prepare(&config, &runtime, listener, options.seed) => ready?,
         () = signals.wait() => return folder.clean_up(),
     };
     let PreparedDemo {
@@ -76,10 +77,10 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
         sample,
         sign_in,
     } = ready;
-    announce(&started.base_url, &sign_in, &simulator, &folder, begun);
-    let stream = LiveStream::new(&sample, source.now());
+    announce(&started.base_url, &sign_in, &simulator, &folder, started_at);
+    let stream = LiveStream::new(&sample, runtime.now());
     let store = started.store.clone();
-    let clock = source.clone();
+    let clock = runtime.clone();
     serve::serve_until_stopped(
         &config,
         started,
@@ -98,7 +99,7 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
     .await?;
     if let DemoFolder::Kept(_) = folder {
         let store = wiring::open_existing_store(&config).await?;
-        sample.disconnect(&*store, &source).await?;
+        sample.disconnect(&*store, &runtime).await?;
         store.close().await;
     }
     simulator.shutdown().await;
@@ -116,7 +117,8 @@ async fn start_simulator() -> std::io::Result<RunningSimulator> {
     }
 }
 
-/// The defaults, with everything in the folder and everything that would be sent out sent to the simulator.
+/// Returns the default settings, with all data in the folder and all outbound requests sent to the
+/// simulator.
 fn settings(
     folder: &Path,
     listen: SocketAddr,
@@ -129,7 +131,7 @@ fn settings(
         ("DATA_DIR", folder.as_str()),
         ("LISTEN", &listen),
         ("LOG__LEVEL", "warn"),
-        // The rates that are compiled in will do.
+        // The compiled-in rates are sufficient.
         ("RATES__URL", ""),
         ("RATES__SECOND_URL", ""),
         ("ADSERVICES__BASE_URL", &networks),
@@ -146,23 +148,23 @@ fn settings(
 
 async fn prepare(
     config: &Config,
-    source: &Runtime,
+    runtime: &Runtime,
     listener: TcpListener,
     seed: u64,
 ) -> anyhow::Result<PreparedDemo> {
     let (store, keyring) = wiring::open(config).await?;
-    let password = password(source.random_bytes());
-    let (hashed, salt) = (password.clone(), source.random_bytes());
+    let password = password(runtime.random_bytes());
+    let (hashed, salt) = (password.clone(), runtime.random_bytes());
     let hash =
         tokio::task::spawn_blocking(move || tributary_dashboard::password_hash(&hashed, salt));
-    let key = source.new_key(KeyKind::Private, Environment::Live);
+    let key = runtime.new_key(KeyKind::Private, Environment::Live);
     let owner = SampleOwner {
         email: Email::parse(EMAIL).map_err(|problem| anyhow!(problem.message))?,
         password_hash: hash.await?.map_err(|error| anyhow!("{error}"))?,
         key: key.clone(),
     };
-    let sample = tributary_sample::create_sample(&*store, owner, source.now(), seed).await?;
-    tributary_sample::write_history(&store, &sample, &keyring, source).await?;
+    let sample = tributary_sample::create_sample(&*store, owner, runtime.now(), seed).await?;
+    tributary_sample::write_history(&store, &sample, &keyring, runtime).await?;
     let sign_in = SignIn {
         password,
         key: key.reveal().to_owned(),
@@ -174,18 +176,19 @@ async fn prepare(
     })
 }
 
-/// Three groups of letters: easy to type, hard to guess, since nothing says that only this machine can reach the demo.
+/// Returns a password of three groups: easy to type, but hard to guess, because the demo may be
+/// reachable from other machines.
 fn password(random: [u8; 3 * PASSWORD_GROUP]) -> String {
     let letters = random.map(|byte| PASSWORD_LETTERS[usize::from(byte) % PASSWORD_LETTERS.len()]);
     let groups = letters.chunks(PASSWORD_GROUP).map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join("-")
 }
 
-/// Hands what happens to the store until the stop.
+/// Feeds the event stream into the store until the stop.
 async fn run_stream(
     store: Arc<dyn Store>,
     mut stream: LiveStream,
-    source: Runtime,
+    runtime: Runtime,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = std::pin::pin!(stop);
@@ -194,9 +197,9 @@ async fn run_stream(
             () = &mut stop => return,
             () = tokio::time::sleep(STREAM_INTERVAL) => {}
         }
-        for step in stream.due(source.now()) {
+        for step in stream.due(runtime.now()) {
             if let Err(error) = step.apply(&*store).await {
-                tracing::warn!(%error, "a made-up step was not taken");
+                tracing::warn!(%error, "failed to apply a demo event");
             }
         }
     }
@@ -207,9 +210,9 @@ fn announce(
     sign_in: &SignIn,
     simulator: &RunningSimulator,
     folder: &DemoFolder,
-    begun: Instant,
+    started_at: Instant,
 ) {
-    let seconds = begun.elapsed().as_secs_f32();
+    let seconds = started_at.elapsed().as_secs_f32();
     print_line(format!(
         "Tributary is running at {base_url} (ready after {seconds:.1} s)"
     ));
@@ -220,19 +223,20 @@ fn announce(
     print_line(format!("  API key         {}", sign_in.key));
     print_line(format!("  API reference   {base_url}/api/v1/docs"));
     print_line(format!(
-        "  Ad networks     {}/ (simulated: what they received)",
+        "  Ad networks     {}/ (simulated; shows what they received)",
         simulator.base_url()
     ));
     print_line("");
-    print_line(
-        "Every few seconds somebody taps an ad, installs an app or pays: the dashboard moves.",
-    );
+    print_line("New clicks, installs and payments arrive every few seconds.");
     let path = folder.path().display();
     print_line(match folder {
-        DemoFolder::Temporary(_) => format!("Ctrl-C stops it and removes its data ({path})."),
+        DemoFolder::Temporary(_) => {
+            format!("Press Ctrl-C to stop the demo and remove its data ({path}).")
+        }
         DemoFolder::Kept(_) => format!(
-            "Ctrl-C stops it. The data stays in {path}; TRIBUTARY_DATA_DIR={path} tributary serve shows it again, \
-             with the networks switched off."
+            "Press Ctrl-C to stop the demo. The data stays in {path}; run \
+             TRIBUTARY_DATA_DIR={path} tributary serve to see it again, with the integrations \
+             disabled."
         ),
     });
 }
@@ -243,7 +247,7 @@ mod tests {
     use tributary_domain::access::person::check_password;
 
     #[test]
-    fn the_password_will_do() {
+    fn generated_passwords_are_valid() {
         for byte in [0, 1, 127, 255] {
             assert!(check_password(&password([byte; 12])).is_ok());
         }

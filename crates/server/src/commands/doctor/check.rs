@@ -1,41 +1,41 @@
-//! A check as data: what was looked at, how it is, what to do. And the table that people read.
+//! Result of a check, and the table that `doctor` prints.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// How something is.
+/// Status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckStatus {
-    /// As it should be.
+    /// Works as expected.
     Ok,
-    /// It works, or may work; somebody should know.
+    /// Works, or may work, but the operator should know.
     Warning,
-    /// It does not work.
+    /// Does not work.
     Error,
 }
 
 impl CheckStatus {
-    /// As the table shows it.
+    /// Returns the label shown in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warning => "warning",
-            Self::Error => "FAILURE",
+            Self::Error => "ERROR",
         }
     }
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorCheck {
-    /// What part of the installation.
+    /// Part of the installation.
     pub area: &'static str,
-    /// How it is.
+    /// Status of the check.
     pub status: CheckStatus,
-    /// What was seen.
+    /// Observation.
     pub message: String,
-    /// What to do; empty when there is nothing to do, or the message says it.
+    /// What to do; empty if nothing is to be done or the message says it.
     pub advice: String,
 }
 
@@ -78,7 +78,7 @@ impl DoctorCheck {
     }
 }
 
-/// 0 when nothing is broken, 1 otherwise.
+/// Returns 0 if there are no errors, 1 otherwise.
 pub(super) fn exit_code(checks: &[DoctorCheck]) -> ExitCode {
     ExitCode::from(u8::from(count(checks, CheckStatus::Error) > 0))
 }
@@ -90,37 +90,37 @@ pub(super) fn write_table(checks: &[DoctorCheck], out: &mut impl Write) -> io::R
         .map(|check| check.area.len())
         .max()
         .unwrap_or(0);
-    let verdict_width = CheckStatus::Error.as_str().len();
+    let status_width = CheckStatus::Warning.as_str().len();
     for DoctorCheck {
         area,
-        status: verdict,
+        status,
         message,
         advice,
     } in checks
     {
-        let verdict = verdict.as_str();
+        let status = status.as_str();
         writeln!(
             out,
-            "{verdict:verdict_width$}  {area:area_width$}  {}",
+            "{status:status_width$}  {area:area_width$}  {}",
             SingleLine(message)
         )?;
         if !advice.is_empty() {
             writeln!(
                 out,
-                "{:verdict_width$}  {:area_width$}  → {}",
+                "{:status_width$}  {:area_width$}  → {}",
                 "",
                 "",
                 SingleLine(advice)
             )?;
         }
     }
-    let (failures, warnings) = (
+    let (errors, warnings) = (
         count(checks, CheckStatus::Error),
         count(checks, CheckStatus::Warning),
     );
     writeln!(
         out,
-        "\n{failures} broken, {warnings} doubtful, {} looked at",
+        "\n{} checks: {errors} errors, {warnings} warnings",
         checks.len()
     )
 }
@@ -132,8 +132,8 @@ fn count(checks: &[DoctorCheck], verdict: CheckStatus) -> usize {
         .count()
 }
 
-/// Text of others (a database's, a resolver's) on one line, so that it cannot pass for a line of the table
-/// or steer the terminal.
+/// Puts external text, such as a database error, on one line, so that it cannot fake a table row or
+/// send control codes to the terminal.
 struct SingleLine<'a>(&'a str);
 
 impl fmt::Display for SingleLine<'_> {
@@ -157,23 +157,23 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_columns_and_advice_below() {
+    fn prints_aligned_columns_with_advice_below() {
         let checks = [
             DoctorCheck::ok("configuration", "no mistakes"),
             DoctorCheck::error("disk", "it is full", "delete something"),
         ];
         let expected = "\
 ok       configuration  no mistakes
-FAILURE  disk           it is full
+ERROR    disk           it is full
                         → delete something
 
-1 broken, 0 doubtful, 2 looked at
+2 checks: 1 errors, 0 warnings
 ";
         assert_eq!(table(&checks), expected);
     }
 
     #[test]
-    fn messages_of_others_stay_on_their_line() {
+    fn external_messages_stay_on_one_line() {
         let text = table(&[DoctorCheck::ok("database", "one\nok  disk\u{1b}[31m  fine")]);
         assert_eq!(text.lines().count(), 3, "{text}");
         assert!(!text.contains('\u{1b}'));
@@ -182,9 +182,15 @@ FAILURE  disk           it is full
     #[rstest]
     #[case::nothing(&[], ExitCode::SUCCESS)]
     #[case::fine(&[DoctorCheck::ok("a", "b")], ExitCode::SUCCESS)]
-    #[case::doubtful(&[DoctorCheck::warning("a", "b", "c")], ExitCode::SUCCESS)]
-    #[case::broken(&[DoctorCheck::ok("a", "b"), DoctorCheck::error("a", "b", "c")], ExitCode::from(1))]
-    fn only_what_is_broken_fails(#[case] checks: &[DoctorCheck], #[case] expected: ExitCode) {
+    #[case::warning(&[DoctorCheck::warning("a", "b", "c")], ExitCode::SUCCESS)]
+    #[case::error(
+        &[DoctorCheck::ok("a", "b"), DoctorCheck::error("a", "b", "c")],
+        ExitCode::from(1)
+    )]
+    fn only_errors_change_the_exit_code(
+        #[case] checks: &[DoctorCheck],
+        #[case] expected: ExitCode,
+    ) {
         assert_eq!(exit_code(checks), expected);
     }
 }

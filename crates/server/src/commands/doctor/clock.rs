@@ -1,6 +1,7 @@
-//! The clock: whether it can be right at all, and whether it agrees with what the database knows.
+//! Checks the clock: whether it is plausible, and whether it agrees with the database.
 //!
-//! Ids are ordered by it and links expire by it, so a wrong clock is seen in strange places.
+//! Ids are ordered by time and links expire by time, so a wrong clock causes errors that are hard
+//! to trace.
 
 use super::check::DoctorCheck;
 use std::time::Duration;
@@ -8,19 +9,19 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::InstanceReport;
 
 const AREA: &str = "clock";
-const ADVICE: &str = "set the clock of this machine and keep it synchronised (NTP)";
+const ADVICE: &str = "set this machine's clock and synchronise it (NTP)";
 
-/// 2026-01-01T00:00:00Z. No earlier time can be right: the program was not written before.
+/// 2026-01-01T00:00:00Z. The program was written later, so any earlier time is wrong.
 const EARLIEST_PLAUSIBLE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
-/// What was stored may be this much ahead of the clock: nodes differ a little.
+/// How far stored times may be ahead of this clock, since nodes differ slightly.
 const BEHIND_MAX: Duration = Duration::from_mins(1);
-/// How far this clock and that of the database server may be apart.
+/// Allowed difference between this clock and the database server's.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(5);
 
-/// Judges a clock.
+/// Checks the clock against the database.
 pub(super) fn judge(now: Timestamp, report: Option<&InstanceReport>) -> Vec<DoctorCheck> {
     if now < EARLIEST_PLAUSIBLE {
-        let message = format!("the clock says {}, which has long passed", format_time(now));
+        let message = format!("the clock shows {}, which is in the past", format_time(now));
         return vec![DoctorCheck::error(AREA, message, ADVICE)];
     }
     let mut checks = Vec::new();
@@ -28,7 +29,7 @@ pub(super) fn judge(now: Timestamp, report: Option<&InstanceReport>) -> Vec<Doct
         && newest.since(now) > BEHIND_MAX
     {
         let message = format!(
-            "the clock says {}, but the newest record in the database is of {}",
+            "the clock shows {}, but the newest record in the database is from {}",
             format_time(now),
             format_time(newest)
         );
@@ -38,7 +39,7 @@ pub(super) fn judge(now: Timestamp, report: Option<&InstanceReport>) -> Vec<Doct
         let apart = now.since(other).max(other.since(now));
         if apart > CLOCK_SKEW_MAX {
             let message = format!(
-                "this clock and that of the database server are {} ms apart",
+                "this clock and the database server's differ by {} ms",
                 apart.as_millis()
             );
             checks.push(DoctorCheck::warning(
@@ -81,7 +82,7 @@ mod tests {
     #[case::more_behind(NOW, None, Some(NOW + 5_001), &[Warning])]
     #[case::both(NOW, Some(NOW + 60_001), Some(NOW + 60_001), &[Error, Warning])]
     #[case::impossible(i64::MAX, None, None, &[Ok])]
-    fn clocks(
+    fn compares_the_clock_with_the_database(
         #[case] now: i64,
         #[case] newest: Option<i64>,
         #[case] clock: Option<i64>,
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_database_the_year_is_still_judged() {
+    fn checks_plausibility_without_a_database() {
         assert_eq!(judge(Timestamp::from_millis(0), None)[0].status, Error);
         assert_eq!(
             judge(Timestamp::from_millis(NOW), None)[0].message,

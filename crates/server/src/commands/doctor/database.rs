@@ -1,4 +1,4 @@
-//! The database: whether it opens, and what it says of itself.
+//! Checks the database: whether it opens, and what it reports about itself.
 
 use super::check::DoctorCheck;
 use super::rates::{ImportStatus, LatestRateDays};
@@ -6,19 +6,19 @@ use tributary_store::InstanceReport;
 
 const AREA: &str = "database";
 
-/// What opening the database gave.
+/// Result of opening the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseState {
-    /// It opens, and says this of itself; and how new its rates are.
+    /// It opens. Holds its report and the age of its rates.
     Report(InstanceReport, LatestRateDays),
-    /// It is a file that is not there; the first start makes it.
+    /// The database file does not exist yet; the first start creates it.
     Missing,
-    /// It does not open, or not with this secret. Why.
+    /// It does not open, or not with this secret key. Holds the reason.
     Unusable(String),
 }
 
 impl DatabaseState {
-    /// What the database says of itself.
+    /// Returns the database's report about itself.
     pub(super) const fn report(&self) -> Option<&InstanceReport> {
         match self {
             Self::Report(report, _) => Some(report),
@@ -26,7 +26,7 @@ impl DatabaseState {
         }
     }
 
-    /// What is known about imported rates.
+    /// Returns the status of imported rates.
     pub(super) const fn imported_rates(&self) -> ImportStatus {
         match self {
             Self::Report(_, latest) => ImportStatus::Latest(*latest),
@@ -36,19 +36,19 @@ impl DatabaseState {
     }
 }
 
-/// Judges what opening the database gave.
+/// Checks the result of opening the database.
 pub(super) fn judge(database: &DatabaseState) -> Vec<DoctorCheck> {
     let report = match database {
         DatabaseState::Report(report, _) => report,
         DatabaseState::Missing => {
             return vec![DoctorCheck::warning(
                 AREA,
-                "no database yet; the first start makes it",
-                "if there should be one, see database_url and data_dir in `tributary config print`",
+                "no database yet; the first start creates it",
+                "if one should exist, check database_url and data_dir in `tributary config print`",
             )];
         }
         DatabaseState::Unusable(error) => {
-            let advice = "see database_url and data_dir in `tributary config print`";
+            let advice = "check database_url and data_dir in `tributary config print`";
             return vec![DoctorCheck::error(
                 AREA,
                 format!("cannot be used: {error}"),
@@ -56,16 +56,16 @@ pub(super) fn judge(database: &DatabaseState) -> Vec<DoctorCheck> {
             )];
         }
     };
-    // Said, since whoever asks a doctor does not expect to be operated on.
-    let as_the_server = DoctorCheck::ok(
+    // Operators do not expect a check to change the database, so say it.
+    let migrated = DoctorCheck::ok(
         AREA,
-        "was opened as the server opens it; pending migrations, if any, are applied now",
+        "opened like the server does; pending migrations, if any, were applied",
     );
     let opened = DoctorCheck::ok(AREA, format!("{}, schema {}", report.engine, report.schema));
-    let doubtful = |concern: &String| DoctorCheck::warning(AREA, concern, "");
-    [opened, as_the_server]
+    let to_check = |concern: &String| DoctorCheck::warning(AREA, concern, "");
+    [opened, migrated]
         .into_iter()
-        .chain(report.warnings.iter().map(doubtful))
+        .chain(report.warnings.iter().map(to_check))
         .collect()
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_that_opens_is_fine_and_its_concerns_are_warnings() {
+    fn concerns_of_an_open_database_are_warnings() {
         let report = InstanceReport {
             engine: "SQLite 3.50.4".to_owned(),
             schema: 3,
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_not_made_yet_is_not_broken() {
+    fn a_missing_database_is_a_warning() {
         let checks = judge(&DatabaseState::Missing);
         assert_eq!(checks[0].status, CheckStatus::Warning);
-        assert!(checks[0].message.contains("the first start makes it"));
+        assert!(checks[0].message.contains("the first start creates it"));
     }
 
     #[test]
-    fn a_database_that_does_not_open_is_broken() {
+    fn an_unusable_database_is_an_error() {
         let checks = judge(&DatabaseState::Unusable("permission denied".to_owned()));
         assert_eq!(checks[0].status, CheckStatus::Error);
         assert!(checks[0].message.contains("permission denied"));

@@ -1,4 +1,4 @@
-//! The disk: room in the folders that the data is kept in, and whether they can be written.
+//! Checks the disk: free space in the data folders, and whether they are writable.
 
 use super::check::DoctorCheck;
 use crate::config::{Config, DatabaseConfig};
@@ -9,24 +9,24 @@ use std::path::{Path, PathBuf};
 
 const AREA: &str = "disk";
 const MIB: u64 = 1024 * 1024;
-/// Below this it is time to think about it.
+/// Less than this is a warning.
 const FREE_BYTES_WARNING: u64 = 1024 * MIB;
-/// Below this a busy hour fills it, and a full disk refuses every event.
+/// Less than this may fill up within a busy hour. A full disk rejects every event.
 const FREE_BYTES_FAILURE: u64 = 100 * MIB;
 const _: () = assert!(FREE_BYTES_FAILURE < FREE_BYTES_WARNING);
 
-/// The file by which writing is tried; the number of the process keeps two doctors apart.
+/// Returns the path of the file used to test writing; the process id keeps concurrent runs apart.
 fn probe_file(folder: &Path) -> PathBuf {
     folder.join(format!(".doctor-{}", std::process::id()))
 }
 
-/// Looks at the folders that hold data.
+/// Checks the data folders.
 pub(super) fn examine(config: &Config) -> Vec<DoctorCheck> {
     match config.database() {
         DatabaseConfig::Postgres(_) => {
             vec![DoctorCheck::ok(
                 AREA,
-                "not looked at: PostgreSQL keeps the data elsewhere",
+                "not checked: the data is in PostgreSQL",
             )]
         }
         DatabaseConfig::Sqlite(file) => folders(&config.data_dir, &file)
@@ -36,7 +36,7 @@ pub(super) fn examine(config: &Config) -> Vec<DoctorCheck> {
     }
 }
 
-/// The data folder and, where it is another, that of the database.
+/// Returns the data folder and, if it is different, the database's folder.
 fn folders(data_dir: &Path, database: &Path) -> Vec<PathBuf> {
     let mut folders = vec![data_dir.to_owned()];
     let other = database.parent().map(or_current_dir);
@@ -53,7 +53,7 @@ fn or_current_dir(folder: &Path) -> PathBuf {
 }
 
 fn examine_folder(folder: &Path) -> [DoctorCheck; 2] {
-    // Before the first start there is no folder yet; it will be where its nearest ancestor is.
+    // Before the first start the folder does not exist, so check its nearest existing ancestor.
     let existing = folder
         .ancestors()
         .map(or_current_dir)
@@ -63,7 +63,7 @@ fn examine_folder(folder: &Path) -> [DoctorCheck; 2] {
         try_write(&existing).map(|()| "is writable")
     } else {
         rustix::fs::access(&existing, Access::WRITE_OK | Access::EXEC_OK)
-            .map(|()| "does not exist yet; the first start makes it")
+            .map(|()| "does not exist yet; the first start creates it")
             .map_err(io::Error::from)
     };
     [
@@ -72,7 +72,8 @@ fn examine_folder(folder: &Path) -> [DoctorCheck; 2] {
     ]
 }
 
-/// Makes a file, syncs it and removes it. Asking for permission would not notice a read-only or full disk.
+/// Creates, syncs and removes a file. Checking permissions alone would miss a read-only or full
+/// disk.
 fn try_write(folder: &Path) -> io::Result<()> {
     let path = probe_file(folder);
     let written = File::create_new(&path)
@@ -81,7 +82,7 @@ fn try_write(folder: &Path) -> io::Result<()> {
     written.and(removed)
 }
 
-/// Bytes that an ordinary user may still write.
+/// Returns the bytes that an unprivileged user may still write.
 fn free_bytes(folder: &Path) -> io::Result<u64> {
     let room = rustix::fs::statvfs(folder)?;
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
@@ -93,8 +94,8 @@ fn judge_writable(folder: &Path, writable: io::Result<&str>) -> DoctorCheck {
         Ok(how) => DoctorCheck::ok(AREA, format!("{folder} {how}")),
         Err(error) => DoctorCheck::error(
             AREA,
-            format!("{folder} cannot be written: {error}"),
-            "give the folder to the user of the server, or set data_dir to another",
+            format!("{folder} is not writable: {error}"),
+            "make the folder writable for the server's user, or set data_dir to another folder",
         ),
     }
 }
@@ -106,23 +107,23 @@ fn judge_free_space(folder: &Path, free_bytes: io::Result<u64>) -> DoctorCheck {
         Err(error) => {
             return DoctorCheck::warning(
                 AREA,
-                format!("the room in {folder} is unknown: {error}"),
+                format!("cannot determine the free space in {folder}: {error}"),
                 "",
             );
         }
     };
-    let message = format!("{} MiB are free in {folder}", free_bytes / MIB);
+    let message = format!("{} MiB free in {folder}", free_bytes / MIB);
     if free_bytes < FREE_BYTES_FAILURE {
         DoctorCheck::error(
             AREA,
             message,
-            "make room now: a full disk refuses every event",
+            "free up space now: a full disk rejects every event",
         )
     } else if free_bytes < FREE_BYTES_WARNING {
         DoctorCheck::warning(
             AREA,
             message,
-            "make room, or move data_dir to a larger disk",
+            "free up space, or move data_dir to a larger disk",
         )
     } else {
         DoctorCheck::ok(AREA, message)
@@ -142,7 +143,7 @@ mod tests {
     #[case::a_hundred(100 * MIB, CheckStatus::Warning)]
     #[case::hardly_any(100 * MIB - 1, CheckStatus::Error)]
     #[case::none(0, CheckStatus::Error)]
-    fn room(#[case] free_bytes: u64, #[case] expected: CheckStatus) {
+    fn checks_free_space(#[case] free_bytes: u64, #[case] expected: CheckStatus) {
         assert_eq!(
             judge_free_space(Path::new("/data"), Ok(free_bytes)).status,
             expected
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_cannot_be_measured_is_doubtful() {
+    fn unknown_free_space_is_a_warning() {
         let unknown = Err(io::Error::other("no idea"));
         assert_eq!(
             judge_free_space(Path::new("/data"), unknown).status,
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_broken() {
+    fn an_unwritable_folder_is_an_error() {
         let refused = Err(io::Error::from(io::ErrorKind::PermissionDenied));
         assert_eq!(
             judge_writable(Path::new("/data"), refused).status,
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn trying_leaves_nothing_behind() {
+    fn the_write_test_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let checks = examine_folder(folder.path());
         assert!(checks[0].message.ends_with("is writable"), "{checks:?}");
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_a_file_is_broken() {
+    fn a_file_in_place_of_the_folder_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("data");
         fs::write(&file, "").unwrap();
@@ -184,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_yet_is_fine_and_not_made() {
+    fn a_missing_folder_is_ok_and_not_created() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("a/data");
         let checks = examine_folder(&folder);
         assert_eq!(checks[0].status, CheckStatus::Ok);
         assert!(
-            checks[0].message.contains("the first start makes it"),
+            checks[0].message.contains("the first start creates it"),
             "{checks:?}"
         );
         assert!(!folder.exists());
@@ -200,7 +201,7 @@ mod tests {
     #[case::inside("./data", "./data/tributary.db", &["./data"])]
     #[case::elsewhere("./data", "/srv/t.db", &["./data", "/srv"])]
     #[case::here("./data", "t.db", &["./data", "."])]
-    fn folders_that_hold_data(
+    fn lists_the_data_folders(
         #[case] data_dir: &str,
         #[case] database: &str,
         #[case] expected: &[&str],

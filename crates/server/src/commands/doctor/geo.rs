@@ -1,5 +1,4 @@
-//! The files that tell where an address is: whether they can be used, where they are set. They are read as
-//! the server reads them.
+//! Checks the GeoIP files, if configured, by reading them the way the server does.
 
 use super::check::DoctorCheck;
 use crate::config::GeoConfig;
@@ -8,7 +7,7 @@ use std::path::Path;
 
 const AREA: &str = "geo";
 
-/// Looks at the files.
+/// Checks the files.
 pub(super) fn examine(geo: &GeoConfig) -> Vec<DoctorCheck> {
     let countries = |path: &Path| {
         let content = geo::read_file(path, MMDB_BYTES_MAX)?;
@@ -65,7 +64,7 @@ mod tests {
         "good.csv can be used: 1 ranges"
     )]
     #[case::broken_ranges(None, Some("good.mmdb"), CheckStatus::Error, "cannot be used")]
-    fn a_file_that_is_set_must_be_of_use(
+    fn a_configured_file_must_be_valid(
         #[case] mmdb: Option<&str>,
         #[case] ranges: Option<&str>,
         #[case] verdict: CheckStatus,

@@ -1,4 +1,4 @@
-//! The limits that the system puts on the process.
+//! Checks the system's limits for the process.
 
 use super::check::DoctorCheck;
 use crate::config::Config;
@@ -6,7 +6,7 @@ use crate::descriptors;
 
 const AREA: &str = "limits";
 
-/// Looks at how many files may be open.
+/// Checks the limit on open files.
 pub(super) fn examine(config: &Config) -> Vec<DoctorCheck> {
     vec![judge(
         descriptors::hard_limit(),
@@ -18,11 +18,11 @@ fn judge(allowed: Option<u64>, wanted: u64) -> DoctorCheck {
     if let Some(shortage) = descriptors::shortage(allowed, wanted) {
         return DoctorCheck::warning(AREA, shortage, "");
     }
-    let allowed = allowed.map_or_else(|| "any number of".to_owned(), |count| count.to_string());
-    // A supervisor may start the server with other limits than a shell starts the doctor with.
+    let allowed = allowed.map_or_else(|| "unlimited".to_owned(), |count| count.to_string());
+    // A supervisor may start the server with other limits than this shell.
     DoctorCheck::ok(
         AREA,
-        format!("{allowed} files may be open at a time, as started here; {wanted} are wanted"),
+        format!("open files: {allowed} allowed when started from here, {wanted} required"),
     )
 }
 
@@ -36,7 +36,10 @@ mod tests {
     #[case::unlimited(None, CheckStatus::Ok)]
     #[case::enough(Some(100), CheckStatus::Ok)]
     #[case::too_few(Some(99), CheckStatus::Warning)]
-    fn open_files(#[case] allowed: Option<u64>, #[case] expected: CheckStatus) {
+    fn warns_about_a_low_limit_on_open_files(
+        #[case] allowed: Option<u64>,
+        #[case] expected: CheckStatus,
+    ) {
         assert_eq!(judge(allowed, 100).status, expected);
     }
 }

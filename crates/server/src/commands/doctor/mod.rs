@@ -1,12 +1,12 @@
-//! `tributary doctor`: what is right, doubtful or broken about this installation, and what to do about it.
+//! `tributary doctor`: checks the installation and suggests fixes.
 //!
-//! Each area looks at the world in a thin shell and judges what it saw in a pure function. Everything is
-//! looked at even when something is broken: an operator wants the whole list.
+//! Each area collects observations and evaluates them in a pure function. All areas are checked
+//! even if one fails, because an operator wants the whole list.
 //!
-//! No database file, no folder and no secret key is made, and no secret is written into a database. What is
-//! changed: a database that is there is opened as the server opens it, which applies pending migrations (to
-//! an empty `PostgreSQL` database all of them) and needs a commit, of the time of the last probe; and a file
-//! is made in the data folder and removed again, to see whether that works.
+//! It creates no database file, folder or secret key, and stores no secret in a database. It does
+//! open an existing database like the server, which applies pending migrations (all of them for an
+//! empty `PostgreSQL` database) and commits the time of the last probe. It also creates and removes
+//! a file in the data folder.
 
 mod check;
 mod clock;
@@ -27,8 +27,7 @@ use crate::config::Config;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Looks at everything. The caller opens the database, since only it knows how; `now` is the clock under
-/// suspicion.
+/// Runs all checks. The caller opens the database; `now` is the clock under test.
 pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -> Vec<DoctorCheck> {
     let services = services::examine(config).await;
     [
@@ -53,10 +52,10 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
 fn configuration(warnings: &[String]) -> Vec<DoctorCheck> {
     const AREA: &str = "configuration";
     if warnings.is_empty() {
-        return vec![DoctorCheck::ok(AREA, "no mistakes, nothing risky")];
+        return vec![DoctorCheck::ok(AREA, "no errors or warnings")];
     }
-    let risky = |warning: &String| DoctorCheck::warning(AREA, warning, "");
-    warnings.iter().map(risky).collect()
+    let to_check = |warning: &String| DoctorCheck::warning(AREA, warning, "");
+    warnings.iter().map(to_check).collect()
 }
 
 #[cfg(test)]
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_area_has_its_say_even_when_the_database_is_gone() {
+    async fn checks_every_area_even_without_a_database() {
         let folder = tempfile::tempdir().unwrap();
         let mut environment = vec![
             ("TRIBUTARY_DATA_DIR", folder.path().to_str().unwrap()),
@@ -84,7 +83,7 @@ mod tests {
             ("TRIBUTARY_RATES__URL", ""),
             ("TRIBUTARY_RATES__SECOND_URL", ""),
         ];
-        // Nothing is asked of the real networks; here nothing listens.
+        // Nothing listens on this port, so the real networks are not contacted.
         environment.extend(SERVICES.map(|name| (name, "http://127.0.0.1:1")));
         let environment = environment
             .into_iter()
@@ -111,16 +110,12 @@ mod tests {
         ] {
             assert!(areas.contains(&area), "{area} is missing in {areas:?}");
         }
-        let broken: Vec<&str> = checks
+        let errors: Vec<&str> = checks
             .iter()
             .filter(|check| check.status == CheckStatus::Error)
             .map(|check| check.area)
             .collect();
-        assert_eq!(
-            broken,
-            ["database"],
-            "what cannot be reached is doubtful, not broken"
-        );
+        assert_eq!(errors, ["database"], "unreachable services are warnings");
     }
 
     const SERVICES: [&str; 6] = [

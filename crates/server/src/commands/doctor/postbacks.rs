@@ -1,44 +1,51 @@
-//! Where Apple's devices send postbacks, and whether that can be here.
+//! Checks whether Apple's devices can send postbacks to this server.
 //!
-//! Devices post to two paths on the registrable domain that the app's `Info.plist` names, over HTTPS on port 443. What
-//! stands there is asked of nobody: from this machine the way is often another one than from a phone.
+//! Devices post to two paths on the registrable domain named in the app's `Info.plist`, over HTTPS
+//! on port 443. The paths are not requested here, because the route from this machine often differs
+//! from a phone's.
 
 use super::check::DoctorCheck;
 use url::{Host, Url};
 
 const AREA: &str = "postbacks";
-/// Labels of a name that can hardly be a subdomain.
+/// Names with this many labels are unlikely to be subdomains.
 const LABELS_MIN: usize = 2;
 
-/// Judges the address that the service is reached at.
+/// Checks the public address of the server.
 pub(super) fn judge(base_url: Option<&Url>) -> DoctorCheck {
-    let advice = "for iOS apps set base_url to https:// and a domain of yours; see docs/SKAN.md";
+    let advice = "for iOS apps, set base_url to https:// and your own domain; see docs/SKAN.md";
     let Some(url) = base_url else {
-        let message = "Apple's devices find nothing here: base_url is not set";
+        let message = "Apple's devices cannot send postbacks: base_url is not set";
         return DoctorCheck::ok(AREA, format!("{message}. {advice}"));
     };
     if url.scheme() != "https" || url.port_or_known_default() != Some(443) {
-        let message = format!("Apple's devices post over HTTPS on port 443 only, not to {url}");
+        let message =
+            format!("Apple's devices send postbacks only over HTTPS on port 443, not to {url}");
         return DoctorCheck::warning(AREA, message, advice);
     }
     let name = match url.host() {
         Some(Host::Domain(name)) if name.contains('.') => name.trim_end_matches('.'),
         _ => {
-            let message = format!("Apple's devices post to a domain, not to {url}");
+            let message = format!("Apple's devices send postbacks only to a domain, not to {url}");
             return DoctorCheck::warning(AREA, message, advice);
         }
     };
-    let paths = "/.well-known/skadnetwork/report-attribution/ and /.well-known/appattribution/report-attribution/";
+    let paths = "/.well-known/skadnetwork/report-attribution/ and \
+                 /.well-known/appattribution/report-attribution/";
     if name.split('.').count() > LABELS_MIN {
         let message = format!(
-            "{name} looks like a subdomain, which Apple's devices ignore: they post to the domain above it"
+            "{name} looks like a subdomain, which Apple's devices ignore: they send postbacks to \
+             its parent domain"
         );
         let advice = format!(
-            "for iOS apps have that domain pass {paths} on to here; GET on them says `ready` when it does"
+            "for iOS apps, forward {paths} from that domain to this server; GET returns `ready` \
+             when it works"
         );
         return DoctorCheck::warning(AREA, message, advice);
     }
-    let message = format!("Apple's devices post to https://{name}{paths}, which must lead here");
+    let message = format!(
+        "Apple's devices send postbacks to https://{name}{paths}, which must reach this server"
+    );
     DoctorCheck::ok(AREA, message)
 }
 
@@ -53,16 +60,19 @@ mod tests {
     #[case::its_port_written_out("https://example.com:443", CheckStatus::Ok)]
     #[case::a_subdomain("https://track.example.com", CheckStatus::Warning)]
     #[case::another_port("https://example.com:8443", CheckStatus::Warning)]
-    #[case::in_the_clear("http://example.com", CheckStatus::Warning)]
+    #[case::unencrypted("http://example.com", CheckStatus::Warning)]
     #[case::an_address("https://203.0.113.7", CheckStatus::Warning)]
     #[case::no_domain("https://localhost", CheckStatus::Warning)]
-    fn where_devices_can_post(#[case] url: &str, #[case] expected: CheckStatus) {
+    fn checks_whether_devices_can_reach_the_base_url(
+        #[case] url: &str,
+        #[case] expected: CheckStatus,
+    ) {
         let url = Url::parse(url).unwrap();
         assert_eq!(judge(Some(&url)).status, expected);
     }
 
     #[test]
-    fn whoever_has_no_address_is_told_what_it_takes() {
+    fn explains_postbacks_without_a_base_url() {
         let check = judge(None);
         assert_eq!(check.status, CheckStatus::Ok);
         assert!(check.message.contains("base_url"), "{check:?}");

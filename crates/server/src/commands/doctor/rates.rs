@@ -1,4 +1,5 @@
-//! The exchange rates: how new they are, by the dollar's rate, which the others depend on. Whether new ones can be fetched is looked at in `services`.
+//! Checks the age of the exchange rates, based on the dollar's rate, which all conversions need.
+//! `services` checks whether new rates can be fetched.
 
 use super::check::DoctorCheck;
 use tributary_domain::exchange::{
@@ -8,33 +9,33 @@ use tributary_domain::vocabulary::day::Day;
 
 pub(super) const AREA: &str = "rates";
 
-/// How new the rates are.
+/// Days of the latest rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatestRateDays {
     /// Day of the dollar's latest imported rate.
     pub imported: Option<Day>,
-    /// Day of the second source's latest figures, stored or compiled in.
+    /// Day of the second source's latest rates, stored or compiled in.
     pub second: Day,
 }
 
 impl LatestRateDays {
-    /// Of an instance without imports.
+    /// Days of an instance without imports.
     pub const COMPILED_IN: Self = Self {
         imported: None,
         second: SECOND_SNAPSHOT_DAY,
     };
 }
 
-/// What is known about imported rates.
+/// Status of imported rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ImportStatus {
-    /// The latest rates are of these days.
+    /// Days of the latest rates.
     Latest(LatestRateDays),
-    /// The database cannot be asked.
+    /// The database cannot be queried.
     Unknown,
 }
 
-/// Judges how new the rates are.
+/// Checks the age of the rates.
 pub(super) fn judge(
     imported: ImportStatus,
     today: Day,
@@ -44,7 +45,7 @@ pub(super) fn judge(
     let ImportStatus::Latest(LatestRateDays { imported, second }) = imported else {
         return vec![DoctorCheck::warning(
             AREA,
-            format!("the database cannot be asked; those compiled in end with {SNAPSHOT_DAY}"),
+            format!("the database cannot be queried; the compiled-in rates end on {SNAPSHOT_DAY}"),
             "",
         )];
     };
@@ -54,11 +55,12 @@ pub(super) fn judge(
     } else {
         "compiled in"
     };
-    let message = format!("the dollar's latest rate is of {latest}, {origin}");
+    let message = format!("the latest dollar rate is from {latest}, {origin}");
     let advice = if is_fetched {
-        "see whether rates.url answers, and the log of the server; `tributary fx import FILE` helps meanwhile"
+        "check that rates.url responds, and the server's log; until then use `tributary fx import \
+         FILE`"
     } else {
-        "set rates.url, or import a file now and then: `tributary fx import FILE`"
+        "set rates.url, or import files regularly: `tributary fx import FILE`"
     };
     let first = match staleness(latest, today) {
         Staleness::Fresh => DoctorCheck::ok(AREA, message),
@@ -69,15 +71,15 @@ pub(super) fn judge(
     vec![first, judge_second(second, today, is_second_fetched)]
 }
 
-/// Old figures are a warning only where new ones should arrive: without `rates.second_url` the operator decided to
-/// import what they need.
+/// Checks the second source. Old rates are a warning only if `rates.second_url` is set; otherwise
+/// the operator imports rates by hand.
 fn judge_second(latest: Day, today: Day, is_fetched: bool) -> DoctorCheck {
-    let message = format!("the second source's latest rates are of {latest}");
+    let message = format!("the second source's latest rates are from {latest}");
     match staleness(latest, today) {
         Staleness::Stale { days } if is_fetched => DoctorCheck::warning(
             AREA,
             format!("{message}: {days} days old"),
-            "see whether rates.second_url answers, and the log of the server",
+            "check that rates.second_url responds, and the server's log",
         ),
         Staleness::Stale { .. } | Staleness::Fresh => DoctorCheck::ok(AREA, message),
     }
@@ -115,7 +117,7 @@ mod tests {
         CheckStatus::Ok,
         "compiled in"
     )]
-    fn how_new_they_are(
+    fn warns_about_old_rates(
         #[case] imported: Option<&str>,
         #[case] today: &str,
         #[case] verdict: CheckStatus,
@@ -132,10 +134,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::fresh("2026-10-10", "2026-10-14", true, CheckStatus::Ok, "of 2026-10-10")]
+    #[case::fresh("2026-10-10", "2026-10-14", true, CheckStatus::Ok, "from 2026-10-10")]
     #[case::stale("2026-10-01", "2026-10-14", true, CheckStatus::Warning, "13 days old")]
-    #[case::not_fetched("2026-10-01", "2026-10-14", false, CheckStatus::Ok, "of 2026-10-01")]
-    fn how_new_the_second_source_is(
+    #[case::not_fetched("2026-10-01", "2026-10-14", false, CheckStatus::Ok, "from 2026-10-01")]
+    fn warns_about_old_rates_of_a_fetched_second_source(
         #[case] second: &str,
         #[case] today: &str,
         #[case] is_fetched: bool,
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_cannot_be_asked_is_no_proof_of_anything() {
+    fn an_unreadable_database_is_a_warning() {
         let checks = judge(ImportStatus::Unknown, SNAPSHOT_DAY, true, true);
         assert_eq!(checks[0].status, CheckStatus::Warning);
     }

@@ -1,4 +1,4 @@
-//! Opening what the doctor looks at, and printing what it found.
+//! Opens the database for the checks and prints the results.
 
 use super::rates::LatestRateDays;
 use super::{DatabaseState, check, examine};
@@ -9,11 +9,11 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::{InstanceReport, Store};
 
-/// Looks at everything, prints a table, and says by the exit code whether something is broken.
+/// Runs all checks, prints a table, and returns an exit code that tells whether there are errors.
 pub async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let now = system::runtime().now();
     let checks = examine(config, inspect_database(config).await, now).await;
-    // A reader that has gone away (`| head`) is no error of ours.
+    // A closed pipe (`| head`) is not an error.
     let _gone = check::write_table(&checks, &mut std::io::stdout().lock());
     Ok(check::exit_code(&checks))
 }
@@ -30,14 +30,15 @@ async fn inspect_database(config: &Config) -> DatabaseState {
     }
 }
 
-/// Opens a database that is there, commits once, and asks it about itself.
+/// Opens an existing database, commits once, and queries its report.
 async fn open_and_query(config: &Config) -> anyhow::Result<(InstanceReport, LatestRateDays)> {
-    // First, so that a key that others can read is named even when the database does not open.
+    // Load the key first, so that wrong permissions are reported even if the database does not
+    // open.
     let key = secret_key::load(config)?;
     let store = wiring::open_existing_store(config).await?;
-    let asked = query_database(&*store, key.map(Keyring::new)).await;
+    let result = query_database(&*store, key.map(Keyring::new)).await;
     store.close().await;
-    asked
+    result
 }
 
 async fn query_database(
@@ -46,14 +47,14 @@ async fn query_database(
 ) -> anyhow::Result<(InstanceReport, LatestRateDays)> {
     store.commit_probe(system::runtime().now()).await?;
     let report = store.report().await?;
-    // A database that knows no secret would take the one it is asked about. One with records knows its own:
-    // nothing is stored before the secret was compared.
+    // A database without a secret would adopt the key it is checked with. A database with records
+    // always has one, because the server compares the secret before it stores anything.
     if report.newest_record_at.is_some() {
         match keyring {
             Some(keyring) => wiring::check_secret(store, &keyring).await?,
             None => anyhow::bail!(
-                "the database has been set up, and its secret_key is gone: restore the file, or set \
-                 secret_key; the server would make another one and then refuse to start"
+                "the database was set up, but its secret_key is missing: restore the file, or set \
+                 secret_key"
             ),
         }
     }
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn looking_makes_no_database_and_no_key() {
+    async fn inspecting_creates_neither_database_nor_key() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("data");
         let config = config(&folder, &[]);
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_is_set_is_not_written_into_an_empty_database() {
+    async fn a_configured_key_is_not_stored_in_an_empty_database() {
         let folder = tempfile::tempdir().unwrap();
         let with_key = |digits: &str| {
             config(
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_was_lost_is_named_and_not_made() {
+    async fn reports_a_lost_key_without_creating_one() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path(), &[]);
         let (store, _keyring) = wiring::open(&config).await.unwrap();
@@ -131,7 +132,7 @@ mod tests {
         fs::remove_file(&key).unwrap();
         let state = inspect_database(&config).await;
         assert!(
-            matches!(&state, DatabaseState::Unusable(text) if text.contains("is gone")),
+            matches!(&state, DatabaseState::Unusable(text) if text.contains("is missing")),
             "{state:?}"
         );
         assert!(!key.exists());

@@ -1,8 +1,9 @@
-//! The services that the server calls: the networks, `AdServices`, the exchange rates.
+//! Checks the services that the server calls: the networks, AdServices, the exchange rate
+//! sources.
 //!
-//! A service that cannot be reached is doubtful, not broken: the machine may be meant to be offline. One
-//! whose name leads into a private network is broken, because requests to it are refused. It is not even
-//! connected to here.
+//! An unreachable service is a warning, because the machine may be offline on purpose. A host name
+//! that resolves to a private address is an error, because the server refuses such requests; no
+//! connection is made.
 
 use super::check::DoctorCheck;
 use super::rates::AREA as RATES;
@@ -19,22 +20,22 @@ use url::{Host, Url};
 const NETWORKS: &str = "networks";
 const RATES_URL: &str = "rates.url";
 const SECOND_RATES_URL: &str = "rates.second_url";
-/// Resolving and connecting together.
+/// Timeout for resolving and connecting together.
 const REACH_MAX: Duration = Duration::from_secs(3);
-/// Addresses of one name that are tried.
+/// Addresses tried per host name.
 const ADDRESSES_MAX: usize = 8;
 
-/// How far we got with one service.
+/// Result of trying to reach a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reachability {
     Connected,
-    /// Not connected to: this address is private, and those are not allowed.
+    /// Not connected: this address is private, which is not allowed.
     Private(IpAddr),
-    /// What stood in the way.
+    /// Holds the reason.
     Unreachable(String),
 }
 
-/// Looks at all services at the same time.
+/// Checks all services concurrently.
 pub(super) async fn examine(config: &Config) -> Vec<DoctorCheck> {
     let allow_private = config.networks.allow_private_addresses;
     let mut targets: Vec<(&'static str, Url, bool)> = config
@@ -42,7 +43,7 @@ pub(super) async fn examine(config: &Config) -> Vec<DoctorCheck> {
         .into_iter()
         .map(|(setting, url)| (setting, url.clone(), allow_private))
         .collect();
-    // The rates hold no secret, and an operator may well keep a copy of the file at home.
+    // Rate files are not secret, and an operator may host a copy on a private address.
     let rates = [
         (RATES_URL, &config.rates.url),
         (SECOND_RATES_URL, &config.rates.second_url),
@@ -54,8 +55,8 @@ pub(super) async fn examine(config: &Config) -> Vec<DoctorCheck> {
     let mut probes = JoinSet::new();
     for (order, (setting, url, allow_private)) in targets.into_iter().enumerate() {
         probes.spawn(async move {
-            let reach = probe(&url, allow_private).await;
-            (order, setting, url, reach)
+            let reachability = probe(&url, allow_private).await;
+            (order, setting, url, reachability)
         });
     }
     let mut reached = probes.join_all().await;
@@ -63,9 +64,9 @@ pub(super) async fn examine(config: &Config) -> Vec<DoctorCheck> {
 
     let mut checks: Vec<DoctorCheck> = reached
         .into_iter()
-        .map(|(_, setting, url, reach)| match setting {
-            RATES_URL | SECOND_RATES_URL => judge_rates(setting, &url, &reach),
-            _ => judge_service(setting, &url, allow_private, &reach),
+        .map(|(_, setting, url, reachability)| match setting {
+            RATES_URL | SECOND_RATES_URL => judge_rates(setting, &url, &reachability),
+            _ => judge_service(setting, &url, allow_private, &reachability),
         })
         .collect();
     for (setting, url) in rates {
@@ -78,14 +79,14 @@ pub(super) async fn examine(config: &Config) -> Vec<DoctorCheck> {
 }
 
 async fn probe(url: &Url, allow_private: bool) -> Reachability {
-    timeout(REACH_MAX, reach(url, allow_private))
+    timeout(REACH_MAX, check_reachability(url, allow_private))
         .await
         .unwrap_or_else(|_elapsed| {
-            Reachability::Unreachable(format!("no answer within {} s", REACH_MAX.as_secs()))
+            Reachability::Unreachable(format!("no response within {} s", REACH_MAX.as_secs()))
         })
 }
 
-async fn reach(url: &Url, allow_private: bool) -> Reachability {
+async fn check_reachability(url: &Url, allow_private: bool) -> Reachability {
     let addresses = match resolve(url).await {
         Ok(addresses) => addresses,
         Err(error) => return Reachability::Unreachable(error),
@@ -100,39 +101,40 @@ async fn reach(url: &Url, allow_private: bool) -> Reachability {
     connect_to_any(addresses).await
 }
 
-/// All at the same time: where IPv6 leads nowhere, waiting for it would use up the time for IPv4.
+/// Connects to all addresses at once. Where IPv6 does not work, waiting for it would use up the
+/// time for IPv4.
 async fn connect_to_any(addresses: Vec<SocketAddr>) -> Reachability {
     let mut attempts = JoinSet::new();
     for address in addresses.into_iter().take(ADDRESSES_MAX) {
         attempts.spawn(TcpStream::connect(address));
     }
-    let mut obstacle = "the name has no address".to_owned();
+    let mut reason = "the host name has no address".to_owned();
     while let Some(attempt) = attempts.join_next().await {
         match attempt {
             Ok(Ok(_connected)) => return Reachability::Connected,
-            Ok(Err(error)) => obstacle = error.to_string(),
-            Err(error) => obstacle = error.to_string(),
+            Ok(Err(error)) => reason = error.to_string(),
+            Err(error) => reason = error.to_string(),
         }
     }
-    Reachability::Unreachable(obstacle)
+    Reachability::Unreachable(reason)
 }
 
-/// Asks the system's resolver, on a thread of its own: it cannot be interrupted, and the runtime would
-/// wait for a thread of its own pool before the program can end.
+/// Resolves a host name on a separate thread. The system's resolver cannot be interrupted, and at
+/// exit the runtime would wait for a thread of its own pool.
 async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().unwrap_or_default();
     let name = match url.host() {
         Some(Host::Domain(name)) => name.to_owned(),
         Some(Host::Ipv4(address)) => return Ok(vec![(address, port).into()]),
         Some(Host::Ipv6(address)) => return Ok(vec![(address, port).into()]),
-        None => return Err("there is no host".to_owned()),
+        None => return Err("the URL has no host".to_owned()),
     };
     let (sender, receiver) = oneshot::channel();
     std::thread::Builder::new()
         .name("doctor-resolver".to_owned())
         .spawn(move || {
             let resolved = (name.as_str(), port).to_socket_addrs();
-            // Nobody waits any more when it took too long.
+            // After a timeout the receiver is gone.
             drop(
                 sender.send(
                     resolved
@@ -144,10 +146,10 @@ async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, String> {
         .map_err(|error| error.to_string())?;
     receiver
         .await
-        .unwrap_or_else(|_| Err("the resolver gave up".to_owned()))
+        .unwrap_or_else(|_| Err("the resolver failed".to_owned()))
 }
 
-/// Host and port; the path may be somebody's secret.
+/// Returns host and port only, because the path may contain a secret.
 fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())
@@ -157,46 +159,50 @@ fn judge_service(
     setting: &'static str,
     url: &Url,
     allow_private: bool,
-    reach: &Reachability,
+    reachability: &Reachability,
 ) -> DoctorCheck {
-    let place = host_and_port(url);
-    match reach {
+    let host_port = host_and_port(url);
+    match reachability {
         Reachability::Private(address) => DoctorCheck::error(
             NETWORKS,
-            format!("{setting}: {place} is the private address {address}; requests are refused"),
-            "correct the name; for a simulator set networks.allow_private_addresses",
+            format!(
+                "{setting}: {host_port} resolves to the private address {address}; requests are \
+                 blocked"
+            ),
+            "correct the host name; for a simulator, set networks.allow_private_addresses",
         ),
-        Reachability::Unreachable(obstacle) => DoctorCheck::warning(
+        Reachability::Unreachable(reason) => DoctorCheck::warning(
             NETWORKS,
-            format!("{setting}: {place} cannot be reached: {obstacle}"),
-            "check name resolution and the firewall; what is to be sent there waits",
+            format!("{setting}: {host_port} cannot be reached: {reason}"),
+            "check DNS and the firewall; deliveries are retried later",
         ),
         Reachability::Connected if url.scheme() == "http" && !allow_private => {
             DoctorCheck::warning(
                 NETWORKS,
                 format!(
-                    "{setting}: {place} is reached without TLS: credentials travel in the clear"
+                    "{setting}: {host_port} is reached without TLS: credentials are sent \
+                     unencrypted"
                 ),
-                "use an https:// URL; http:// is for a simulator",
+                "use an https:// URL; http:// is only for a simulator",
             )
         }
         Reachability::Connected => {
-            DoctorCheck::ok(NETWORKS, format!("{setting}: {place} can be reached"))
+            DoctorCheck::ok(NETWORKS, format!("{setting}: {host_port} can be reached"))
         }
     }
 }
 
-fn judge_rates(setting: &'static str, url: &Url, reach: &Reachability) -> DoctorCheck {
-    let place = host_and_port(url);
-    match reach {
-        Reachability::Unreachable(obstacle) => DoctorCheck::warning(
+fn judge_rates(setting: &'static str, url: &Url, reachability: &Reachability) -> DoctorCheck {
+    let host_port = host_and_port(url);
+    match reachability {
+        Reachability::Unreachable(reason) => DoctorCheck::warning(
             RATES,
-            format!("{setting}: {place} cannot be reached: {obstacle}"),
-            format!("check name resolution and the firewall, or leave {setting} empty"),
+            format!("{setting}: {host_port} cannot be reached: {reason}"),
+            format!("check DNS and the firewall, or leave {setting} empty"),
         ),
-        // A private address is as good as any other here, so it is never refused.
+        // Private addresses are allowed for rate files.
         Reachability::Connected | Reachability::Private(_) => {
-            DoctorCheck::ok(RATES, format!("{setting}: {place} can be reached"))
+            DoctorCheck::ok(RATES, format!("{setting}: {host_port} can be reached"))
         }
     }
 }
@@ -220,7 +226,7 @@ mod tests {
     #[case::fine("https://a.example", false, Reachability::Connected, CheckStatus::Ok)]
     #[case::offline("https://a.example", false, unreachable(), CheckStatus::Warning)]
     #[case::private("https://a.example", false, private(), CheckStatus::Error)]
-    #[case::in_the_clear(
+    #[case::unencrypted(
         "http://a.example",
         false,
         Reachability::Connected,
@@ -233,15 +239,15 @@ mod tests {
         CheckStatus::Ok
     )]
     #[case::simulator_down("http://127.0.0.1:9000", true, unreachable(), CheckStatus::Warning)]
-    fn services(
+    fn checks_services(
         #[case] url: &str,
         #[case] allow_private: bool,
-        #[case] reach: Reachability,
+        #[case] reachability: Reachability,
         #[case] expected: CheckStatus,
     ) {
         let url = Url::parse(url).unwrap();
         assert_eq!(
-            judge_service("x.base_url", &url, allow_private, &reach).status,
+            judge_service("x.base_url", &url, allow_private, &reachability).status,
             expected
         );
     }
@@ -249,23 +255,26 @@ mod tests {
     #[rstest]
     #[case::fine(Reachability::Connected, CheckStatus::Ok)]
     #[case::offline(unreachable(), CheckStatus::Warning)]
-    fn rates(#[case] reach: Reachability, #[case] expected: CheckStatus) {
+    fn checks_rate_sources_without_showing_the_path(
+        #[case] reachability: Reachability,
+        #[case] expected: CheckStatus,
+    ) {
         let url = Url::parse("https://rates.example/daily.xml?token=canary").unwrap();
-        let check = judge_rates(RATES_URL, &url, &reach);
+        let check = judge_rates(RATES_URL, &url, &reachability);
         assert_eq!(check.status, expected);
         assert!(check.message.contains("rates.example:443"), "{check:?}");
         assert!(!check.message.contains("canary"), "{check:?}");
     }
 
     #[tokio::test]
-    async fn a_service_that_listens_is_reached() {
+    async fn reaches_a_listening_service() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         assert_eq!(probe(&url, true).await, Reachability::Connected);
     }
 
     #[tokio::test]
-    async fn one_address_that_answers_is_enough() {
+    async fn one_reachable_address_is_enough() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let closed = "127.0.0.1:1".parse().unwrap();
         let addresses = vec![closed, listener.local_addr().unwrap()];
@@ -281,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_private_is_connected_to_unless_allowed() {
+    async fn private_addresses_are_not_connected_to_unless_allowed() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in ["127.0.0.1", "localhost"] {
@@ -291,14 +300,14 @@ mod tests {
                 "{host}"
             );
         }
-        let nobody = timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(nobody.is_err(), "somebody connected");
+        let connection = timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(connection.is_err(), "a connection was made");
     }
 
     #[tokio::test]
-    async fn a_name_that_nobody_has_is_unreachable_in_time() {
+    async fn an_unknown_host_is_unreachable_within_the_timeout() {
         let started = Instant::now();
-        let url = Url::parse("https://nobody.invalid").unwrap();
+        let url = Url::parse("https://unknown.invalid").unwrap();
         assert!(matches!(
             probe(&url, false).await,
             Reachability::Unreachable(_)

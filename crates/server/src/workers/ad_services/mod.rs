@@ -1,11 +1,11 @@
-//! Redeems the tokens that devices sent, at Apple's.
+//! Redeems AdServices tokens from devices at Apple's API.
 //!
-//! The device was answered long ago; its next `configure` returns what came of it. A token is leased before
-//! it is redeemed, so that no two nodes ask about the same one, and comes back by itself when the lease is
-//! over: whatever happens here, Apple is asked again or the token grows too old. What is to be made of an
-//! answer is the domain's to say.
+//! The device got its response long ago; its next `configure` call returns the result. A token is
+//! leased before it is redeemed, so that two nodes never redeem the same one. If anything fails,
+//! the lease expires and the token is retried until it is too old. The domain crate decides what a
+//! response means.
 //!
-//! Neither the token nor the device nor Apple's answer is ever logged.
+//! Tokens, devices and Apple's responses are never logged.
 
 mod response;
 #[cfg(test)]
@@ -28,17 +28,17 @@ use tributary_domain::runtime::Runtime;
 use tributary_store::{Devices, LeasedToken, StoreResult, TokenOutcome};
 use url::Url;
 
-/// For one request. Apple may hold one for a second before it says that it knows nothing yet.
+/// Timeout for one request. Apple may take a second to respond that a record is not ready.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
-/// Tokens that are leased at a time.
+/// Tokens leased at a time.
 const BATCH: u32 = 64;
-/// Requests under way at a time.
+/// Concurrent requests.
 const CONCURRENCY: u32 = 16;
-/// How long a token is one worker's.
+/// Duration of a lease.
 const LEASE: Duration = Duration::from_mins(1);
 
-// A lease that ends before the last request of its batch would let two nodes redeem one token. Half of it is
-// left for the database.
+// If a lease ended before the last request of its batch, two nodes could redeem the same token.
+// Half of it is left for the database.
 const _: () = assert!(REQUEST_MAX.as_secs() * (BATCH / CONCURRENCY) as u64 * 2 < LEASE.as_secs());
 
 /// Redeems tokens.
@@ -46,7 +46,7 @@ pub(super) struct AdServicesWorker {
     redeemer: Arc<Redeemer>,
 }
 
-/// What each request needs.
+/// Everything that a request needs.
 struct Redeemer {
     store: Arc<dyn Devices>,
     runtime: Runtime,
@@ -54,26 +54,26 @@ struct Redeemer {
     url: Url,
 }
 
-/// What came of one token.
+/// Result of redeeming one token.
 struct RedemptionAttempt {
-    /// How it is counted.
+    /// Label for the metric.
     label: &'static str,
-    /// Why Apple gave no answer that could be used.
+    /// Reason why Apple's response was unusable.
     failure: Option<String>,
 }
 
 impl AdServicesWorker {
     pub(super) fn new(
         store: Arc<dyn Devices>,
-        source: Runtime,
+        runtime: Runtime,
         base_url: &Url,
-        reach: AddressPolicy,
+        policy: AddressPolicy,
     ) -> anyhow::Result<Self> {
         let base = base_url.as_str().trim_end_matches('/');
         let redeemer = Redeemer {
             store,
-            runtime: source,
-            outbound: Outbound::new(reach, REQUEST_MAX)?,
+            runtime,
+            outbound: Outbound::new(policy, REQUEST_MAX)?,
             url: Url::parse(&format!("{base}/api/v1/"))?,
         };
         Ok(Self {
@@ -82,18 +82,14 @@ impl AdServicesWorker {
     }
 
     async fn lease(&self) -> StoreResult<Vec<LeasedToken>> {
-        let Redeemer {
-            store,
-            runtime: source,
-            ..
-        } = &*self.redeemer;
-        let now = source.now();
+        let Redeemer { store, runtime, .. } = &*self.redeemer;
+        let now = runtime.now();
         store
             .lease_ad_services_tokens(now, now.plus(LEASE), BATCH)
             .await
     }
 
-    /// Redeems a batch, so many at a time. Dropped, it drops the requests that are under way.
+    /// Redeems a batch with limited concurrency. Dropping it cancels the requests.
     async fn redeem_all(&self, tokens: Vec<LeasedToken>) -> anyhow::Result<Vec<RedemptionAttempt>> {
         let mut waiting = tokens.into_iter();
         let mut running = JoinSet::new();
@@ -115,7 +111,7 @@ impl AdServicesWorker {
 
 impl Worker for AdServicesWorker {
     const NAME: &'static str = "ad_services";
-    /// Apps ask again within seconds, and the record is there after seconds.
+    /// Apps ask again within seconds, and Apple's record is ready after seconds.
     const PERIOD: Duration = Duration::from_secs(1);
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
@@ -144,24 +140,24 @@ impl Worker for AdServicesWorker {
 }
 
 impl Redeemer {
-    /// Asks Apple about a token and settles it.
+    /// Redeems a token at Apple's API and stores the result.
     async fn redeem(self: Arc<Self>, lease: LeasedToken) -> StoreResult<RedemptionAttempt> {
         let age = self.runtime.now().since(lease.received_at);
-        // A token that is too old is not worth a question: Apple would say that it knows nothing.
-        let asked = if age < TOKEN_LIFE {
+        // Apple has no record for a token that is too old, so skip the request.
+        let result = if age < TOKEN_LIFE {
             Some(self.query_apple(&lease.token).await)
         } else {
             None
         };
-        let (status, answer, failure) = match asked {
+        let (status, response, failure) = match result {
             None => (None, None, None),
-            Some(Ok((status, answer))) => {
-                let failure = failure_message(status, answer.is_some());
-                (Some(status), answer, failure)
+            Some(Ok((status, response))) => {
+                let failure = failure_message(status, response.is_some());
+                (Some(status), response, failure)
             }
             Some(Err(error)) => (None, None, Some(error.to_string())),
         };
-        let verdict = judge(status, answer, lease.attempts.saturating_add(1), age);
+        let verdict = judge(status, response, lease.attempts.saturating_add(1), age);
         let label = metric_label(status, &verdict);
         let now = self.runtime.now();
         let outcome = match verdict {
@@ -176,7 +172,7 @@ impl Redeemer {
         Ok(RedemptionAttempt { label, failure })
     }
 
-    /// The status of Apple's answer, and what it says where that can be read.
+    /// Returns the status of Apple's response, and its content if it can be parsed.
     async fn query_apple(
         &self,
         token: &str,
@@ -186,23 +182,24 @@ impl Redeemer {
             .request(Method::POST, &self.url)
             .header(CONTENT_TYPE, "text/plain")
             .body(token.to_owned());
-        let answer = self.outbound.send(request).await?;
-        let status = answer.status();
-        // What comes with a refusal says nothing that its status does not say.
+        let response = self.outbound.send(request).await?;
+        let status = response.status();
+        // The body of an error response adds nothing to its status.
         if status != StatusCode::OK {
             return Ok((status.as_u16(), None));
         }
-        let content = outbound::read_body(answer, RESPONSE_BYTES_MAX).await?;
+        let content = outbound::read_body(response, RESPONSE_BYTES_MAX).await?;
         Ok((status.as_u16(), response::read(&content)))
     }
 }
 
-/// What an operator should hear of: 400 and 404 are ordinary answers, anything else is trouble.
+/// Returns the failure to report to the operator: 400 and 404 are normal, anything else is a
+/// failure.
 fn failure_message(status: u16, is_readable: bool) -> Option<String> {
     match (status, is_readable) {
         (200, true) | (400 | 404, _) => None,
-        (200, false) => Some("the answer cannot be read".to_owned()),
-        _ => Some(format!("the answer has status {status}")),
+        (200, false) => Some("the response cannot be parsed".to_owned()),
+        _ => Some(format!("the response has status {status}")),
     }
 }
 

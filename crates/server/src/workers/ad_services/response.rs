@@ -1,19 +1,19 @@
-//! Apple's JSON, read into the domain's words.
+//! Parses Apple's JSON into the domain's type.
 //!
-//! Only whether there is an attribution must be understood. Whatever else is not as expected is left out: a
-//! record without its keyword is better than none, and Apple will not answer otherwise when asked again.
+//! Only `attribution` is mandatory. Other unexpected values are left out: a record without its
+//! keyword is better than none, and Apple's next response would be the same.
 
 use serde::Deserialize;
 use serde_json::Value;
 use tributary_domain::attribution::ad_services::AdServicesResponse;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Bytes of an answer. Apple's have a few hundred.
+/// Maximum response size. Apple's have a few hundred bytes.
 pub(super) const RESPONSE_BYTES_MAX: usize = 64 * 1024;
-/// Characters of an id or a name in it. Apple's have a dozen or two.
+/// Maximum length of an id or name. Apple's have a dozen or two characters.
 const TEXT_CHARS_MAX: usize = 100;
 
-/// As it stands in the body.
+/// The response body.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body {
@@ -42,7 +42,7 @@ struct Body {
     supply_placement: Value,
 }
 
-/// Reads an answer; nothing when it is none.
+/// Parses a response; `None` if it is invalid.
 pub(super) fn read(content: &[u8]) -> Option<AdServicesResponse> {
     let body: Body = serde_json::from_slice(content).ok()?;
     Some(AdServicesResponse {
@@ -61,7 +61,7 @@ pub(super) fn read(content: &[u8]) -> Option<AdServicesResponse> {
     })
 }
 
-/// Ids are numbers, names are texts; either is taken for either.
+/// Accepts ids and names as numbers or text.
 fn text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -80,7 +80,7 @@ fn country(value: &Value) -> Option<String> {
     is_code.then_some(text)
 }
 
-/// `2024-10-08T17:17Z`: without seconds, but they would be taken.
+/// Parses `2024-10-08T17:17Z`; seconds are optional.
 fn parse_time(value: &Value) -> Option<Timestamp> {
     let at: jiff::Timestamp = value.as_str()?.parse().ok()?;
     Some(Timestamp::from_millis(at.as_millisecond()))
@@ -107,13 +107,13 @@ mod tests {
     #[case::number_as_text(r#"{"attribution":true,"orgId":"1"}"#, tap())]
     #[case::null_is_absent(r#"{"attribution":true,"orgId":1,"keywordId":null}"#, tap())]
     #[case::new_fields_are_ignored(r#"{"attribution":true,"orgId":1,"colour":{"a":[]}}"#, tap())]
-    #[case::odd_kinds_are_left_out(
+    #[case::unexpected_types_are_left_out(
         r#"{"attribution":true,"orgId":1,"adId":[1],"campaignId":1.5,"claimType":"","clickDate":7}"#,
         tap()
     )]
     #[case::no_country(r#"{"attribution":true,"orgId":1,"countryOrRegion":"Mars"}"#, tap())]
     #[case::no_date(r#"{"attribution":true,"orgId":1,"clickDate":"yesterday"}"#, tap())]
-    fn what_is_read(#[case] content: &str, #[case] expected: AdServicesResponse) {
+    fn parses_valid_responses(#[case] content: &str, #[case] expected: AdServicesResponse) {
         assert_eq!(read(content.as_bytes()), Some(expected));
     }
 
@@ -123,7 +123,7 @@ mod tests {
     #[case::elsewhere("2024-10-08T19:17+02:00", Some(1_728_407_820_000))]
     #[case::without_a_zone("2024-10-08T17:17", None)]
     #[case::a_day("2024-10-08", None)]
-    fn dates(#[case] text: &str, #[case] expected: Option<i64>) {
+    fn parses_dates(#[case] text: &str, #[case] expected: Option<i64>) {
         let found = parse_time(&Value::from(text));
         assert_eq!(found.map(Timestamp::as_millis), expected);
     }
@@ -131,7 +131,7 @@ mod tests {
     #[rstest]
     #[case::at_the_limit(100, true)]
     #[case::past_it(101, false)]
-    fn texts_have_a_limit(#[case] chars: usize, #[case] taken: bool) {
+    fn limits_the_length_of_texts(#[case] chars: usize, #[case] taken: bool) {
         assert_eq!(text(&Value::from("x".repeat(chars))).is_some(), taken);
     }
 
@@ -142,17 +142,17 @@ mod tests {
     #[case::silent(r#"{"orgId":1}"#)]
     #[case::no_flag(r#"{"attribution":"true"}"#)]
     #[case::list("[]")]
-    fn what_is_no_answer(#[case] content: &str) {
+    fn rejects_invalid_responses(#[case] content: &str) {
         assert_eq!(read(content.as_bytes()), None);
     }
 
-    /// A sample that belongs to others and is not part of the repository. Where it is missing, that is said
-    /// past the test harness, which would keep it to itself.
+    /// Reads a third-party sample that is not part of the repository. If it is missing, a note is
+    /// written directly to standard error, because the test harness would capture it.
     fn sample(name: &str) -> Option<Vec<u8>> {
         let folder =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/adservices");
         if !folder.is_dir() {
-            let message = "NOT TESTED: the sample answers of Apple are missing at";
+            let message = "NOT TESTED: the sample responses of Apple are missing at";
             writeln!(std::io::stderr(), "\n{message} {}\n", folder.display()).unwrap();
             return None;
         }
@@ -164,7 +164,7 @@ mod tests {
     #[case::tap_without_tracking("click_standard.json", true, "Click", false, false)]
     #[case::view("impression_detailed.json", true, "Impression", false, true)]
     #[case::none("not_attributed.json", false, "", false, false)]
-    fn the_samples(
+    fn parses_the_samples(
         #[case] name: &str,
         #[case] attribution: bool,
         #[case] claim: &str,
@@ -174,18 +174,18 @@ mod tests {
         let Some(content) = sample(name) else {
             return;
         };
-        let answer = read(&content).unwrap();
-        assert_eq!(answer.attribution, attribution);
-        assert_eq!(answer.claim_type.as_deref().unwrap_or_default(), claim);
-        assert_eq!(answer.click_date.is_some(), has_click_date);
-        assert_eq!(answer.impression_date.is_some(), has_impression_date);
+        let response = read(&content).unwrap();
+        assert_eq!(response.attribution, attribution);
+        assert_eq!(response.claim_type.as_deref().unwrap_or_default(), claim);
+        assert_eq!(response.click_date.is_some(), has_click_date);
+        assert_eq!(response.impression_date.is_some(), has_impression_date);
         let ids = [
-            answer.org_id,
-            answer.campaign_id,
-            answer.ad_group_id,
-            answer.ad_id,
+            response.org_id,
+            response.campaign_id,
+            response.ad_group_id,
+            response.ad_id,
         ];
         assert!(ids.iter().all(|id| id.is_some() == attribution), "{ids:?}");
-        assert_eq!(answer.country_or_region.is_some(), attribution);
+        assert_eq!(response.country_or_region.is_some(), attribution);
     }
 }

@@ -1,4 +1,4 @@
-//! The worker against a server in this process that plays Apple.
+//! Tests the worker against a fake Apple server in this process.
 
 use super::*;
 use crate::testing::{self, ManualClock};
@@ -19,28 +19,28 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::contract::fixtures::{at, join_all};
 use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
 
-/// In seconds, when the devices call.
+/// Time of the devices' calls, in seconds.
 const NOW: i64 = 60;
 const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 const TOKEN: &str = "dG9rZW4tb2YtYS1kZXZpY2U=";
 const TAP: &str =
     r#"{"attribution":true,"orgId":40669820,"campaignId":542370539,"claimType":"Click"}"#;
-const NOBODY: &str = r#"{"attribution":false}"#;
+const NOT_ATTRIBUTED: &str = r#"{"attribution":false}"#;
 
-/// Answers in the order of its script, and remembers what it was asked.
+/// A fake Apple server with scripted responses, which records its requests.
 #[derive(Default)]
 struct Apple {
     script: Mutex<VecDeque<(u16, &'static str)>>,
-    asked: Mutex<Vec<String>>,
-    /// Nobody is answered while a test holds this.
-    silence: tokio::sync::Mutex<()>,
-    at_once: AtomicUsize,
-    most_at_once: AtomicUsize,
+    requests: Mutex<Vec<String>>,
+    /// Responses wait while a test holds this lock.
+    response_lock: tokio::sync::Mutex<()>,
+    concurrent: AtomicUsize,
+    max_concurrent: AtomicUsize,
 }
 
 impl Apple {
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -49,23 +49,23 @@ async fn redeem(
     headers: HeaderMap,
     body: String,
 ) -> (Status, &'static str) {
-    let at_once = apple.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-    apple.most_at_once.fetch_max(at_once, Ordering::SeqCst);
+    let concurrent = apple.concurrent.fetch_add(1, Ordering::SeqCst) + 1;
+    apple.max_concurrent.fetch_max(concurrent, Ordering::SeqCst);
     assert_eq!(headers[CONTENT_TYPE], "text/plain");
-    apple.asked.lock().unwrap().push(body);
-    let (status, answer) = apple
+    apple.requests.lock().unwrap().push(body);
+    let (status, response) = apple
         .script
         .lock()
         .unwrap()
         .pop_front()
-        .unwrap_or((200, NOBODY));
+        .unwrap_or((200, NOT_ATTRIBUTED));
     tokio::time::sleep(Duration::from_millis(20)).await;
-    drop(apple.silence.lock().await);
-    apple.at_once.fetch_sub(1, Ordering::SeqCst);
-    (Status::from_u16(status).unwrap(), answer)
+    drop(apple.response_lock.lock().await);
+    apple.concurrent.fetch_sub(1, Ordering::SeqCst);
+    (Status::from_u16(status).unwrap(), response)
 }
 
-/// A worker, the app whose tokens it redeems, and Apple.
+/// A worker, an app whose tokens it redeems, and a fake Apple server.
 struct Scene {
     apple: Arc<Apple>,
     base: Url,
@@ -76,7 +76,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A device has sent a token.
+    /// Creates a scene in which a device has sent a token.
     async fn new(script: &[(u16, &'static str)]) -> Self {
         let apple = Arc::new(Apple {
             script: Mutex::new(script.iter().copied().collect()),
@@ -104,14 +104,14 @@ impl Scene {
         }
     }
 
-    /// Another worker on the same store.
-    fn employ(&mut self, base: &Url, reach: AddressPolicy) {
-        let (store, source) = (self.tenant.store.clone(), self.clock.runtime());
-        self.worker = AdServicesWorker::new(store, source, base, reach).unwrap();
+    /// Replaces the worker with another one on the same store.
+    fn replace_worker(&mut self, base: &Url, policy: AddressPolicy) {
+        let (store, runtime) = (self.tenant.store.clone(), self.clock.runtime());
+        self.worker = AdServicesWorker::new(store, runtime, base, policy).unwrap();
     }
 
-    /// Activates once, and gives how it ended: `idle`, `done`, or the failure.
-    async fn activate(&mut self) -> String {
+    /// Runs the worker once and returns the outcome: `idle`, `done`, or the error.
+    async fn run_once(&mut self) -> String {
         match self.worker.run_once().await {
             Ok(WorkerActivity::Idle) => "idle".to_owned(),
             Ok(WorkerActivity::Done) => "done".to_owned(),
@@ -119,23 +119,23 @@ impl Scene {
         }
     }
 
-    /// Moves to the moment that the only token is due again, before which it is left alone.
+    /// Advances the clock to when the token is due, and checks that it is not retried earlier.
     async fn wait_until_due(&mut self, wait: Duration) {
         let moment = Duration::from_millis(1);
-        assert_eq!(self.activate().await, "idle");
+        assert_eq!(self.run_once().await, "idle");
         self.clock.advance(wait.saturating_sub(moment));
-        assert_eq!(self.activate().await, "idle", "not before its time");
+        assert_eq!(self.run_once().await, "idle", "not before it is due");
         self.clock.advance(moment);
     }
 
-    /// What is known from Apple about a device, and the campaign that it is credited to.
-    async fn word_on(&self, device: &str) -> String {
+    /// Returns Apple's result for a device, and the attributed campaign.
+    async fn apple_result_of(&self, device: &str) -> String {
         let Tenant {
             store, reader, app, ..
         } = &self.tenant;
         let device = DeviceKey::parse(device).unwrap();
-        let story = store.device(reader, app.id, device).await.unwrap();
-        let decision = story.state.attribution.unwrap().decision;
+        let details = store.device(reader, app.id, device).await.unwrap();
+        let decision = details.state.attribution.unwrap().decision;
         format!(
             "{} {}",
             decision.evidence.ad_services.as_deref().unwrap_or("none"),
@@ -143,17 +143,17 @@ impl Scene {
         )
     }
 
-    /// What is known from Apple about the device.
-    async fn word(&self) -> String {
-        self.word_on(DEVICE).await
+    /// Returns Apple's result for the device.
+    async fn apple_result(&self) -> String {
+        self.apple_result_of(DEVICE).await
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.apple.asked()
+    fn requests(&self) -> Vec<String> {
+        self.apple.requests()
     }
 }
 
-/// The first call of a device, with a token.
+/// Returns the first call of a device, with a token.
 fn call(tenant: &Tenant, device: &str, token: &str) -> ConfigureCommand {
     let mut command = tenant.configure(device, NOW);
     command.traits.platform = Platform::Ios;
@@ -163,7 +163,7 @@ fn call(tenant: &Tenant, device: &str, token: &str) -> ConfigureCommand {
 
 #[rstest]
 #[case::tap(&[(200, TAP)], &[], "tap 542370539")]
-#[case::no_record(&[(200, NOBODY)], &[], "not_attributed -")]
+#[case::no_record(&[(200, NOT_ATTRIBUTED)], &[], "not_attributed -")]
 #[case::not_ready_twice(&[(404, ""), (404, ""), (200, TAP)], &[5, 5], "tap 542370539")]
 #[case::not_ready_three_times(&[(404, ""), (404, ""), (404, "")], &[5, 5], "not_attributed -")]
 #[case::invalid(&[(400, "bad token")], &[], "invalid -")]
@@ -173,22 +173,22 @@ fn call(tenant: &Tenant, device: &str, token: &str) -> ConfigureCommand {
 #[case::gibberish(&[(200, "<html>"), (200, TAP)], &[30], "tap 542370539")]
 #[case::redirects_are_not_followed(&[(302, ""), (200, TAP)], &[30], "tap 542370539")]
 #[tokio::test]
-async fn what_becomes_of_a_token(
+async fn redeems_or_retries_a_token(
     #[case] script: &[(u16, &'static str)],
     #[case] waits: &[u64],
     #[case] expected: &str,
 ) {
     let mut scene = Scene::new(script).await;
     for wait in waits {
-        scene.activate().await;
-        assert_eq!(scene.word().await, "pending -");
+        scene.run_once().await;
+        assert_eq!(scene.apple_result().await, "pending -");
         scene.wait_until_due(Duration::from_secs(*wait)).await;
     }
-    assert_eq!(scene.activate().await, "done");
-    assert_eq!(scene.word().await, expected);
+    assert_eq!(scene.run_once().await, "done");
+    assert_eq!(scene.apple_result().await, expected);
     scene.clock.advance(TOKEN_LIFE);
-    assert_eq!(scene.activate().await, "idle", "and that was it");
-    assert_eq!(scene.asked(), vec![TOKEN; script.len()]);
+    assert_eq!(scene.run_once().await, "idle", "not retried any more");
+    assert_eq!(scene.requests(), vec![TOKEN; script.len()]);
 }
 
 #[rstest]
@@ -196,119 +196,120 @@ async fn what_becomes_of_a_token(
 #[case::about_to_end(TOKEN_LIFE.saturating_sub(Duration::from_millis(1)), 1)]
 #[case::too_old(TOKEN_LIFE, 0)]
 #[tokio::test]
-async fn apple_is_not_asked_about_a_token_that_is_too_old(
-    #[case] age: Duration,
-    #[case] asked: usize,
-) {
+async fn does_not_redeem_an_expired_token(#[case] age: Duration, #[case] requests: usize) {
     let mut scene = Scene::new(&[(200, TAP)]).await;
     scene.clock.advance(age);
-    assert_eq!(scene.activate().await, "done");
-    let expected = if asked == 0 {
+    assert_eq!(scene.run_once().await, "done");
+    let expected = if requests == 0 {
         "expired -"
     } else {
         "tap 542370539"
     };
-    assert_eq!(scene.word().await, expected);
-    assert_eq!(scene.asked().len(), asked);
+    assert_eq!(scene.apple_result().await, expected);
+    assert_eq!(scene.requests().len(), requests);
 }
 
 #[tokio::test]
-async fn a_token_that_would_be_too_old_when_tried_again_is_given_up() {
+async fn gives_up_on_a_token_that_would_expire_before_the_retry() {
     let mut scene = Scene::new(&[(500, "")]).await;
     scene
         .clock
         .advance(TOKEN_LIFE.saturating_sub(Duration::from_secs(30)));
-    scene.activate().await;
-    assert_eq!(scene.word().await, "expired -");
+    scene.run_once().await;
+    assert_eq!(scene.apple_result().await, "expired -");
 }
 
 #[rstest]
-#[case::refused(&[(500, "")], "the answer has status 500")]
-#[case::unreadable(&[(200, "{}")], "the answer cannot be read")]
+#[case::refused(&[(500, "")], "the response has status 500")]
+#[case::unreadable(&[(200, "{}")], "the response cannot be parsed")]
 #[tokio::test]
-async fn trouble_is_told_without_the_token(
+async fn errors_do_not_contain_the_token(
     #[case] script: &[(u16, &'static str)],
     #[case] expected: &str,
 ) {
     let mut scene = Scene::new(script).await;
-    let told = scene.activate().await;
+    let outcome = scene.run_once().await;
     assert_eq!(
-        told,
+        outcome,
         format!("1 of 1 AdServices tokens could not be redeemed: {expected}")
     );
 }
 
 #[tokio::test]
-async fn an_apple_that_is_not_there_is_asked_later() {
+async fn retries_when_apple_is_unreachable() {
     let mut scene = Scene::new(&[]).await;
     let nowhere = Url::parse("http://127.0.0.1:1").unwrap();
-    scene.employ(&nowhere, AddressPolicy::Anywhere);
+    scene.replace_worker(&nowhere, AddressPolicy::Anywhere);
     for wait in [30, 60] {
-        let told = scene.activate().await;
+        let outcome = scene.run_once().await;
         assert!(
-            told.contains("could not be redeemed") && told.contains("refused"),
-            "{told}"
+            outcome.contains("could not be redeemed") && outcome.contains("refused"),
+            "{outcome}"
         );
-        assert!(!told.contains(TOKEN), "{told}");
+        assert!(!outcome.contains(TOKEN), "{outcome}");
         scene.wait_until_due(Duration::from_secs(wait)).await;
     }
 }
 
 #[tokio::test]
-async fn a_private_address_gets_no_token_unless_it_is_allowed() {
+async fn does_not_send_a_token_to_a_private_address() {
     let mut scene = Scene::new(&[]).await;
     let base = scene.base.clone();
-    scene.employ(&base, AddressPolicy::PublicOnly);
-    let told = scene.activate().await;
-    assert!(told.contains("private address 127.0.0.1"), "{told}");
-    assert_eq!(scene.asked().len(), 0);
+    scene.replace_worker(&base, AddressPolicy::PublicOnly);
+    let outcome = scene.run_once().await;
+    assert!(outcome.contains("private address 127.0.0.1"), "{outcome}");
+    assert_eq!(scene.requests().len(), 0);
 }
 
 #[tokio::test]
-async fn many_tokens_are_redeemed_a_few_at_a_time_until_none_is_due() {
+async fn redeems_many_tokens_with_limited_concurrency() {
     let mut scene = Scene::new(&[]).await;
     let tenant = &scene.tenant;
     let devices: Vec<String> = (0..150).map(|count| format!("device-{count}")).collect();
     let calls = devices.iter().map(|device| call(tenant, device, device));
     let calls = calls.map(|call| tenant.call_configure(call));
     join_all(calls.collect()).await;
-    assert_eq!(scene.activate().await, "done");
+    assert_eq!(scene.run_once().await, "done");
     for device in devices.iter().map(String::as_str).chain([DEVICE]) {
-        assert_eq!(scene.word_on(device).await, "not_attributed -", "{device}");
+        assert_eq!(
+            scene.apple_result_of(device).await,
+            "not_attributed -",
+            "{device}"
+        );
     }
-    let asked: BTreeSet<String> = scene.asked().into_iter().collect();
-    assert_eq!((asked.len(), scene.asked().len()), (151, 151));
-    let most = scene.apple.most_at_once.load(Ordering::SeqCst);
+    let requests: BTreeSet<String> = scene.requests().into_iter().collect();
+    assert_eq!((requests.len(), scene.requests().len()), (151, 151));
+    let most = scene.apple.max_concurrent.load(Ordering::SeqCst);
     assert!((2..=CONCURRENCY as usize).contains(&most), "{most} at once");
 }
 
 #[tokio::test]
-async fn a_lost_lease_settles_nothing_and_breaks_nothing() {
+async fn a_lost_lease_stores_no_result() {
     let mut scene = Scene::new(&[(200, TAP)]).await;
     let recorder = PrometheusBuilder::new().build_recorder();
     let _recording = ::metrics::set_default_local_recorder(&recorder);
     let (apple, store) = (scene.apple.clone(), scene.tenant.store.clone());
-    let silence = apple.silence.lock().await;
-    // Apple answers when the lease is over and another node has the token.
+    let response_lock = apple.response_lock.lock().await;
+    // Apple responds only after the lease has expired and another node holds the token.
     let another_node = async {
-        while apple.asked().is_empty() {
+        while apple.requests().is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let now: Timestamp = at(NOW).plus(LEASE);
         let leased = store.lease_ad_services_tokens(now, now.plus(LEASE), BATCH);
         let leased = leased.await.unwrap();
-        drop(silence);
+        drop(response_lock);
         leased
     };
-    let (ended, mut leased) = tokio::join!(scene.activate(), another_node);
+    let (ended, mut leased) = tokio::join!(scene.run_once(), another_node);
     assert_eq!(ended, "done");
-    assert_eq!(scene.word().await, "pending -");
+    assert_eq!(scene.apple_result().await, "pending -");
     let metrics = recorder.handle().render();
     let lost = "tributary_ad_services_attempts_total{outcome=\"lost\"} 1\n";
     assert!(metrics.contains(lost), "{metrics}");
 
     let invalid = TokenOutcome::Final(AdServices::Invalid);
     let settled = store.settle_ad_services_token(leased.remove(0), invalid, at(NOW));
-    assert!(settled.await.unwrap(), "it is the other node's to settle");
-    assert_eq!(scene.word().await, "invalid -");
+    assert!(settled.await.unwrap(), "the other node stores the result");
+    assert_eq!(scene.apple_result().await, "invalid -");
 }

@@ -1,7 +1,8 @@
-//! Tells operators what they should know, by a signed POST to the address that their app names.
+//! Sends alerts to operators as signed POST requests to the URL configured for their app.
 //!
-//! The scheme is that of Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the two and
-//! the body. An alert is told again until somebody answers with success, for about a day.
+//! The signature follows Standard Webhooks: `webhook-id`, `webhook-timestamp`, and
+//! `webhook-signature` over both and the body. An alert is retried until the receiver responds with
+//! success, for about a day.
 
 use super::periodic::{Worker, WorkerActivity};
 use crate::outbound::{AddressPolicy, Outbound};
@@ -19,13 +20,14 @@ use tributary_domain::runtime::Runtime;
 use tributary_store::{Alerts, DueAlert};
 use url::Url;
 
-/// For one request.
+/// Timeout for one request.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
-/// Alerts that are leased at a time.
+/// Alerts leased at a time.
 const BATCH: u32 = 8;
-/// How long an alert is one worker's: all requests of a batch fit in, one after the other.
+/// Duration of a lease, long enough for all requests of a batch in sequence.
 const LEASE: Duration = Duration::from_mins(3);
-/// Waits between the tries: the first is at once, after the last it is given up.
+/// Delays between attempts. The first attempt is immediate; after the last one the alert is
+/// dropped.
 const WAITS: [Duration; 7] = [
     Duration::from_secs(5),
     Duration::from_mins(5),
@@ -36,7 +38,7 @@ const WAITS: [Duration; 7] = [
     Duration::from_hours(10),
 ];
 
-/// Tells alerts.
+/// Sends alerts.
 pub(super) struct AlertsWorker {
     store: Arc<dyn Alerts>,
     runtime: Runtime,
@@ -57,7 +59,7 @@ struct AlertBody<'a> {
 
 fn body(alert: &Alert) -> Vec<u8> {
     let at = jiff::Timestamp::from_millisecond(alert.at.as_millis()).unwrap_or_default();
-    let told = AlertBody {
+    let body = AlertBody {
         id: alert.id.to_string(),
         r#type: alert.kind.as_str(),
         app_id: alert.app.to_string(),
@@ -65,25 +67,25 @@ fn body(alert: &Alert) -> Vec<u8> {
         timestamp: at.to_string(),
         message: &alert.message,
     };
-    serde_json::to_vec(&told).unwrap_or_default()
+    serde_json::to_vec(&body).unwrap_or_default()
 }
 
 impl AlertsWorker {
     pub(super) fn new(
         store: Arc<dyn Alerts>,
-        source: Runtime,
+        runtime: Runtime,
         keyring: Keyring,
-        reach: AddressPolicy,
+        policy: AddressPolicy,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store,
-            runtime: source,
+            runtime,
             keyring,
-            outbound: Outbound::new(reach, REQUEST_MAX)?,
+            outbound: Outbound::new(policy, REQUEST_MAX)?,
         })
     }
 
-    /// Whether somebody took it.
+    /// Sends an alert. Returns whether the receiver accepted it.
     async fn post_alert(&self, alert: &Alert, url: &str) -> bool {
         let Ok(url) = Url::parse(url) else {
             return false;
@@ -104,24 +106,24 @@ impl AlertsWorker {
             )
             .body(body);
         match self.outbound.send(request).await {
-            Ok(answer) => answer.status().is_success(),
+            Ok(response) => response.status().is_success(),
             Err(error) => {
-                tracing::debug!("an alert could not be told: {error}");
+                tracing::debug!(%error, "failed to send alert");
                 false
             }
         }
     }
 
-    async fn settle(&self, due: &DueAlert, was_told: bool) -> anyhow::Result<()> {
+    async fn settle(&self, due: &DueAlert, was_accepted: bool) -> anyhow::Result<()> {
         let tries = usize::try_from(due.attempts).unwrap_or(usize::MAX);
         let wait = WAITS.get(tries.saturating_sub(1));
-        let retry_at = match (was_told, wait) {
+        let retry_at = match (was_accepted, wait) {
             (false, Some(wait)) => Some(self.runtime.now().plus(*wait)),
             _ => None,
         };
-        if !was_told && retry_at.is_none() {
+        if !was_accepted && retry_at.is_none() {
             let app = due.alert.app;
-            tracing::warn!(%app, "nobody took an alert in a day; is alertWebhookUrl right?");
+            tracing::warn!(%app, "giving up on alert after a day; check alertWebhookUrl");
         }
         let alert = &due.alert;
         self.store
@@ -142,12 +144,12 @@ impl Worker for AlertsWorker {
             return Ok(WorkerActivity::Idle);
         }
         for one in &due {
-            let was_told = match &one.url {
-                // Nobody listens: there is nothing to be done about it.
+            let was_accepted = match &one.url {
+                // No URL is configured, so there is nothing to send.
                 None => true,
                 Some(url) => self.post_alert(&one.alert, url.as_str()).await,
             };
-            self.settle(one, was_told).await?;
+            self.settle(one, was_accepted).await?;
         }
         Ok(WorkerActivity::Done)
     }

@@ -1,4 +1,4 @@
-//! Alerts, told to a server in this process.
+//! Tests alerts against a receiver in this process.
 
 use super::*;
 use crate::testing::{self, ManualClock};
@@ -19,15 +19,15 @@ use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
 
 type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
-/// Answers with these, one after the other, then with success; gives where.
-async fn receiver(answers: Vec<StatusCode>) -> (String, Received) {
+/// Starts a receiver that responds with these statuses, then with success. Returns its URL.
+async fn receiver(statuses: Vec<StatusCode>) -> (String, Received) {
     let received = Received::default();
-    let answers = Arc::new(Mutex::new(answers.into_iter()));
+    let statuses = Arc::new(Mutex::new(statuses.into_iter()));
     let seen = received.clone();
     let hook = move |headers: HeaderMap, body: Bytes| {
         seen.lock().unwrap().push((headers, body));
-        let answer = answers.lock().unwrap().next().unwrap_or(StatusCode::OK);
-        async move { answer }
+        let status = statuses.lock().unwrap().next().unwrap_or(StatusCode::OK);
+        async move { status }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -51,10 +51,10 @@ async fn listening(store: &Arc<dyn Store>) -> Tenant {
 }
 
 fn worker(store: &Arc<dyn Store>, seconds: i64) -> AlertsWorker {
-    let source = ManualClock::at(at(seconds)).runtime();
+    let runtime = ManualClock::at(at(seconds)).runtime();
     AlertsWorker::new(
         store.clone(),
-        source,
+        runtime,
         Keyring::new([3; 32]),
         AddressPolicy::Anywhere,
     )
@@ -73,12 +73,12 @@ async fn raise(store: &Arc<dyn Store>, seconds: i64) -> u64 {
 }
 
 #[tokio::test]
-async fn an_alert_is_signed_and_its_receiver_can_tell() {
+async fn alerts_are_signed_verifiably() {
     let (store, _folder) = testing::store().await;
     let tenant = listening(&store).await;
     let (url, received) = receiver(Vec::new()).await;
     assert_eq!(raise(&store, 10).await, 1);
-    assert_eq!(raise(&store, 11).await, 0, "told once a while");
+    assert_eq!(raise(&store, 11).await, 0, "raised once per interval");
     let due = store.lease_alerts(at(12), at(60), 5).await.unwrap();
     let worker = worker(&store, 12);
     assert!(worker.post_alert(&due[0].alert, &url).await);
@@ -92,16 +92,16 @@ async fn an_alert_is_signed_and_its_receiver_can_tell() {
         text("webhook-signature"),
         format!("v1,{}", BASE64.encode(expected))
     );
-    let told: serde_json::Value = serde_json::from_slice(body).unwrap();
+    let alert_body: serde_json::Value = serde_json::from_slice(body).unwrap();
     assert_eq!(
-        (&told["type"], &told["id"]),
+        (&alert_body["type"], &alert_body["id"]),
         (&"rates.stale".into(), &id.into())
     );
-    assert_eq!(told["appId"], tenant.app.id.to_string());
+    assert_eq!(alert_body["appId"], tenant.app.id.to_string());
 }
 
 #[tokio::test]
-async fn what_nobody_took_is_told_again_and_then_given_up() {
+async fn retries_an_alert_and_then_gives_up() {
     let (store, _folder) = testing::store().await;
     listening(&store).await;
     raise(&store, 10).await;
@@ -127,12 +127,12 @@ async fn what_nobody_took_is_told_again_and_then_given_up() {
             .await
             .unwrap()
             .is_empty(),
-        "given up"
+        "dropped"
     );
 }
 
 #[tokio::test]
-async fn an_address_that_refuses_is_not_success() {
+async fn an_error_response_is_not_success() {
     let (store, _folder) = testing::store().await;
     listening(&store).await;
     raise(&store, 10).await;
@@ -142,7 +142,7 @@ async fn an_address_that_refuses_is_not_success() {
     assert!(!worker.post_alert(&due[0].alert, &url).await);
     assert!(
         worker.post_alert(&due[0].alert, &url).await,
-        "the next time it is well"
+        "the second attempt succeeds"
     );
     assert!(
         !worker

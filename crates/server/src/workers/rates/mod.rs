@@ -1,11 +1,11 @@
-//! Fetches the day's exchange rates.
+//! Fetches the daily exchange rates.
 //!
-//! They are published on working days in the afternoon, and nobody says when exactly, so the address is
-//! asked every few hours: "has it changed since?" costs both sides next to nothing. Redirects are not
-//! followed: whoever answers for another address is not who the operator named.
+//! Rates are published on working days in the afternoon, at no fixed time, so the worker sends a
+//! conditional request every few hours. Redirects are not followed, because only the configured
+//! host is trusted.
 //!
-//! The first source comes first. The second one adds the currencies that it does not have, as far as
-//! `domain::exchange::review` accepts its figures.
+//! The first source takes precedence. The second one adds currencies that the first lacks, if
+//! `domain::exchange::review` accepts its rates.
 
 use super::periodic::{Worker, WorkerActivity};
 use crate::config::RatesConfig as RatesSettings;
@@ -31,15 +31,15 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Store;
 use url::Url;
 
-/// For the whole file, also a long one on a slow line.
+/// Timeout for the whole file, even on a slow connection.
 const FETCH_MAX: Duration = Duration::from_mins(1);
-/// Rates of yesterday are the latest that can be expected at a start: today's come in the afternoon.
+/// Today's rates are published in the afternoon, so at startup yesterday's are recent enough.
 const FRESH_DAYS: i64 = 1;
 
-/// How often operators are told that the rates are old.
+/// Interval between alerts about old rates.
 const STALE_ALERT_INTERVAL: Duration = Duration::from_hours(24);
 
-/// What the last answer is known by, as the headers of the next question.
+/// Cache validators of the last response, as headers of the next request.
 type Validators = HeaderMap;
 
 /// Fetches rates.
@@ -52,16 +52,16 @@ pub(super) struct RatesWorker {
     has_run: bool,
 }
 
-/// One address that is fetched.
+/// One source of rates.
 struct Feed {
-    /// The setting that names it.
+    /// Setting that names the source.
     setting: &'static str,
-    /// None: nothing is fetched, but how old the rates are is still told.
+    /// `None` disables fetching; the age of the rates is still reported.
     url: Option<Url>,
     validators: Validators,
 }
 
-/// A file that is new since the last fetch.
+/// A file that changed since the last fetch.
 struct FetchedFile {
     rates: Vec<Rate>,
     validators: Validators,
@@ -76,7 +76,7 @@ impl Feed {
         }
     }
 
-    /// Fetches and reads the file; `None` where it has not changed.
+    /// Fetches and parses the file; `None` if it has not changed.
     async fn fetch(
         &self,
         url: &Url,
@@ -87,23 +87,23 @@ impl Feed {
         let request = outbound
             .request(Method::GET, url)
             .headers(self.validators.clone());
-        let unfetched = || format!("{setting} cannot be fetched");
-        let answer = outbound.send(request).await.with_context(unfetched)?;
-        match answer.status() {
+        let unfetched = || format!("cannot fetch {setting}");
+        let response = outbound.send(request).await.with_context(unfetched)?;
+        match response.status() {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED => return Ok(None),
             status if status.is_redirection() => anyhow::bail!(
-                "{setting} answers {status}, which leads elsewhere: set it to the address of the file itself"
+                "{setting} responds with {status}, a redirect: set it to the URL of the file itself"
             ),
-            status => anyhow::bail!("{setting} answers {status}"),
+            status => anyhow::bail!("{setting} responds with {status}"),
         }
-        let validators = validators(&answer);
-        let content = outbound::read_body(answer, RATES_FILE_BYTES_MAX)
+        let validators = validators(&response);
+        let content = outbound::read_body(response, RATES_FILE_BYTES_MAX)
             .await
             .with_context(unfetched)?;
         let rates = tokio::task::spawn_blocking(move || rates::parse(&content, today))
             .await?
-            .with_context(|| format!("what {setting} answers cannot be used"))?;
+            .with_context(|| format!("cannot parse the response of {setting}"))?;
         Ok(Some(FetchedFile { rates, validators }))
     }
 }
@@ -111,13 +111,13 @@ impl Feed {
 impl RatesWorker {
     pub(super) fn new(
         store: Arc<dyn Store>,
-        source: Runtime,
+        runtime: Runtime,
         settings: &RatesSettings,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store,
-            runtime: source,
-            // A private address is as good as any: rates are no secret, and an operator may keep a copy.
+            runtime,
+            // Private addresses are allowed: rates are not secret, and an operator may host a copy.
             outbound: Outbound::new(AddressPolicy::Anywhere, FETCH_MAX)?,
             first: Feed::new("rates.url", settings.url.as_ref()),
             second: Feed::new("rates.second_url", settings.second_url.as_ref()),
@@ -136,14 +136,14 @@ impl RatesWorker {
         Ok(imported)
     }
 
-    /// Returns the day of the second source's latest figures.
+    /// Returns the day of the second source's latest rates.
     async fn latest_second(&self) -> anyhow::Result<Day> {
         let latest = rates::latest_second_source_day(&*self.store, self.today()).await?;
         metrics::set_second_rates_age(self.today().days_since(latest).max(0));
         Ok(latest)
     }
 
-    /// Tells operators once a day that rates are old.
+    /// Alerts operators once a day while rates are old.
     async fn alert_if_stale(&self) -> anyhow::Result<()> {
         let (latest, second) = (
             latest_day(self.latest().await?),
@@ -153,17 +153,17 @@ impl RatesWorker {
         let mut parts = Vec::new();
         if let Staleness::Stale { days } = staleness(latest, today) {
             parts.push(format!(
-                "The latest exchange rates are of {latest}, {days} days ago; amounts in other \
-                 currencies are exchanged at these."
+                "The latest exchange rates are from {latest}, {days} days ago; amounts in other \
+                 currencies are converted with them."
             ));
         }
-        // Without an address the operator decided to import what they need.
+        // Without a URL the operator imports rates by hand.
         if self.second.url.is_some()
             && let Staleness::Stale { days } = staleness(second, today)
         {
             parts.push(format!(
-                "The latest exchange rates of rates.second_url are of {second}, {days} days ago; amounts in \
-                 currencies that only it has are exchanged at these."
+                "The latest exchange rates of rates.second_url are from {second}, {days} days ago; \
+                 amounts in currencies that only it has are converted with them."
             ));
         }
         if parts.is_empty() {
@@ -179,7 +179,7 @@ impl RatesWorker {
         Ok(())
     }
 
-    /// Whether a source is fetched now. A restart fetches nothing that was imported a moment ago.
+    /// Returns whether a source is due. A restart does not fetch rates that were imported recently.
     fn is_due(&self, latest: Option<Day>) -> bool {
         self.has_run || latest.is_none_or(|day| self.today().days_since(day) > FRESH_DAYS)
     }
@@ -193,7 +193,8 @@ impl RatesWorker {
         if let Some(FetchedFile { rates, validators }) = fetched {
             let count = rates.len();
             let changed = rates::import(&*self.store, rates, self.runtime.now(), |_| {}).await?;
-            // Not before everything is stored: otherwise a failure would be "not modified" for ever.
+            // Set only after everything is stored; otherwise a failed import would be "not
+            // modified" forever.
             self.first.validators = validators;
             tracing::info!(count, changed, "fetched exchange rates");
         }
@@ -214,13 +215,13 @@ impl RatesWorker {
             tracing::info!(
                 count,
                 changed,
-                "fetched exchange rates of the second source"
+                "fetched exchange rates from the second source"
             );
         }
         Ok(WorkerActivity::Done)
     }
 
-    /// Returns the figures of the second source that are accepted.
+    /// Returns the rates of the second source that are accepted.
     async fn review_figures(&self, figures: Vec<Rate>) -> anyhow::Result<Vec<Rate>> {
         let questions = figures.iter().map(review_query).collect();
         let imported = self.store.latest_rates(questions).await?;
@@ -240,7 +241,7 @@ impl RatesWorker {
             metrics::count_rejected_rates(refused.len());
             tracing::warn!(
                 currencies = refused.join(" "),
-                "refused exchange rates that moved too far; the last known ones stay in use"
+                "rejected exchange rates that moved too far; keeping the last known ones"
             );
         }
         Ok(accepted)
@@ -252,7 +253,7 @@ impl Worker for RatesWorker {
     const PERIOD: Duration = Duration::from_hours(3);
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
-        // One source that fails does not keep the other from being read.
+        // A failure of one source does not stop the other.
         let first = self.fetch_first().await;
         let second = self.fetch_second().await;
         self.has_run = true;
@@ -265,10 +266,10 @@ impl Worker for RatesWorker {
     }
 }
 
-/// What an answer is asked for by next time.
-fn validators(answer: &Response) -> Validators {
+/// Returns the cache validators of a response.
+fn validators(response: &Response) -> Validators {
     let taken = |from: HeaderName, to: HeaderName| -> Option<(HeaderName, HeaderValue)> {
-        Some((to, answer.headers().get(from)?.clone()))
+        Some((to, response.headers().get(from)?.clone()))
     };
     let pairs = [
         taken(ETAG, IF_NONE_MATCH),

@@ -1,11 +1,11 @@
-//! The worker against a server in this process that plays the bank.
+//! Tests the worker against a fake bank in this process.
 
 use super::*;
 use crate::testing::{self, ManualClock};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode as Status;
-use axum::response::{IntoResponse as _, Response as Answer};
+use axum::response::{IntoResponse as _, Response as AxumResponse};
 use axum::routing::get;
 use rstest::rstest;
 use std::sync::Mutex;
@@ -19,13 +19,13 @@ const NOW: Timestamp = Timestamp::from_millis(1_710_806_400_000);
 const MONDAY: &str = "date,currency,perEur\n2024-03-18,USD,1.0872\n";
 const TUESDAY: &str = "date,currency,perEur\n2024-03-19,USD,1.0854\n";
 
-/// Serves a file, and remembers under which conditions it was asked for it.
+/// Serves a file and records the conditional headers of each request.
 struct Bank {
     file: Mutex<(u16, String)>,
     conditions: Mutex<Vec<String>>,
 }
 
-async fn serve(State(bank): State<Arc<Bank>>, headers: HeaderMap) -> Answer {
+async fn serve(State(bank): State<Arc<Bank>>, headers: HeaderMap) -> AxumResponse {
     let value = |name| {
         headers
             .get(name)
@@ -60,28 +60,28 @@ async fn bank(status: u16, text: &str) -> (Arc<Bank>, Url) {
 }
 
 fn worker(store: &Arc<dyn Store>, url: Option<Url>) -> RatesWorker {
-    let source = ManualClock::at(NOW).runtime();
+    let runtime = ManualClock::at(NOW).runtime();
     let settings = RatesSettings {
         url,
         second_url: None,
     };
-    RatesWorker::new(store.clone(), source, &settings).unwrap()
+    RatesWorker::new(store.clone(), runtime, &settings).unwrap()
 }
 
-/// The latest day that there is a rate of the dollar of.
+/// Returns the day of the latest dollar rate.
 async fn latest(store: &Arc<dyn Store>) -> Option<String> {
     let day = rates::latest_imported_day(&**store).await.unwrap();
     day.map(|day| day.to_string())
 }
 
-/// Imports rates; gives how many were new or different.
+/// Imports rates. Returns how many were new or different.
 async fn import(store: &Arc<dyn Store>, text: &str) -> u64 {
     let rates = rates::parse(text.as_bytes(), Day::of(NOW)).unwrap();
     store.import_rates(rates, NOW).await.unwrap()
 }
 
 #[tokio::test]
-async fn a_file_is_fetched_once_and_then_only_when_it_changed() {
+async fn fetches_a_file_again_only_if_it_changed() {
     let (bank, url) = bank(200, MONDAY).await;
     let (store, _folder) = testing::store().await;
     let mut worker = worker(&store, Some(url));
@@ -93,7 +93,7 @@ async fn a_file_is_fetched_once_and_then_only_when_it_changed() {
     assert_eq!(worker.run_once().await.unwrap(), WorkerActivity::Done);
     assert_eq!(latest(&store).await.as_deref(), Some("2024-03-19"));
     for known in [MONDAY, TUESDAY] {
-        assert_eq!(import(&store, known).await, 0, "it is stored: {known}");
+        assert_eq!(import(&store, known).await, 0, "already stored: {known}");
     }
     let known = format!("\"{}\" then", MONDAY.len());
     assert_eq!(*bank.conditions.lock().unwrap(), ["- -", &known, &known]);
@@ -105,7 +105,7 @@ async fn a_file_is_fetched_once_and_then_only_when_it_changed() {
 #[case::fridays("date,currency,perEur\n2024-03-15,USD,1.0890\n", 1)]
 #[case::another_currencys("date,currency,perEur\n2024-03-19,UAH,42.6\n", 1)]
 #[tokio::test]
-async fn a_restart_fetches_only_what_may_be_missing(#[case] known: &str, #[case] fetched: usize) {
+async fn a_restart_does_not_fetch_recent_rates(#[case] known: &str, #[case] fetched: usize) {
     let (bank, url) = bank(200, MONDAY).await;
     let (store, _folder) = testing::store().await;
     import(&store, known).await;
@@ -116,14 +116,14 @@ async fn a_restart_fetches_only_what_may_be_missing(#[case] known: &str, #[case]
     assert_eq!(
         bank.conditions.lock().unwrap().len(),
         fetched + 1,
-        "later it asks always"
+        "later runs always fetch"
     );
 }
 
 #[rstest]
-#[case::gone(404, "", "rates.url answers 404 Not Found")]
-#[case::moved(301, "", "which leads elsewhere")]
-#[case::no_rates(200, "<html></html>", "no known form of exchange rates")]
+#[case::gone(404, "", "rates.url responds with 404 Not Found")]
+#[case::moved(301, "", "a redirect")]
+#[case::no_rates(200, "<html></html>", "unknown exchange rate format")]
 #[case::a_bad_line(
     200,
     "date,currency,perEur\n2024-03-18,USD,much\n",
@@ -135,7 +135,7 @@ async fn a_restart_fetches_only_what_may_be_missing(#[case] known: &str, #[case]
     "line 3: 2024-03-21 is later than tomorrow, 2024-03-20"
 )]
 #[tokio::test]
-async fn what_cannot_be_used_is_told_and_fetched_anew(
+async fn reports_and_refetches_an_unusable_file(
     #[case] status: u16,
     #[case] text: &str,
     #[case] expected: &str,
@@ -144,10 +144,10 @@ async fn what_cannot_be_used_is_told_and_fetched_anew(
     let (store, _folder) = testing::store().await;
     let mut worker = worker(&store, Some(url));
     for _ in 0..2 {
-        let told = format!("{:#}", worker.run_once().await.unwrap_err());
+        let error = format!("{:#}", worker.run_once().await.unwrap_err());
         assert!(
-            told.contains(expected) && !told.contains("canary"),
-            "{told}"
+            error.contains(expected) && !error.contains("canary"),
+            "{error}"
         );
     }
     assert_eq!(
@@ -159,17 +159,17 @@ async fn what_cannot_be_used_is_told_and_fetched_anew(
 }
 
 #[tokio::test]
-async fn without_an_address_nothing_is_fetched() {
+async fn fetches_nothing_without_a_url() {
     let (store, _folder) = testing::store().await;
     let mut worker = worker(&store, None);
     assert_eq!(worker.run_once().await.unwrap(), WorkerActivity::Idle);
 }
 
-/// 2026-11-16T12:00:00Z, when the snapshots are weeks old.
+/// 2026-11-16T12:00:00Z, weeks after the compiled-in snapshots.
 const LATER: Timestamp = Timestamp::from_millis(1_794_830_400_000);
 const BANK_LATER: &str = "date,currency,perEur\n2026-11-16,USD,1.16\n2026-11-16,JPY,178\n";
 
-/// A worker that fetches both sources.
+/// Returns a worker that fetches both sources.
 fn worker_of_two(store: &Arc<dyn Store>, url: Url, second_url: Url) -> RatesWorker {
     let settings = RatesSettings {
         url: Some(url),
@@ -178,7 +178,7 @@ fn worker_of_two(store: &Arc<dyn Store>, url: Url, second_url: Url) -> RatesWork
     RatesWorker::new(store.clone(), ManualClock::at(LATER).runtime(), &settings).unwrap()
 }
 
-/// The latest stored rates of currencies, as `2026-11-16 AED 3.6725 currency-api`.
+/// Returns the latest stored rates, formatted as `2026-11-16 AED 3.6725 currency-api`.
 async fn stored(store: &Arc<dyn Store>, currencies: &[&str]) -> Vec<String> {
     let question = |code: &&str| RateQuery {
         currency: Currency::from_stored(code).unwrap(),
@@ -198,7 +198,7 @@ async fn stored(store: &Arc<dyn Store>, currencies: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_second_source_adds_what_the_first_does_not_have() {
+async fn the_second_source_adds_missing_currencies() {
     let (_bank, url) = bank(200, BANK_LATER).await;
     let figures =
         r#"{"date":"2026-11-16","usd":{"aed":3.6725,"btc":1e-5,"eur":0.5,"jpy":99,"ngn":1400}}"#;
@@ -225,7 +225,7 @@ async fn the_second_source_adds_what_the_first_does_not_have() {
 }
 
 #[tokio::test]
-async fn a_figure_that_moved_too_far_is_refused_and_the_last_one_stays() {
+async fn rejects_a_rate_that_moved_too_far() {
     let (_bank, url) = bank(200, BANK_LATER).await;
     let monday = r#"{"date":"2026-11-15","usd":{"mnt":3600,"ngn":1400}}"#;
     let (second, second_url) = bank(200, monday).await;
@@ -245,11 +245,11 @@ async fn a_figure_that_moved_too_far_is_refused_and_the_last_one_stays() {
 }
 
 #[rstest]
-#[case::the_first(500, 200, "rates.url answers 500", Some("2026-11-16"))]
-#[case::the_second(200, 500, "rates.second_url answers 500", None)]
-#[case::both(500, 500, "rates.second_url answers 500", None)]
+#[case::the_first(500, 200, "rates.url responds with 500", Some("2026-11-16"))]
+#[case::the_second(200, 500, "rates.second_url responds with 500", None)]
+#[case::both(500, 500, "rates.second_url responds with 500", None)]
 #[tokio::test]
-async fn one_source_that_fails_does_not_stop_the_other(
+async fn a_failing_source_does_not_stop_the_other(
     #[case] first: u16,
     #[case] second: u16,
     #[case] expected: &str,
@@ -260,10 +260,10 @@ async fn one_source_that_fails_does_not_stop_the_other(
     let (_second, second_url) = bank(second, figures).await;
     let (store, _folder) = testing::store().await;
     let mut worker = worker_of_two(&store, url, second_url);
-    let told = format!("{:#}", worker.run_once().await.unwrap_err());
+    let error = format!("{:#}", worker.run_once().await.unwrap_err());
     assert!(
-        told.contains(expected) && !told.contains("canary"),
-        "{told}"
+        error.contains(expected) && !error.contains("canary"),
+        "{error}"
     );
     let found = rates::latest_second_source_day(&*store, Day::of(LATER))
         .await
