@@ -1,4 +1,4 @@
-//! An integration's account, with its credentials opened.
+//! Opens the account of an integration with its credentials.
 
 use std::collections::BTreeMap;
 use tributary_domain::integration::Integration;
@@ -6,7 +6,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_networks::{Account, Secret, UnusableIntegration};
 
-/// Opens the credentials of an integration.
+/// Decrypts the credentials of an integration.
 pub(crate) fn open_credentials(
     keyring: &Keyring,
     organization: OrganizationId,
@@ -14,8 +14,8 @@ pub(crate) fn open_credentials(
 ) -> Result<BTreeMap<String, Secret>, UnusableIntegration> {
     let (organization, app) = (organization.to_string(), integration.app.to_string());
     let open = |name: &String, sealed| {
-        let place = [&*organization, &*app, integration.network.as_str(), name];
-        let bytes = keyring.open(&place, sealed).ok();
+        let context = [&*organization, &*app, integration.network.as_str(), name];
+        let bytes = keyring.open(&context, sealed).ok();
         bytes.and_then(|bytes| String::from_utf8(bytes).ok())
     };
     integration
@@ -25,14 +25,14 @@ pub(crate) fn open_credentials(
             Some(text) => Ok((name.clone(), Secret::new(text))),
             None => Err(UnusableIntegration {
                 message: format!(
-                    "credentials.{name} was stored with another secret_key; set it anew."
+                    "credentials.{name} was encrypted with another secret_key; enter it again."
                 ),
             }),
         })
         .collect()
 }
 
-/// Reads an integration's account.
+/// Opens the account of an integration.
 pub(crate) fn open_account(
     keyring: &Keyring,
     organization: OrganizationId,

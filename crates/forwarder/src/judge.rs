@@ -1,4 +1,5 @@
-//! Step four: cleans an answer and lets `domain` judge it. What concerns other queues, or the operator, is noted here.
+//! Step four: redacts a response and lets `domain` judge it. Handles effects on other queues and on
+//! the operator.
 
 use crate::redaction::{self, Redactor};
 use crate::send::{NetworkClient, RequestOutcome};
@@ -8,42 +9,43 @@ use tributary_domain::forwarding::judge::AttemptResponse;
 use tributary_domain::forwarding::round::{Round, RoundRequest};
 use tributary_networks::{Account, Judgement};
 
-/// Judges what came of a request of a round.
+/// Judges the outcome of one request.
 pub(crate) fn judge(
     client: &NetworkClient<'_>,
     round: &mut Round,
     request: RoundRequest,
     outcome: RequestOutcome,
 ) {
-    let moment = client.shared.decision_context();
-    let words = response_text(client.account, &request.part.conversions(), &outcome);
+    let context = client.shared.decision_context();
+    let message = response_text(client.account, &request.part.conversions(), &outcome);
     let judgement = outcome.judgement;
     let code = code_of(&judgement);
     if judgement.warning.is_some() {
-        // Its words may repeat what was sent; the delivery's attempts have them, cleaned.
-        tracing::warn!(code, "the network added a warning to its answer");
+        // Do not log the warning's text, which may repeat what was sent. The delivery's attempts
+        // have it, redacted.
+        tracing::warn!(code, "network response contains a warning");
     }
-    let answer = AttemptResponse {
+    let response = AttemptResponse {
         sent_at: outcome.sent_at,
         duration: outcome.duration,
         status: judgement.status,
         ruling: judgement.ruling,
         code,
-        message: words,
+        message,
         pace: judgement.pace,
         retry_after: judgement
             .retry_after
-            .and_then(|after| after.wait(moment.now)),
+            .and_then(|after| after.wait(context.now)),
         request_id: judgement.trace_id,
     };
-    let throttled = round.judge(request, &answer, moment);
+    let throttled = round.judge(request, &response, context);
     if let Some((project, wait)) = client.account.quota_project().zip(throttled) {
-        // Others count against the same limit.
+        // Other integrations share the same quota.
         client.shared.pacer.delay(project, wait);
     }
 }
 
-/// Returns what the network said, in a line: no secret, no personal data.
+/// Returns the network's response as one line, without secrets or personal data.
 pub(crate) fn response_text(
     account: &Account,
     batch: &[Conversion],
@@ -66,7 +68,7 @@ pub(crate) fn response_text(
     Some(text.chars().take(ANSWER_CHARS_MAX).collect())
 }
 
-/// Returns the network's code; the status where it gave none.
+/// Returns the network's code, or the HTTP status if there is none.
 fn code_of(judgement: &Judgement) -> String {
     let status = || match judgement.status {
         Some(status) => format!("http_{status}"),

@@ -1,4 +1,4 @@
-//! Step one: holds a queue, and takes what is due from it.
+//! Step one: leases a queue and takes due deliveries from it.
 
 use crate::ForwarderState;
 use std::sync::Arc;
@@ -7,22 +7,23 @@ use tokio_util::sync::CancellationToken;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{GatheredDelivery, LeaseId, LeasedQueue, QueueRef, StoreResult};
 
-/// The lease lasts as long as a request may take, and this. It is renewed long before it ends.
+/// Added to the request timeout for the duration of a lease. Leases are renewed long before they
+/// end.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
-/// How often it is renewed.
+/// Interval between renewals.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A queue that this process holds.
+/// A queue leased by this process.
 pub(crate) struct Lease {
     pub(crate) shared: Arc<ForwarderState>,
     pub(crate) queue: QueueRef,
     pub(crate) id: LeaseId,
     pub(crate) leased: LeasedQueue,
-    /// Cancelled when the queue is lost, or the server stops.
+    /// Cancelled when the lease is lost or the server stops.
     pub(crate) stopping: CancellationToken,
 }
 
-/// Takes a queue; nothing when another process has it, or it is paused or off.
+/// Leases a queue; `None` if another process holds it, or it is paused or disabled.
 pub(crate) async fn acquire(
     shared: Arc<ForwarderState>,
     queue: QueueRef,
@@ -53,18 +54,19 @@ impl Lease {
         self.shared.parts.runtime.now()
     }
 
-    /// Revision of the integration that was leased. Another one has other credentials.
+    /// Returns the revision of the leased integration. Another revision has other credentials.
     pub(crate) const fn revision(&self) -> i64 {
         self.leased.integration.revision.number()
     }
 
-    /// Keeps the queue. Ends when another process has it: then nothing more is sent or written.
+    /// Renews the lease. Returns when another process holds the queue; nothing may be sent or
+    /// written then.
     pub(crate) async fn renew(&self) {
         let store = &self.shared.parts.store;
         loop {
             tokio::time::sleep(RENEWAL_INTERVAL).await;
             let renewed = store.renew_lease(self.queue, self.id, lease_end(self.queue, self.now()));
-            // A database that does not answer takes nothing away; the lease itself runs out then.
+            // An unreachable database does not revoke the lease; it expires by itself.
             if matches!(renewed.await, Ok(false)) {
                 self.stopping.cancel();
                 return;
@@ -72,8 +74,8 @@ impl Lease {
         }
     }
 
-    /// Returns what is due, with what the network may know of it; nothing when there is nothing, or the queue may not
-    /// be worked on any more.
+    /// Returns due deliveries with their conversion data; empty if none is due or the queue may not
+    /// be processed any more.
     pub(crate) async fn take_due(&self, limit: usize) -> StoreResult<Vec<GatheredDelivery>> {
         let store = &self.shared.parts.store;
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
@@ -86,7 +88,7 @@ impl Lease {
         }
     }
 
-    /// Gives the queue back.
+    /// Releases the queue.
     pub(crate) async fn release(&self) -> StoreResult<()> {
         let store = &self.shared.parts.store;
         store.release_queue(self.queue, self.id, self.now()).await

@@ -1,10 +1,11 @@
-//! The forwarder: takes what is due, attempts it, settles what came of it.
+//! Forwarder: sends due deliveries to the ad networks and stores the results.
 //!
-//! Each integration has a queue, and each queue one holder at a time, on whichever node: a lease in the database says
-//! who. `queue` works on one queue in five steps, each in the file of its name: `lease` takes deliveries with what
-//! the network may know, `prepare` leaves out what may not be sent and notes the rest as being sent (so that a crash is
-//! seen), `send` makes the requests, `judge` reads their answers, `settle` writes what came of it. No transaction is
-//! open while a socket is. What is sent, and what an answer means, is decided by `domain` and `networks`.
+//! Each integration has a queue, and a lease in the database ensures that one process at a time
+//! works on it. `queue` runs five steps, each in its own module. `lease` takes due deliveries with
+//! their data. `prepare` drops what may not be sent and marks the rest as being sent, so that a
+//! crash is detected. `send` makes the requests, `judge` reads the responses, and `settle` stores
+//! the results. No transaction is open during a request. `domain` and `networks` decide what is
+//! sent and what a response means.
 #![deny(missing_docs)]
 
 mod account;
@@ -43,30 +44,30 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_store::{QueueRef, Store};
 
-/// How often somebody looks whether something is due. It is also how long events gather to go out together.
+/// Interval between polls. Events collect for this long to share requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Queues of one network that are worked on at the same time. Each network has its own share, so that one which hangs
-/// for everybody takes nothing from the others.
+/// Queues processed concurrently per network. Separate limits keep a hanging network from blocking
+/// the others.
 const QUEUES_PER_NETWORK: usize = 32;
-/// After a look that failed, or a queue that the database would not let go on, the next one waits longer.
+/// Delay after a failed poll, or after a queue that failed because of the database.
 pub(crate) const POLL_RETRY_WAIT: Duration = Duration::from_secs(5);
 
-/// What forwarding needs.
+/// Dependencies of the forwarder.
 #[derive(Clone)]
 pub struct ForwarderParts {
     /// The database.
     pub store: Arc<dyn Store>,
-    /// The time and randomness.
+    /// Clock and random number generator.
     pub runtime: Runtime,
-    /// Opens credentials.
+    /// Decrypts credentials.
     pub keyring: Keyring,
     /// Sends requests.
     pub transport: Arc<dyn Transport>,
-    /// Where this service is reached: what its links' public addresses begin with.
+    /// Public base URL of this server, for the addresses of links.
     pub base_url: Arc<str>,
 }
 
-/// What every queue shares.
+/// State shared by all queues.
 pub(crate) struct ForwarderState {
     pub(crate) parts: ForwarderParts,
     pub(crate) tokens: TokenCache,
@@ -74,7 +75,7 @@ pub(crate) struct ForwarderState {
 }
 
 impl ForwarderState {
-    /// When something is decided now, with a random number.
+    /// Returns the current time and a random number for decisions.
     fn decision_context(&self) -> DecisionContext {
         DecisionContext {
             now: self.parts.runtime.now(),
@@ -83,7 +84,7 @@ impl ForwarderState {
     }
 }
 
-/// Sends what is due, again and again.
+/// Sends due deliveries until it is stopped.
 pub struct Forwarder {
     shared: Arc<ForwarderState>,
     permits: [Arc<Semaphore>; 4],
@@ -91,7 +92,7 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// From its parts.
+    /// Creates a forwarder from its parts.
     pub fn new(parts: ForwarderParts) -> Self {
         Self {
             shared: Arc::new(ForwarderState {
@@ -104,7 +105,8 @@ impl Forwarder {
         }
     }
 
-    /// Works until told to stop. Requests under way are finished; what is not begun waits in the database.
+    /// Runs until `stop` completes. Requests in progress are finished; everything else stays in the
+    /// database.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let stopping = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -121,20 +123,20 @@ impl Forwarder {
                 () = tokio::time::sleep(wait) => {}
             }
             while tasks.try_join_next().is_some() {}
-            let mut saw_all = true;
+            let mut all_queried = true;
             for network in Network::ALL {
-                saw_all &= self
+                all_queried &= self
                     .start_due_queues(network, &mut tasks, &stopping, is_failing)
                     .await;
             }
-            is_failing = !saw_all;
+            is_failing = !all_queried;
         }
         stopping.cancel();
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Puts somebody on every queue of a network that has something due, as far as the network's share goes. False when
-    /// the database did not say.
+    /// Starts a task for every due queue of a network, up to the network's limit. Returns false if
+    /// the database could not be queried.
     async fn start_due_queues(
         &self,
         network: Network,
@@ -155,7 +157,7 @@ impl Forwarder {
             Err(error) => {
                 if !was_failing {
                     let network = network.as_str();
-                    tracing::warn!(network, "cannot see which deliveries are due: {error}");
+                    tracing::warn!(network, %error, "failed to query due deliveries");
                 }
                 return false;
             }
@@ -189,7 +191,7 @@ const fn network_index(network: Network) -> usize {
     }
 }
 
-/// A queue that this process works on, until it is dropped.
+/// Marks a queue as processed by this process until it is dropped.
 struct QueueGuard {
     all: Arc<Mutex<HashSet<QueueRef>>>,
     queue: QueueRef,

@@ -1,14 +1,14 @@
-//! The metrics of this crate, declared once.
+//! Metrics of this crate, all declared here.
 #![expect(
     clippy::disallowed_macros,
-    reason = "this is the one place where they are declared"
+    reason = "metrics are declared only in this module"
 )]
 
 use std::time::Duration;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::integration::Network;
 
-/// What an answer comes to.
+/// Rulings on responses, as metric labels.
 const RULINGS: [&str; 8] = [
     "delivered",
     "delivered_in_part",
@@ -20,14 +20,14 @@ const RULINGS: [&str; 8] = [
     "unknown",
 ];
 
-/// Deliveries came to their end.
+/// Counts a finished delivery.
 pub(crate) fn count_ended(network: Network, status: DeliveryStatus) {
     let (network, status) = (network.as_str(), status.as_str());
     metrics::counter!("tributary_deliveries_total", "network" => network, "status" => status)
         .increment(1);
 }
 
-/// A request was answered, or was not.
+/// Records a request with its ruling and duration.
 pub(crate) fn record_request(network: Network, ruling: &'static str, took: Duration) {
     let network = network.as_str();
     metrics::counter!("tributary_network_requests_total", "network" => network, "ruling" => ruling)
@@ -36,13 +36,14 @@ pub(crate) fn record_request(network: Network, ruling: &'static str, took: Durat
         .record(took.as_secs_f64());
 }
 
-/// A queue was stopped.
+/// Counts a paused queue.
 pub(crate) fn count_paused(network: Network) {
     metrics::counter!("tributary_integrations_paused_total", "network" => network.as_str())
         .increment(1);
 }
 
-/// Declares the metrics for `/metrics`, with counters at zero: an alert on an increase sees the first one only then.
+/// Declares the metrics for `/metrics`. Counters start at zero so that an alert on an increase also
+/// sees the first one.
 pub fn describe() {
     for network in Network::ALL.map(Network::as_str) {
         for status in DeliveryStatus::ALL {
@@ -57,18 +58,18 @@ pub fn describe() {
     }
     metrics::describe_counter!(
         "tributary_deliveries_total",
-        "Deliveries that came to their end, by network and status."
+        "Finished deliveries, by network and status."
     );
     metrics::describe_counter!(
         "tributary_network_requests_total",
-        "Requests to the networks, by what their answer came to."
+        "Requests to the networks, by ruling on the response."
     );
     metrics::describe_histogram!(
         "tributary_network_request_seconds",
-        "How long requests to the networks took."
+        "Duration of requests to the networks."
     );
     metrics::describe_counter!(
         "tributary_integrations_paused_total",
-        "Integrations that were stopped by a network's answer."
+        "Integrations paused because of a network's response."
     );
 }

@@ -1,18 +1,18 @@
-//! How fast requests may follow each other.
+//! Rate limiting of requests.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// `network_b` takes 300 requests a minute from all integrations of a cloud project together.
+/// Google Ads (`network_b`) allows 300 requests per minute for all integrations of a cloud project.
 const PROJECT_INTERVAL: Duration = Duration::from_millis(200);
-/// Waiting longer for a turn than this is left to the queue.
+/// Longest wait for a turn; for longer waits the queue is released.
 const TURN_MAX: Duration = Duration::from_secs(5);
-/// Projects that are remembered. Beyond it the oldest turn is long over.
+/// Number of projects after which old entries are dropped.
 const PROJECTS_MAX: usize = 10_000;
 
-/// When the next request of each project may leave.
+/// Earliest time of the next request per project.
 #[derive(Default)]
 pub(crate) struct ProjectPacer {
     next: Mutex<HashMap<String, Instant>>,
@@ -27,7 +27,7 @@ impl ProjectPacer {
         tokio::time::sleep_until(self.reserve(project)).await;
     }
 
-    /// The project's next turn is not before this.
+    /// Delays the project's next turn.
     pub(crate) fn delay(&self, project: &str, wait: Duration) {
         let until = Instant::now() + wait;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl ProjectPacer {
         *turn = until.max(*turn);
     }
 
-    /// Whether the project's next turn is further off than a request should wait for it.
+    /// Returns whether the project's next turn is too far away to wait for.
     pub(crate) fn is_delayed(&self, project: Option<&str>) -> bool {
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = project.and_then(|project| next.get(project));
@@ -59,15 +59,19 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn requests_of_one_project_keep_their_distance() {
+    async fn spaces_out_requests_of_one_project() {
         let projects = ProjectPacer::default();
-        let begun = Instant::now();
+        let started_at = Instant::now();
         for _ in 0..3 {
             projects.wait_turn(Some("one")).await;
         }
-        assert_eq!(begun.elapsed(), PROJECT_INTERVAL * 2);
+        assert_eq!(started_at.elapsed(), PROJECT_INTERVAL * 2);
         projects.wait_turn(Some("other")).await;
         projects.wait_turn(None).await;
-        assert_eq!(begun.elapsed(), PROJECT_INTERVAL * 2, "others do not wait");
+        assert_eq!(
+            started_at.elapsed(),
+            PROJECT_INTERVAL * 2,
+            "other projects do not wait"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Step two: leaves out what may not be sent any more, and puts the rest into batches.
+//! Step two: drops deliveries that may not be sent any more and groups the rest into batches.
 
 use crate::lease::Lease;
 use std::collections::{BTreeMap, HashSet};
@@ -12,13 +12,13 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_networks::{Account, BODY_BYTES_MAX, check, encode, group_key};
 use tributary_store::{GatheredDelivery, StoreResult};
 
-/// A round that can begin, and the deliveries that were decided without being sent.
+/// A round that is ready to send, and deliveries settled without being sent.
 pub(crate) struct PreparedRound {
     pub(crate) round: Round,
     pub(crate) settled: Vec<SettledDelivery>,
 }
 
-/// Prepares a round; nothing when the queue is lost.
+/// Prepares a round; `None` if the lease was lost.
 pub(crate) async fn prepare(
     lease: &Lease,
     account: &Account,
@@ -77,23 +77,24 @@ fn prepare_one(
     }
 }
 
-/// Notes that these are being sent, and leaves out what is not to be sent any more. False when the queue is lost.
+/// Marks deliveries as being sent, and drops those that may not be sent any more. Returns false if
+/// the lease was lost.
 async fn begin(lease: &Lease, outgoing: &mut Vec<OutgoingEvent>) -> StoreResult<bool> {
     if outgoing.is_empty() {
         return Ok(true);
     }
     let store = &lease.shared.parts.store;
     let ids = outgoing.iter().map(|event| event.conversion.delivery);
-    let begun = store.begin_sending(lease.queue, lease.id, ids.collect(), lease.now());
-    let Some(begun) = begun.await? else {
+    let sending = store.begin_sending(lease.queue, lease.id, ids.collect(), lease.now());
+    let Some(sending) = sending.await? else {
         return Ok(false);
     };
-    let begun: HashSet<DeliveryId> = begun.into_iter().collect();
-    outgoing.retain(|event| begun.contains(&event.conversion.delivery));
+    let sending: HashSet<DeliveryId> = sending.into_iter().collect();
+    outgoing.retain(|event| sending.contains(&event.conversion.delivery));
     Ok(true)
 }
 
-/// Batches of at most so many events that may share a request.
+/// Groups events that may share a request into batches of at most `most`.
 fn batches(account: &Account, outgoing: Vec<OutgoingEvent>, most: usize) -> Vec<DeliveryBatch> {
     let is_too_long =
         |batch: &[Conversion]| encode(account, batch, None).body.len() > BODY_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Trying an integration out: one harmless event, sent now.
+//! Tests an integration by sending one harmless event.
 
 use crate::pacing::ProjectPacer;
 use crate::send::NetworkClient;
@@ -11,32 +11,32 @@ use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_networks::{Account, Ruling, UnusableIntegration, check, test_conversion};
 use tributary_store::QueueRef;
 
-/// Somebody waits for the answer, and their request has a limit of its own.
+/// A user waits for the result, and that request has its own timeout.
 const PROBE_MAX: Duration = Duration::from_secs(15);
 
-/// Tries integrations out.
+/// Sends test events.
 #[derive(Clone)]
 pub struct Prober {
     shared: Arc<ForwarderState>,
 }
 
-/// What a network said to a test event.
+/// Response of a network to a test event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkProbeResponse {
-    /// Whether it took it.
+    /// Whether the network accepted it.
     pub accepted: bool,
-    /// The status of its answer, if there was one.
+    /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// How long it took.
+    /// Duration of the request.
     pub duration_ms: u32,
     /// The network's code.
     pub code: Option<String>,
-    /// Its words, cleaned.
+    /// The network's message, redacted.
     pub answer: Option<String>,
 }
 
 impl Prober {
-    /// From the parts of a forwarder.
+    /// Creates a prober from the forwarder's parts.
     pub fn new(parts: ForwarderParts) -> Self {
         Self {
             shared: Arc::new(ForwarderState {
@@ -47,7 +47,7 @@ impl Prober {
         }
     }
 
-    /// Sends one harmless event to the network of an integration, marked as a test.
+    /// Sends one harmless event, marked as a test, to the integration's network.
     pub async fn probe(
         &self,
         organization: OrganizationId,
@@ -78,7 +78,7 @@ impl Prober {
                 status: None,
                 duration_ms: u32::try_from(PROBE_MAX.as_millis()).unwrap_or(u32::MAX),
                 code: Some("timeout".to_owned()),
-                answer: Some("The network did not answer in time.".to_owned()),
+                answer: Some("The network did not respond in time.".to_owned()),
             });
         };
         let judgement = &outcome.judgement;

@@ -1,4 +1,4 @@
-//! Working on one queue: lease → prepare → send → judge → settle, again and again until nothing is due.
+//! Processes one queue: lease → prepare → send → judge → settle, repeated until nothing is due.
 
 use crate::lease::{self, Lease};
 use crate::send::NetworkClient;
@@ -11,10 +11,10 @@ use tributary_domain::forwarding::round::Round;
 use tributary_networks::Account;
 use tributary_store::{QueueRef, StoreError, StoreResult};
 
-/// Rounds after which the queue is given back, so that another node, or another app, gets its turn.
+/// Rounds after which the queue is released, so that another node or app gets its turn.
 const ROUNDS_MAX: u32 = 200;
 
-/// Takes a queue, works on it, and gives it back. What fails here is tried again at the next look.
+/// Leases a queue, processes it, and releases it. Failures are retried at the next poll.
 pub(crate) async fn process_queue(
     shared: Arc<ForwarderState>,
     queue: QueueRef,
@@ -32,7 +32,7 @@ pub(crate) async fn process_queue(
     let released = lease.release().await;
     if let Err(error) = worked.and(released) {
         log_failure(&error);
-        // What cannot be written down must not be sent again and again.
+        // Wait, because deliveries whose results cannot be stored must not be sent again and again.
         tokio::select! {
             () = stopping.cancelled() => {}
             () = tokio::time::sleep(POLL_RETRY_WAIT) => {}
@@ -67,7 +67,7 @@ async fn process_leased(lease: &Lease) -> StoreResult<()> {
 async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()> {
     let account = client.account;
     let mut state = lease.leased.state.clone();
-    // Its time has come, or it would not have been leased.
+    // The wait is over, otherwise the queue would not have been leased.
     state.not_before = None;
     for _ in 0..ROUNDS_MAX {
         if lease.stopping.is_cancelled() {
@@ -75,7 +75,7 @@ async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()
         }
         let limit = state.deliveries_per_round(lease.queue.network.batch_max());
         let due = lease.take_due(limit).await?;
-        let was_all = due.len() < limit;
+        let took_all = due.len() < limit;
         if due.is_empty() {
             return Ok(());
         }
@@ -88,7 +88,7 @@ async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()
         let Some(next_state) = settle::settle(lease, account, prepared).await? else {
             return Ok(());
         };
-        if was_all || next_state.has_to_wait() {
+        if took_all || next_state.has_to_wait() {
             return Ok(());
         }
         state = next_state;
@@ -99,29 +99,30 @@ async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()
     Ok(())
 }
 
-/// Sends the requests of a round and judges each answer as it comes, until every delivery has a verdict.
+/// Sends the requests of a round and judges each response as it arrives, until every delivery is
+/// decided.
 async fn send_all(lease: &Lease, client: &NetworkClient<'_>, round: &mut Round) {
     let mut under_way = FuturesUnordered::new();
     loop {
         let is_stopping = lease.stopping.is_cancelled();
-        let answered = match round.next_request(is_stopping, client.shared.decision_context()) {
+        let response = match round.next_request(is_stopping, client.shared.decision_context()) {
             Some(request) => {
                 under_way.push(async move {
                     let outcome = client.send(&request.part.conversions()).await;
                     (request, outcome)
                 });
-                // An answer that is there at once counts before the next request leaves.
+                // Judge a response that is already there before sending the next request.
                 under_way.next().now_or_never().flatten()
             }
             None if under_way.is_empty() => return,
             None => under_way.next().await,
         };
-        if let Some((request, outcome)) = answered {
+        if let Some((request, outcome)) = response {
             judge::judge(client, round, request, outcome);
         }
     }
 }
 
 fn log_failure(error: &StoreError) {
-    tracing::warn!("deliveries wait: {error}");
+    tracing::warn!(%error, "failed to process queue; will retry");
 }

@@ -1,36 +1,37 @@
-//! What may be kept of a network's words. Networks repeat what was sent to them, and that is personal.
+//! Redacts network responses before they are stored. Networks often repeat what was sent, which
+//! includes personal data.
 
 use std::net::IpAddr;
 use tributary_domain::forwarding::Conversion;
 use tributary_networks::{Account, Secret};
 
-/// Characters of a network's code that are kept.
+/// Maximum length of a stored code.
 const CODE_CHARS_MAX: usize = 64;
-/// Shorter values stand in too many words.
+/// Shorter values would also match parts of ordinary words.
 const VALUE_CHARS_MIN: usize = 6;
 /// Hex digits of a SHA-256 hash.
 const HASH_DIGITS: usize = 64;
-/// In the place of whatever was taken out.
+/// Replacement for redacted text.
 const REMOVED: &str = "***";
 
-/// What must not be kept of an answer.
+/// Removes personal values from responses.
 pub(crate) struct Redactor {
     values: Vec<String>,
 }
 
 impl Redactor {
-    /// The personal values of a batch.
+    /// Creates a redactor for the personal values of a batch.
     pub(crate) fn for_batch(batch: &[Conversion]) -> Self {
         let mut values: Vec<String> = batch.iter().flat_map(personal_values).collect();
         values.retain(|value| value.chars().count() >= VALUE_CHARS_MIN);
         values.sort_unstable();
         values.dedup();
-        // The longest first: what holds another is taken out whole.
+        // Longest first, so that a value containing another is removed completely.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self { values }
     }
 
-    /// The network's words, without secrets, without what is known to be personal, and without what looks like it.
+    /// Removes secrets, known personal values, and anything that looks personal.
     pub(crate) fn redact(&self, account: &Account, token: Option<&Secret>, text: &str) -> String {
         let mut text = account.redact(&printable(text));
         if let Some(token) = token {
@@ -43,12 +44,12 @@ impl Redactor {
     }
 }
 
-/// A network's code, short enough to be one.
+/// Limits a network's code to a storable length.
 pub(crate) fn clean_code(code: &str) -> String {
     printable(code).chars().take(CODE_CHARS_MAX).collect()
 }
 
-/// On one line, without what no database and no terminal should be given.
+/// Replaces control characters, which neither databases nor terminals should receive.
 fn printable(text: &str) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(shown).collect()
@@ -92,7 +93,7 @@ fn personal_values(conversion: &Conversion) -> Vec<String> {
     values
 }
 
-/// Takes out words that look like an e-mail address, an IP address or a hash, whoever put them there.
+/// Redacts words that look like an e-mail address, an IP address or a hash.
 fn redact_lookalikes(text: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric() || "@._+-%:".contains(c);
     let mut clean = String::with_capacity(text.len());
@@ -135,12 +136,12 @@ mod tests {
     #[case::time("at 2026-11-15T09:38:19Z", "at 2026-11-15T09:38:19Z")]
     #[case::version("v26.0 of 1.2.3", "v26.0 of 1.2.3")]
     #[case::other_letters("Ungültig: größer als 5", "Ungültig: größer als 5")]
-    fn lookalikes(#[case] text: &str, #[case] expected: &str) {
+    fn redacts_what_looks_personal(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(redact_lookalikes(text), expected);
     }
 
     #[test]
-    fn codes_are_short_and_on_one_line() {
+    fn codes_are_short_single_lines() {
         assert_eq!(clean_code("100/33"), "100/33");
         assert_eq!(clean_code(&"x".repeat(40_000)).len(), CODE_CHARS_MAX);
         assert_eq!(clean_code("a\u{0}b\nc"), "a b c");

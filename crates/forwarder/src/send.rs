@@ -13,22 +13,22 @@ use tributary_store::QueueRef;
 pub(crate) struct NetworkClient<'a> {
     pub(crate) shared: &'a ForwarderState,
     pub(crate) queue: QueueRef,
-    /// Of the integration: another one has other credentials.
+    /// Revision of the integration; another one has other credentials.
     pub(crate) revision: i64,
     pub(crate) account: &'a Account,
 }
 
-/// What came of a request that was made, or could not be.
+/// Outcome of a request, whether or not it could be sent.
 pub(crate) struct RequestOutcome {
     pub(crate) judgement: Judgement,
     pub(crate) sent_at: Timestamp,
     pub(crate) duration: Duration,
-    /// The access token that it carried: to be taken out of whatever is kept.
+    /// Access token that was used; it must be redacted from stored text.
     pub(crate) token: Option<Secret>,
 }
 
 impl NetworkClient<'_> {
-    /// Sends a batch. A token that the network refuses is replaced once.
+    /// Sends a batch. A rejected token is replaced once.
     pub(crate) async fn send(&self, batch: &[Conversion]) -> RequestOutcome {
         let mut stale = None;
         loop {
@@ -65,7 +65,7 @@ impl NetworkClient<'_> {
         }
     }
 
-    /// Returns the access token, where the network wants one.
+    /// Returns the access token, if the network needs one.
     pub(crate) async fn token(&self, stale: Option<&Secret>) -> Result<Option<Secret>, TokenError> {
         let Account::B(account) = self.account else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Step five: writes what came of a round.
+//! Step five: stores the results of a round.
 
 use crate::lease::Lease;
 use crate::metrics;
@@ -7,20 +7,21 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::forwarding::lifecycle::SettledDelivery;
 use tributary_domain::forwarding::queue::{NOT_USABLE, QueueState};
+use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::AlertId;
 use tributary_networks::{Account, UnusableIntegration};
 use tributary_store::{DeliverySettlement, StoreResult};
 
-/// Stores the outcome of a round. Returns the queue's state after it; nothing when the lease was lost.
+/// Stores the results of a round. Returns the queue's new state; `None` if the lease was lost.
 pub(crate) async fn settle(
     lease: &Lease,
     account: &Account,
     prepared: PreparedRound,
 ) -> StoreResult<Option<QueueState>> {
     let PreparedRound { round, mut settled } = prepared;
-    settled.extend(round.results.into_iter().map(|tried| {
-        let moment = lease.shared.decision_context();
-        SettledDelivery::after_round(tried, moment.now, moment.random)
+    settled.extend(round.results.into_iter().map(|result| {
+        let context = lease.shared.decision_context();
+        SettledDelivery::after_round(result, context.now, context.random)
     }));
     let settlement = DeliverySettlement {
         settled,
@@ -32,7 +33,7 @@ pub(crate) async fn settle(
     Ok(is_ours.then_some(round.queue))
 }
 
-/// Pauses a queue whose integration cannot be used as it is.
+/// Pauses a queue whose integration is unusable.
 pub(crate) async fn pause_queue(lease: &Lease, reason: UnusableIntegration) -> StoreResult<()> {
     let mut state = lease.leased.state.clone();
     state.pause(lease.now(), NOT_USABLE, Some(reason.message));
@@ -40,7 +41,7 @@ pub(crate) async fn pause_queue(lease: &Lease, reason: UnusableIntegration) -> S
     Ok(())
 }
 
-/// A settlement of no deliveries yet.
+/// Returns a settlement without deliveries.
 fn empty_settlement(lease: &Lease, state: QueueState) -> DeliverySettlement {
     let at = lease.now();
     let name = lease.leased.app.name.as_str();
@@ -54,17 +55,18 @@ fn empty_settlement(lease: &Lease, state: QueueState) -> DeliverySettlement {
         message,
     };
     let paused = state.pause.as_ref().map(|pause| {
-        let words = pause.message.as_deref().unwrap_or("no words");
+        let reason = pause.message.as_deref().unwrap_or("no message");
         let message = format!(
-            "{} of {name} stopped (code {}: {words}). Deliveries are kept until it is mended.",
-            network.as_str(),
+            "The {} integration of {name} is paused (code {}: {reason}). Deliveries are kept until \
+             the integration is fixed and resumed.",
+            network_name(network),
             pause.code
         );
         alert(AlertKind::IntegrationPaused, message)
     });
     let message = format!(
         "Many deliveries of {name} to {} failed within an hour.",
-        network.as_str()
+        network_name(network)
     );
     DeliverySettlement {
         at,
@@ -78,7 +80,17 @@ fn empty_settlement(lease: &Lease, state: QueueState) -> DeliverySettlement {
     }
 }
 
-/// Writes it, and counts it; false when another process has the queue.
+/// Returns the network's product name and identifier, for messages to operators.
+const fn network_name(network: Network) -> &'static str {
+    match network {
+        Network::A => "Meta (network_a)",
+        Network::B => "Google Ads (network_b)",
+        Network::C => "TikTok (network_c)",
+        Network::D => "OpenAI Ads (network_d)",
+    }
+}
+
+/// Stores a settlement and updates the metrics. Returns false if the lease was lost.
 async fn write_settlement(lease: &Lease, settlement: DeliverySettlement) -> StoreResult<bool> {
     let network = lease.queue.network;
     let ends: Vec<DeliveryStatus> = settlement.final_statuses().collect();
@@ -93,7 +105,7 @@ async fn write_settlement(lease: &Lease, settlement: DeliverySettlement) -> Stor
         }
         if paused {
             metrics::count_paused(network);
-            tracing::warn!("the integration is paused");
+            tracing::warn!("integration paused");
         }
     }
     Ok(is_ours)

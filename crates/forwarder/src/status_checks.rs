@@ -1,4 +1,4 @@
-//! Asking `network_b` what became of requests that it took for the time being.
+//! Queries Google Ads (`network_b`) for the status of requests that it accepted provisionally.
 
 use crate::lease::Lease;
 use crate::send::NetworkClient;
@@ -7,10 +7,10 @@ use tributary_networks::Secret;
 use tributary_networks::network_b::{judge_status, status_request};
 use tributary_store::StoreResult;
 
-/// Requests that are asked about at a time.
+/// Requests checked per pass.
 const CHECKS_PER_PASS: u32 = 20;
 
-/// Asks about what is due.
+/// Checks all requests that are due.
 pub(crate) async fn check_due(client: &NetworkClient<'_>, lease: &Lease) -> StoreResult<()> {
     let store = &lease.shared.parts.store;
     let due = store.due_status_checks(lease.queue, lease.now(), CHECKS_PER_PASS);
@@ -23,8 +23,8 @@ pub(crate) async fn check_due(client: &NetworkClient<'_>, lease: &Lease) -> Stor
             && !problems.alert.is_empty()
         {
             tracing::warn!(
-                "network_b says that a conversion action or account must be changed: {}",
-                problems.alert.join(", ")
+                reasons = problems.alert.join(", "),
+                "network_b reports a conversion action or account that must be changed"
             );
         }
         let now = lease.now();

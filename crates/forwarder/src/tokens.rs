@@ -1,4 +1,4 @@
-//! The access tokens of `network_b`: fetched once, used until shortly before their end.
+//! Cache for access tokens of Google Ads (`network_b`).
 
 use crate::ForwarderState;
 use crate::transport::RequestTarget;
@@ -12,10 +12,10 @@ use tributary_networks::network_b::{self, TokenRuling, judge_token, token_reques
 use tributary_networks::{Judgement, Ruling, Secret};
 use tributary_store::QueueRef;
 
-/// A token is not used in the last minute of its life.
+/// Tokens are not used in their last minute.
 const EXPIRY_MARGIN: Duration = Duration::from_mins(1);
 
-/// A token, and until when.
+/// A token and its expiry.
 struct Token {
     revision: i64,
     secret: Secret,
@@ -24,36 +24,33 @@ struct Token {
 
 type Slot = Arc<Mutex<Option<Token>>>;
 
-/// The tokens of this process, one an integration. Whoever asks while one is being fetched waits for it.
+/// Cached tokens, one per integration. Concurrent callers wait for a token that is being fetched.
 #[derive(Default)]
 pub(crate) struct TokenCache {
     slots: SyncMutex<HashMap<QueueRef, Slot>>,
 }
 
-/// Why there is no token.
+/// Reason why there is no token.
 pub(crate) enum TokenError {
-    /// Ask again later.
+    /// Temporary failure.
     Retry,
     /// The credentials are wrong.
     Refused {
         /// The network's code.
         code: String,
-        /// The network's words.
+        /// The network's message.
         message: Option<String>,
     },
 }
 
 impl TokenError {
-    /// As if the network itself had said it.
+    /// Converts the error to the judgement of a request.
     pub(crate) fn into_judgement(self) -> Judgement {
         match self {
             Self::Retry => Judgement::of(Ruling::retry()),
-            Self::Refused {
-                code,
-                message: words,
-            } => Judgement {
+            Self::Refused { code, message } => Judgement {
                 code: Some(code),
-                message: words,
+                message,
                 ..Judgement::of(Ruling::Pause)
             },
         }
@@ -66,7 +63,7 @@ impl TokenCache {
         slots.entry(queue).or_default().clone()
     }
 
-    /// A token for these credentials; `stale` is one that the network refused.
+    /// Returns a token for these credentials; `stale` is one that the network rejected.
     pub(crate) async fn get(
         &self,
         shared: &ForwarderState,
@@ -76,8 +73,8 @@ impl TokenCache {
         stale: Option<&Secret>,
     ) -> Result<Secret, TokenError> {
         let slot = self.slot(queue);
-        let mut held = slot.lock().await;
-        let usable = held.as_ref().filter(|token| {
+        let mut cached = slot.lock().await;
+        let usable = cached.as_ref().filter(|token| {
             token.revision == revision
                 && token.until > Instant::now()
                 && Some(&token.secret) != stale
@@ -85,7 +82,7 @@ impl TokenCache {
         if let Some(token) = usable {
             return Ok(token.secret.clone());
         }
-        *held = None;
+        *cached = None;
         let now = shared.parts.runtime.now().as_millis().div_euclid(1_000);
         let request = token_request(account, now);
         let timeout = Network::B.request_timeout();
@@ -99,7 +96,7 @@ impl TokenCache {
                 access_token,
                 expires_in,
             } => {
-                *held = Some(Token {
+                *cached = Some(Token {
                     revision,
                     secret: access_token.clone(),
                     until: Instant::now() + expires_in.saturating_sub(EXPIRY_MARGIN),
@@ -107,13 +104,7 @@ impl TokenCache {
                 Ok(access_token)
             }
             TokenRuling::Retry => Err(TokenError::Retry),
-            TokenRuling::Pause {
-                code,
-                message: words,
-            } => Err(TokenError::Refused {
-                code,
-                message: words,
-            }),
+            TokenRuling::Pause { code, message } => Err(TokenError::Refused { code, message }),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Attempts whose outcome is unknown.
+//! Tests attempts with unknown outcome.
 
-use super::scene::{BEGIN, SECRET, Scene, accepted, answer, with_headers};
+use super::scene::{BEGIN, SECRET, Scene, accepted, response, with_headers};
 use rstest::rstest;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tributary_store::LeaseId;
 use tributary_store::contract::fixtures::at;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_attempt_is_repeated_with_the_same_id() {
+async fn an_unknown_attempt_is_retried_with_the_same_id() {
     let mut first = true;
     let scene = Scene::new(Network::D, move |_| {
         if std::mem::take(&mut first) {
@@ -32,19 +32,22 @@ async fn an_unknown_attempt_is_repeated_with_the_same_id() {
         scene.status_counts().await,
         BTreeMap::from([("delivered", 1)])
     );
-    let asked = scene.network.requests.lock().unwrap();
-    assert_eq!(asked[0]["events"][0]["id"], asked[1]["events"][0]["id"]);
-    assert_eq!(asked[0], asked[1], "and the same words");
+    let requests = scene.network.requests.lock().unwrap();
+    assert_eq!(
+        requests[0]["events"][0]["id"],
+        requests[1]["events"][0]["id"]
+    );
+    assert_eq!(requests[0], requests[1], "the bodies are equal");
 }
 
-/// After 48 hours a repeat might count twice, except where ids are known for ever.
+/// After 48 hours a retry might count twice, except on networks that deduplicate forever.
 #[rstest]
 #[case::d(Network::D, SendOutcome::Interrupted, "unconfirmed")]
-#[case::gateway(Network::D, answer(504, ""), "unconfirmed")]
+#[case::gateway(Network::D, response(504, ""), "unconfirmed")]
 #[case::refused_connections(Network::D, SendOutcome::NotSent, "expired")]
-#[case::plain_failure(Network::D, answer(500, ""), "expired")]
+#[case::plain_failure(Network::D, response(500, ""), "expired")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_never_clears_up_ends(
+async fn unresolved_deliveries_end_eventually(
     #[case] network: Network,
     #[case] outcome: SendOutcome,
     #[case] expected: &'static str,
@@ -52,14 +55,14 @@ async fn what_never_clears_up_ends(
     let scene = Scene::new(network, move |_| outcome.clone()).await;
     scene.events(1).await;
     scene.work().await;
-    // Once an hour, for as long as it is wanted.
+    // Retry hourly within the window.
     for _ in 0..47 {
         scene.advance(Duration::from_hours(1)).await;
     }
     assert_eq!(
         scene.status_counts().await,
         BTreeMap::from([("pending", 1)]),
-        "within the window it is tried"
+        "retried within the window"
     );
     for _ in 0..6 * 24 {
         scene.advance(Duration::from_hours(1)).await;
@@ -69,13 +72,13 @@ async fn what_never_clears_up_ends(
     assert_eq!(
         delivery.attempts.len(),
         20,
-        "the first and the latest are kept"
+        "only the first and latest attempts are kept"
     );
     assert!(delivery.attempts_made > 40);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_that_never_came_back_left_an_unknown_attempt() {
+async fn a_crashed_holder_leaves_an_unknown_attempt() {
     let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(1).await;
     let lease = LeaseId([77; 16]);
@@ -91,7 +94,7 @@ async fn a_holder_that_never_came_back_left_an_unknown_attempt() {
         .await;
     assert_eq!(taken.unwrap().len(), 1);
     scene.advance(Duration::from_secs(19)).await;
-    assert!(scene.batches().is_empty(), "it is somebody else's");
+    assert!(scene.batches().is_empty(), "another holder has the lease");
     scene.advance(Duration::from_secs(2)).await;
     let delivery = scene.deliveries().await.remove(0).delivery;
     let attempts: Vec<_> = delivery
@@ -103,14 +106,18 @@ async fn a_holder_that_never_came_back_left_an_unknown_attempt() {
     assert_eq!((attempts[1].0, delivery.attempts_made), ("delivered", 2));
 }
 
-/// What a network asks for is honoured within bounds: the next request comes then, and no sooner.
+/// `Retry-After` is honoured within limits: the next request comes at that time, not earlier.
 #[rstest]
 #[case::seconds("120", 119, 121)]
 #[case::absurd("99999999", 3_599, 3_601)]
 #[case::a_date("Thu, 01 Jan 1970 00:00:00 GMT", 0, 6)]
 #[case::negative("-5", 0, 6)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn retry_after(#[case] header: &'static str, #[case] not_yet: u64, #[case] by_then: u64) {
+async fn honours_retry_after_within_limits(
+    #[case] header: &'static str,
+    #[case] not_yet: u64,
+    #[case] by_then: u64,
+) {
     let mut first = true;
     let scene = Scene::new(Network::D, move |_| {
         if std::mem::take(&mut first) {
@@ -124,7 +131,7 @@ async fn retry_after(#[case] header: &'static str, #[case] not_yet: u64, #[case]
     scene.work().await;
     if not_yet > 0 {
         scene.advance(Duration::from_secs(not_yet)).await;
-        assert_eq!(scene.batches().len(), 1, "not before it was asked for");
+        assert_eq!(scene.batches().len(), 1, "not before the requested time");
     }
     scene.advance(Duration::from_secs(by_then - not_yet)).await;
     assert_eq!(
@@ -134,8 +141,8 @@ async fn retry_after(#[case] header: &'static str, #[case] not_yet: u64, #[case]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_that_grows_too_old_between_two_attempts_expires() {
-    let scene = Scene::new(Network::D, |_| answer(503, "")).await;
+async fn an_event_that_becomes_too_old_between_attempts_expires() {
+    let scene = Scene::new(Network::D, |_| response(503, "")).await;
     scene.events(1).await;
     scene.work().await;
     scene.set_script(|_| accepted());
@@ -145,7 +152,7 @@ async fn an_event_that_grows_too_old_between_two_attempts_expires() {
         BTreeMap::from([("expired", 1)])
     );
     assert_eq!(scene.batches().len(), 1, "it was not sent again");
-    // An operator may ask; the network would refuse it, so it is not sent.
+    // An operator may request a retry, but the network would reject the event, so it is not sent.
     let id = scene.deliveries().await[0].delivery.id;
     let origin = tributary_store::contract::fixtures::origin(BEGIN);
     scene
@@ -161,16 +168,16 @@ async fn an_event_that_grows_too_old_between_two_attempts_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_secret_is_kept_though_the_network_repeats_it() {
+async fn redacts_secrets_repeated_by_the_network() {
     let body = format!(r#"{{"error": {{"message": "bad key {SECRET}", "code": "x"}}}}"#);
-    let scene = Scene::new(Network::D, move |_| answer(403, &body)).await;
+    let scene = Scene::new(Network::D, move |_| response(403, &body)).await;
     scene.events(1).await;
     scene.work().await;
     let delivery = scene.deliveries().await.remove(0).delivery;
-    let words = delivery.attempts[0].answer.clone().unwrap();
+    let message = delivery.attempts[0].answer.clone().unwrap();
     assert!(
-        words.contains("bad key ***") && !words.contains(SECRET),
-        "{words}"
+        message.contains("bad key ***") && !message.contains(SECRET),
+        "{message}"
     );
     let health = scene
         .store
@@ -179,11 +186,11 @@ async fn no_secret_is_kept_though_the_network_repeats_it() {
         .unwrap();
     let pause = health[3].1.state.pause.clone().unwrap();
     assert!(!format!("{pause:?}").contains(SECRET));
-    let told = scene
+    let alerts = scene
         .store
         .lease_alerts(at(BEGIN + 1), at(BEGIN + 2), 5)
         .await
         .unwrap();
-    assert_eq!(told.len(), 1);
-    assert!(!told[0].alert.message.contains(SECRET));
+    assert_eq!(alerts.len(), 1);
+    assert!(!alerts[0].alert.message.contains(SECRET));
 }

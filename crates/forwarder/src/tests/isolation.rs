@@ -1,6 +1,6 @@
-//! One bad event does not take its batch with it.
+//! Tests that one bad event does not fail its whole batch.
 
-use super::scene::{Scene, accepted, answer};
+use super::scene::{Scene, accepted, response};
 use rstest::rstest;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_networks::SendOutcome;
 use tributary_store::contract::fixtures::{at, origin};
 
-/// The ids of a request's events.
+/// Returns the event ids of a request.
 fn ids(body: &Value) -> Vec<String> {
     let events = body["events"].as_array().unwrap().iter();
     events
@@ -18,22 +18,22 @@ fn ids(body: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Refuses whatever has one of these events in it, and says which, or not.
-fn refusing(
+/// Rejects requests with any of these events, optionally naming the event.
+fn rejecting(
     bad: Vec<String>,
-    names_it: bool,
+    names_event: bool,
 ) -> impl FnMut(&Value) -> SendOutcome + Send + 'static {
     move |body| {
         let found = ids(body).iter().position(|id| bad.contains(id));
         match found {
             None => accepted(),
-            Some(place) if names_it => answer(
+            Some(index) if names_event => response(
                 422,
                 &format!(
-                    r#"{{"error": {{"message": "no", "param": "events[{place}].user", "code": "invalid_event"}}}}"#
+                    r#"{{"error": {{"message": "no", "param": "events[{index}].user", "code": "invalid_event"}}}}"#
                 ),
             ),
-            Some(_) => answer(
+            Some(_) => response(
                 422,
                 r#"{"error": {"message": "no", "code": "invalid_event"}}"#,
             ),
@@ -46,12 +46,12 @@ fn refusing(
 #[case::of_seven(7)]
 #[case::of_a_hundred(100)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_bad_one_fails_alone(#[case] count: usize, #[values(true, false)] names_it: bool) {
+async fn only_the_bad_event_fails(#[case] count: usize, #[values(true, false)] names_event: bool) {
     let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(count).await;
     let deliveries = scene.deliveries().await;
     let bad = deliveries[count / 2].delivery.dedup_id.clone();
-    scene.set_script(refusing(vec![bad.clone()], names_it));
+    scene.set_script(rejecting(vec![bad.clone()], names_event));
     scene.work().await;
     let expected = BTreeMap::from([("delivered", count - 1), ("failed", 1)]);
     assert_eq!(scene.status_counts().await, expected);
@@ -65,16 +65,16 @@ async fn the_bad_one_fails_alone(#[case] count: usize, #[values(true, false)] na
         (failed.dedup_id, failed.reason.as_deref()),
         (bad, Some("invalid_event"))
     );
-    assert_eq!(failed.attempts_made, 1, "taking a batch apart is no retry");
-    let words = failed.attempts.last().unwrap().answer.clone().unwrap();
-    assert!(words.contains("no"), "the network's words: {words}");
-    // Halving finds one of fifty in a dozen requests.
+    assert_eq!(failed.attempts_made, 1, "splitting a batch is not a retry");
+    let message = failed.attempts.last().unwrap().answer.clone().unwrap();
+    assert!(message.contains("no"), "the network's message: {message}");
+    // Bisection finds one of fifty events in a dozen requests.
     assert!(scene.batches().len() <= 16, "{:?}", scene.batches());
 }
 
-/// Refuses everything, and names no event.
-fn refusing_all(_: &Value) -> SendOutcome {
-    answer(422, r#"{"error": {"code": "schema_changed"}}"#)
+/// Rejects every request without naming an event.
+fn rejecting_all(_: &Value) -> SendOutcome {
+    response(422, r#"{"error": {"code": "schema_changed"}}"#)
 }
 
 async fn pause_code(scene: &Scene) -> Option<String> {
@@ -92,14 +92,14 @@ async fn pause_code(scene: &Scene) -> Option<String> {
 #[case::forty(40)]
 #[case::several_requests_at_once(200)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_error_of_the_whole_account_loses_no_delivery(#[case] count: usize) {
-    let scene = Scene::new(Network::D, refusing_all).await;
+async fn an_account_error_loses_no_delivery(#[case] count: usize) {
+    let scene = Scene::new(Network::D, rejecting_all).await;
     scene.events(count).await;
     scene.work().await;
     let all = BTreeMap::from([("pending", count)]);
     assert_eq!(scene.status_counts().await, all);
     let requests = scene.batches().len();
-    assert!(requests <= 12, "a few requests show it: {requests}");
+    assert!(requests <= 12, "too many requests: {requests}");
     for resumes in 0..3 {
         for _ in 0..40 {
             scene.advance(Duration::from_mins(15)).await;
@@ -125,14 +125,14 @@ async fn an_error_of_the_whole_account_loses_no_delivery(#[case] count: usize) {
     );
 }
 
-/// Two bad events, one in each half of the batch: at first that looks like an error of the account.
+/// Bad events in both halves of a batch look like an account error at first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bad_events_in_both_halves_are_found_once_something_is_accepted() {
+async fn bad_events_in_both_halves_are_found_after_one_is_accepted() {
     let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(40).await;
     let deliveries = scene.deliveries().await;
-    let bad = [3, 7, 33].map(|place: usize| deliveries[place].delivery.dedup_id.clone());
-    scene.set_script(refusing(bad.to_vec(), false));
+    let bad = [3, 7, 33].map(|index: usize| deliveries[index].delivery.dedup_id.clone());
+    scene.set_script(rejecting(bad.to_vec(), false));
     scene.work().await;
     assert_eq!(
         scene.status_counts().await,
@@ -150,20 +150,20 @@ async fn bad_events_in_both_halves_are_found_once_something_is_accepted() {
 }
 
 #[rstest]
-#[case::it_is_named(true)]
-#[case::it_is_not(false)]
+#[case::named(true)]
+#[case::not_named(false)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_event_without_others_fails_when_others_are_accepted(#[case] names_it: bool) {
+async fn a_single_bad_event_fails_once_others_are_accepted(#[case] names_event: bool) {
     let scene = Scene::new(Network::D, |_| accepted()).await;
     scene.events(1).await;
     let bad = scene.deliveries().await[0].delivery.dedup_id.clone();
-    scene.set_script(refusing(vec![bad], names_it));
+    scene.set_script(rejecting(vec![bad], names_event));
     for _ in 0..30 {
         scene.advance(Duration::from_mins(15)).await;
     }
-    let at_first = if names_it { "failed" } else { "pending" };
+    let at_first = if names_event { "failed" } else { "pending" };
     assert_eq!(scene.status_counts().await, BTreeMap::from([(at_first, 1)]));
-    assert_eq!(pause_code(&scene).await, None, "others may be sent");
+    assert_eq!(pause_code(&scene).await, None, "the queue is not paused");
     scene
         .fixture
         .send_events("phone", &["later"], "sign_up", 1_001)
@@ -174,10 +174,10 @@ async fn a_bad_event_without_others_fails_when_others_are_accepted(#[case] names
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_too_large_is_halved() {
+async fn splits_batches_that_are_too_large() {
     let scene = Scene::new(Network::D, |body| {
         if ids(body).len() > 10 {
-            answer(413, "")
+            response(413, "")
         } else {
             accepted()
         }

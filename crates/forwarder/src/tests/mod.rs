@@ -1,4 +1,4 @@
-//! What becomes of deliveries when networks answer by a script and time is told: everything that would take days.
+//! Tests with scripted networks and a manual clock, for situations that would take days.
 
 mod ambiguity;
 mod isolation;

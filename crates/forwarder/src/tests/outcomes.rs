@@ -1,6 +1,6 @@
-//! Tokens, delayed outcomes, batches and pauses.
+//! Tests tokens, delayed outcomes, batches and pauses.
 
-use super::scene::{Scene, accepted, answer};
+use super::scene::{Scene, accepted, response};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_networks::SendOutcome;
 use tributary_store::contract::fixtures::{at, origin};
 
-/// A person whom `network_b` can be told of without a click.
+/// Adds an e-mail hash, so that `network_b` accepts events without a click.
 async fn identify_person(scene: &Scene) {
     let identity = Identity {
         user: None,
@@ -30,15 +30,15 @@ async fn identify_person(scene: &Scene) {
     identified.await.unwrap();
 }
 
-/// Takes everything, and says this about requests when it is asked.
+/// Accepts every event and returns this status when queried.
 fn network_b(status: &'static str) -> impl FnMut(&Value) -> SendOutcome + Send + 'static {
     let mut number = 0;
     move |body| {
         if body.is_string() {
-            return answer(200, status);
+            return response(200, status);
         }
         number += 1;
-        answer(200, &format!(r#"{{"requestId": "r{number}"}}"#))
+        response(200, &format!(r#"{{"requestId": "r{number}"}}"#))
     }
 }
 
@@ -50,14 +50,14 @@ const INVALID: &str = r#"{"requestStatusPerDestination": [{"requestStatus": "FAI
     [{"recordCount": "1", "reason": "PROCESSING_ERROR_REASON_INVALID_GCLID"}]}}]}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_is_fetched_once_and_replaced_when_it_is_refused() {
+async fn a_token_is_cached_and_replaced_when_rejected() {
     let mut refused = false;
     let mut take = network_b(SUCCESS);
     let scene = Scene::new(Network::B, move |body| {
         if std::mem::replace(&mut refused, true) {
             take(body)
         } else {
-            answer(401, "{}")
+            response(401, "{}")
         }
     })
     .await;
@@ -71,7 +71,7 @@ async fn a_token_is_fetched_once_and_replaced_when_it_is_refused() {
     assert_eq!(
         scene.network.token_requests.load(Ordering::SeqCst),
         2,
-        "one, and one in its place"
+        "the first token and its replacement"
     );
     scene
         .fixture
@@ -81,19 +81,19 @@ async fn a_token_is_fetched_once_and_replaced_when_it_is_refused() {
     assert_eq!(
         scene.network.token_requests.load(Ordering::SeqCst),
         2,
-        "it is used again"
+        "the token is reused"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credentials_that_give_no_token_pause_and_keep_everything() {
+async fn wrong_credentials_pause_the_queue_and_keep_deliveries() {
     let scene = Scene::new(Network::B, network_b(SUCCESS)).await;
     identify_person(&scene).await;
-    let gone = answer(
+    let revoked = response(
         400,
         r#"{"error": "invalid_grant", "error_description": "Token has been expired or revoked."}"#,
     );
-    scene.network.tokens.lock().unwrap().push_back(gone);
+    scene.network.tokens.lock().unwrap().push_back(revoked);
     scene.events(2).await;
     scene.work().await;
     assert_eq!(
@@ -120,11 +120,11 @@ async fn credentials_that_give_no_token_pause_and_keep_everything() {
         scene.status_counts().await,
         BTreeMap::from([("delivered", 2)])
     );
-    assert_eq!(scene.batches(), [1, 1], "first with a single event");
+    assert_eq!(scene.batches(), [1, 1], "one event per request at first");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn network_b_is_asked_later_and_its_word_counts() {
+async fn the_later_status_of_network_b_decides() {
     for (status, expected, reason) in [
         (SUCCESS, "delivered", None),
         (PROCESSING, "delivered", Some("outcome_unconfirmed")),
@@ -149,7 +149,7 @@ async fn network_b_is_asked_later_and_its_word_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clicks_too_recent_for_network_b_are_sent_again_with_the_same_id() {
+async fn events_with_clicks_too_recent_for_network_b_are_retried_with_the_same_id() {
     let scene = Scene::new(Network::B, network_b(TOO_RECENT)).await;
     identify_person(&scene).await;
     scene.events(1).await;
@@ -171,17 +171,17 @@ async fn clicks_too_recent_for_network_b_are_sent_again_with_the_same_id() {
         scene.status_counts().await,
         BTreeMap::from([("delivered", 1)])
     );
-    let asked = scene.network.requests.lock().unwrap();
-    let events: Vec<&Value> = asked.iter().filter(|body| body.is_object()).collect();
+    let requests = scene.network.requests.lock().unwrap();
+    let events: Vec<&Value> = requests.iter().filter(|body| body.is_object()).collect();
     assert_eq!(events[0]["events"], events[1]["events"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_go_out_in_batches_and_after_a_failure_carefully() {
+async fn sends_batches_and_a_single_event_after_a_failure() {
     let mut first = true;
     let scene = Scene::new(Network::D, move |_| {
         if std::mem::take(&mut first) {
-            answer(503, "")
+            response(503, "")
         } else {
             accepted()
         }
@@ -189,7 +189,7 @@ async fn events_go_out_in_batches_and_after_a_failure_carefully() {
     .await;
     scene.events(120).await;
     scene.work().await;
-    assert_eq!(scene.batches(), [50], "a failure concerns the whole queue");
+    assert_eq!(scene.batches(), [50], "a failure stops the whole queue");
     scene.finish().await;
     assert_eq!(
         scene.status_counts().await,
@@ -199,9 +199,9 @@ async fn events_go_out_in_batches_and_after_a_failure_carefully() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_hears_of_an_erased_device_though_somebody_tries_again() {
+async fn a_retry_does_not_send_events_of_an_erased_device() {
     let refused = r#"{"error": {"message": "no", "param": "events[0]", "code": "invalid_event"}}"#;
-    let scene = Scene::new(Network::D, move |_| answer(422, refused)).await;
+    let scene = Scene::new(Network::D, move |_| response(422, refused)).await;
     scene.events(1).await;
     scene.work().await;
     assert_eq!(scene.status_counts().await, BTreeMap::from([("failed", 1)]));
@@ -219,9 +219,9 @@ async fn nobody_hears_of_an_erased_device_though_somebody_tries_again() {
     again.await.unwrap();
     scene.set_script(|_| accepted());
     scene.advance(Duration::from_mins(1)).await;
-    let over = scene.deliveries().await.remove(0).delivery;
+    let cancelled = scene.deliveries().await.remove(0).delivery;
     assert_eq!(
-        (over.status.as_str(), over.reason.as_deref()),
+        (cancelled.status.as_str(), cancelled.reason.as_deref()),
         ("cancelled", Some("erased"))
     );
     assert_eq!(scene.batches(), [1], "it was never sent again");

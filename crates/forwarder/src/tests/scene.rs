@@ -1,4 +1,4 @@
-//! An app, a network that answers by a script, and a clock that is told the time.
+//! Test scene: an app, a scripted network and a manual clock.
 
 use crate::pacing::ProjectPacer;
 use crate::queue::process_queue;
@@ -27,12 +27,12 @@ use tributary_store::contract::outbox_fixtures::{ForwardingApp, forwarding_app};
 use tributary_store::{DeliveryWithEvent, QueueRef, Store};
 use tributary_store_sqlite::SqliteStore;
 
-/// When every scene begins, in seconds of the fixtures.
+/// Start time of every scene, in seconds.
 pub(super) const BEGIN: i64 = 1_000;
-/// A credential that must not be found anywhere.
+/// A credential that must not appear in any output.
 pub(super) const SECRET: &str = "canary-token-0123456789";
 
-/// A clock that is told the time.
+/// A clock that the test sets.
 pub(super) struct SceneClock(AtomicI64);
 
 impl Clock for SceneClock {
@@ -41,25 +41,25 @@ impl Clock for SceneClock {
     }
 }
 
-/// Counts up: no two leases are the same, and waits are as short as they may be.
+/// Counts up, so that lease ids differ and back-off delays are minimal.
 struct CountingRandom(AtomicU64);
 
 impl Random for CountingRandom {
     fn fill(&self, bytes: &mut [u8]) {
         let number = self.0.fetch_add(1, Ordering::SeqCst).to_be_bytes();
-        for (place, byte) in bytes.iter_mut().rev().enumerate() {
+        for (index, byte) in bytes.iter_mut().rev().enumerate() {
             *byte = number
-                .get(7_usize.wrapping_sub(place))
+                .get(7_usize.wrapping_sub(index))
                 .copied()
                 .unwrap_or(0);
         }
     }
 }
 
-/// How a network answers a request.
+/// Returns a network's response to a request.
 pub(super) type Script = Box<dyn FnMut(&Value) -> SendOutcome + Send>;
 
-/// A network that answers by a script, and remembers what it was asked.
+/// A scripted network that records its requests.
 pub(super) struct ScriptedNetwork {
     pub(super) script: Mutex<Script>,
     pub(super) requests: Mutex<Vec<Value>>,
@@ -78,7 +78,7 @@ impl Transport for ScriptedNetwork {
         let outcome = if service == RequestTarget::TokenEndpoint {
             self.token_requests.fetch_add(1, Ordering::SeqCst);
             let next = self.tokens.lock().unwrap().pop_front();
-            next.unwrap_or_else(|| answer(200, r#"{"access_token": "at-1", "expires_in": 3600}"#))
+            next.unwrap_or_else(|| response(200, r#"{"access_token": "at-1", "expires_in": 3600}"#))
         } else {
             let path = Value::String(request.path_and_query.clone());
             let body = serde_json::from_slice(&request.body).unwrap_or(path);
@@ -92,7 +92,7 @@ impl Transport for ScriptedNetwork {
     }
 }
 
-pub(super) fn answer(status: u16, body: &str) -> SendOutcome {
+pub(super) fn response(status: u16, body: &str) -> SendOutcome {
     with_headers(status, body, &[])
 }
 
@@ -106,12 +106,12 @@ pub(super) fn with_headers(status: u16, body: &str, headers: &[(&str, &str)]) ->
     })
 }
 
-/// What `network_d` takes anything with.
+/// The response with which `network_d` accepts a request.
 pub(super) fn accepted() -> SendOutcome {
-    answer(200, "")
+    response(200, "")
 }
 
-/// A scene.
+/// A test scene.
 pub(super) struct Scene {
     pub(super) store: Arc<dyn Store>,
     pub(super) fixture: ForwardingApp,
@@ -123,7 +123,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// An app that is connected to a network, which answers like this.
+    /// Creates an app connected to a scripted network.
     pub(super) async fn new(
         network: Network,
         script: impl FnMut(&Value) -> SendOutcome + Send + 'static,
@@ -142,10 +142,10 @@ impl Scene {
             token_requests: AtomicU64::new(0),
         });
         let clock = Arc::new(SceneClock(AtomicI64::new(at(BEGIN).as_millis())));
-        let source = Runtime::new(clock.clone(), Arc::new(CountingRandom(AtomicU64::new(1))));
+        let runtime = Runtime::new(clock.clone(), Arc::new(CountingRandom(AtomicU64::new(1))));
         let parts = ForwarderParts {
             store: store.clone(),
-            runtime: source,
+            runtime,
             keyring,
             transport: scripted.clone(),
             base_url: "https://t.example".into(),
@@ -169,7 +169,7 @@ impl Scene {
         }
     }
 
-    /// So many events that are to be sent.
+    /// Records events that are to be sent.
     pub(super) async fn events(&self, count: usize) {
         let ids: Vec<String> = (0..count).map(|number| format!("e{number}")).collect();
         for ids in ids.chunks(100) {
@@ -180,7 +180,7 @@ impl Scene {
         }
     }
 
-    /// Works on the queue once, if it is due.
+    /// Processes the queue once, if it is due.
     pub(super) async fn work(&self) {
         let now = self.clock.now();
         let network = self.queue.network;
@@ -191,14 +191,14 @@ impl Scene {
         }
     }
 
-    /// Lets time pass, and works.
+    /// Advances the clock and processes the queue.
     pub(super) async fn advance(&self, wait: Duration) {
         let millis = i64::try_from(wait.as_millis()).unwrap();
         self.clock.0.fetch_add(millis, Ordering::SeqCst);
         self.work().await;
     }
 
-    /// Works until nothing is pending, a quarter of an hour at a time, for at most a day.
+    /// Advances in steps of fifteen minutes until nothing is pending, for at most a day.
     pub(super) async fn finish(&self) {
         for _ in 0..96 {
             if !self.status_counts().await.contains_key("pending") {
@@ -216,39 +216,39 @@ impl Scene {
         self.fixture.deliveries(filter).await
     }
 
-    /// How the deliveries stand.
+    /// Returns the number of deliveries per status.
     pub(super) async fn status_counts(&self) -> BTreeMap<&'static str, usize> {
-        let mut standing = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for one in self.deliveries().await {
-            *standing.entry(one.delivery.status.as_str()).or_default() += 1;
+            *counts.entry(one.delivery.status.as_str()).or_default() += 1;
         }
-        standing
+        counts
     }
 
-    /// How many requests there were, and how many events each had.
+    /// Returns the number of events in each request.
     pub(super) fn batches(&self) -> Vec<usize> {
-        let asked = self.network.requests.lock().unwrap();
+        let requests = self.network.requests.lock().unwrap();
         let events = |body: &Value| {
             let list = body["events"].as_array().or(body["data"].as_array());
             list.map_or(0, Vec::len)
         };
-        asked.iter().map(events).collect()
+        requests.iter().map(events).collect()
     }
 
-    /// Answers differently from now on.
+    /// Replaces the network's script.
     pub(super) fn set_script(&self, script: impl FnMut(&Value) -> SendOutcome + Send + 'static) {
         *self.network.script.lock().unwrap() = Box::new(script);
     }
 }
 
-/// Connects every mapped event of the app, with credentials that open.
+/// Connects the app to a network, with valid credentials.
 async fn connect(one: &ForwardingApp, keyring: &Keyring, network: Network) {
     let text = |text: &str| Change::Set(SettingValue::Text(text.to_owned()));
     let organization = one.tenant.writer.organization().to_string();
     let app = one.queue.app.to_string();
     let credential = |name: &'static str| {
-        let place = [&*organization, &*app, network.as_str(), name];
-        let sealed = keyring.seal(&place, [9; 24], SECRET.as_bytes());
+        let context = [&*organization, &*app, network.as_str(), name];
+        let sealed = keyring.seal(&context, [9; 24], SECRET.as_bytes());
         (name, Change::Set(Credential { sealed, hint: None }))
     };
     let (settings, credentials) = match network {
