@@ -1,4 +1,4 @@
-//! An integration as an adapter sees it: settings with their defaults, credentials in clear.
+//! Settings and decrypted credentials of an integration, as the adapters need them.
 
 use crate::secret::Secret;
 use crate::text::percent_encoded;
@@ -8,36 +8,36 @@ use tributary_domain::integration::{
     Integration, Network, SettingDefault, SettingValue, settings_of,
 };
 
-/// What requests of one integration are made with, read once.
+/// Everything that requests of one integration need.
 #[derive(Debug, Clone)]
 pub enum Account {
-    /// Of `network_a`.
+    /// Meta.
     A(network_a::MetaAccount),
-    /// Of `network_b`.
+    /// Google Ads.
     B(network_b::GoogleAdsAccount),
-    /// Of `network_c`.
+    /// TikTok.
     C(network_c::TikTokAccount),
-    /// Of `network_d`.
+    /// OpenAI Ads.
     D(network_d::OpenAiAccount),
 }
 
-/// No request can be made of an integration as it is.
+/// The integration cannot be used with its current settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnusableIntegration {
-    /// What to do about it, for the operator.
+    /// What the operator should do.
     pub message: String,
 }
 
 impl UnusableIntegration {
-    pub(crate) fn new(words: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
-            message: words.into(),
+            message: message.into(),
         }
     }
 }
 
 impl Account {
-    /// Reads an integration. `credentials` are its own, opened, by their names.
+    /// Reads an integration. `credentials` are its decrypted credentials by name.
     pub fn read(
         integration: &Integration,
         credentials: &BTreeMap<String, Secret>,
@@ -54,7 +54,7 @@ impl Account {
         })
     }
 
-    /// Of which network.
+    /// Returns the network of the account.
     pub const fn network(&self) -> Network {
         match self {
             Self::A(_) => Network::A,
@@ -64,7 +64,7 @@ impl Account {
         }
     }
 
-    /// Whether what is sent is a test. `network_b` and `network_d` then keep nothing.
+    /// Returns whether requests are tests. `network_b` and `network_d` do not store them.
     pub const fn is_test_mode(&self) -> bool {
         match self {
             Self::A(account) => account.test_code.is_some(),
@@ -74,12 +74,12 @@ impl Account {
         }
     }
 
-    /// Whether the network looks at what this account sends and keeps nothing.
+    /// Returns whether the network only validates this account's requests.
     pub const fn validates_only(&self) -> bool {
         matches!(self, Self::B(_) | Self::D(_)) && self.is_test_mode()
     }
 
-    /// The same account, but for tests, whatever the integration's switch says.
+    /// Same as [`Self::read`], but in test mode regardless of the integration's setting.
     pub fn read_for_test(
         integration: &Integration,
         credentials: &BTreeMap<String, Secret>,
@@ -90,7 +90,7 @@ impl Account {
         Self::read(&integration, credentials)
     }
 
-    /// What must not be found in anything that is kept or shown.
+    /// Returns the secrets, which must not appear in stored or displayed text.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let secrets: Vec<&Secret> = match self {
             Self::A(account) => account.secrets().collect(),
@@ -101,7 +101,7 @@ impl Account {
         secrets.into_iter().map(Secret::expose)
     }
 
-    /// A text without the account's secrets, however they were written.
+    /// Removes the account's secrets from a text, plain or percent-encoded.
     pub fn redact(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.secrets().filter(|secret| !secret.is_empty()) {
@@ -112,8 +112,7 @@ impl Account {
         text
     }
 
-    /// Whose requests are counted together with this account's: `network_b` counts those of a cloud project, the
-    /// others those of an integration.
+    /// Returns the cloud project whose quota applies. Only `network_b` counts requests per project.
     pub fn quota_project(&self) -> Option<&str> {
         match self {
             Self::B(account) => Some(account.project()),
@@ -122,7 +121,7 @@ impl Account {
     }
 }
 
-/// The settings of an integration, with their defaults.
+/// Settings of an integration, with defaults.
 pub(crate) struct AccountSettings<'a> {
     integration: &'a Integration,
     credentials: &'a BTreeMap<String, Secret>,
@@ -172,20 +171,21 @@ impl AccountSettings<'_> {
             .ok_or_else(|| missing("credentials", name))
     }
 
-    /// The code that marks test events, in test mode. Without one they would count like any other.
+    /// Returns the code that marks test events. In test mode it is required, because unmarked
+    /// events would count.
     pub(crate) fn test_code(&self) -> Result<Option<String>, UnusableIntegration> {
         if !self.flag("testMode") {
             return Ok(None);
         }
         let code = self.text("testEventCode").ok_or_else(|| {
             UnusableIntegration::new(
-                "testMode needs settings.testEventCode, from the network's console.",
+                "testMode requires settings.testEventCode; copy it from the network's console.",
             )
         })?;
         Ok(Some(code))
     }
 }
 
-fn missing(place: &str, name: &str) -> UnusableIntegration {
-    UnusableIntegration::new(format!("Missing: {place}.{name}."))
+fn missing(section: &str, name: &str) -> UnusableIntegration {
+    UnusableIntegration::new(format!("Missing: {section}.{name}."))
 }

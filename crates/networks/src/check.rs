@@ -1,9 +1,9 @@
-//! Why a conversion cannot be sent.
+//! Reasons why a conversion cannot be sent.
 
-/// A conversion that no attempt could bring to its network.
+/// A conversion that can never be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsendable {
-    /// The reason, as it is recorded.
+    /// Recorded reason code.
     pub code: &'static str,
 }
 
@@ -11,24 +11,24 @@ const fn unsendable(code: &'static str) -> Unsendable {
     Unsendable { code }
 }
 
-/// The person refused.
+/// Consent was refused.
 pub(crate) const CONSENT: Unsendable = unsendable("consent");
-/// It needs an amount, and its own may not be told.
+/// The event needs an amount, but its amount may not be forwarded.
 pub(crate) const AMOUNT_NOT_FORWARDABLE: Unsendable = unsendable("amount_not_forwardable");
-/// The network could not tell whose it is.
+/// The network could not identify the person.
 pub(crate) const INSUFFICIENT_IDENTITY: Unsendable = unsendable("insufficient_identity");
-/// The network needs its click id.
+/// The network requires its click id.
 pub(crate) const NO_CLICK_ID: Unsendable = unsendable("no_click_id");
-/// Nothing at the network stands for it.
+/// No conversion action is mapped to the event.
 pub(crate) const NO_CONVERSION_ACTION: Unsendable = unsendable("no_conversion_action");
-/// The network wants the page that it happened on, or the link that led to it.
+/// The network requires the page URL or the link.
 pub(crate) const NO_SOURCE_URL: Unsendable = unsendable("no_source_url");
-/// The network wants to know what it ran on, and the device never said.
+/// The network requires device data that the device never sent.
 pub(crate) const NO_DEVICE_DATA: Unsendable = unsendable("no_device_data");
-/// The network takes no event of this name.
+/// The network does not accept this event name.
 pub(crate) const INVALID_EVENT_NAME: Unsendable = unsendable("invalid_event_name");
 
-/// A condition as a check.
+/// Fails with `otherwise` unless the condition holds.
 pub(crate) fn ensure(holds: bool, otherwise: Unsendable) -> Result<(), Unsendable> {
     if holds { Ok(()) } else { Err(otherwise) }
 }

@@ -1,4 +1,4 @@
-//! What several networks want to know of a conversion, read alike for all of them.
+//! Values of a conversion that several networks need.
 
 use serde_json::Value;
 use tributary_domain::click::Click;
@@ -9,79 +9,79 @@ use tributary_domain::vocabulary::digest::{Digest, hex};
 
 /// Hex digits of a SHA-256 hash.
 const HASH_DIGITS: usize = 64;
-/// Characters of a product's id that a network is told. A longer one is not told.
+/// Longer product ids are not sent.
 const PRODUCT_CHARS_MAX: usize = 100;
-/// Characters of a search that a network is told. Its body is bounded by what each event may add to it.
+/// Maximum length of a search text, which limits how much an event adds to the body.
 const SEARCH_CHARS_MAX: usize = 200;
 
-/// What may be told of a conversion.
+/// Values of a conversion that may be sent.
 #[derive(Clone, Copy)]
 pub(crate) struct ConversionFacts<'a>(pub(crate) &'a Conversion);
 
 impl<'a> ConversionFacts<'a> {
-    /// Whether a website sent it.
+    /// Returns whether a website sent the event.
     pub(crate) fn is_web(self) -> bool {
         self.0.event.source == EventSource::Web
     }
 
-    /// When it happened, in seconds.
+    /// Returns the event time in seconds.
     pub(crate) fn seconds(self) -> i64 {
         self.0.event.conversion_time().as_millis().div_euclid(1_000)
     }
 
-    /// The click that it is credited to.
+    /// Returns the attributed click.
     pub(crate) const fn click(self) -> Option<&'a Click> {
         self.0.click.as_ref()
     }
 
-    /// The address of the click.
+    /// Returns the IP address of the click.
     pub(crate) fn address(self) -> Option<String> {
         let address = self.click()?.address?;
         Some(address.to_canonical().to_string())
     }
 
-    /// The browser of the click.
+    /// Returns the user agent of the click.
     pub(crate) fn user_agent(self) -> Option<&'a str> {
         non_empty(self.click()?.user_agent.as_ref())
     }
 
-    /// The page, or the link.
+    /// Returns the page or the link.
     pub(crate) fn page_url(self) -> Option<&'a str> {
         non_empty(self.0.page_url.as_ref())
     }
 
-    /// A network's click id.
+    /// Returns a network's click id.
     pub(crate) fn click_id(self, name: &str) -> Option<&'a str> {
         self.0.click_id(name).filter(|id| !id.is_empty())
     }
 
-    /// Hash of the address.
+    /// Returns the hash of the e-mail address.
     pub(crate) fn email(self) -> Option<&'a str> {
         valid_hash(self.0.matching.email.as_ref())
     }
 
-    /// Hash of the address as `network_b` spells it.
+    /// Returns the hash of the e-mail address as Google normalises it.
     pub(crate) fn email_google(self) -> Option<&'a str> {
         valid_hash(self.0.matching.email_google.as_ref()).or(self.email())
     }
 
-    /// Hash of the number's digits.
+    /// Returns the hash of the phone number's digits.
     pub(crate) fn phone(self) -> Option<&'a str> {
         valid_hash(self.0.matching.phone.as_ref())
     }
 
-    /// Hash of `+` and the number's digits.
+    /// Returns the hash of the phone number with a leading `+`.
     pub(crate) fn phone_e164(self) -> Option<&'a str> {
         valid_hash(self.0.matching.phone_e164.as_ref())
     }
 
-    /// The device, for what happened in an app. A website vouches for its own events only, not for what the device
-    /// says elsewhere.
+    /// Returns the device of an app event. Website events get no device data, because the website
+    /// cannot vouch for it.
     pub(crate) fn device(self) -> Option<&'a Device> {
         self.0.device.as_ref().filter(|_| !self.is_web())
     }
 
-    /// The advertising id of a platform, where the person lets it be used.
+    /// Returns the platform's advertising id, if consent allows it.
     pub(crate) fn advertising_id(self, platform: Platform) -> Option<&'a str> {
         let device = self.device()?;
         let may = device.traits.platform == platform
@@ -93,14 +93,14 @@ impl<'a> ConversionFacts<'a> {
             .map(AdvertisingId::as_str)
     }
 
-    /// Apple's id of the vendor, unless the person said no to being tracked.
+    /// Returns the vendor id, unless tracking was denied.
     pub(crate) fn idfv(self) -> Option<&'a str> {
         let device = self.device()?;
         let may = device.consent.tracking != Some(Tracking::Denied);
         non_empty(device.idfv.as_ref()).filter(|_| may)
     }
 
-    /// The sender's own id of a purchase on its website. One that looks like an address is nobody else's business.
+    /// Returns the order id of a website purchase, unless it looks like an e-mail address.
     pub(crate) fn order_id(self) -> Option<&'a str> {
         let event = &self.0.event;
         let is_order =
@@ -108,7 +108,7 @@ impl<'a> ConversionFacts<'a> {
         is_order.then_some(event.external_id.as_str())
     }
 
-    /// The id of what was bought, tried or looked at, as the sender calls it.
+    /// Returns the product id from the event's parameters.
     pub(crate) fn product_id(self) -> Option<String> {
         let params: Value = serde_json::from_str(self.0.event.params.as_deref()?).ok()?;
         let id =
@@ -119,21 +119,21 @@ impl<'a> ConversionFacts<'a> {
                     Value::Number(number) => Some(number.to_string()),
                     _ => None,
                 })?;
-        let is_told = !id.is_empty() && !id.contains('@');
-        (is_told && id.chars().count() <= PRODUCT_CHARS_MAX).then_some(id)
+        let is_allowed = !id.is_empty() && !id.contains('@');
+        (is_allowed && id.chars().count() <= PRODUCT_CHARS_MAX).then_some(id)
     }
 
-    /// What was searched for, where the network hears of a search.
+    /// Returns the search text of a search event.
     pub(crate) fn search(self) -> Option<String> {
         if self.0.network_event != "Search" {
             return None;
         }
         let params: Value = serde_json::from_str(self.0.event.params.as_deref()?).ok()?;
-        let said = ["search_string", "query"]
+        let text = ["search_string", "query"]
             .into_iter()
             .find_map(|name| params.get(name)?.as_str())?;
-        let said: String = said.trim().chars().take(SEARCH_CHARS_MAX).collect();
-        (!said.is_empty()).then_some(said)
+        let text: String = text.trim().chars().take(SEARCH_CHARS_MAX).collect();
+        (!text.is_empty()).then_some(text)
     }
 }
 
@@ -141,8 +141,8 @@ fn non_empty(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
 
-/// A hash that a network takes. One that it would refuse takes the whole batch with it, and the hash of nothing is
-/// everybody's; both were refused at the door, and what is stored may be older than the door.
+/// Returns a hash that networks accept. An invalid one would fail the whole batch, and the hash of
+/// an empty text matches everyone. The API rejects both, but older stored data may contain them.
 fn valid_hash(hash: Option<&String>) -> Option<&str> {
     let is_hash = |text: &&str| {
         text.len() == HASH_DIGITS
@@ -173,7 +173,7 @@ mod tests {
         false
     )]
     #[case::empty("", false)]
-    fn hashes(#[case] text: &str, #[case] taken: bool) {
+    fn accepts_only_valid_hashes(#[case] text: &str, #[case] taken: bool) {
         assert_eq!(valid_hash(Some(&text.to_owned())).is_some(), taken);
     }
 
@@ -189,7 +189,7 @@ mod tests {
     #[case::no_object("Search", Some("[1]"), None)]
     #[case::no_params("Search", None, None)]
     #[case::no_search("ViewContent", Some(r#"{"query":"red shoes"}"#), None)]
-    fn searches(
+    fn reads_the_search_text(
         #[case] network_event: &str,
         #[case] params: Option<&str>,
         #[case] expected: Option<&str>,
@@ -207,7 +207,7 @@ mod tests {
     #[case::an_address(Some(r#"{"product_id":"joe@example.com"}"#), None)]
     #[case::a_list(Some(r#"{"product_id":["a"]}"#), None)]
     #[case::no_params(None, None)]
-    fn products(#[case] params: Option<&str>, #[case] expected: Option<&str>) {
+    fn reads_the_product_id(#[case] params: Option<&str>, #[case] expected: Option<&str>) {
         let mut conversion = sdk_event("purchase", "Purchase");
         conversion.event.params = params.map(str::to_owned);
         assert_eq!(
@@ -224,8 +224,12 @@ mod tests {
     #[case::an_address(web_event("purchase", "Purchase"), "joe@example.com", false)]
     #[case::no_purchase(web_event("start_trial", "StartTrial"), "ord_1", false)]
     #[case::from_the_app(sdk_event("purchase", "Purchase"), "ord_1", false)]
-    fn orders(#[case] mut conversion: Conversion, #[case] given: &str, #[case] told: bool) {
+    fn reads_the_order_id_of_web_purchases(
+        #[case] mut conversion: Conversion,
+        #[case] given: &str,
+        #[case] is_sent: bool,
+    ) {
         given.clone_into(&mut conversion.event.external_id);
-        assert_eq!(ConversionFacts(&conversion).order_id().is_some(), told);
+        assert_eq!(ConversionFacts(&conversion).order_id().is_some(), is_sent);
     }
 }

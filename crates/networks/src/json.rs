@@ -1,11 +1,11 @@
-//! JSON, written and read.
+//! JSON encoding and decoding.
 
 use serde::ser::{Error, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tributary_domain::vocabulary::money::Amount;
 
-/// An amount as a JSON number with exactly its digits: no float in between.
+/// An amount as a JSON number with its exact digits, without a float conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal(pub(crate) Amount);
 
@@ -16,21 +16,21 @@ impl Serialize for Decimal {
     }
 }
 
-/// The currency of every amount that is sent.
+/// Currency of all amounts sent.
 pub(crate) const USD: &str = "USD";
 
-/// What is sent, as bytes.
+/// Serialises a body.
 pub(crate) fn bytes(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).expect("names are text and amounts are numbers, so it can be written")
+    serde_json::to_vec(body).expect("bodies contain only text and numbers")
 }
 
-/// A text within an object; an empty one is none.
+/// Returns a non-empty text field of an object.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     let text = value.get(name)?.as_str()?;
     (!text.is_empty()).then_some(text)
 }
 
-/// A whole number within an object; some networks write theirs as text.
+/// Returns an integer field of an object; some networks send integers as text.
 pub(crate) fn integer(value: &Value, name: &str) -> Option<i64> {
     match value.get(name)? {
         Value::Number(number) => number.as_i64(),
@@ -39,7 +39,7 @@ pub(crate) fn integer(value: &Value, name: &str) -> Option<i64> {
     }
 }
 
-/// The members of a list within an object.
+/// Returns the items of a list field.
 pub(crate) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value
         .get(name)

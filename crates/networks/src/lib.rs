@@ -1,17 +1,20 @@
-//! The adapters of the four ad networks, as pure functions: [`encode`] a request, [`judge`] its answer.
+//! Adapters of the four ad networks, as pure functions: [`encode`] builds a request, [`judge`]
+//! reads its response.
 //!
-//! Nothing here sends, waits, retries or looks at a clock; the engine does, and asks in this order:
+//! Nothing here sends, waits, retries or reads a clock. The forwarder does, and calls in this
+//! order:
 //!
-//! 1. [`Account::read`] – the integration's settings and its opened credentials.
-//! 2. [`check()`] – each event again, right before it is sent: one bad event takes its whole batch with it.
-//! 3. [`group_key`] – which events may share a request.
+//! 1. [`Account::read`]: the integration's settings and decrypted credentials.
+//! 2. [`check()`]: each event, right before it is sent, because one bad event fails its whole
+//!    batch.
+//! 3. [`group_key`]: which events may share a request.
 //! 4. [`encode`], and after the request [`judge`].
 //!
-//! `network_b` needs an access token before, and is asked afterwards what became of a request: see
+//! `network_b` also needs an access token before a request, and a status check after it: see
 //! [`network_b::token_request`] and [`network_b::status_request`].
 //!
-//! The vendors' names and fields occur here and nowhere else. What they are is in the wire reference, whose
-//! sections the modules cite.
+//! Vendor-specific names and fields occur only in this crate. The wire reference describes them;
+//! the modules cite its sections.
 #![deny(missing_docs)]
 
 mod account;
@@ -48,34 +51,34 @@ pub use test_event::test_conversion;
 use tributary_domain::forwarding::{Conversion, Sharing, lacks_forwardable_amount};
 use tributary_domain::vocabulary::id::DeliveryId;
 
-/// Bytes of a request's body. No network documents less; a longer one is to be sent in halves.
+/// Maximum size of a request body. No network documents a lower limit; larger batches are split.
 pub const BODY_BYTES_MAX: usize = 1_000_000;
 
-/// Conversions of one account with equal keys may go out in one request.
+/// Conversions of one account with equal keys may share a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
     /// With any other.
     Together,
-    /// With those of the same conversion action, so that the status asked for later is that action's.
+    /// Only with the same conversion action, so that a later status refers to one action.
     ConversionAction(String),
-    /// By itself.
+    /// Not batched.
     Alone(DeliveryId),
 }
 
-/// Which conversions may go out in one request together.
+/// Returns the key of conversions that may share a request.
 pub fn group_key(account: &Account, conversion: &Conversion) -> GroupKey {
     match account {
         Account::B(account) => {
             let action = account.action(conversion).unwrap_or_default();
             GroupKey::ConversionAction(action.to_owned())
         }
-        // Test events are not batched there.
+        // The network does not accept batches of test events.
         Account::C(account) if account.test_code.is_some() => GroupKey::Alone(conversion.delivery),
         Account::A(_) | Account::C(_) | Account::D(_) => GroupKey::Together,
     }
 }
 
-/// Whether a conversion can be sent as things stand now: consent, money, identity, required fields.
+/// Checks whether a conversion can be sent now: consent, amount, identity, required fields.
 pub fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendable> {
     if conversion.sharing() == Sharing::Refused {
         return Err(check::CONSENT);
@@ -91,8 +94,8 @@ pub fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendabl
     }
 }
 
-/// The request that carries a batch: conversions of one group, each of which passed [`check()`], at least one.
-/// `access_token` is `network_b`'s; the others know their token from their account.
+/// Encodes a batch: one or more conversions of the same group that passed [`check()`].
+/// `access_token` is for `network_b`; other accounts contain their token.
 pub fn encode(
     account: &Account,
     batch: &[Conversion],
@@ -106,18 +109,18 @@ pub fn encode(
     }
 }
 
-/// What an attempt came to. `sent` is how many events the request carried.
+/// Judges the outcome of a request that carried `sent` events.
 pub fn judge(account: &Account, sent: usize, outcome: &SendOutcome) -> Judgement {
-    let answer = match outcome {
-        SendOutcome::Response(answer) => answer,
+    let response = match outcome {
+        SendOutcome::Response(response) => response,
         SendOutcome::NotSent => return Judgement::of(Ruling::retry()),
         SendOutcome::Interrupted => return Judgement::of(Ruling::Unknown),
     };
     let judgement = match account {
-        Account::A(_) => network_a::judge(sent, answer),
-        Account::B(account) => network_b::judge(account, sent, answer),
-        Account::C(_) => network_c::judge(sent, answer),
-        Account::D(_) => network_d::judge(sent, answer),
+        Account::A(_) => network_a::judge(sent, response),
+        Account::B(account) => network_b::judge(account, sent, response),
+        Account::C(_) => network_c::judge(sent, response),
+        Account::D(_) => network_d::judge(sent, response),
     };
-    judgement.with_response(account, answer)
+    judgement.with_response(account, response)
 }

@@ -1,29 +1,29 @@
-//! A request to be sent, relative to the network's base URL.
+//! A request to a network, relative to its base URL.
 
-/// How it is sent.
+/// HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestMethod {
     /// With a body.
     Post,
-    /// Without.
+    /// Without a body.
     Get,
 }
 
-/// A request. Its query, its headers and its body may hold secrets and personal data, so none of them prints.
+/// A request. Query, headers and body may contain secrets and personal data, so `Debug` omits them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NetworkRequest {
-    /// How it is sent.
+    /// HTTP method.
     pub method: RequestMethod,
-    /// With the slash in front, and everything encoded that has to be.
+    /// Encoded path and query, with the leading slash.
     pub path_and_query: String,
-    /// Besides what the client adds. The `Content-Type` of a body is here, too.
+    /// Headers in addition to those of the client, including the `Content-Type`.
     pub headers: Vec<(&'static str, String)>,
-    /// The body; empty for [`Method::Get`].
+    /// The body; empty for [`RequestMethod::Get`].
     pub body: Vec<u8>,
 }
 
 impl NetworkRequest {
-    /// A post of JSON.
+    /// Creates a POST request with a JSON body.
     pub(crate) fn json(
         path_and_query: String,
         authorization: Option<(&'static str, String)>,
@@ -38,7 +38,7 @@ impl NetworkRequest {
         }
     }
 
-    /// The path without its query: safe to log.
+    /// Returns the path without its query, which is safe to log.
     pub fn path(&self) -> &str {
         let end = self.path_and_query.find('?');
         &self.path_and_query[..end.unwrap_or(self.path_and_query.len())]
@@ -49,7 +49,7 @@ impl std::fmt::Debug for NetworkRequest {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| *name).collect();
         formatter
-            .debug_struct("Request")
+            .debug_struct("NetworkRequest")
             .field("method", &self.method)
             .field("path", &self.path())
             .field("headers", &headers)

@@ -1,42 +1,43 @@
-//! What came back.
+//! Outcome of a request.
 
 use serde_json::Value;
 
-/// Bytes of an answer that are read. The rest says nothing that a ruling needs.
+/// Maximum number of bytes read from a response. A ruling never needs more.
 pub const RESPONSE_BYTES_MAX: usize = 64 * 1_024;
 
-/// What came of sending a request.
+/// Outcome of sending a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// The network, or something in front of it, answered.
+    /// The network, or a proxy in front of it, responded.
     Response(NetworkResponse),
-    /// Nothing was sent: no such host, connection refused, TLS failed.
+    /// Nothing was sent: unknown host, connection refused or TLS failure.
     NotSent,
-    /// Bytes were written, and then no whole answer came: timeout, reset, an answer that broke off.
+    /// The request was sent, but no complete response arrived: timeout, reset or truncated
+    /// response.
     Interrupted,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NetworkResponse {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// Names in lower case.
+    /// Headers with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// At most [`ANSWER_BYTES_MAX`] of it.
+    /// At most [`RESPONSE_BYTES_MAX`] bytes of the body.
     pub body: Vec<u8>,
-    /// Whether there was more of it.
+    /// Whether the body was longer.
     pub truncated: bool,
 }
 
 impl NetworkResponse {
-    /// The first value of a header, by its name in lower case.
+    /// Returns the first value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(key, _)| key == name);
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// The body as a JSON object; nothing where it is none, or there was more of it.
+    /// Returns the body as a JSON object; `None` if it is invalid or truncated.
     pub(crate) fn object(&self) -> Option<Value> {
         if self.truncated {
             return None;
@@ -51,11 +52,11 @@ impl NetworkResponse {
 }
 
 impl std::fmt::Debug for NetworkResponse {
-    /// Answers may repeat what was sent, so their bodies do not print.
+    /// Omits the body, which may repeat what was sent.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         formatter
-            .debug_struct("Answer")
+            .debug_struct("NetworkResponse")
             .field("status", &self.status)
             .field("headers", &headers)
             .field("body_bytes", &self.body.len())

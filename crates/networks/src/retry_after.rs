@@ -1,4 +1,4 @@
-//! The `Retry-After` header: seconds, or a date.
+//! The `Retry-After` header: seconds or a date.
 
 use std::time::Duration;
 use tributary_domain::vocabulary::day::Day;
@@ -9,27 +9,27 @@ const MONTHS: [&str; 12] = [
 ];
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
-/// When to come back.
+/// When to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// After so many seconds.
+    /// After this many seconds.
     Delta(u64),
-    /// At this time, in seconds since 1970; it may be past.
+    /// At this Unix time, which may be in the past.
     Date(i64),
 }
 
 impl RetryAfter {
-    /// Reads the header. What is neither of the two forms is as good as absent.
+    /// Parses the header. An invalid value is treated as absent.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            // More digits than fit are longer than anybody waits, too.
+            // More digits than fit mean "too long" as well.
             return Some(Self::Delta(text.parse().unwrap_or(u64::MAX)));
         }
         date(text).map(Self::Date)
     }
 
-    /// Returns how long to wait from now on; nothing when the date is past.
+    /// Returns the time to wait from now; `None` if the date is past.
     pub fn wait(self, now: Timestamp) -> Option<Duration> {
         match self {
             Self::Delta(seconds) => Some(Duration::from_secs(seconds)),
@@ -41,7 +41,7 @@ impl RetryAfter {
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`: the one form that is still written.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, the only date format still in use.
 fn date(text: &str) -> Option<i64> {
     let (_weekday, rest) = text.split_once(", ")?;
     let mut parts = rest.split(' ');
@@ -83,7 +83,7 @@ mod tests {
     #[case::another_zone("Sun, 06 Nov 1994 08:49:37 CET", None)]
     #[case::words("soon", None)]
     #[case::empty("", None)]
-    fn headers(#[case] text: &str, #[case] expected: Option<RetryAfter>) {
+    fn parses_seconds_and_dates(#[case] text: &str, #[case] expected: Option<RetryAfter>) {
         assert_eq!(RetryAfter::read(text), expected);
     }
 }

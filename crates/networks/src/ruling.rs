@@ -1,34 +1,35 @@
-//! A network's answer, read.
+//! A judged response.
 
 use crate::account::Account;
 use crate::response::NetworkResponse;
 use crate::retry_after::RetryAfter;
 pub use tributary_domain::forwarding::ruling::{NetworkPace, RetryAdvice, Ruling};
 
-/// An answer, read.
+/// A judged response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// What is to be done.
+    /// What to do next.
     pub ruling: Ruling,
-    /// The status of the answer, if there was one.
+    /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// The network's own code or reason.
+    /// The network's code or reason.
     pub code: Option<String>,
-    /// The network's words, without the account's secrets. They are as long as they came; `network_b`'s access token
-    /// is not known here and has to be taken out by whoever knows it.
+    /// The network's message, without the account's secrets, in full length. The caller has to
+    /// redact `network_b`'s access token, which is not known here.
     pub message: Option<String>,
-    /// What the network knows the request by. On `network_b` it is what [`crate::network_b::status_request`] asks for.
+    /// The network's id for the request. On `network_b`, [`crate::network_b::status_request`] takes
+    /// it.
     pub trace_id: Option<String>,
-    /// How fast to go on.
+    /// Rate at which to continue.
     pub pace: Option<NetworkPace>,
-    /// When to come back, as a header says it.
+    /// The `Retry-After` header.
     pub retry_after: Option<RetryAfter>,
-    /// What the operator should know, whatever the ruling.
+    /// Message for the operator, independent of the ruling.
     pub warning: Option<String>,
 }
 
 impl Judgement {
-    /// A ruling without an answer.
+    /// Creates a judgement without a response.
     pub const fn of(ruling: Ruling) -> Self {
         Self {
             ruling,
@@ -42,25 +43,25 @@ impl Judgement {
         }
     }
 
-    /// With what is read alike from every network's answers.
-    pub(crate) fn with_response(mut self, account: &Account, answer: &NetworkResponse) -> Self {
+    /// Adds the values that all networks' responses share.
+    pub(crate) fn with_response(mut self, account: &Account, response: &NetworkResponse) -> Self {
         if let Ruling::Retry(retry) = &mut self.ruling {
-            retry.may_be_processed = matches!(answer.status, 502 | 504);
+            retry.may_be_processed = matches!(response.status, 502 | 504);
         }
         let clean = |text: String| account.redact(&text);
         Self {
-            status: Some(answer.status),
+            status: Some(response.status),
             code: self.code.map(clean),
             message: self.message.map(clean),
             warning: self.warning.map(clean),
-            retry_after: answer.header("retry-after").and_then(RetryAfter::read),
+            retry_after: response.header("retry-after").and_then(RetryAfter::read),
             ..self
         }
     }
 }
 
 impl std::fmt::Debug for Judgement {
-    /// A network's words may repeat what was sent to it, so they do not print.
+    /// Omits the message, which may repeat what was sent.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Judgement")

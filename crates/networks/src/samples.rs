@@ -1,4 +1,4 @@
-//! The people, clicks and accounts of the reference's examples.
+//! Test data: people, clicks and accounts from the reference's examples.
 
 use crate::account::Account;
 use crate::request::NetworkRequest;
@@ -102,7 +102,7 @@ fn click() -> Click {
     }
 }
 
-/// An event of the app, such as an install, of somebody who clicked on a link.
+/// Returns an app event, such as an install, attributed to a click.
 pub(crate) fn sdk_event(name: &str, network_event: &str) -> Conversion {
     Conversion {
         delivery: DeliveryId::from_bytes([5; 16]),
@@ -122,7 +122,7 @@ pub(crate) fn sdk_event(name: &str, network_event: &str) -> Conversion {
 pub(crate) const USER_HASH: &str =
     "def2f8cbd6ea70e00c8941af86f00a3a2eda32f4d4e279792655dfa41b6f8da3";
 
-/// A payment in the app by a person whom the app identified, in a country, for a product.
+/// Returns an in-app payment by an identified user, with country and product.
 pub(crate) fn identified_event(name: &str, network_event: &str) -> Conversion {
     let mut conversion = sdk_event(name, network_event);
     conversion.user = UserKey::parse("user-77").ok();
@@ -132,7 +132,7 @@ pub(crate) fn identified_event(name: &str, network_event: &str) -> Conversion {
     conversion
 }
 
-/// An event of a website, of somebody who clicked on a link and left an address.
+/// Returns a website event, attributed to a click and with an e-mail hash.
 pub(crate) fn web_event(name: &str, network_event: &str) -> Conversion {
     let mut conversion = sdk_event(name, network_event);
     conversion.device = None;
@@ -142,7 +142,7 @@ pub(crate) fn web_event(name: &str, network_event: &str) -> Conversion {
     conversion
 }
 
-/// The purchase of the examples, with the sender's own id.
+/// Returns the examples' purchase, with the sender's id.
 pub(crate) fn web_purchase(network_event: &str) -> Conversion {
     let mut conversion = web_event("purchase", network_event);
     "ord_20261114_000731".clone_into(&mut conversion.dedup_id);
@@ -153,7 +153,7 @@ pub(crate) fn web_purchase(network_event: &str) -> Conversion {
     conversion
 }
 
-/// The trial of the examples.
+/// Returns the examples' trial.
 pub(crate) fn web_trial(network_event: &str) -> Conversion {
     let mut conversion = web_event("start_trial", network_event);
     "trial_20261114_000118".clone_into(&mut conversion.dedup_id);
@@ -177,7 +177,7 @@ pub(crate) fn revenue(usd: &str, uncounted: Option<UncountedReason>) -> Revenue 
     }
 }
 
-/// With a person's answers.
+/// Sets the consent.
 pub(crate) fn with_consent(
     mut conversion: Conversion,
     ad_user_data: Option<bool>,
@@ -191,7 +191,7 @@ pub(crate) fn with_consent(
     conversion
 }
 
-/// With an advertising id, and an answer to the platform's prompt.
+/// Sets an advertising id and the tracking status.
 pub(crate) fn with_advertising_id(
     mut conversion: Conversion,
     platform: Platform,
@@ -209,7 +209,7 @@ pub(crate) fn with_advertising_id(
 /// Names and values.
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// A complete integration, its secrets, and whatever a test sets.
+/// Returns a complete integration and its secrets, with additional settings.
 pub(crate) fn integration(
     network: Network,
     more: &[(&str, SettingValue)],
@@ -263,12 +263,12 @@ pub(crate) fn text_setting(value: &str) -> SettingValue {
 
 pub(crate) const ON: SettingValue = SettingValue::Flag(true);
 
-/// The settings of an account in test mode.
+/// Returns the settings for test mode.
 pub(crate) fn test_mode() -> [(&'static str, SettingValue); 2] {
     [("testMode", ON), ("testEventCode", text_setting("TEST123"))]
 }
 
-pub(crate) fn answer(status: u16, body: &str) -> NetworkResponse {
+pub(crate) fn response(status: u16, body: &str) -> NetworkResponse {
     NetworkResponse {
         status,
         headers: Vec::new(),
@@ -277,22 +277,26 @@ pub(crate) fn answer(status: u16, body: &str) -> NetworkResponse {
     }
 }
 
-pub(crate) fn with_header(mut answer: NetworkResponse, name: &str, value: &str) -> NetworkResponse {
-    answer.headers.push((name.to_owned(), value.to_owned()));
-    answer
+pub(crate) fn with_header(
+    mut response: NetworkResponse,
+    name: &str,
+    value: &str,
+) -> NetworkResponse {
+    response.headers.push((name.to_owned(), value.to_owned()));
+    response
 }
 
 pub(crate) fn judged(network: Network, sent: usize, status: u16, body: &str) -> Judgement {
-    let outcome = SendOutcome::Response(answer(status, body));
+    let outcome = SendOutcome::Response(response(status, body));
     crate::judge(&account(network, &[]), sent, &outcome)
 }
 
-/// What a request says.
+/// Returns a request's JSON body.
 pub(crate) fn body(request: &NetworkRequest) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-/// What the only event of a request says; `list` is what the network calls its events.
+/// Returns the only event of an encoded request; `list` is the network's name for its events.
 pub(crate) fn encoded(account: &Account, conversion: Conversion, list: &str) -> Value {
     let request = crate::encode(account, &[conversion], Some("token"));
     body(&request)[list][0].take()

@@ -1,16 +1,16 @@
-//! A credential in clear, for as long as a request is made of it.
+//! A decrypted credential.
 
-/// A secret. It prints as `***`.
+/// A secret. `Debug` prints `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// From its opened text.
+    /// Wraps a decrypted text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text. It belongs into a request and nowhere else.
+    /// Returns the text. Use it only in requests.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! An event that nobody did, to try an integration with.
+//! A synthetic event for testing an integration.
 
 use crate::account::Account;
 use tributary_domain::access::Environment;
@@ -10,17 +10,18 @@ use tributary_domain::forwarding::Conversion;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId, EventId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A name that no campaign is optimised for: on `network_a`, test events count like any other.
+/// A name that no campaign optimises for, because test events count on `network_a`.
 const NAME: &str = "tributary_test";
-/// Of nobody.
+/// A synthetic user agent.
 const USER_AGENT: &str = "Mozilla/5.0 (compatible; tributary)";
-/// A page that is there for examples.
+/// A reserved example page.
 const PAGE: &str = "https://example.com/";
-/// Looks like a click id and is nobody's.
+/// A synthetic click id.
 const CLICK_ID: &str = "tributary_test";
 
-/// A harmless event. It is to be sent with an account from [`Account::testing`], alone; [`crate::check()`] says whether
-/// the account can send it at all (on `network_b`, it needs a conversion action).
+/// Returns a harmless event. Send it alone, with an account from [`Account::read_for_test`].
+/// [`crate::check()`] tells whether the account can send it (`network_b` needs a conversion
+/// action).
 pub fn test_conversion(account: &Account, now: Timestamp, app: AppId) -> Conversion {
     let network_event = match account {
         Account::B(account) => account.any_event_key().unwrap_or(NAME),
@@ -41,7 +42,7 @@ pub fn test_conversion(account: &Account, now: Timestamp, app: AppId) -> Convers
     }
 }
 
-/// As a website would post it: that is what every network takes from every account.
+/// Creates a website event, which every network accepts from every account.
 fn event(id: &str, now: Timestamp, app: AppId) -> Event {
     Event {
         id: EventId::first_at(now),

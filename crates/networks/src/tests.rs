@@ -1,8 +1,8 @@
-//! What holds for all four networks.
+//! Tests that apply to all four networks.
 
 use crate::ruling::Ruling;
 use crate::samples::{
-    ON, account, answer, body, integration, revenue, sdk_event, test_mode, text_setting,
+    ON, account, body, integration, response, revenue, sdk_event, test_mode, text_setting,
     web_purchase, with_header,
 };
 use crate::{
@@ -15,7 +15,7 @@ use tributary_domain::ledger::UncountedReason;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// What each network's purchase is called.
+/// Returns a purchase with the network's event name.
 fn purchase(network: Network) -> Conversion {
     web_purchase(match network {
         Network::A | Network::C => "Purchase",
@@ -31,7 +31,7 @@ fn with_actions(network: Network) -> Account {
 }
 
 #[rstest]
-fn what_was_not_sent_is_sent_again_and_what_broke_off_is_unknown(
+fn retries_unsent_requests_and_treats_interrupted_ones_as_unknown(
     #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
 ) {
     let account = account(network, &[]);
@@ -41,18 +41,18 @@ fn what_was_not_sent_is_sent_again_and_what_broke_off_is_unknown(
 }
 
 #[rstest]
-fn retry_after_is_read_from_any_answer(
+fn reads_retry_after_from_any_response(
     #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
 ) {
-    let answer = with_header(answer(503, ""), "retry-after", "30");
-    let judgement = judge(&account(network, &[]), 1, &SendOutcome::Response(answer));
+    let response = with_header(response(503, ""), "retry-after", "30");
+    let judgement = judge(&account(network, &[]), 1, &SendOutcome::Response(response));
     assert_eq!(judgement.retry_after, Some(RetryAfter::Delta(30)));
     assert_eq!(judgement.status, Some(503));
 }
 
-/// `network_a` refuses a `Purchase` without a value; the others take one.
+/// `network_a` rejects a `Purchase` without a value; the others accept it.
 #[test]
-fn a_purchase_without_an_amount_has_a_value_where_one_is_required() {
+fn a_purchase_without_an_amount_has_a_value_if_required() {
     for network in Network::ALL {
         let mut conversion = purchase(network);
         conversion.event.revenue = None;
@@ -63,12 +63,12 @@ fn a_purchase_without_an_amount_has_a_value_where_one_is_required() {
     }
 }
 
-/// The largest amount that is forwarded, the smallest, one with more decimals than cents have.
+/// Covers the smallest and largest forwarded amounts, and one with more than two decimals.
 #[rstest]
 #[case("0.01", "0.01", "1")]
 #[case("2000.00", "2000", "200000")]
 #[case("10.869565", "10.869565", "1087")]
-fn money_is_exact(#[case] usd: &str, #[case] major: &str, #[case] minor: &str) {
+fn amounts_are_exact(#[case] usd: &str, #[case] major: &str, #[case] minor: &str) {
     for network in Network::ALL {
         let mut conversion = purchase(network);
         conversion.event.revenue = Some(revenue(usd, None));
@@ -86,7 +86,10 @@ fn money_is_exact(#[case] usd: &str, #[case] major: &str, #[case] minor: &str) {
 #[rstest]
 #[case::over_the_limit("2000.01", Some(UncountedReason::OverLimit))]
 #[case::less_than_nothing("-1", Some(UncountedReason::Negative))]
-fn what_may_not_be_told_is_left_out(#[case] usd: &str, #[case] uncounted: Option<UncountedReason>) {
+fn omits_amounts_that_may_not_be_forwarded(
+    #[case] usd: &str,
+    #[case] uncounted: Option<UncountedReason>,
+) {
     for network in Network::ALL {
         let mut conversion = purchase(network);
         conversion.event.revenue = Some(revenue(usd, uncounted));
@@ -101,7 +104,7 @@ fn what_may_not_be_told_is_left_out(#[case] usd: &str, #[case] uncounted: Option
 }
 
 #[rstest]
-fn secrets_do_not_print(
+fn debug_output_has_no_secrets(
     #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
 ) {
     let (integration, mut secrets) = integration(network, &[]);
@@ -109,18 +112,18 @@ fn secrets_do_not_print(
     let account = Account::read(&integration, &secrets).unwrap();
     let request = encode(&account, &[purchase(network)], Some("hush-access"));
     let echo = r#"{"error":{"message":"hush-token hush-key hush-client"},"code":40105,"message":"hush-token"}"#;
-    let outcome = SendOutcome::Response(answer(400, echo));
+    let outcome = SendOutcome::Response(response(400, echo));
     let judgement = judge(&account, 1, &outcome);
     let printed = format!("{account:?} {request:?} {judgement:?} {outcome:?} {secrets:?}");
     assert!(!printed.contains("hush"), "{printed}");
     let own: Vec<String> = account.secrets().map(str::to_owned).collect();
     assert!(!own.is_empty());
-    let words = judgement.message.unwrap();
-    assert!(own.iter().all(|secret| !words.contains(secret.as_str())));
+    let message = judgement.message.unwrap();
+    assert!(own.iter().all(|secret| !message.contains(secret.as_str())));
 }
 
 #[test]
-fn a_service_account_does_not_print() {
+fn debug_output_has_no_service_account_key() {
     let (integration, mut secrets) = integration(Network::B, &[]);
     let file = include_str!("network_b/test_key.json");
     secrets.insert("serviceAccountKey".to_owned(), Secret::new(file));
@@ -138,10 +141,10 @@ fn a_service_account_does_not_print() {
 }
 
 #[test]
-fn words_lose_secrets_however_they_are_written() {
+fn redacts_plain_and_encoded_secrets() {
     let account = account(Network::B, &[]);
-    let said = account.redact("a 1//hush-refresh b 1%2F%2Fhush-refresh c");
-    assert_eq!(said, "a *** b *** c");
+    let redacted = account.redact("a 1//hush-refresh b 1%2F%2Fhush-refresh c");
+    assert_eq!(redacted, "a *** b *** c");
 }
 
 #[rstest]
@@ -149,12 +152,12 @@ fn words_lose_secrets_however_they_are_written() {
 #[case(Network::B, "operatingAccountId", "refreshToken")]
 #[case(Network::C, "pixelCode", "accessToken")]
 #[case(Network::D, "pixelId", "apiKey")]
-fn what_is_missing_is_named(
+fn names_what_is_missing(
     #[case] network: Network,
     #[case] setting: &str,
     #[case] credential: &str,
 ) {
-    let words = |without_setting: bool| {
+    let message = |without_setting: bool| {
         let (mut integration, mut secrets) = integration(network, &[]);
         if without_setting {
             integration.settings.remove(setting);
@@ -163,8 +166,11 @@ fn what_is_missing_is_named(
         }
         Account::read(&integration, &secrets).err().unwrap().message
     };
-    assert_eq!(words(true), format!("Missing: settings.{setting}."));
-    assert_eq!(words(false), format!("Missing: credentials.{credential}."));
+    assert_eq!(message(true), format!("Missing: settings.{setting}."));
+    assert_eq!(
+        message(false),
+        format!("Missing: credentials.{credential}.")
+    );
 }
 
 #[rstest]
@@ -172,7 +178,7 @@ fn what_is_missing_is_named(
 #[case(Network::B, false)]
 #[case(Network::C, true)]
 #[case(Network::D, false)]
-fn test_mode_needs_a_code_where_tests_would_count(#[case] network: Network, #[case] needed: bool) {
+fn test_mode_requires_a_code_if_tests_would_count(#[case] network: Network, #[case] needed: bool) {
     let (integration, secrets) = integration(network, &[("testMode", ON)]);
     let account = Account::read(&integration, &secrets);
     assert_eq!(account.is_err(), needed);
@@ -180,7 +186,7 @@ fn test_mode_needs_a_code_where_tests_would_count(#[case] network: Network, #[ca
 }
 
 #[test]
-fn a_code_without_the_switch_marks_nothing() {
+fn a_code_without_test_mode_has_no_effect() {
     let code = [("testEventCode", text_setting("TEST123"))];
     for network in [Network::A, Network::C] {
         let account = account(network, &code);
@@ -190,7 +196,7 @@ fn a_code_without_the_switch_marks_nothing() {
 }
 
 #[rstest]
-fn a_test_event_can_be_sent_and_is_marked(
+fn test_events_are_sendable_and_marked(
     #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
 ) {
     let [_, code] = test_mode();

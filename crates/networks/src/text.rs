@@ -1,4 +1,4 @@
-//! How values are written into URLs and documents.
+//! Text encodings for URLs and bodies.
 
 use std::fmt::Write as _;
 use tributary_domain::vocabulary::day::Day;
@@ -6,20 +6,20 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// Encoded for a query or a form: all but letters, digits and `-._~`.
+/// Percent-encodes everything except letters, digits and `-._~`.
 pub(crate) fn percent_encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            // Writing to a String cannot fail.
+            // Writing to a `String` cannot fail.
             let _infallible = write!(encoded, "%{byte:02X}");
         }
         encoded
     })
 }
 
-/// `name=value&…`, for a query or a form.
+/// Encodes `name=value&…` for a query or a form.
 pub(crate) fn form_encode(pairs: &[(&str, &str)]) -> String {
     let written: Vec<String> = pairs
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn form_encode(pairs: &[(&str, &str)]) -> String {
     written.join("&")
 }
 
-/// RFC 3339 in UTC, with milliseconds only where there are some.
+/// Formats a time as RFC 3339 in UTC, with milliseconds only if not zero.
 pub(crate) fn rfc3339(moment: Timestamp) -> String {
     let millis = moment.as_millis().rem_euclid(MILLIS_PER_DAY);
     let (seconds, fraction) = (millis / 1_000, millis % 1_000);
@@ -41,7 +41,7 @@ pub(crate) fn rfc3339(moment: Timestamp) -> String {
     format!("{day}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// The numbers that stand between `before` and `after` in a text, wherever they do.
+/// Returns all numbers between `before` and `after` in a text.
 pub(crate) fn numbers_between<'a>(
     text: &'a str,
     before: &'a str,
@@ -54,10 +54,10 @@ pub(crate) fn numbers_between<'a>(
     })
 }
 
-/// Places in a batch that a network named: in order, each once, none that the batch does not have.
+/// Returns the batch indexes that a network named: sorted, unique and within the batch.
 pub(crate) fn valid_indexes(named: impl Iterator<Item = usize>, sent: usize) -> Vec<usize> {
-    let places: std::collections::BTreeSet<usize> = named.filter(|place| *place < sent).collect();
-    places.into_iter().collect()
+    let indexes: std::collections::BTreeSet<usize> = named.filter(|index| *index < sent).collect();
+    indexes.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     #[case::plain("EAAB-1._~", "EAAB-1._~")]
     #[case::reserved("a b+c/d=e&f|g%", "a%20b%2Bc%2Fd%3De%26f%7Cg%25")]
     #[case::wide("é", "%C3%A9")]
-    fn encoding(#[case] text: &str, #[case] expected: &str) {
+    fn percent_encodes(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(percent_encoded(text), expected);
     }
 
@@ -79,7 +79,7 @@ mod tests {
     #[case::without(1_794_657_900_000, "2026-11-14T12:05:00Z")]
     #[case::the_last_of_a_day(1_794_700_799_999, "2026-11-14T23:59:59.999Z")]
     #[case::before_1970(-1, "1969-12-31T23:59:59.999Z")]
-    fn times(#[case] millis: i64, #[case] expected: &str) {
+    fn formats_times(#[case] millis: i64, #[case] expected: &str) {
         assert_eq!(rfc3339(Timestamp::from_millis(millis)), expected);
     }
 
@@ -91,13 +91,13 @@ mod tests {
     #[case::none("destinations[0]", vec![])]
     #[case::signed("events[+1]", vec![])]
     #[case::empty("events[]", vec![])]
-    fn numbers(#[case] text: &str, #[case] expected: Vec<usize>) {
+    fn finds_numbers_between_delimiters(#[case] text: &str, #[case] expected: Vec<usize>) {
         let found: Vec<usize> = numbers_between(text, "events[", ']').collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn places_are_in_order_each_once_and_there() {
+    fn indexes_are_sorted_unique_and_in_range() {
         assert_eq!(valid_indexes([5, 1, 1, 0].into_iter(), 5), [0, 1]);
     }
 }

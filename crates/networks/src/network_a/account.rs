@@ -1,18 +1,18 @@
-//! What a request is made with.
+//! Account settings.
 
 use crate::account::{AccountSettings, UnusableIntegration};
 use crate::secret::Secret;
 
-/// Which kind of event an app's events are sent as.
+/// How app events are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SdkEventMode {
-    /// As a website's, with the link as its page.
+    /// As website events, with the link as the page.
     Website,
-    /// As an app's, with what the device said about itself.
+    /// As app events, with device data.
     App,
 }
 
-/// An account of `network_a`.
+/// A Meta account (`network_a`).
 #[derive(Debug, Clone)]
 pub struct MetaAccount {
     pub(super) pixel_id: String,

@@ -1,10 +1,10 @@
-//! What an app's event says about the device.
+//! Device data of an app event.
 
 use crate::facts::ConversionFacts;
 use serde::Serialize;
 use tributary_domain::device::{Device, Platform, Screen, Tracking};
 
-/// Values of `extinfo`, always.
+/// Fixed number of `extinfo` values.
 const EXTINFO_VALUES: usize = 16;
 
 #[derive(Debug, Serialize)]
@@ -17,7 +17,7 @@ pub(super) struct AppData<'a> {
 }
 
 impl<'a> AppData<'a> {
-    /// Nothing where the device did not say what the network cannot do without.
+    /// Returns `None` if a required value is missing.
     pub(super) fn of(facts: ConversionFacts<'a>) -> Option<Self> {
         let device = facts.device()?;
         let extinfo = extinfo(device)?;
@@ -33,8 +33,9 @@ impl<'a> AppData<'a> {
     }
 }
 
-/// Sixteen values, each in its place, empty where it is unknown. The second and third are short and long version, as
-/// in `3.2.0` and `3.2.0 (412)`. Carrier, cores, storage and the abbreviation of the time zone are never known.
+/// Returns sixteen values in fixed positions, empty if unknown. The third and fourth are the short
+/// and long version, such as `3.2.0` and `3.2.0 (412)`. Carrier, cores, storage and time zone
+/// abbreviation are never known.
 fn extinfo(device: &Device) -> Option<[String; EXTINFO_VALUES]> {
     let traits = &device.traits;
     let platform = match traits.platform {
@@ -72,7 +73,7 @@ fn extinfo(device: &Device) -> Option<[String; EXTINFO_VALUES]> {
     ])
 }
 
-/// Width and height of a phone held upright, in pixels, and pixels per point.
+/// Returns width and height in pixels, in portrait orientation, and pixels per point.
 fn pixels(screen: Screen) -> (String, String, String) {
     let (longer, shorter, hundredths) = screen.parts();
     let scaled = |points: u32| (u64::from(points) * u64::from(hundredths) / 100).to_string();
@@ -96,7 +97,12 @@ mod tests {
     #[case(852, 393, 300, "1179 2556 3")]
     #[case(411, 914, 263, "1080 2403 2.63")]
     #[case(360, 800, 250, "900 2000 2.5")]
-    fn screens(#[case] width: u32, #[case] height: u32, #[case] scale: u32, #[case] is: &str) {
+    fn converts_screens_to_pixels(
+        #[case] width: u32,
+        #[case] height: u32,
+        #[case] scale: u32,
+        #[case] is: &str,
+    ) {
         let (width, height, density) = pixels(Screen::new(width, height, scale).unwrap());
         assert_eq!(format!("{width} {height} {density}"), is);
     }
@@ -106,7 +112,7 @@ mod tests {
     #[case::ios_no(Platform::Ios, Some(Tracking::Denied), 0)]
     #[case::ios_not_asked(Platform::Ios, None, 0)]
     #[case::android(Platform::Android, None, 1)]
-    fn whether_it_may_be_tracked(
+    fn reports_the_tracking_permission(
         #[case] platform: Platform,
         #[case] tracking: Option<Tracking>,
         #[case] expected: u8,
@@ -125,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_version_of_the_system_there_is_no_app_data() {
+    fn app_data_requires_the_os_version() {
         let mut conversion = sdk_event("install", "Lead");
         conversion.device.as_mut().unwrap().traits.os_version = None;
         assert!(AppData::of(ConversionFacts(&conversion)).is_none());

@@ -1,4 +1,4 @@
-//! Whether a conversion can be sent.
+//! Checks whether a conversion can be sent.
 
 use super::account::MetaAccount;
 use super::app_data::AppData;

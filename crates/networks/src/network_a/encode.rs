@@ -1,4 +1,4 @@
-//! The request.
+//! Encodes requests.
 
 use super::account::{MetaAccount, SdkEventMode};
 use super::app_data::AppData;
@@ -42,7 +42,7 @@ struct Event<'a> {
     limited: Option<LimitedDataUse>,
 }
 
-/// Who did it.
+/// Identifiers of the person.
 #[derive(Serialize, Default)]
 pub(super) struct UserData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ impl<'a> UserData<'a> {
         hashed || self.fbc.is_some()
     }
 
-    /// A user agent alone is nobody.
+    /// Returns whether the person can be identified. A user agent alone is not enough.
     pub(super) fn is_enough_on_website(&self) -> bool {
         let known = self.has_identifier() || self.fbp.is_some() || self.client_ip_address.is_some();
         self.client_user_agent.is_some() && known
@@ -116,7 +116,7 @@ impl<'a> UserData<'a> {
     }
 }
 
-/// The network hashes a country as two lower-case letters.
+/// Hashes a country as two lower-case letters, as Meta expects.
 fn hashed_country(country: &str) -> String {
     hex(Digest::of(country.to_ascii_lowercase().as_bytes()).as_bytes())
 }
@@ -141,12 +141,12 @@ struct CustomData<'a> {
 
 impl<'a> CustomData<'a> {
     fn of(facts: ConversionFacts<'a>) -> Self {
-        // The network refuses a `Purchase` without a value.
+        // Meta rejects a `Purchase` without a value.
         let is_without_amount = facts.0.event.revenue.is_none();
-        let demanded =
+        let required =
             (is_without_amount && facts.0.network_event == "Purchase").then_some(Amount::ZERO);
-        let value = facts.0.usd().or(demanded).map(Decimal);
-        // A trial of price 0 predicts nothing.
+        let value = facts.0.usd().or(required).map(Decimal);
+        // A free trial has no predicted value.
         let predicts =
             |value: &Decimal| facts.0.network_event == "StartTrial" && value.0 > Amount::ZERO;
         let product = facts.product_id();
@@ -169,7 +169,7 @@ impl<'a> CustomData<'a> {
     }
 }
 
-/// The simple form: the network finds out by the address whether a state's law applies, and which.
+/// Limited data use in its simple form: Meta derives the applicable state law from the IP address.
 #[derive(Serialize)]
 struct LimitedDataUse {
     data_processing_options: [&'static str; 1],
@@ -183,7 +183,8 @@ const LIMITED: LimitedDataUse = LimitedDataUse {
     data_processing_options_state: 0,
 };
 
-/// Whether it goes as an app's event. The SDK on a web page is a website whatever the setting says.
+/// Returns whether the event is sent as an app event. The SDK on a web page always counts as a
+/// website.
 pub(super) fn is_app(account: &MetaAccount, facts: ConversionFacts<'_>) -> bool {
     let on_web_page = facts.0.event.platform == Some(Platform::Web);
     account.mode == SdkEventMode::App && !facts.is_web() && !on_web_page
@@ -228,7 +229,7 @@ pub(crate) fn encode(account: &MetaAccount, batch: &[Conversion]) -> NetworkRequ
     NetworkRequest::json(path, None, json::bytes(&body))
 }
 
-/// Proves that whoever holds the token also knows the app's secret.
+/// Returns the HMAC that proves knowledge of the app secret.
 pub(super) fn appsecret_proof(secret: &str, token: &str) -> String {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");

@@ -1,40 +1,40 @@
-//! The click as the network's own pixel would write it down.
+//! Meta's `fbc` cookie value for a click.
 
 use crate::facts::ConversionFacts;
 use std::time::Duration;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The network forgets a click after this long.
+/// Meta discards clicks older than this.
 const AGE_MAX: Duration = Duration::from_hours(90 * 24);
-/// Digits of a time in milliseconds, from 2001 to 2286.
+/// Digits of a Unix time in milliseconds, from 2001 to 2286.
 const MILLIS_DIGITS: usize = 13;
-/// Characters of a click id within an `fbc`.
+/// Maximum length of a click id in an `fbc`.
 const ID_CHARS_MAX: usize = 512;
-/// Lengths of the part that newer tools of the network put behind the click id.
+/// Lengths of the appendix that newer Meta tools add to the click id.
 const APPENDIX_CHARS: [usize; 2] = [8, 2];
 
-/// The `fbc` of a conversion: the landing page's own where it is sound and of the same click, else one made of the
-/// click id. Never one of nothing.
+/// Returns the `fbc` of a conversion: the landing page's own if it is valid and for the same click,
+/// otherwise one built from the click id. `None` without a click id.
 pub(super) fn fbc(facts: ConversionFacts<'_>) -> Option<String> {
     let fbclid = facts.click_id("fbclid");
     let occurred_at = facts.0.event.conversion_time();
     let fresh = |made_at: Timestamp| occurred_at.since(made_at) <= AGE_MAX;
-    let handed_over = facts
+    let from_page = facts
         .click()
         .and_then(|click| click.captured.browser_ids.fbc.as_deref())
         .and_then(LandingPageFbc::read);
-    if let Some(own) = handed_over
+    if let Some(own) = from_page
         && fbclid.is_none_or(|fbclid| own.is_of(fbclid))
     {
         return fresh(own.made_at).then(|| own.text.to_owned());
     }
     let first_seen = first_seen(facts)?;
     let fbclid = fbclid.filter(|_| fresh(first_seen))?;
-    // The index of whoever makes one on a server.
+    // Index 1 is for values created on a server.
     Some(format!("fb.1.{}.{fbclid}", first_seen.as_millis()))
 }
 
-/// When the click id was first seen: at the click, or with the first call of the device that brought it.
+/// Returns when the click id was first seen: at the click, or with the device's first call.
 fn first_seen(facts: ConversionFacts<'_>) -> Option<Timestamp> {
     let of_click = facts
         .click()
@@ -44,7 +44,7 @@ fn first_seen(facts: ConversionFacts<'_>) -> Option<Timestamp> {
     of_click.or(of_device)
 }
 
-/// An `fbc` that a landing page handed over.
+/// An `fbc` from a landing page.
 struct LandingPageFbc<'a> {
     text: &'a str,
     made_at: Timestamp,
@@ -52,7 +52,7 @@ struct LandingPageFbc<'a> {
 }
 
 impl<'a> LandingPageFbc<'a> {
-    /// Reads `fb.<index>.<milliseconds>.<click id>`, and nothing that merely resembles it.
+    /// Parses `fb.<index>.<milliseconds>.<click id>` strictly.
     fn read(text: &'a str) -> Option<Self> {
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let mut parts = text.splitn(4, '.');
@@ -72,7 +72,7 @@ impl<'a> LandingPageFbc<'a> {
         sound.then_some(Self { text, made_at, id })
     }
 
-    /// Whether it stands for this click id, with or without an appendix.
+    /// Returns whether this is for the click id, with or without an appendix.
     fn is_of(&self, fbclid: &str) -> bool {
         match self.id.strip_prefix(fbclid) {
             Some("") => true,
@@ -94,7 +94,7 @@ mod tests {
 
     #[rstest]
     #[case::made_of_the_click(Some("IwAR2kZ8q_AbCd-1"), None, Some(MADE))]
-    #[case::handed_over(None, Some("fb.2.1794561000000.Iw"), Some("fb.2.1794561000000.Iw"))]
+    #[case::from_page(None, Some("fb.2.1794561000000.Iw"), Some("fb.2.1794561000000.Iw"))]
     #[case::handed_over_of_the_same_click(
         Some("Iw"),
         Some("fb.2.1794561000000.Iw"),
@@ -128,20 +128,20 @@ mod tests {
     #[case::unsound_beside_a_click(Some("IwAR2kZ8q_AbCd-1"), Some("nonsense"), Some(MADE))]
     #[case::older_than_90_days(None, Some("fb.1.1786000000000.Iw"), None)]
     #[case::nothing(None, None, None)]
-    fn cases(
+    fn builds_or_reuses_the_fbc(
         #[case] fbclid: Option<&str>,
-        #[case] handed_over: Option<&str>,
+        #[case] from_page: Option<&str>,
         #[case] expected: Option<&str>,
     ) {
         let mut conversion = web_event("purchase", "Purchase");
         let captured = &mut conversion.click.as_mut().unwrap().captured;
         captured.click_ids.fbclid = fbclid.map(str::to_owned);
-        captured.browser_ids.fbc = handed_over.map(str::to_owned);
+        captured.browser_ids.fbc = from_page.map(str::to_owned);
         assert_eq!(fbc(ConversionFacts(&conversion)).as_deref(), expected);
     }
 
     #[test]
-    fn a_click_older_than_90_days_is_left_out() {
+    fn omits_clicks_older_than_90_days() {
         let mut conversion = web_event("purchase", "Purchase");
         let last = CLICKED_AT.plus(AGE_MAX);
         conversion.event.occurred_at = last;
@@ -151,11 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn an_id_without_a_click_is_as_old_as_its_device() {
+    fn a_click_id_without_a_click_is_dated_by_its_device() {
         let mut conversion = web_event("purchase", "Purchase");
         conversion.click = None;
         conversion.network_click_id = Some(("fbclid".to_owned(), "Iw".to_owned()));
-        assert_eq!(fbc(ConversionFacts(&conversion)), None, "nobody knows when");
+        assert_eq!(
+            fbc(ConversionFacts(&conversion)),
+            None,
+            "the time is unknown"
+        );
         conversion.device = Some(device());
         let expected = format!("fb.1.{}.Iw", device().first_seen_at.as_millis());
         assert_eq!(fbc(ConversionFacts(&conversion)), Some(expected));

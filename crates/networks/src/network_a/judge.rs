@@ -1,5 +1,5 @@
-//! The answers. The code decides, the message only for an app secret that does not fit the token, and the status only
-//! where there is no code.
+//! Judges responses. The error code decides; the message only for a wrong app secret, and the HTTP
+//! status only without a code.
 
 use super::usage::pace;
 use crate::json::{integer, text};
@@ -7,33 +7,34 @@ use crate::response::NetworkResponse;
 use crate::ruling::{Judgement, RetryAdvice, Ruling};
 use serde_json::Value;
 
-/// The token, a permission, the app, the data set's name, a version of the API that has ended.
+/// Problems with the token, permissions, app, dataset or a retired API version.
 const PAUSING: [i64; 11] = [3, 10, 12, 102, 104, 190, 200, 294, 803, 2_500, 2_635];
-/// Too many calls. Every code in [`THROTTLING_OF_USE_CASES`] means the same.
+/// Too many calls. All codes in [`THROTTLING_OF_USE_CASES`] mean the same.
 const THROTTLING: [i64; 5] = [4, 17, 32, 341, 613];
-/// Too many calls, by the use case that they are counted under.
+/// Too many calls, counted per use case.
 const THROTTLING_OF_USE_CASES: std::ops::RangeInclusive<i64> = 80_000..=80_099;
-/// It will pass. 21009: the data set is not ready yet.
+/// Temporary errors. 21009: the dataset is not ready yet.
 const TRANSIENT: [i64; 4] = [1, 2, 5_000, 21_009];
-/// A parameter is wrong; which one, the subcode says.
+/// Invalid parameter; the subcode has the details.
 const INVALID_PARAMETER: i64 = 100;
-/// Subcodes of [`INVALID_PARAMETER`]: the pixel does not exist, or not for this token.
+/// Subcodes of [`INVALID_PARAMETER`]: the pixel does not exist or the token has no access to it.
 const NO_SUCH_OBJECT: [i64; 2] = [33, 34];
-/// Subcodes of [`INVALID_PARAMETER`] that are about one event: too old, too little identity.
+/// Subcodes of [`INVALID_PARAMETER`] about one event: too old, insufficient identity.
 const EVENT_SUBCODES: [i64; 2] = [2_804_003, 2_804_050];
-/// The message of [`INVALID_PARAMETER`] names it when the app secret does not fit the token. No subcode says so.
+/// The message of [`INVALID_PARAMETER`] contains this if the app secret does not match the token.
+/// There is no subcode for it.
 const PROOF: &str = "appsecret_proof";
-/// Blocked for a while for policy.
+/// Temporarily blocked for policy violations.
 const BLOCKED: i64 = 368;
-/// What a success sometimes holds instead of JSON.
+/// Body that a success sometimes has instead of JSON.
 const UNAVAILABLE: &str = "Service Unavailable";
 
-pub(crate) fn judge(sent: usize, answer: &NetworkResponse) -> Judgement {
-    let body = answer.object();
+pub(crate) fn judge(sent: usize, response: &NetworkResponse) -> Judgement {
+    let body = response.object();
     let error = body.as_ref().and_then(|body| body.get("error"));
     let judgement = match (error, &body) {
-        (Some(error), _) => judge_error(error, answer.status),
-        (None, Some(body)) if answer.is_success() => {
+        (Some(error), _) => judge_error(error, response.status),
+        (None, Some(body)) if response.is_success() => {
             let received = integer(body, "events_received").and_then(|n| usize::try_from(n).ok());
             let all = received == Some(sent);
             Judgement::of(if all {
@@ -42,64 +43,66 @@ pub(crate) fn judge(sent: usize, answer: &NetworkResponse) -> Judgement {
                 Ruling::Unknown
             })
         }
-        _ => Judgement::of(judge_without_code(answer)),
+        _ => Judgement::of(judge_without_code(response)),
     };
-    let outdated = answer.header("x-ad-api-version-warning");
+    let outdated = response.header("x-ad-api-version-warning");
     let trace = error.and_then(|error| text(error, "fbtrace_id"));
     let trace = trace.or_else(|| text(body.as_ref()?, "fbtrace_id"));
     Judgement {
         trace_id: trace.map(str::to_owned),
-        pace: pace(answer),
+        pace: pace(response),
         warning: judgement.warning.clone().or(outdated.map(str::to_owned)),
         ..judgement
     }
 }
 
-fn judge_without_code(answer: &NetworkResponse) -> Ruling {
-    let says_unavailable = String::from_utf8_lossy(&answer.body).contains(UNAVAILABLE);
-    if answer.is_success() && says_unavailable {
+fn judge_without_code(response: &NetworkResponse) -> Ruling {
+    let says_unavailable = String::from_utf8_lossy(&response.body).contains(UNAVAILABLE);
+    if response.is_success() && says_unavailable {
         return Ruling::retry();
     }
-    Ruling::by_status(answer.status)
+    Ruling::by_status(response.status)
 }
 
 fn judge_error(error: &Value, status: u16) -> Judgement {
     let code = integer(error, "code");
     let subcode = integer(error, "error_subcode");
-    let passing = error.get("is_transient") == Some(&Value::Bool(true)) || status >= 500;
+    let is_transient = error.get("is_transient") == Some(&Value::Bool(true)) || status >= 500;
     let blames_proof = text(error, "message").is_some_and(|message| message.contains(PROOF));
     let known = code.and_then(|code| match code {
         INVALID_PARAMETER if blames_proof => Some(Ruling::Pause),
         code => judge_code(code, subcode, status),
     });
-    let unknown = if passing {
+    let unknown = if is_transient {
         Ruling::retry()
     } else {
         Ruling::unnamed()
     };
     let warning = match (&known, code) {
-        (Some(_), Some(BLOCKED)) => Some("The network has blocked this account for a while."),
-        (None, _) if !passing => Some("The network refused this for a reason that is not known."),
+        (Some(_), Some(BLOCKED)) => Some("The network has temporarily blocked this account."),
+        (None, _) if !is_transient => {
+            Some("The network rejected the request for an unknown reason.")
+        }
         _ => None,
     };
     let written = code.map(|code| match subcode {
         Some(subcode) => format!("{code}/{subcode}"),
         None => code.to_string(),
     });
-    let words: Vec<&str> = ["message", "error_user_title", "error_user_msg"]
+    let messages: Vec<&str> = ["message", "error_user_title", "error_user_msg"]
         .into_iter()
         .filter_map(|name| text(error, name))
         .collect();
     Judgement {
         code: written,
-        message: (!words.is_empty()).then(|| words.join(" – ")),
+        message: (!messages.is_empty()).then(|| messages.join(" – ")),
         warning: warning.map(str::to_owned),
         ..Judgement::of(known.unwrap_or(unknown))
     }
 }
 
-/// By a code that is known. It comes before the flag that says that the error will pass: a token that was taken back
-/// does not come back. A server in trouble, though, blames the parameters without reason.
+/// Judges known codes. They take precedence over `is_transient`, because a revoked token does not
+/// recover. A 5xx response, however, blames parameters without reason.
 fn judge_code(code: i64, subcode: Option<i64>, status: u16) -> Option<Ruling> {
     let is_one_of = |codes: [i64; 2]| subcode.is_some_and(|subcode| codes.contains(&subcode));
     match code {

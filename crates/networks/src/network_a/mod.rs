@@ -1,4 +1,4 @@
-//! `network_a`: the Meta Conversions API.
+//! `network_a`: Meta Conversions API.
 
 mod account;
 mod app_data;

@@ -1,4 +1,4 @@
-//! How much of its share a caller has used, as the headers of any answer say.
+//! Quota usage from the response headers.
 
 use crate::json::integer;
 use crate::response::NetworkResponse;
@@ -6,9 +6,9 @@ use crate::ruling::NetworkPace;
 use serde_json::Value;
 use std::time::Duration;
 
-/// From here on, requests go out half as fast.
+/// From this usage on, requests are slowed down.
 const SLOW_FROM_PERCENT: f64 = 80.0;
-/// Each holds an object of percentages, the first one lists of such objects by business.
+/// Headers with percentages. The first one has lists of them per business.
 const HEADERS: [&str; 3] = [
     "x-business-use-case-usage",
     "x-app-usage",
@@ -20,18 +20,18 @@ const PERCENTAGES: [&str; 4] = [
     "total_time",
     "acc_id_util_pct",
 ];
-/// In minutes.
+/// Minutes until access is regained.
 const REGAIN: &str = "estimated_time_to_regain_access";
 
-pub(super) fn pace(answer: &NetworkResponse) -> Option<NetworkPace> {
-    let headers = HEADERS.into_iter().filter_map(|name| answer.header(name));
+pub(super) fn pace(response: &NetworkResponse) -> Option<NetworkPace> {
+    let headers = HEADERS.into_iter().filter_map(|name| response.header(name));
     headers
         .filter_map(|text| serde_json::from_str::<Value>(text).ok())
         .filter_map(|usage| worst_pace(&usage))
         .max()
 }
 
-/// The worst that is said anywhere in a header, however deep it is.
+/// Returns the slowest pace found anywhere in a header's value.
 fn worst_pace(usage: &Value) -> Option<NetworkPace> {
     match usage {
         Value::Array(members) => members.iter().filter_map(worst_pace).max(),
@@ -55,7 +55,7 @@ fn worst_pace(usage: &Value) -> Option<NetworkPace> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{answer, with_header};
+    use crate::samples::{response, with_header};
     use rstest::rstest;
 
     const BUSINESS: &str = HEADERS[0];
@@ -87,13 +87,20 @@ mod tests {
     )]
     #[case::nonsense("x-app-usage", "<html>", None)]
     #[case::negative(BUSINESS, r#"{"1":[{"estimated_time_to_regain_access":-5}]}"#, None)]
-    fn headers(#[case] name: &str, #[case] value: &str, #[case] expected: Option<NetworkPace>) {
-        assert_eq!(pace(&with_header(answer(200, "{}"), name, value)), expected);
+    fn reads_the_pace_from_headers(
+        #[case] name: &str,
+        #[case] value: &str,
+        #[case] expected: Option<NetworkPace>,
+    ) {
+        assert_eq!(
+            pace(&with_header(response(200, "{}"), name, value)),
+            expected
+        );
     }
 
     #[test]
     fn the_longest_wait_wins() {
-        let one = with_header(answer(200, "{}"), "x-app-usage", r#"{"call_count":99}"#);
+        let one = with_header(response(200, "{}"), "x-app-usage", r#"{"call_count":99}"#);
         let wait = r#"{"1":[{"estimated_time_to_regain_access":1},{"estimated_time_to_regain_access":3}]}"#;
         let both = with_header(one, BUSINESS, wait);
         assert_eq!(pace(&both), Some(NetworkPace::Wait(Duration::from_mins(3))));

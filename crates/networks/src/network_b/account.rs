@@ -1,4 +1,4 @@
-//! What a request is made with.
+//! Account settings.
 
 use super::service_account::ServiceAccount;
 use crate::account::{AccountSettings, UnusableIntegration};
@@ -6,7 +6,7 @@ use crate::secret::Secret;
 use std::collections::BTreeMap;
 use tributary_domain::forwarding::Conversion;
 
-/// An account of `network_b`.
+/// A Google Ads account (`network_b`).
 #[derive(Debug, Clone)]
 pub struct GoogleAdsAccount {
     pub(super) operating_account_id: String,
@@ -19,22 +19,23 @@ pub struct GoogleAdsAccount {
     pub(crate) validate_only: bool,
 }
 
-/// How access tokens are come by.
+/// How access tokens are obtained.
 #[derive(Debug, Clone)]
 pub(super) enum TokenGrant {
-    /// With a token that a person agreed to.
+    /// With a refresh token of a user.
     RefreshToken {
         client_id: String,
         client_secret: Secret,
         refresh_token: Secret,
     },
-    /// With a key of its own. Preferred where both are there: nobody's consent runs out.
+    /// With a service account key. Preferred if both are set, because it does not depend on a
+    /// user's consent.
     ServiceAccount(ServiceAccount),
 }
 
 impl GoogleAdsAccount {
     pub(crate) fn read(settings: &AccountSettings<'_>) -> Result<Self, UnusableIntegration> {
-        let way_in = match settings.secret("serviceAccountKey") {
+        let grant = match settings.secret("serviceAccountKey") {
             Some(file) => TokenGrant::ServiceAccount(ServiceAccount::read(file)?),
             None => TokenGrant::RefreshToken {
                 client_id: settings.required("clientId")?,
@@ -49,18 +50,18 @@ impl GoogleAdsAccount {
             user_data_enabled: settings.flag("userDataEnabled"),
             landing_page_device_info: settings.flag("landingPageDeviceInfo"),
             sdk_event_source: settings.required("sdkEventSource")?,
-            grant: way_in,
+            grant,
             validate_only: settings.flag("testMode"),
         })
     }
 
-    /// The conversion action that stands for an event.
+    /// Returns the conversion action mapped to an event.
     pub(crate) fn action(&self, conversion: &Conversion) -> Option<&str> {
         let action = self.conversion_actions.get(&conversion.network_event);
         action.map(String::as_str)
     }
 
-    /// Any key that a conversion action is known by, for tests.
+    /// Returns any mapped event key, for test events.
     pub(crate) fn any_event_key(&self) -> Option<&str> {
         self.conversion_actions.keys().next().map(String::as_str)
     }
@@ -77,7 +78,8 @@ impl GoogleAdsAccount {
         secrets.into_iter()
     }
 
-    /// The cloud project whose quota is used. An OAuth client's id begins with its project's number.
+    /// Returns the cloud project whose quota is used. An OAuth client id starts with its project
+    /// number.
     pub(crate) fn project(&self) -> &str {
         match &self.grant {
             TokenGrant::RefreshToken { client_id, .. } => {

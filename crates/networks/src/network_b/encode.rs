@@ -1,4 +1,4 @@
-//! The request.
+//! Encodes requests.
 
 use super::account::GoogleAdsAccount;
 use crate::check::{NO_CLICK_ID, NO_CONVERSION_ACTION, Unsendable, ensure};
@@ -64,7 +64,7 @@ struct AdIdentifiers<'a> {
     landing_page_device_info: Option<DeviceInfo<'a>>,
 }
 
-/// The browser that followed the ad.
+/// Browser that followed the ad.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeviceInfo<'a> {
@@ -75,18 +75,18 @@ struct DeviceInfo<'a> {
 }
 
 impl<'a> DeviceInfo<'a> {
-    /// Only where the operator asked for it.
+    /// Returns the browser data, if the operator enabled it.
     fn of(account: &GoogleAdsAccount, facts: ConversionFacts<'a>) -> Option<Self> {
         let info = Self {
             ip_address: facts.address(),
             user_agent: facts.user_agent(),
         };
-        let is_told = info.ip_address.is_some() || info.user_agent.is_some();
-        (account.landing_page_device_info && is_told).then_some(info)
+        let is_known = info.ip_address.is_some() || info.user_agent.is_some();
+        (account.landing_page_device_info && is_known).then_some(info)
     }
 }
 
-/// Exactly one of the three.
+/// Exactly one of the three click ids.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum AdIdentifier<'a> {
@@ -96,7 +96,8 @@ enum AdIdentifier<'a> {
 }
 
 impl<'a> AdIdentifier<'a> {
-    /// The two braids come from the same clicks on iOS; one measures websites, the other apps.
+    /// Returns the click id to send. On iOS both braids come from the same click; `wbraid` measures
+    /// websites and `gbraid` apps.
     fn of(facts: ConversionFacts<'a>) -> Option<Self> {
         event_time(facts)?;
         let gclid = facts.click_id("gclid").map(Self::Gclid);
@@ -110,11 +111,15 @@ impl<'a> AdIdentifier<'a> {
     }
 }
 
-/// When it happened, as it is told with the click; nothing where the click cannot have led to it.
+/// Returns the event time to send with the click; `None` if the click is too late to have caused
+/// the event.
 fn event_time(facts: ConversionFacts<'_>) -> Option<Timestamp> {
-    let told_at = facts.0.event.conversion_time();
-    let with_click = |clicked_at| conversion_time_with_click(told_at, clicked_at);
-    facts.0.clicked_at().map_or(Some(told_at), with_click)
+    let conversion_time = facts.0.event.conversion_time();
+    let with_click = |clicked_at| conversion_time_with_click(conversion_time, clicked_at);
+    facts
+        .0
+        .clicked_at()
+        .map_or(Some(conversion_time), with_click)
 }
 
 #[derive(Serialize)]
@@ -131,13 +136,14 @@ enum UserIdentifier<'a> {
 }
 
 impl<'a> UserData<'a> {
-    /// Only for accounts that agreed to it with the network: the others' requests would be refused whole.
+    /// Returns user data only for accounts that accepted Google's terms. For others the whole
+    /// request would be rejected.
     fn of(account: &GoogleAdsAccount, facts: ConversionFacts<'a>) -> Option<Self> {
         let email = facts.email_google().map(UserIdentifier::EmailAddress);
         let phone = facts.phone_e164().map(UserIdentifier::PhoneNumber);
         let user_identifiers: Vec<UserIdentifier<'a>> = email.into_iter().chain(phone).collect();
-        let told = account.user_data_enabled && !user_identifiers.is_empty();
-        told.then_some(Self { user_identifiers })
+        let is_sent = account.user_data_enabled && !user_identifiers.is_empty();
+        is_sent.then_some(Self { user_identifiers })
     }
 }
 
@@ -156,11 +162,11 @@ impl Consent {
         let (ad_user_data, ad_personalization) = match conversion.sharing() {
             Sharing::Unknown => return None,
             Sharing::Allowed => (Some(GRANTED), GRANTED),
-            // A no to personal ads is no yes to anything else.
+            // Denying personalised ads does not imply other consent.
             Sharing::NotPersonalized => {
                 (conversion.has_explicit_consent().then_some(GRANTED), DENIED)
             }
-            // Never sent; should it be, the network is to discard it.
+            // Such events are never sent; if one were, the network should discard it.
             Sharing::Refused => (Some(DENIED), DENIED),
         };
         Some(Self {
@@ -170,7 +176,8 @@ impl Consent {
     }
 }
 
-/// Whether a conversion can be sent: it needs a click id, or where that is agreed on a hash; an install the click id.
+/// Checks whether a conversion can be sent. It needs a click id, or user data if enabled; an
+/// install always needs a click id.
 pub(crate) fn check(account: &GoogleAdsAccount, conversion: &Conversion) -> Result<(), Unsendable> {
     let facts = ConversionFacts(conversion);
     ensure(account.action(conversion).is_some(), NO_CONVERSION_ACTION)?;

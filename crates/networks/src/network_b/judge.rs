@@ -1,4 +1,4 @@
-//! The immediate answers.
+//! Judges immediate responses.
 
 use super::account::GoogleAdsAccount;
 use crate::json::{list, text};
@@ -8,8 +8,8 @@ use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The account, the conversion action or the agreement with the network is wrong. Reasons that begin with
-/// [`OF_ACCOUNT`] and those that end with one of [`AGREEMENTS`] belong here, too.
+/// Problems with the account, the conversion action or an agreement. Reasons that start with
+/// [`ACCOUNT_PREFIX`] or end with one of [`AGREEMENT_SUFFIXES`] count too.
 const PAUSING: [&str; 7] = [
     "INVALID_CONVERSION_ACTION_ID",
     "INVALID_CONVERSION_ACTION_TYPE",
@@ -20,42 +20,43 @@ const PAUSING: [&str; 7] = [
     "TERMS_AND_CONDITIONS_NOT_SIGNED",
 ];
 const ACCOUNT_PREFIX: &str = "DESTINATION_ACCOUNT_";
-/// What the advertiser has to declare or sign first, such as `EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED`.
+/// Suffixes of missing declarations or signatures, such as
+/// `EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED`.
 const AGREEMENT_SUFFIXES: [&str; 2] = ["_DECLARATION_REQUIRED", "_NOT_SIGNED"];
 const TOO_MANY: [&str; 2] = ["TOO_MANY_EVENTS", "TOO_MANY_DESTINATIONS"];
 const TRANSIENT: [&str; 2] = ["INTERNAL_ERROR", "DEADLINE_EXCEEDED"];
 const TOO_NEW: &str = "CONVERSION_ACTION_TOO_RECENTLY_CREATED";
-/// A conversion action takes this long to be known everywhere.
+/// Time until a new conversion action is known to all of Google's systems.
 const ACTION_PROPAGATION: Duration = Duration::from_hours(6);
 
 pub(crate) fn judge(
     account: &GoogleAdsAccount,
     sent: usize,
-    answer: &NetworkResponse,
+    response: &NetworkResponse,
 ) -> Judgement {
-    let body = answer.object();
-    if answer.is_success() {
+    let body = response.object();
+    if response.is_success() {
         return judge_success(account, body.as_ref());
     }
     let Some(error) = body.as_ref().and_then(|body| body.get("error")) else {
-        return Judgement::of(match answer.status {
+        return Judgement::of(match response.status {
             401 => Ruling::TokenRefused,
             status => by_status(status),
         });
     };
-    let refusal = GoogleError::read(error);
-    let too_many = refusal.has(|reason| TOO_MANY.contains(&reason));
-    let warning = "A request was larger than the network takes, which it should not have been.";
+    let error = GoogleError::read(error);
+    let too_many = error.has(|reason| TOO_MANY.contains(&reason));
+    let warning = "A request exceeded the network's size limit unexpectedly.";
     Judgement {
-        code: refusal.code().map(str::to_owned),
-        message: refusal.words(),
-        trace_id: refusal.trace.map(str::to_owned),
+        code: error.code().map(str::to_owned),
+        message: error.full_message(),
+        trace_id: error.trace.map(str::to_owned),
         warning: too_many.then(|| warning.to_owned()),
-        ..Judgement::of(ruling(&refusal, answer.status, sent))
+        ..Judgement::of(ruling(&error, response.status, sent))
     }
 }
 
-/// What a request is known by is all that a success says; one that was only to be validated has none.
+/// Judges a success. It only contains a request id; a validated request has none.
 fn judge_success(account: &GoogleAdsAccount, body: Option<&Value>) -> Judgement {
     let request_id = body.and_then(|body| text(body, "requestId"));
     let ruling = if request_id.is_some() || account.validate_only {
@@ -83,23 +84,23 @@ fn judge_success(account: &GoogleAdsAccount, body: Option<&Value>) -> Judgement 
     }
 }
 
-/// By the reasons first, as far as they are known; the list of them grows. Then by the status.
-fn ruling(refusal: &GoogleError<'_>, status: u16, sent: usize) -> Ruling {
-    if refusal.has(|reason| reason == TOO_NEW) {
+/// Judges by known reasons first, then by status. Google keeps adding reasons.
+fn ruling(error: &GoogleError<'_>, status: u16, sent: usize) -> Ruling {
+    if error.has(|reason| reason == TOO_NEW) {
         return Ruling::after(ACTION_PROPAGATION);
     }
-    if refusal.has(|reason| TRANSIENT.contains(&reason)) {
+    if error.has(|reason| TRANSIENT.contains(&reason)) {
         return Ruling::retry();
     }
     match status {
         401 => Ruling::TokenRefused,
-        429 => over_quota(refusal.quota_limit),
-        400 | 422 => judge_rejection(refusal, sent),
+        429 => over_quota(error.quota_limit),
+        400 | 422 => judge_rejection(error, sent),
         status => by_status(status),
     }
 }
 
-/// 409: another request changed the same thing. 499: the request was cancelled on its way.
+/// Judges by status. 409: concurrent change. 499: the request was cancelled.
 fn by_status(status: u16) -> Ruling {
     match status {
         409 | 499 => Ruling::retry(),
@@ -107,20 +108,15 @@ fn by_status(status: u16) -> Ruling {
     }
 }
 
-fn judge_rejection(refusal: &GoogleError<'_>, sent: usize) -> Ruling {
-    if refusal.has(is_account_reason) {
+fn judge_rejection(error: &GoogleError<'_>, sent: usize) -> Ruling {
+    if error.has(is_account_reason) {
         return Ruling::Pause;
     }
-    if refusal.has(|reason| TOO_MANY.contains(&reason)) {
+    if error.has(|reason| TOO_MANY.contains(&reason)) {
         return Ruling::TooLarge;
     }
-    let fields = || {
-        refusal
-            .violations
-            .iter()
-            .filter_map(|one| text(one, "field"))
-    };
-    // No event is to blame for where all of them were to go.
+    let fields = || error.violations.iter().filter_map(|one| text(one, "field"));
+    // A wrong destination is not the fault of any event.
     if fields().next().is_some() && fields().all(|field| field.starts_with("destinations")) {
         return Ruling::Pause;
     }
@@ -152,7 +148,7 @@ fn over_quota(limit: Option<&str>) -> Ruling {
     })
 }
 
-/// An error, its list of details sorted out.
+/// An error with its details.
 #[derive(Default)]
 struct GoogleError<'a> {
     status: Option<&'a str>,
@@ -164,9 +160,9 @@ struct GoogleError<'a> {
 }
 
 impl<'a> GoogleError<'a> {
-    /// Details come in any order, and some are of types that nobody has heard of.
+    /// Reads the details, which come in any order and may have unknown types.
     fn read(error: &'a Value) -> Self {
-        let mut refusal = Self {
+        let mut parsed = Self {
             status: text(error, "status"),
             message: text(error, "message"),
             ..Self::default()
@@ -175,16 +171,16 @@ impl<'a> GoogleError<'a> {
             let tag = text(detail, "@type").unwrap_or_default();
             match tag.rsplit('.').next() {
                 Some("ErrorInfo") => {
-                    refusal.reason = text(detail, "reason");
+                    parsed.reason = text(detail, "reason");
                     let metadata = detail.get("metadata");
-                    refusal.quota_limit = metadata.and_then(|data| text(data, "quota_limit"));
+                    parsed.quota_limit = metadata.and_then(|data| text(data, "quota_limit"));
                 }
-                Some("BadRequest") => refusal.violations.extend(list(detail, "fieldViolations")),
-                Some("RequestInfo") => refusal.trace = text(detail, "requestId"),
+                Some("BadRequest") => parsed.violations.extend(list(detail, "fieldViolations")),
+                Some("RequestInfo") => parsed.trace = text(detail, "requestId"),
                 _ => {}
             }
         }
-        refusal
+        parsed
     }
 
     fn reasons(&self) -> impl Iterator<Item = &'a str> {
@@ -196,22 +192,22 @@ impl<'a> GoogleError<'a> {
         self.reasons().any(is)
     }
 
-    /// The most telling word there is: a field's reason, the error's, its status.
+    /// Returns the most specific code: a field's reason, the error's reason, or the status.
     fn code(&self) -> Option<&'a str> {
         self.reasons().next().or(self.status)
     }
 
-    fn words(&self) -> Option<String> {
+    fn full_message(&self) -> Option<String> {
         let violations = self.violations.iter().filter_map(|one| {
             let (field, description) = (text(one, "field")?, text(one, "description")?);
             Some(format!("{field}: {description}"))
         });
-        let words: Vec<String> = self
+        let parts: Vec<String> = self
             .message
             .map(str::to_owned)
             .into_iter()
             .chain(violations)
             .collect();
-        (!words.is_empty()).then(|| words.join(" "))
+        (!parts.is_empty()).then(|| parts.join(" "))
     }
 }

@@ -1,7 +1,8 @@
-//! `network_b`: the Google Data Manager API.
+//! `network_b`: Google Ads through the Data Manager API.
 //!
-//! It has no names for events: each key of `conversionActions` stands for a conversion action of the account. And it
-//! answers twice: at once whether a request is sound, and hours later what became of its events.
+//! It has no event names: each key of `conversionActions` maps to a conversion action of the
+//! account. It responds twice: immediately whether a request is valid, and hours later what
+//! happened to its events.
 
 mod account;
 mod encode;

@@ -1,4 +1,4 @@
-//! A service account: its key file, and the assertions signed with it.
+//! Service account: its key file, and assertions signed with it.
 
 use crate::account::UnusableIntegration;
 use crate::secret::Secret;
@@ -9,14 +9,14 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What is asked for.
+/// Requested OAuth scope.
 const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
-/// Whom an assertion is for, unless the key file says otherwise; also where the base URL is overridden.
+/// Audience of an assertion, unless the key file names another. It does not depend on the base URL.
 const AUDIENCE: &str = "https://oauth2.googleapis.com/token";
-/// How long an assertion is good; longer ones are refused.
+/// Lifetime of an assertion; longer ones are rejected.
 const ASSERTION_LIFETIME_SECONDS: i64 = 3_600;
 
-/// The fields of a key file that are used.
+/// The fields used from a key file.
 #[derive(Deserialize)]
 struct KeyFile {
     client_email: String,
@@ -55,7 +55,7 @@ struct Claims<'a> {
 }
 
 impl ServiceAccount {
-    /// Reads the key file as it was downloaded.
+    /// Parses the downloaded key file.
     pub(super) fn read(file: Secret) -> Result<Self, UnusableIntegration> {
         let no_file = "credentials.serviceAccountKey must be the whole JSON key file of a service \
                        account, with client_email, private_key and private_key_id.";
@@ -83,8 +83,8 @@ impl ServiceAccount {
         self.project.as_deref().unwrap_or(&self.email)
     }
 
-    /// A signed request for a token, good from `now`, in seconds since 1970. Nothing only where the key cannot sign,
-    /// which reading it has ruled out.
+    /// Returns a signed assertion, valid from `now` in Unix seconds. `None` only if signing fails,
+    /// which a parsed key rules out.
     pub(super) fn assertion(&self, now: i64) -> Option<String> {
         let header = Header {
             alg: "RS256",
@@ -102,12 +102,12 @@ impl ServiceAccount {
         let header = part(crate::json::bytes(&header));
         let signed = format!("{header}.{}", part(crate::json::bytes(&claims)));
         let mut signature = vec![0; self.key.public().modulus_len()];
-        // This padding draws nothing: the same assertion always has the same signature.
-        let no_dice = SystemRandom::new();
+        // This padding uses no randomness, so the signature is deterministic.
+        let unused_rng = SystemRandom::new();
         self.key
             .sign(
                 &RSA_PKCS1_SHA256,
-                &no_dice,
+                &unused_rng,
                 signed.as_bytes(),
                 &mut signature,
             )
@@ -116,7 +116,7 @@ impl ServiceAccount {
     }
 }
 
-/// The key within a PEM file.
+/// Extracts the key from a PEM file.
 fn key(pem: &str) -> Option<RsaKeyPair> {
     let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assertion_is_a_signed_claim() {
+    fn assertions_are_signed_claims() {
         let account = ServiceAccount::read(Secret::new(KEY_FILE)).unwrap();
         let assertion = account.assertion(1_794_657_600).unwrap();
         let parts: Vec<&str> = assertion.split('.').collect();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_file_may_name_another_audience() {
+    fn the_key_file_can_set_the_audience() {
         let mut file: Value = serde_json::from_str(KEY_FILE).unwrap();
         file["token_uri"] = json!("https://other.example.com/token");
         let account = ServiceAccount::read(Secret::new(file.to_string())).unwrap();
@@ -189,7 +189,7 @@ mod tests {
         r#"{"client_email":"a","private_key":"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----","private_key_id":"k"}"#
     )]
     #[case::no_email(r#"{"private_key":"x","private_key_id":"k"}"#)]
-    fn what_is_no_key_file_is_refused_without_repeating_it(#[case] file: &str) {
+    fn rejects_invalid_key_files_without_repeating_them(#[case] file: &str) {
         let refused = ServiceAccount::read(Secret::new(file)).err().unwrap();
         assert!(!refused.message.contains("AAAA") && refused.message.contains("serviceAccountKey"));
     }

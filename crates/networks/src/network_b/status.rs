@@ -1,4 +1,5 @@
-//! What became of a request's events in the end. Reasons are counted per request, not named per event.
+//! Final status of a request's events. Google counts errors per request and does not name the
+//! events.
 
 use super::encode::bearer;
 use crate::json::{integer, list, text};
@@ -9,22 +10,22 @@ use serde_json::Value;
 use std::time::Duration;
 pub use tributary_domain::forwarding::status_check::{StatusProblems, StatusRuling};
 
-/// What every reason but one begins with; the one has only the second.
+/// Prefixes of reasons; one reason has only the second.
 const PREFIXES: [&str; 2] = ["PROCESSING_ERROR_REASON_", "PROCESSING_ERROR_"];
 const TOO_RECENT_CLICK: &str = "TOO_RECENT_CLICK";
-/// A click takes this long to be known everywhere.
+/// Time until a click is known to all of Google's systems.
 const CLICK_PROPAGATION: Duration = Duration::from_hours(6);
 const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
-/// The network has it already.
+/// The event was already received.
 const DUPLICATE_REASONS: [&str; 2] = ["DUPLICATE_TRANSACTION_ID", "DUPLICATE_GCLID"];
-/// Only the operator can do something about it.
+/// Reasons that the operator has to resolve.
 const ALERTING: [&str; 3] = [
     "ONE_PER_CLICK_CONVERSION_ACTION_NOT_PERMITTED_WITH_BRAID",
     "DESTINATION_ACCOUNT_ENHANCED_CONVERSIONS_TERMS_NOT_SIGNED",
     "EXTERNAL_ATTRIBUTION_DATA_MISSING",
 ];
 
-/// Asks what became of a request, by the id that its answer gave. Requests that were only validated have none.
+/// Returns a status request for the id from the response. Validated requests have none.
 pub fn status_request(request_id: &str, access_token: &str) -> NetworkRequest {
     let query = form_encode(&[("requestId", request_id)]);
     NetworkRequest {
@@ -35,14 +36,14 @@ pub fn status_request(request_id: &str, access_token: &str) -> NetworkRequest {
     }
 }
 
-/// What came of it.
+/// Judges the response to a status request.
 pub fn judge_status(outcome: &SendOutcome) -> StatusRuling {
-    let answer = match outcome {
-        SendOutcome::Response(answer) => answer,
+    let response = match outcome {
+        SendOutcome::Response(response) => response,
         SendOutcome::NotSent | SendOutcome::Interrupted => return StatusRuling::Retry,
     };
-    match answer.status {
-        200..=299 => read(answer).unwrap_or(StatusRuling::Retry),
+    match response.status {
+        200..=299 => read(response).unwrap_or(StatusRuling::Retry),
         401 => StatusRuling::TokenRefused,
         408 | 429 => StatusRuling::Retry,
         400..=499 => StatusRuling::Unavailable,
@@ -50,29 +51,31 @@ pub fn judge_status(outcome: &SendOutcome) -> StatusRuling {
     }
 }
 
-fn read(answer: &NetworkResponse) -> Option<StatusRuling> {
-    let body = answer.object()?;
+fn read(response: &NetworkResponse) -> Option<StatusRuling> {
+    let body = response.object()?;
     let destinations: Vec<&Value> = list(&body, "requestStatusPerDestination").collect();
-    let stands = |one: &&Value| text(one, "requestStatus").unwrap_or_default().to_owned();
+    let status_of = |one: &&Value| text(one, "requestStatus").unwrap_or_default().to_owned();
     let decided = |one: &&Value| {
         let decided = ["SUCCESS", "PARTIAL_SUCCESS", "FAILED"];
-        decided.contains(&stands(one).as_str())
+        decided.contains(&status_of(one).as_str())
     };
     if destinations.is_empty() || !destinations.iter().all(decided) {
         return Some(StatusRuling::Processing);
     }
-    let mut failing = destinations.iter().filter(|one| stands(one) != "SUCCESS");
+    let mut failing = destinations
+        .iter()
+        .filter(|one| status_of(one) != "SUCCESS");
     let Some(destination) = failing.next() else {
         return Some(StatusRuling::Success);
     };
-    // There is one destination in a request, so there is no second one to speak of.
+    // A request has one destination, so there is at most one failing.
     Some(StatusRuling::Problems(problems(
         destination,
-        &stands(destination),
+        &status_of(destination),
     )))
 }
 
-fn problems(destination: &Value, stands: &str) -> StatusProblems {
+fn problems(destination: &Value, status: &str) -> StatusProblems {
     let mut problems = StatusProblems::default();
     let counts = destination
         .get("errorInfo")
@@ -98,7 +101,7 @@ fn problems(destination: &Value, stands: &str) -> StatusProblems {
             .push((reason.to_owned(), records.unwrap_or(0)));
     }
     if counts.is_empty() {
-        problems.failed.push((stands.to_owned(), 0));
+        problems.failed.push((status.to_owned(), 0));
     }
     problems.already_delivered = problems.failed.is_empty();
     problems

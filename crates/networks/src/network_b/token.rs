@@ -1,4 +1,4 @@
-//! Access tokens. No event is sent while one is asked for, so every failure may be tried again.
+//! Access tokens. No event is sent while a token is requested, so every failure can be retried.
 
 use super::account::{GoogleAdsAccount, TokenGrant};
 use crate::json::{integer, text};
@@ -8,31 +8,31 @@ use crate::secret::Secret;
 use crate::text::form_encode;
 use std::time::Duration;
 
-/// What a token is good for where the answer does not say.
+/// Lifetime of a token if the response does not say.
 const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
 
-/// What came of asking for a token.
+/// Outcome of a token request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenRuling {
-    /// Here it is.
+    /// A token was issued.
     Token {
-        /// The token.
+        /// The access token.
         access_token: Secret,
-        /// How long it is good. It is not to be used in its last minute.
+        /// Lifetime. Do not use the token in its last minute.
         expires_in: Duration,
     },
-    /// Ask again later.
+    /// Temporary failure.
     Retry,
-    /// The credentials are wrong, or were taken back.
+    /// The credentials are wrong or were revoked.
     Pause {
         /// The network's code.
         code: String,
-        /// The network's words.
+        /// The network's message.
         message: Option<String>,
     },
 }
 
-/// Asks for an access token, at the base URL of tokens. `now` is in seconds since 1970.
+/// Returns a request for an access token, relative to the token endpoint. `now` is in Unix seconds.
 pub fn token_request(account: &GoogleAdsAccount, now: i64) -> NetworkRequest {
     let body = match &account.grant {
         TokenGrant::RefreshToken {
@@ -59,22 +59,22 @@ pub fn token_request(account: &GoogleAdsAccount, now: i64) -> NetworkRequest {
     }
 }
 
-/// What came of it.
+/// Judges the response to a token request.
 pub fn judge_token(outcome: &SendOutcome) -> TokenRuling {
-    let answer = match outcome {
-        SendOutcome::Response(answer) => answer,
+    let response = match outcome {
+        SendOutcome::Response(response) => response,
         SendOutcome::NotSent | SendOutcome::Interrupted => return TokenRuling::Retry,
     };
-    match answer.status {
-        200..=299 => token(answer).unwrap_or(TokenRuling::Retry),
+    match response.status {
+        200..=299 => token(response).unwrap_or(TokenRuling::Retry),
         408 | 429 => TokenRuling::Retry,
-        400..=499 => refused(answer),
+        400..=499 => refused(response),
         _ => TokenRuling::Retry,
     }
 }
 
-fn token(answer: &NetworkResponse) -> Option<TokenRuling> {
-    let body = answer.object()?;
+fn token(response: &NetworkResponse) -> Option<TokenRuling> {
+    let body = response.object()?;
     let seconds = integer(&body, "expires_in").and_then(|seconds| u64::try_from(seconds).ok());
     Some(TokenRuling::Token {
         access_token: Secret::new(text(&body, "access_token")?),
@@ -82,9 +82,9 @@ fn token(answer: &NetworkResponse) -> Option<TokenRuling> {
     })
 }
 
-fn refused(answer: &NetworkResponse) -> TokenRuling {
-    let body = answer.object().unwrap_or_default();
-    let code = text(&body, "error").map_or_else(|| answer.status.to_string(), str::to_owned);
+fn refused(response: &NetworkResponse) -> TokenRuling {
+    let body = response.object().unwrap_or_default();
+    let code = text(&body, "error").map_or_else(|| response.status.to_string(), str::to_owned);
     TokenRuling::Pause {
         code,
         message: text(&body, "error_description").map(str::to_owned),

@@ -1,4 +1,4 @@
-//! The request.
+//! Encodes requests.
 
 use super::TikTokAccount;
 use crate::check::{INSUFFICIENT_IDENTITY, NO_SOURCE_URL, Unsendable, ensure};
@@ -9,12 +9,12 @@ use serde::Serialize;
 use tributary_domain::device::{Device, Platform, Tracking};
 use tributary_domain::forwarding::{Conversion, Sharing};
 
-/// The slash at the end belongs to it.
+/// Path, including the required trailing slash.
 const PATH: &str = "/open_api/v1.3/event/track/";
 
 #[derive(Serialize)]
 struct Body<'a> {
-    /// The names of the event map are those of the catalogue for websites, whatever an event comes from.
+    /// Always `web`: the event map uses the website event names for all sources.
     event_source: &'static str,
     event_source_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ struct Page<'a> {
     url: &'a str,
 }
 
-/// One hash, or several.
+/// One or several hashes.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ExternalId {
@@ -122,8 +122,8 @@ impl<'a> User<'a> {
     }
 }
 
-/// A locale as BCP 47 writes it: `en_US` is `en-US`. What a system puts behind it (`@calendar=…`, `.UTF-8`) is none
-/// of it.
+/// Converts a locale to BCP 47: `en_US` becomes `en-US`. Drops suffixes such as `@calendar=…` and
+/// `.UTF-8`.
 fn language_tag(locale: &str) -> Option<String> {
     let tag = locale.split(['@', '.']).next()?.replace('_', "-");
     let sound = !tag.is_empty()
@@ -133,7 +133,7 @@ fn language_tag(locale: &str) -> Option<String> {
     sound.then_some(tag)
 }
 
-/// The answer to Apple's prompt, where there is one.
+/// Returns the App Tracking Transparency status, if known.
 fn att_status(device: &Device) -> Option<&'static str> {
     if device.traits.platform != Platform::Ios {
         return None;
@@ -186,7 +186,8 @@ impl<'a> Properties<'a> {
     }
 }
 
-/// Whether a conversion can be sent. What identifies a person enough is not documented; this is our reading.
+/// Checks whether a conversion can be sent. The network does not document what identifies a person;
+/// this is our interpretation.
 pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
     let facts = ConversionFacts(conversion);
     ensure(User::of(facts).is_enough(), INSUFFICIENT_IDENTITY)?;
@@ -215,7 +216,7 @@ pub(crate) fn encode(account: &TikTokAccount, batch: &[Conversion]) -> NetworkRe
         test_event_code: account.test_code.as_deref(),
         data: batch.iter().map(event).collect(),
     };
-    // No `Bearer` in front of it here.
+    // This network expects no `Bearer` prefix.
     let token = ("access-token", account.access_token.expose().to_owned());
     NetworkRequest::json(PATH.to_owned(), Some(token), json::bytes(&body))
 }
@@ -235,7 +236,7 @@ mod tests {
     #[case("", None)]
     #[case("_US", None)]
     #[case("en US", None)]
-    fn locales(#[case] locale: &str, #[case] expected: Option<&str>) {
+    fn converts_locales_to_language_tags(#[case] locale: &str, #[case] expected: Option<&str>) {
         assert_eq!(language_tag(locale).as_deref(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The answers. Errors mostly come with the status of a success; the code tells.
+//! Judges responses. Most errors have a success status; the code decides.
 
 use crate::json::{integer, list, text};
 use crate::response::NetworkResponse;
@@ -7,63 +7,63 @@ use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 
 const OK: i64 = 0;
-/// All but the listed events were taken. What it means without a list is not documented.
+/// All but the listed events were accepted. The meaning without a list is not documented.
 const PARTIAL: i64 = 20_001;
 const NO_PERMISSION: i64 = 40_001;
 const INVALID_PARAMETER: i64 = 40_002;
-/// The pixel does not exist, or not for this token.
+/// The pixel does not exist or the token has no access to it.
 const NO_SUCH_PIXEL: i64 = 40_007;
-/// What a message about [`INVALID_PARAMETER`] names when the pixel is wrong and no event.
+/// Words in the message of [`INVALID_PARAMETER`] if the pixel is wrong.
 const PIXEL_WORDS: [&str; 2] = ["pixel", "event_source_id"];
 const TOO_MANY_REQUESTS: i64 = 40_100;
-/// What it means is not documented; it is reported to pass.
+/// Undocumented, but reported to be temporary.
 const TRANSIENT: i64 = 40_700;
 
-pub(crate) fn judge(sent: usize, answer: &NetworkResponse) -> Judgement {
-    let body = answer.object();
+pub(crate) fn judge(sent: usize, response: &NetworkResponse) -> Judgement {
+    let body = response.object();
     let code = body.as_ref().and_then(|body| integer(body, "code"));
     let message = body.as_ref().and_then(|body| text(body, "message"));
     let failed_events: Vec<&Value> = body.as_ref().map_or_else(Vec::new, failed_events);
     let trace = body.as_ref().and_then(|body| text(body, "request_id"));
-    let ruling = match (answer.status, code) {
+    let ruling = match (response.status, code) {
         (429, _) => Ruling::throttled(),
-        (500.., _) | (_, None) => Ruling::by_status(answer.status),
+        (500.., _) | (_, None) => Ruling::by_status(response.status),
         (_, Some(PARTIAL)) if !failed_events.is_empty() => partial_success(&failed_events, sent),
-        (_, Some(code)) => judge_code(code, answer, message.unwrap_or_default(), sent),
+        (_, Some(code)) => judge_code(code, response, message.unwrap_or_default(), sent),
     };
     let is_explained = matches!(ruling, Ruling::DeliveredExcept { .. });
     let is_odd = |code: &i64| !is_known(*code) && !is_explained;
     let warning = code.filter(is_odd).map(|code| {
         let trace = trace.unwrap_or("none");
-        format!("The network answered with code {code}, whose meaning is not known (request id: {trace}).")
+        format!("The network responded with the unknown code {code} (request id: {trace}).")
     });
     let failed = code != Some(OK);
     let of_events = failed_events
         .iter()
         .filter_map(|event| text(event, "error_message"));
-    let words: Vec<&str> = message.into_iter().chain(of_events).collect();
+    let messages: Vec<&str> = message.into_iter().chain(of_events).collect();
     Judgement {
         code: code.filter(|_| failed).map(|code| code.to_string()),
-        message: (failed && !words.is_empty()).then(|| words.join(" ")),
+        message: (failed && !messages.is_empty()).then(|| messages.join(" ")),
         trace_id: trace.map(str::to_owned),
         warning,
         ..Judgement::of(ruling)
     }
 }
 
-/// The events that a partial success lists as failed.
+/// Returns the failed events of a partial success.
 fn failed_events(body: &Value) -> Vec<&Value> {
     body.get("data")
         .map(|data| list(data, "failed_events").collect())
         .unwrap_or_default()
 }
 
-/// A list that cannot be read, or names events that were not sent, says nothing about the events.
+/// Judges a partial success. An unreadable list, or one that names unsent events, is ignored.
 fn partial_success(failed_events: &[&Value], sent: usize) -> Ruling {
-    let place = |event: &&Value| usize::try_from(integer(event, "order_in_batch")?).ok();
+    let index_of = |event: &&Value| usize::try_from(integer(event, "order_in_batch")?).ok();
     let failed: Option<Vec<usize>> = failed_events
         .iter()
-        .map(|event| place(event).filter(|place| *place < sent))
+        .map(|event| index_of(event).filter(|index| *index < sent))
         .collect();
     match failed {
         Some(failed) => Ruling::DeliveredExcept {
@@ -84,17 +84,17 @@ fn invalid_parameter(message: &str, sent: usize) -> Ruling {
     }
 }
 
-fn judge_code(code: i64, answer: &NetworkResponse, message: &str, sent: usize) -> Ruling {
+fn judge_code(code: i64, response: &NetworkResponse, message: &str, sent: usize) -> Ruling {
     match code {
-        OK if answer.is_success() => Ruling::Delivered,
-        OK => Ruling::by_status(answer.status),
+        OK if response.is_success() => Ruling::Delivered,
+        OK => Ruling::by_status(response.status),
         PARTIAL => Ruling::Delivered,
         INVALID_PARAMETER => invalid_parameter(message, sent),
         TOO_MANY_REQUESTS => Ruling::throttled(),
         NO_PERMISSION | NO_SUCH_PIXEL | 40_101..=40_199 => Ruling::Pause,
         TRANSIENT | 50_000..=59_999 => Ruling::retry(),
         40_000..=49_999 => Ruling::unnamed(),
-        // Nobody knows what it says about the events.
+        // The effect on the events is unknown.
         _ => Ruling::Unknown,
     }
 }

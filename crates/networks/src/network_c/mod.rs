@@ -1,4 +1,4 @@
-//! `network_c`: the `TikTok` Events API 2.0.
+//! `network_c`: TikTok Events API 2.0.
 
 mod encode;
 mod judge;
@@ -12,7 +12,7 @@ pub(crate) use judge::judge;
 use crate::account::{AccountSettings, UnusableIntegration};
 use crate::secret::Secret;
 
-/// An account of `network_c`.
+/// A TikTok account (`network_c`).
 #[derive(Debug, Clone)]
 pub struct TikTokAccount {
     pixel_code: String,

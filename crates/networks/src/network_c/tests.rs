@@ -1,4 +1,4 @@
-//! Whole requests of the reference, and every row of its table of answers.
+//! Tests the reference's example requests, and every row of its response table.
 
 use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::{
@@ -52,7 +52,7 @@ fn example_c_app_install() {
     json!({"gaid": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
         "idfv": "A1B2C3D4-0000-4000-8000-000000000001"})
 )]
-fn what_a_device_tells(
+fn sends_device_identifiers(
     #[case] platform: Platform,
     #[case] tracking: Option<Tracking>,
     #[case] expected: Value,
@@ -66,7 +66,7 @@ fn what_a_device_tells(
 }
 
 #[test]
-fn match_quality_fields() {
+fn sends_match_quality_fields() {
     let event = encoded(
         &account(C, &[]),
         identified_event("purchase", "Purchase"),
@@ -79,14 +79,14 @@ fn match_quality_fields() {
     assert_eq!(
         event["user"].get("country"),
         None,
-        "the network knows no such field"
+        "the network has no such field"
     );
     let contents = json!([{"content_id": "pro.monthly"}]);
     assert_eq!(event["properties"]["contents"], contents);
 }
 
 #[test]
-fn hashes_cookies_and_searches_have_their_fields() {
+fn sends_hash_cookie_and_search_fields() {
     let mut conversion = web_event("search", "Search");
     conversion.event.params = Some(r#"{"query":"shoes"}"#.to_owned());
     conversion.matching.phone = Some("1".repeat(64));
@@ -100,22 +100,22 @@ fn hashes_cookies_and_searches_have_their_fields() {
 }
 
 #[rstest]
-#[case::nobody_asked(None, None, None)]
+#[case::not_asked(None, None, None)]
 #[case::both(Some(true), Some(true), None)]
 #[case::no_personal_ads(Some(true), Some(false), Some(true))]
-fn limited_data_use(
+fn sends_limited_data_use_without_personalisation(
     #[case] user_data: Option<bool>,
     #[case] personal: Option<bool>,
     #[case] expected: Option<bool>,
 ) {
     let conversion = with_consent(sdk_event("install", "Lead"), user_data, personal);
     let event = encoded(&account(C, &[]), conversion, "data");
-    let said = event.get("limited_data_use").and_then(Value::as_bool);
-    assert_eq!(said, expected);
+    let sent = event.get("limited_data_use").and_then(Value::as_bool);
+    assert_eq!(sent, expected);
 }
 
 #[test]
-fn tests_carry_their_code_and_go_alone() {
+fn test_events_have_a_code_and_are_not_batched() {
     let install = sdk_event("install", "Lead");
     let testing = account(C, &test_mode());
     assert_eq!(
@@ -166,7 +166,7 @@ fn without_ttclid(conversion: &mut Conversion) {
     with_consent(sdk_event("install", "Lead"), Some(false), None),
     Some("consent")
 )]
-fn what_can_be_sent(#[case] conversion: Conversion, #[case] expected: Option<&str>) {
+fn checks_what_can_be_sent(#[case] conversion: Conversion, #[case] expected: Option<&str>) {
     let refused = check(&account(C, &[]), &conversion).err();
     assert_eq!(refused.map(|refused| refused.code), expected);
 }
@@ -175,7 +175,7 @@ fn code(code: i64) -> String {
     format!(r#"{{"code": {code}, "message": "m", "request_id": "2026", "data": {{}}}}"#)
 }
 
-fn maybe() -> Ruling {
+fn retry_maybe_processed() -> Ruling {
     Ruling::Retry(RetryAdvice {
         may_be_processed: true,
         ..RetryAdvice::default()
@@ -199,7 +199,7 @@ fn all_but(failed: &[usize]) -> Ruling {
 }
 
 #[test]
-fn a_partial_success_tells_why_events_failed() {
+fn a_partial_success_has_error_messages() {
     let body = partial(r#"{"order_in_batch":0,"error_message":"bad time"}"#);
     let judgement = judged(C, 5, 200, &body);
     assert_eq!(judgement.message.as_deref(), Some("Partial bad time"));
@@ -240,16 +240,16 @@ fn a_partial_success_tells_why_events_failed() {
 #[case::code_40700(200, &code(40_700), Ruling::retry())]
 #[case::code_5xxxx(200, &code(50_002), Ruling::retry())]
 #[case::server_error(500, &code(40_002), Ruling::retry())]
-#[case::html_502(502, "<html>", maybe())]
-#[case::html_504(504, "<html>", maybe())]
+#[case::html_502(502, "<html>", retry_maybe_processed())]
+#[case::html_504(504, "<html>", retry_maybe_processed())]
 #[case::other_4xxxx(200, &code(40_300), named(&[]))]
-#[case::unheard_of(200, &code(61_000), Ruling::Unknown)]
+#[case::unknown(200, &code(61_000), Ruling::Unknown)]
 #[case::no_code(200, r#"{"message":"OK"}"#, Ruling::Unknown)]
 #[case::unreadable(200, "<html>", Ruling::Unknown)]
 #[case::empty(200, "", Ruling::Unknown)]
 #[case::html_403(403, "<html>", Ruling::Pause)]
 #[case::html_413(413, "<html>", Ruling::TooLarge)]
-fn answers(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
+fn judges_responses(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
     assert_eq!(judged(C, 5, status, body).ruling, expected);
 }
 
@@ -258,15 +258,15 @@ fn answers(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
 #[case(20_001, Some("20001"), true)]
 #[case(40_300, Some("40300"), true)]
 #[case(40_105, Some("40105"), false)]
-fn codes_are_told_and_odd_ones_warned_of(
+fn warns_about_unknown_codes(
     #[case] answered: i64,
-    #[case] told: Option<&str>,
+    #[case] expected_code: Option<&str>,
     #[case] warned: bool,
 ) {
     let judgement = judged(C, 1, 200, &code(answered));
-    assert_eq!(judgement.code.as_deref(), told);
+    assert_eq!(judgement.code.as_deref(), expected_code);
     assert_eq!(judgement.trace_id.as_deref(), Some("2026"));
-    assert_eq!(judgement.message.is_some(), told.is_some());
+    assert_eq!(judgement.message.is_some(), expected_code.is_some());
     let names_trace = |warning: &String| warning.contains("2026");
     assert_eq!(judgement.warning.as_ref().is_some_and(names_trace), warned);
 }

@@ -1,4 +1,4 @@
-//! The request.
+//! Encodes requests.
 
 use super::OpenAiAccount;
 use super::event_type::OpenAiEventType;
@@ -39,7 +39,7 @@ struct Event<'a> {
     data: Data,
 }
 
-/// The lists were single values once.
+/// The lists replaced single values in an earlier version of the API.
 #[derive(Serialize)]
 struct User<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ struct Content {
     id: String,
 }
 
-/// An amount in whole minor units of its currency, half a unit away from zero.
+/// Converts an amount to minor units, rounding half away from zero.
 pub(super) fn minor_units(amount: Amount, currency: Currency) -> i64 {
     let decimals = usize::from(currency.decimals());
     let dropped = u32::try_from(AMOUNT_DECIMALS_MAX.saturating_sub(decimals)).unwrap_or(0);
@@ -107,13 +107,15 @@ pub(super) fn minor_units(amount: Amount, currency: Currency) -> i64 {
     micros.saturating_add(half) / unit
 }
 
-/// Whether it goes as a website's. The SDK on a web page is a website, but an app is installed on a device.
+/// Returns whether the event is sent as a website event. The SDK on a web page counts as a website,
+/// except for app events.
 fn is_website_event(facts: ConversionFacts<'_>, kind: &OpenAiEventType) -> bool {
     let on_web_page = facts.0.event.platform == Some(Platform::Web);
     (facts.is_web() || on_web_page) && !kind.is_app_only()
 }
 
-/// Whether a conversion can be sent. What identifies a person enough is not documented; this is our reading.
+/// Checks whether a conversion can be sent. The network does not document what identifies a person;
+/// this is our interpretation.
 pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
     let facts = ConversionFacts(conversion);
     let kind = OpenAiEventType::of(conversion).ok_or(INVALID_EVENT_NAME)?;
@@ -131,7 +133,7 @@ fn event(conversion: &Conversion) -> Option<Event<'_>> {
     let facts = ConversionFacts(conversion);
     let kind = OpenAiEventType::of(conversion)?;
     let is_web = is_website_event(facts, &kind);
-    // A product is a plan where the event is about a plan, and is not told with what a customer does.
+    // The product is a plan id for plan events, and is not sent with customer actions.
     let product = |data: &str| facts.product_id().filter(|_| kind.data == data);
     let contents = product("contents").or_else(|| product("custom"));
     let plan_id = product("plan_enrollment");

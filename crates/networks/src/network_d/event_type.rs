@@ -1,9 +1,9 @@
-//! The types of events, and the custom ones.
+//! Standard and custom event types.
 
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::integration::custom_name::{CUSTOM, custom_name};
 
-/// The standard types, and the type that their data must have.
+/// Standard types with their required data type.
 const DATA_TYPES: &[(&str, &str)] = &[
     ("page_viewed", "contents"),
     ("contents_viewed", "contents"),
@@ -19,10 +19,10 @@ const DATA_TYPES: &[(&str, &str)] = &[
     ("trial_started", "plan_enrollment"),
 ];
 
-/// These happen in an app, whatever reports them.
+/// Types that only happen in apps, whatever reports them.
 const APP_TYPES: [&str; 2] = ["app_installed", "app_opened"];
 
-/// What an event is there.
+/// Event type at the network.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OpenAiEventType {
     pub(super) name: &'static str,
@@ -31,8 +31,9 @@ pub(super) struct OpenAiEventType {
 }
 
 impl OpenAiEventType {
-    /// What a conversion is there: a standard type where its mapped name is one; otherwise a custom event of that
-    /// name, or where the map says only `custom` of the event's own. Nothing where no name can be made of it.
+    /// Returns the type of a conversion: a standard type if the mapped name is one, otherwise a
+    /// custom event with that name. If the map says `custom`, the event's own name is used. `None`
+    /// if no valid name can be derived.
     pub(super) fn of(conversion: &Conversion) -> Option<Self> {
         let mapped = conversion.network_event.as_str();
         let standard = DATA_TYPES.iter().find(|(name, _)| *name == mapped);
@@ -67,7 +68,7 @@ mod tests {
     use tributary_domain::integration::custom_name::STANDARD_TYPES;
 
     #[test]
-    fn every_standard_type_has_its_data() {
+    fn every_standard_type_has_a_data_type() {
         let names: Vec<&str> = DATA_TYPES.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, STANDARD_TYPES);
     }
@@ -89,7 +90,7 @@ mod tests {
     )]
     #[case("Tutorial", "custom", "custom", Some("tutorial"))]
     #[case("custom", "custom", "custom", Some("search"))]
-    fn kinds(
+    fn maps_event_names_to_types(
         #[case] mapped: &str,
         #[case] name: &str,
         #[case] data: &str,

@@ -1,4 +1,4 @@
-//! The answers. The status decides; never the `type`, which says `server_error` of anything.
+//! Judges responses by status. The `type` is ignored, because it says `server_error` for anything.
 
 use crate::json::{integer, list, text};
 use crate::response::NetworkResponse;
@@ -6,40 +6,40 @@ use crate::ruling::{Judgement, Ruling};
 use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 
-/// What a request cannot do without: the pixel in its query, the list in its body.
+/// Required parts of a request: the pixel in its query, the events in its body.
 const REQUEST_FIELDS: [&str; 2] = ["pid", "events"];
-/// Fields of an error that hold an event's place in the batch.
+/// Error fields with an event's index in the batch.
 const INDEX_FIELDS: [&str; 2] = ["index", "event_index"];
-/// What a path begins with, before the names of fields.
+/// First elements of a path, before the field names.
 const PATH_PREFIXES: [&str; 2] = ["body", "query"];
-/// Words between the name of a field and the word that says that it is missing.
+/// Maximum number of words between a field's name and "missing" or "required".
 const WORDS_BETWEEN: usize = 3;
 
-pub(crate) fn judge(sent: usize, answer: &NetworkResponse) -> Judgement {
-    let trace = answer.header("x-request-id").map(str::to_owned);
-    if answer.is_success() {
+pub(crate) fn judge(sent: usize, response: &NetworkResponse) -> Judgement {
+    let trace = response.header("x-request-id").map(str::to_owned);
+    if response.is_success() {
         return Judgement {
             trace_id: trace,
             ..Judgement::of(Ruling::Delivered)
         };
     }
-    let body = answer.object().unwrap_or_default();
+    let body = response.object().unwrap_or_default();
     let errors = Errors::read(&body);
-    let ruling = match answer.status {
+    let ruling = match response.status {
         400 | 422 => judge_rejection(&errors, sent),
         status => Ruling::by_status(status),
     };
-    let words: Vec<&str> = errors.texts(&["message", "msg"]).collect();
+    let messages: Vec<&str> = errors.texts(&["message", "msg"]).collect();
     Judgement {
         code: errors.code().map(str::to_owned),
-        message: (!words.is_empty()).then(|| words.join(" ")),
+        message: (!messages.is_empty()).then(|| messages.join(" ")),
         trace_id: trace,
         ..Judgement::of(ruling)
     }
 }
 
-/// Every error of an answer. They come as `error` with a list `errors` or `details` in it, or as a list `detail` whose
-/// members have a path `loc`.
+/// All errors of a response: an `error` with a list `errors` or `details`, or a list `detail` whose
+/// items have a path `loc`.
 struct Errors<'a> {
     all: Vec<&'a Value>,
 }
@@ -56,13 +56,14 @@ impl<'a> Errors<'a> {
         Self { all: all.collect() }
     }
 
-    /// The first of these fields that each error has.
+    /// Returns the first of these fields in each error.
     fn texts(&self, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
         let first = |error: &&'a Value| names.iter().find_map(|name| text(error, name));
         self.all.iter().filter_map(first)
     }
 
-    /// `type` is a code only beside a path; elsewhere it says `server_error` of anything.
+    /// Returns the error code. `type` is used only next to a path; elsewhere it says `server_error`
+    /// for anything.
     fn code(&self) -> Option<&'a str> {
         let of_path = || self.all.iter().filter(|error| error.get("loc").is_some());
         self.texts(&["code"])
@@ -70,7 +71,7 @@ impl<'a> Errors<'a> {
             .or_else(|| of_path().find_map(|error| text(error, "type")))
     }
 
-    /// The paths of the fields that are wrong, as `events[1].data`.
+    /// Returns the paths of invalid fields, such as `events[1].data`.
     fn params(&self) -> impl Iterator<Item = String> {
         self.all.iter().filter_map(|error| {
             let param = text(error, "param").map(str::to_owned);
@@ -78,7 +79,7 @@ impl<'a> Errors<'a> {
         })
     }
 
-    /// Places in the batch that the errors name.
+    /// Returns the batch indexes that the errors name.
     fn named(&self) -> Vec<usize> {
         let by_param = |param: String| {
             let brackets = numbers_between(&param, "events[", ']').take(1);
@@ -94,7 +95,7 @@ impl<'a> Errors<'a> {
     }
 }
 
-/// A path such as `["body", "events", 1, "data"]`, as `events[1].data`.
+/// Formats a path such as `["body", "events", 1, "data"]` as `events[1].data`.
 fn format_path(path: &[Value]) -> String {
     let part = |part: &Value| match part {
         Value::Number(number) => format!("[{number}]"),
@@ -116,7 +117,7 @@ fn judge_rejection(errors: &Errors<'_>, sent: usize) -> Ruling {
     }
 }
 
-/// Whether the request itself is incomplete, so that no event is to blame.
+/// Returns whether the request itself is incomplete, so that no event is at fault.
 fn is_request_error(errors: &Errors<'_>) -> bool {
     let missing = errors
         .texts(&["code"])
@@ -129,19 +130,19 @@ fn is_request_error(errors: &Errors<'_>) -> bool {
     by_param || errors.texts(&["message", "msg"]).any(reports_missing_field)
 }
 
-/// `Missing required parameter: events`, `pid is required`.
+/// Recognises `Missing required parameter: events` and `pid is required`.
 fn reports_missing_field(message: &str) -> bool {
     let words: Vec<String> = words(message).collect();
-    let places = |is: fn(&str) -> bool| {
+    let positions = |is: fn(&str) -> bool| {
         let found = words.iter().enumerate().filter(move |(_, word)| is(word));
-        found.map(|(place, _)| place).collect::<Vec<usize>>()
+        found.map(|(position, _)| position).collect::<Vec<usize>>()
     };
-    let fields = places(|word| REQUEST_FIELDS.contains(&word));
-    let missing = places(means_missing);
+    let fields = positions(|word| REQUEST_FIELDS.contains(&word));
+    let missing = positions(means_missing);
     fields.iter().any(|field| {
         missing
             .iter()
-            .any(|place| place.abs_diff(*field) <= WORDS_BETWEEN)
+            .any(|position| position.abs_diff(*field) <= WORDS_BETWEEN)
     })
 }
 

@@ -1,4 +1,5 @@
-//! `network_d`: the `OpenAI` Ads Conversions API. It is in beta, and its names have changed before.
+//! `network_d`: OpenAI Ads Conversions API. It is in beta, and its field names have changed
+//! before.
 
 mod encode;
 mod event_type;
@@ -13,7 +14,7 @@ pub(crate) use judge::judge;
 use crate::account::{AccountSettings, UnusableIntegration};
 use crate::secret::Secret;
 
-/// An account of `network_d`.
+/// An OpenAI Ads account (`network_d`).
 #[derive(Debug, Clone)]
 pub struct OpenAiAccount {
     pixel_id: String,

@@ -1,10 +1,10 @@
-//! Whole requests of the reference, and every row of its table of answers.
+//! Tests the reference's example requests, and every row of its response table.
 
 use super::encode::minor_units;
 use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::{
-    EMAIL, EXTERNAL_ID, ON, USER_HASH, account, answer, body, encoded, header, identified_event,
-    judged, revenue, sdk_event, web_event, web_purchase, web_trial, with_advertising_id,
+    EMAIL, EXTERNAL_ID, ON, USER_HASH, account, body, encoded, header, identified_event, judged,
+    response, revenue, sdk_event, web_event, web_purchase, web_trial, with_advertising_id,
     with_consent, with_header,
 };
 use crate::{SendOutcome, check, encode, judge};
@@ -48,7 +48,11 @@ fn example_c_app_install() {
 #[case::yen("1234.5", "JPY", 1_235)]
 #[case::dinars("1.2345", "KWD", 1_235)]
 #[case::four_digits("1.23456", "CLF", 12_346)]
-fn amounts_are_in_minor_units(#[case] amount: &str, #[case] currency: &str, #[case] expected: i64) {
+fn converts_amounts_to_minor_units(
+    #[case] amount: &str,
+    #[case] currency: &str,
+    #[case] expected: i64,
+) {
     let amount = Amount::parse(amount).unwrap();
     let currency = Currency::from_stored(currency).unwrap();
     assert_eq!(minor_units(amount, currency), expected);
@@ -62,7 +66,7 @@ fn amounts_are_in_minor_units(#[case] amount: &str, #[case] currency: &str, #[ca
 #[case("BHD IQD JOD KWD LYD OMR TND", 1_000)]
 #[case("CLF UYW", 10_000)]
 #[case("USD EUR GBP CHF ZZZ", 100)]
-fn the_table_of_minor_units(#[case] currencies: &str, #[case] units: i64) {
+fn knows_the_minor_units_of_currencies(#[case] currencies: &str, #[case] units: i64) {
     for code in currencies.split(' ') {
         let one = Amount::parse("1").unwrap();
         let currency = Currency::from_stored(code).unwrap();
@@ -71,10 +75,10 @@ fn the_table_of_minor_units(#[case] currencies: &str, #[case] units: i64) {
 }
 
 #[rstest]
-#[case::nobody_asked(None, None, None)]
+#[case::not_asked(None, None, None)]
 #[case::both(Some(true), Some(true), None)]
 #[case::no_personal_ads(Some(true), Some(false), Some(true))]
-fn opting_out(
+fn sends_opt_out_without_personalisation(
     #[case] user_data: Option<bool>,
     #[case] personal: Option<bool>,
     #[case] expected: Option<bool>,
@@ -87,16 +91,16 @@ fn opting_out(
 #[rstest]
 #[case::android(Platform::Android, None, true)]
 #[case::android_no(Platform::Android, Some(Tracking::Denied), false)]
-#[case::ios_is_not_taken(Platform::Ios, Some(Tracking::Authorized), false)]
-fn advertising_ids(
+#[case::ios_is_not_supported(Platform::Ios, Some(Tracking::Authorized), false)]
+fn sends_android_advertising_ids_only(
     #[case] platform: Platform,
     #[case] tracking: Option<Tracking>,
-    #[case] told: bool,
+    #[case] is_sent: bool,
 ) {
     let install = sdk_event("install", "app_installed");
     let conversion = with_advertising_id(install, platform, tracking);
     let event = encoded(&account(D, &[]), conversion, "events");
-    let expected = told.then(|| json!("6f9619ff-8b86-4011-b42d-00c04fc964ff"));
+    let expected = is_sent.then(|| json!("6f9619ff-8b86-4011-b42d-00c04fc964ff"));
     assert_eq!(
         event["user"].get("android_advertising_id"),
         expected.as_ref()
@@ -108,7 +112,7 @@ fn advertising_ids(
 #[case::subscribed("subscription_created", Value::Null, json!("pro.monthly"))]
 #[case::custom("boss_defeated", json!([{"id": "pro.monthly"}]), Value::Null)]
 #[case::signed_up("registration_completed", Value::Null, Value::Null)]
-fn match_quality_fields(#[case] kind: &str, #[case] contents: Value, #[case] plan: Value) {
+fn sends_match_quality_fields(#[case] kind: &str, #[case] contents: Value, #[case] plan: Value) {
     let event = encoded(
         &account(D, &[]),
         identified_event("purchase", kind),
@@ -124,7 +128,7 @@ fn match_quality_fields(#[case] kind: &str, #[case] contents: Value, #[case] pla
 }
 
 #[test]
-fn custom_events_have_a_name_of_their_own() {
+fn custom_events_have_a_name() {
     let mut conversion = sdk_event("boss_defeated", "Boss Defeated");
     conversion.event.revenue = Some(revenue("0.01", None));
     conversion.matching.phone = Some("1".repeat(64));
@@ -143,7 +147,7 @@ fn custom_events_have_a_name_of_their_own() {
 }
 
 #[test]
-fn an_app_is_installed_on_a_device_whoever_reports_it() {
+fn installs_are_app_events_from_any_source() {
     let event = encoded(
         &account(D, &[]),
         web_event("install", "app_installed"),
@@ -154,7 +158,7 @@ fn an_app_is_installed_on_a_device_whoever_reports_it() {
 }
 
 #[test]
-fn a_test_is_only_validated() {
+fn test_requests_are_only_validated() {
     let testing = account(D, &[("testMode", ON)]);
     let request = encode(&testing, &[sdk_event("install", "app_installed")], None);
     assert_eq!(body(&request)["validate_only"], true);
@@ -204,7 +208,7 @@ fn changed(change: impl FnOnce(&mut Conversion)) -> Conversion {
     with_consent(sdk_event("install", "app_installed"), Some(false), None),
     Some("consent")
 )]
-fn what_can_be_sent(#[case] conversion: Conversion, #[case] expected: Option<&str>) {
+fn checks_what_can_be_sent(#[case] conversion: Conversion, #[case] expected: Option<&str>) {
     let refused = check(&account(D, &[]), &conversion).err();
     assert_eq!(refused.map(|refused| refused.code), expected);
 }
@@ -215,7 +219,7 @@ fn error(param: &str, message: &str) -> String {
     )
 }
 
-fn maybe() -> Ruling {
+fn retry_maybe_processed() -> Ruling {
     Ruling::Retry(RetryAdvice {
         may_be_processed: true,
         ..RetryAdvice::default()
@@ -241,7 +245,7 @@ const BY_INDEX: &str =
     r#"{"error": {"message": "m", "code": "invalid_event", "details": [{"index": 1}]}}"#;
 
 #[test]
-fn an_error_with_paths_is_told_with_code_and_words() {
+fn errors_with_paths_have_code_and_message() {
     let judgement = judged(D, 2, 422, BY_PATH);
     assert_eq!(judgement.code.as_deref(), Some("missing"));
     assert_eq!(judgement.message.as_deref(), Some("Field required"));
@@ -253,8 +257,8 @@ fn an_error_with_paths_is_told_with_code_and_words() {
 #[case::by_path_of_the_query(422, BY_PATH_OF_THE_QUERY, Ruling::Pause)]
 #[case::by_index(422, BY_INDEX, named(&[1]))]
 #[case::by_dots(422, &error("\"events.1.data\"", "m"), named(&[1]))]
-#[case::taken_without_words(200, "", Ruling::Delivered)]
-#[case::taken(202, "<html>", Ruling::Delivered)]
+#[case::accepted_without_body(200, "", Ruling::Delivered)]
+#[case::accepted(202, "<html>", Ruling::Delivered)]
 #[case::named(400, &error("\"events[1]\"", "m"), named(&[1]))]
 #[case::named_field(422, &error("\"events[0].timestamp_ms\"", "m"), named(&[0]))]
 #[case::named_within(400, WITHIN, named(&[0, 1]))]
@@ -276,20 +280,20 @@ fn an_error_with_paths_is_told_with_code_and_words() {
 #[case::too_many(429, "", Ruling::throttled())]
 #[case::server_error(500, "", Ruling::retry())]
 #[case::authentication_backend(503, &error("null", "Authentication backend failure"), Ruling::retry())]
-#[case::html_502(502, "<html>", maybe())]
-#[case::html_504(504, "<html>", maybe())]
-fn answers(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
+#[case::html_502(502, "<html>", retry_maybe_processed())]
+#[case::html_504(504, "<html>", retry_maybe_processed())]
+fn judges_responses(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
     assert_eq!(judged(D, 2, status, body).ruling, expected);
 }
 
 #[test]
-fn an_error_is_told_with_code_words_and_trace() {
+fn errors_have_code_message_and_trace_id() {
     let body = r#"{"error": {"message": "One or more events are invalid.", "code": null,
         "errors": [{"message": "data.type is required", "code": "missing_event_data_type"}]}}"#;
-    let answer = with_header(answer(400, body), "x-request-id", "req_1");
-    let judgement = judge(&account(D, &[]), 1, &SendOutcome::Response(answer));
+    let response = with_header(response(400, body), "x-request-id", "req_1");
+    let judgement = judge(&account(D, &[]), 1, &SendOutcome::Response(response));
     assert_eq!(judgement.code.as_deref(), Some("missing_event_data_type"));
-    let words = "One or more events are invalid. data.type is required";
-    assert_eq!(judgement.message.as_deref(), Some(words));
+    let message = "One or more events are invalid. data.type is required";
+    assert_eq!(judgement.message.as_deref(), Some(message));
     assert_eq!(judgement.trace_id.as_deref(), Some("req_1"));
 }

@@ -1,7 +1,7 @@
-//! Every row of the reference's table of answers.
+//! Tests every row of the reference's response table.
 
 use crate::ruling::{NetworkPace, RetryAdvice, Ruling};
-use crate::samples::{account, answer, judged, with_header};
+use crate::samples::{account, judged, response, with_header};
 use crate::{SendOutcome, judge};
 use rstest::rstest;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn rejected() -> Ruling {
     Ruling::unnamed()
 }
 
-fn maybe() -> Ruling {
+fn retry_maybe_processed() -> Ruling {
     Ruling::Retry(RetryAdvice {
         may_be_processed: true,
         ..RetryAdvice::default()
@@ -27,14 +27,14 @@ fn maybe() -> Ruling {
 }
 
 #[rstest]
-#[case::taken(
+#[case::accepted(
     200,
     r#"{"events_received":2,"messages":[],"fbtrace_id":"A"}"#,
     Ruling::Delivered
 )]
-#[case::taken_without_messages(200, r#"{"events_received":2}"#, Ruling::Delivered)]
-#[case::taken_in_part(200, r#"{"events_received":1,"messages":[]}"#, Ruling::Unknown)]
-#[case::taken_too_many(200, r#"{"events_received":3}"#, Ruling::Unknown)]
+#[case::accepted_without_messages(200, r#"{"events_received":2}"#, Ruling::Delivered)]
+#[case::partly_accepted(200, r#"{"events_received":1,"messages":[]}"#, Ruling::Unknown)]
+#[case::too_many_accepted(200, r#"{"events_received":3}"#, Ruling::Unknown)]
 #[case::unreadable(200, "<html>", Ruling::Unknown)]
 #[case::empty(200, "", Ruling::Unknown)]
 #[case::no_object(200, "[]", Ruling::Unknown)]
@@ -49,8 +49,8 @@ fn maybe() -> Ruling {
 #[case::server_error(500, "", Ruling::retry())]
 #[case::server_error_with_json(503, &error(999, ""), Ruling::retry())]
 #[case::server_error_that_blames(500, &error(100, ""), Ruling::retry())]
-#[case::html_502(502, "<html>Bad gateway</html>", maybe())]
-#[case::html_504(504, "", maybe())]
+#[case::html_502(502, "<html>Bad gateway</html>", retry_maybe_processed())]
+#[case::html_504(504, "", retry_maybe_processed())]
 #[case::code_4(400, &error(4, r#","error_subcode":1504022"#), throttled())]
 #[case::code_17(400, &error(17, r#","error_subcode":2446079"#), throttled())]
 #[case::code_341(400, &error(341, ""), throttled())]
@@ -97,20 +97,20 @@ fn maybe() -> Ruling {
 #[case::html_429(429, "<html>", throttled())]
 #[case::html_413(413, "<html>", Ruling::TooLarge)]
 #[case::redirected(302, "", Ruling::retry())]
-fn answers(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
+fn judges_responses(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
     assert_eq!(judged(A, 2, status, body).ruling, expected);
 }
 
 #[test]
-fn an_error_is_told_with_code_words_and_trace() {
+fn errors_have_code_message_and_trace_id() {
     let body = r#"{"error": {"message": "Invalid parameter", "type": "OAuthException", "code": 100,
         "error_subcode": 2804003, "is_transient": false,
         "error_user_title": "Event Timestamp Too Old", "fbtrace_id": "A1"}}"#;
     let judgement = judged(A, 1, 400, body);
     assert_eq!(judgement.status, Some(400));
     assert_eq!(judgement.code.as_deref(), Some("100/2804003"));
-    let words = "Invalid parameter – Event Timestamp Too Old";
-    assert_eq!(judgement.message.as_deref(), Some(words));
+    let message = "Invalid parameter – Event Timestamp Too Old";
+    assert_eq!(judgement.message.as_deref(), Some(message));
     assert_eq!(judgement.trace_id.as_deref(), Some("A1"));
     assert_eq!(judgement.warning, None);
 }
@@ -119,7 +119,7 @@ fn an_error_is_told_with_code_words_and_trace() {
 #[case::blocked(368, true)]
 #[case::unknown(999, true)]
 #[case::token(190, false)]
-fn some_codes_are_for_the_operator(#[case] code: i64, #[case] warned: bool) {
+fn warns_the_operator_about_some_codes(#[case] code: i64, #[case] warned: bool) {
     assert_eq!(
         judged(A, 1, 400, &error(code, "")).warning.is_some(),
         warned
@@ -127,12 +127,12 @@ fn some_codes_are_for_the_operator(#[case] code: i64, #[case] warned: bool) {
 }
 
 #[test]
-fn headers_warn_and_set_the_pace() {
-    let answer = answer(200, r#"{"events_received":1,"fbtrace_id":"A9"}"#);
-    let answer = with_header(answer, "x-ad-api-version-warning", "v26.0 is retired");
+fn reads_warning_and_pace_from_headers() {
+    let response = response(200, r#"{"events_received":1,"fbtrace_id":"A9"}"#);
+    let response = with_header(response, "x-ad-api-version-warning", "v26.0 is retired");
     let usage = r#"{"1":[{"call_count":100,"estimated_time_to_regain_access":2}]}"#;
-    let answer = with_header(answer, "x-business-use-case-usage", usage);
-    let judgement = judge(&account(A, &[]), 1, &SendOutcome::Response(answer));
+    let response = with_header(response, "x-business-use-case-usage", usage);
+    let judgement = judge(&account(A, &[]), 1, &SendOutcome::Response(response));
     assert_eq!(judgement.ruling, Ruling::Delivered);
     assert_eq!(judgement.trace_id.as_deref(), Some("A9"));
     assert_eq!(judgement.warning.as_deref(), Some("v26.0 is retired"));
@@ -143,9 +143,9 @@ fn headers_warn_and_set_the_pace() {
 }
 
 #[test]
-fn an_answer_that_was_cut_is_unreadable() {
-    let mut answer = answer(200, r#"{"events_received":1}"#);
-    answer.truncated = true;
-    let judgement = judge(&account(A, &[]), 1, &SendOutcome::Response(answer));
+fn a_truncated_response_is_unreadable() {
+    let mut response = response(200, r#"{"events_received":1}"#);
+    response.truncated = true;
+    let judgement = judge(&account(A, &[]), 1, &SendOutcome::Response(response));
     assert_eq!(judgement.ruling, Ruling::Unknown);
 }

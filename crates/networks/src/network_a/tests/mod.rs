@@ -1,4 +1,4 @@
-//! Whole requests of the reference, and what can be sent at all.
+//! Tests the reference's example requests, and which conversions can be sent.
 
 mod answers;
 
@@ -44,7 +44,8 @@ fn example_c_app_install_in_website_mode() {
     insta::assert_json_snapshot!(body(&request));
 }
 
-/// As in the reference, but for what no SDK of ours tells: abbreviation of the time zone, cores, storage.
+/// As in the reference, except for values that our SDKs do not collect: time zone abbreviation,
+/// cores, storage.
 #[test]
 fn example_c_app_install_in_app_mode() {
     let request = encode(&app_mode(), &[sdk_event("install", "Lead")], None);
@@ -52,7 +53,7 @@ fn example_c_app_install_in_app_mode() {
 }
 
 #[test]
-fn an_app_secret_proves_the_token() {
+fn sends_a_proof_of_the_app_secret() {
     let check_value = "9bcde7f1d5e226d86e4692a62e5ec88f99306fb302d74b2dc3bff8a03770b63d";
     assert_eq!(appsecret_proof("SECRET", "TOKEN"), check_value);
     let (integration, mut secrets) = integration(A, &[]);
@@ -66,13 +67,13 @@ fn an_app_secret_proves_the_token() {
 }
 
 #[test]
-fn a_test_carries_its_code() {
+fn test_requests_have_a_code() {
     let request = encode(&account(A, &test_mode()), &[web_purchase("Purchase")], None);
     assert_eq!(body(&request)["test_event_code"], "TEST123");
 }
 
 #[test]
-fn limited_data_use_is_said_of_every_event() {
+fn limited_data_use_is_set_on_every_event() {
     let limited = account(A, &[("limitedDataUse", ON)]);
     let event = encoded(&limited, sdk_event("install", "Lead"), "data");
     assert_eq!(event["data_processing_options"], json!(["LDU"]));
@@ -83,10 +84,10 @@ fn limited_data_use_is_said_of_every_event() {
 }
 
 #[rstest]
-#[case::nobody_asked(None, None, None)]
+#[case::not_asked(None, None, None)]
 #[case::both(Some(true), Some(true), None)]
 #[case::no_personal_ads(Some(true), Some(false), Some(true))]
-fn opting_out(
+fn sends_opt_out_without_personalisation(
     #[case] user_data: Option<bool>,
     #[case] personal: Option<bool>,
     #[case] expected: Option<bool>,
@@ -100,22 +101,22 @@ fn opting_out(
 #[case::ios_yes(Platform::Ios, Some(Tracking::Authorized), true)]
 #[case::ios_no(Platform::Ios, Some(Tracking::Denied), false)]
 #[case::android(Platform::Android, None, true)]
-fn advertising_ids_go_with_apps(
+fn sends_advertising_ids_only_with_app_events(
     #[case] platform: Platform,
     #[case] tracking: Option<Tracking>,
-    #[case] told: bool,
+    #[case] is_sent: bool,
 ) {
     let conversion = with_advertising_id(sdk_event("install", "Lead"), platform, tracking);
     let website = encoded(&account(A, &[]), conversion.clone(), "data");
     assert_eq!(website["user_data"].get("madid"), None);
     let app = encoded(&app_mode(), conversion, "data");
-    let expected = told.then(|| json!("6f9619ff-8b86-4011-b42d-00c04fc964ff"));
+    let expected = is_sent.then(|| json!("6f9619ff-8b86-4011-b42d-00c04fc964ff"));
     assert_eq!(app["user_data"].get("madid"), expected.as_ref());
-    assert_eq!(app["app_data"].get("vendor_id").is_some(), told);
+    assert_eq!(app["app_data"].get("vendor_id").is_some(), is_sent);
 }
 
 #[test]
-fn searches_and_numbers_and_cookies_have_their_fields() {
+fn sends_search_phone_and_cookie_fields() {
     let mut conversion = web_event("search", "Search");
     conversion.event.params = Some(r#"{"search_string":"shoes"}"#.to_owned());
     conversion.matching.phone = Some("1".repeat(64));
@@ -128,7 +129,7 @@ fn searches_and_numbers_and_cookies_have_their_fields() {
 }
 
 #[test]
-fn match_quality_fields() {
+fn sends_match_quality_fields() {
     let event = encoded(
         &account(A, &[]),
         identified_event("purchase", "Purchase"),
@@ -146,7 +147,7 @@ fn match_quality_fields() {
 #[rstest]
 #[case::priced("9.99", true)]
 #[case::free("0", false)]
-fn a_free_trial_declares_no_lifetime_value(#[case] price: &str, #[case] declared: bool) {
+fn a_free_trial_has_no_predicted_value(#[case] price: &str, #[case] declared: bool) {
     let mut trial = web_trial("StartTrial");
     trial.event.revenue = Some(revenue(price, Some(UncountedReason::Zero)));
     let event = encoded(&account(A, &[]), trial, "data");
@@ -156,7 +157,7 @@ fn a_free_trial_declares_no_lifetime_value(#[case] price: &str, #[case] declared
 }
 
 #[test]
-fn an_sdk_on_a_web_page_is_a_website() {
+fn the_sdk_on_a_web_page_counts_as_a_website() {
     let mut conversion = sdk_event("sign_up", "CompleteRegistration");
     conversion.event.platform = Some(Platform::Web);
     let event = encoded(&app_mode(), conversion, "data");
@@ -169,7 +170,7 @@ fn changed(change: impl FnOnce(&mut Conversion)) -> Conversion {
     conversion
 }
 
-/// As a billing provider tells of it.
+/// Marks the event as coming from a billing provider.
 fn billed(mut conversion: Conversion) -> Conversion {
     conversion.event.source = EventSource::Billing;
     conversion
@@ -179,7 +180,7 @@ fn without_click() -> Conversion {
     changed(|conversion| conversion.click = None)
 }
 
-/// Only a browser, and nothing that tells whose.
+/// Returns a conversion with a user agent but no identifiers.
 fn agent_only() -> Conversion {
     changed(|conversion| {
         conversion.event.device = None;
@@ -199,7 +200,7 @@ fn agent_only() -> Conversion {
 #[case::app(app_mode(), sdk_event("install", "Lead"), None)]
 #[case::app_without_click(app_mode(), without_click(), None)]
 #[case::app_without_page(app_mode(), changed(|one| one.page_url = None), None)]
-#[case::app_of_nobody(app_mode(), agent_only(), Some("insufficient_identity"))]
+#[case::app_without_identity(app_mode(), agent_only(), Some("insufficient_identity"))]
 #[case::app_without_device(
     app_mode(), changed(|one| one.device = None), Some("no_device_data")
 )]
@@ -218,7 +219,7 @@ fn agent_only() -> Conversion {
 )]
 #[case::wish_to_subscribe(account(A, &[]), sdk_event("subscribe", "Subscribe"), None)]
 #[case::trial_without_money(account(A, &[]), web_event("start_trial", "StartTrial"), None)]
-fn what_can_be_sent(
+fn checks_what_can_be_sent(
     #[case] account: Account,
     #[case] conversion: Conversion,
     #[case] expected: Option<&str>,

@@ -1,4 +1,4 @@
-//! Every row of the reference's table of immediate answers.
+//! Tests every row of the reference's table of immediate responses.
 
 use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::judged;
@@ -46,7 +46,7 @@ fn wait(duration: Duration) -> Ruling {
     })
 }
 
-fn maybe() -> Ruling {
+fn retry_maybe_processed() -> Ruling {
     Ruling::Retry(RetryAdvice {
         may_be_processed: true,
         ..RetryAdvice::default()
@@ -59,7 +59,7 @@ fn maybe() -> Ruling {
 #[case::unreadable(200, "<html>", Ruling::Unknown)]
 #[case::named(400, &violation("events.events[3].currency", "INVALID_CURRENCY_CODE"), named(&[3]))]
 #[case::short_prefix(400, &violation("events[0].transactionId", "FIELD_VALUE_TOO_LONG"), named(&[0]))]
-#[case::unheard_of_reason(400, &violation("events[1].x", "BRAND_NEW"), named(&[1]))]
+#[case::unknown_reason(400, &violation("events[1].x", "BRAND_NEW"), named(&[1]))]
 #[case::not_named(400, &violation("encoding", "INVALID_ENUM_VALUE"), named(&[]))]
 #[case::no_details(400, r#"{"error":{"message":"m"}}"#, named(&[]))]
 #[case::html_400(400, "<html>", named(&[]))]
@@ -92,21 +92,21 @@ fn maybe() -> Ruling {
 #[case::some_quota(429, &reason("RESOURCE_EXHAUSTED"), wait(Duration::from_mins(1)))]
 #[case::server_error(500, "", Ruling::retry())]
 #[case::server_error_with_json(503, &reason("SERVICE_UNAVAILABLE"), Ruling::retry())]
-#[case::html_502(502, "<html>", maybe())]
-#[case::html_504(504, "<html>", maybe())]
+#[case::html_502(502, "<html>", retry_maybe_processed())]
+#[case::html_504(504, "<html>", retry_maybe_processed())]
 #[case::internal_error(400, &reason("INTERNAL_ERROR"), Ruling::retry())]
 #[case::deadline(400, &reason("DEADLINE_EXCEEDED"), Ruling::retry())]
-fn answers(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
+fn judges_responses(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
     assert_eq!(judged(B, 5, status, body).ruling, expected);
 }
 
-/// Every reason that concerns an event.
+/// All reasons about a single event.
 #[rstest]
 #[case("REQUIRED_FIELD_MISSING INVALID_FORMAT INVALID_SHA256_FORMAT INVALID_HEX_ENCODING")]
 #[case("INVALID_CURRENCY_CODE INVALID_NUMBER_FORMAT INVALID_EVENT INVALID_ENUM_VALUE")]
 #[case("EVENT_TIME_INVALID NO_IDENTIFIERS_PROVIDED INVALID_AD_IDENTIFIER_FOR_ACCOUNT")]
 #[case("INVALID_MOBILE_ID_FORMAT FIELD_VALUE_TOO_LONG TOO_MANY_USER_IDENTIFIERS")]
-fn reasons_that_concern_an_event(#[case] reasons: &str) {
+fn event_reasons_name_the_event(#[case] reasons: &str) {
     for reason in reasons.split(' ') {
         let judgement = judged(B, 5, 400, &violation("events.events[2].x", reason));
         assert_eq!(judgement.ruling, named(&[2]), "{reason}");
@@ -115,12 +115,12 @@ fn reasons_that_concern_an_event(#[case] reasons: &str) {
 }
 
 #[test]
-fn an_error_is_told_with_code_words_and_trace() {
+fn errors_have_code_message_and_trace_id() {
     let body = violation("events.events[3].currency", "INVALID_CURRENCY_CODE");
     let judgement = judged(B, 5, 400, &body);
     assert_eq!(judgement.trace_id.as_deref(), Some("t-5c0d9e1f"));
-    let words = "There was a problem. events.events[3].currency: Not supported.";
-    assert_eq!(judgement.message.as_deref(), Some(words));
+    let message = "There was a problem. events.events[3].currency: Not supported.";
+    assert_eq!(judgement.message.as_deref(), Some(message));
     let judgement = judged(B, 5, 403, &reason("ACCESS_TOKEN_SCOPE_INSUFFICIENT"));
     assert_eq!(
         judgement.code.as_deref(),
@@ -129,7 +129,7 @@ fn an_error_is_told_with_code_words_and_trace() {
 }
 
 #[test]
-fn a_success_says_what_it_is_known_by_and_what_it_warns_of() {
+fn a_success_has_a_request_id_and_warnings() {
     let body = r#"{"requestId": "7d1f", "fieldWarnings": [
         {"reason": "WARNING_REASON_GENERIC", "description": "d", "field": "f"}]}"#;
     let judgement = judged(B, 1, 200, body);

@@ -1,10 +1,10 @@
-//! Tokens before a request, and what became of it afterwards.
+//! Tests token requests and the later request status.
 
 use crate::network_b::{
     GoogleAdsAccount, StatusProblems, StatusRuling, TokenRuling, judge_status, judge_token,
     status_request, token_request,
 };
-use crate::samples::{answer, header, integration};
+use crate::samples::{header, integration, response};
 use crate::{RequestMethod, Secret, SendOutcome};
 use rstest::rstest;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn account(service_account: bool) -> GoogleAdsAccount {
 }
 
 #[test]
-fn a_refresh_token_is_turned_into_an_access_token() {
+fn requests_an_access_token_with_a_refresh_token() {
     let request = token_request(&account(false), 0);
     assert_eq!(
         (request.method, request.path()),
@@ -37,7 +37,7 @@ fn a_refresh_token_is_turned_into_an_access_token() {
 }
 
 #[test]
-fn a_service_account_signs_for_itself_and_comes_first() {
+fn prefers_a_service_account_over_a_refresh_token() {
     let request = token_request(&account(true), 1_794_657_600);
     let body = String::from_utf8(request.body).unwrap();
     let grant = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=ey";
@@ -46,7 +46,7 @@ fn a_service_account_signs_for_itself_and_comes_first() {
 }
 
 #[test]
-fn quotas_are_counted_by_project() {
+fn returns_the_quota_project() {
     let project = |service_account| crate::Account::B(account(service_account));
     assert_eq!(project(false).quota_project(), Some("4711"));
     assert_eq!(project(true).quota_project(), Some("example-project"));
@@ -59,10 +59,10 @@ fn token(seconds: u64) -> TokenRuling {
     }
 }
 
-fn refused(code: &str, words: Option<&str>) -> TokenRuling {
+fn refused(code: &str, message: Option<&str>) -> TokenRuling {
     TokenRuling::Pause {
         code: code.to_owned(),
-        message: words.map(str::to_owned),
+        message: message.map(str::to_owned),
     }
 }
 
@@ -72,10 +72,10 @@ fn refused(code: &str, words: Option<&str>) -> TokenRuling {
     r#"{"access_token": "ya29.a0", "expires_in": 3599, "token_type": "Bearer"}"#,
     token(3_599)
 )]
-#[case::good_for_unsaid(200, r#"{"access_token": "ya29.a0"}"#, token(3_600))]
+#[case::default_lifetime(200, r#"{"access_token": "ya29.a0"}"#, token(3_600))]
 #[case::unreadable(200, "<html>", TokenRuling::Retry)]
 #[case::no_token(200, "{}", TokenRuling::Retry)]
-#[case::taken_back(
+#[case::revoked(
     400,
     r#"{"error": "invalid_grant", "error_description": "Token has been expired or revoked."}"#,
     refused("invalid_grant", Some("Token has been expired or revoked."))
@@ -84,20 +84,20 @@ fn refused(code: &str, words: Option<&str>) -> TokenRuling {
 #[case::another_refusal(403, "<html>", refused("403", None))]
 #[case::too_many(429, "", TokenRuling::Retry)]
 #[case::server_error(503, "", TokenRuling::Retry)]
-fn tokens(#[case] status: u16, #[case] body: &str, #[case] expected: TokenRuling) {
+fn judges_token_responses(#[case] status: u16, #[case] body: &str, #[case] expected: TokenRuling) {
     assert_eq!(
-        judge_token(&SendOutcome::Response(answer(status, body))),
+        judge_token(&SendOutcome::Response(response(status, body))),
         expected
     );
 }
 
 #[test]
-fn a_token_does_not_print() {
+fn debug_output_has_no_token() {
     assert!(!format!("{:?}", token(1)).contains("ya29"));
 }
 
 #[test]
-fn the_status_is_asked_for_by_the_requests_id() {
+fn requests_the_status_by_request_id() {
     let request = status_request("7d1f 0c52", "ya29.a0");
     assert_eq!(request.method, RequestMethod::Get);
     assert_eq!(
@@ -107,7 +107,7 @@ fn the_status_is_asked_for_by_the_requests_id() {
     assert_eq!(header(&request, "authorization"), Some("Bearer ya29.a0"));
 }
 
-fn stands(status: &str, errors: &str) -> String {
+fn request_status(status: &str, errors: &str) -> String {
     format!(
         r#"{{"requestStatusPerDestination": [{{"destination": {{}}, "requestStatus": "{status}",
         "errorInfo": {{"errorCounts": [{errors}]}}, "eventsIngestionStatus": {{"recordCount": "40"}}}}]}}"#
@@ -115,14 +115,14 @@ fn stands(status: &str, errors: &str) -> String {
 }
 
 fn judged(status: u16, body: &str) -> StatusRuling {
-    judge_status(&SendOutcome::Response(answer(status, body)))
+    judge_status(&SendOutcome::Response(response(status, body)))
 }
 
 #[rstest]
-#[case::processing(200, &stands("PROCESSING", ""), StatusRuling::Processing)]
-#[case::unknown(200, &stands("REQUEST_STATUS_UNKNOWN", ""), StatusRuling::Processing)]
+#[case::processing(200, &request_status("PROCESSING", ""), StatusRuling::Processing)]
+#[case::unknown(200, &request_status("REQUEST_STATUS_UNKNOWN", ""), StatusRuling::Processing)]
 #[case::nothing_yet(200, "{}", StatusRuling::Processing)]
-#[case::success(200, &stands("SUCCESS", ""), StatusRuling::Success)]
+#[case::success(200, &request_status("SUCCESS", ""), StatusRuling::Success)]
 #[case::success_without_info(
     200,
     r#"{"requestStatusPerDestination":[{"requestStatus":"SUCCESS"}]}"#,
@@ -134,12 +134,16 @@ fn judged(status: u16, body: &str) -> StatusRuling {
 #[case::not_permitted(403, "", StatusRuling::Unavailable)]
 #[case::too_many(429, "", StatusRuling::Retry)]
 #[case::server_error(500, "", StatusRuling::Retry)]
-fn statuses(#[case] status: u16, #[case] body: &str, #[case] expected: StatusRuling) {
+fn judges_request_statuses(
+    #[case] status: u16,
+    #[case] body: &str,
+    #[case] expected: StatusRuling,
+) {
     assert_eq!(judged(status, body), expected);
 }
 
 #[test]
-fn a_status_that_could_not_be_asked_for_is_asked_for_again() {
+fn retries_failed_status_and_token_requests() {
     assert_eq!(judge_status(&SendOutcome::NotSent), StatusRuling::Retry);
     assert_eq!(judge_status(&SendOutcome::Interrupted), StatusRuling::Retry);
     assert_eq!(judge_token(&SendOutcome::NotSent), TokenRuling::Retry);
@@ -152,8 +156,8 @@ const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
 #[rstest]
 #[case::too_recent("TOO_RECENT_CLICK", SIX_HOURS, false, false)]
 #[case::internal("INTERNAL_ERROR", AT_ONCE, false, false)]
-#[case::had_before("DUPLICATE_TRANSACTION_ID", None, true, false)]
-#[case::had_its_click_before("DUPLICATE_GCLID", None, true, false)]
+#[case::duplicate("DUPLICATE_TRANSACTION_ID", None, true, false)]
+#[case::duplicate_click("DUPLICATE_GCLID", None, true, false)]
 #[case("DENIED_CONSENT", None, false, false)]
 #[case("NO_CONSENT", None, false, false)]
 #[case("UNKNOWN_CONSENT", None, false, false)]
@@ -181,7 +185,7 @@ const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
     true
 )]
 #[case("EXTERNAL_ATTRIBUTION_DATA_MISSING", None, false, true)]
-fn reasons(
+fn judges_processing_error_reasons(
     #[case] reason: &str,
     #[case] requeue_after: Option<Duration>,
     #[case] delivered: bool,
@@ -195,12 +199,12 @@ fn reasons(
         failed: failed.map(|_| (reason.to_owned(), 2)).collect(),
         alert: alerts.then(|| reason.to_owned()).into_iter().collect(),
     };
-    let found = judged(200, &stands("PARTIAL_SUCCESS", &error));
+    let found = judged(200, &request_status("PARTIAL_SUCCESS", &error));
     assert_eq!(found, StatusRuling::Problems(expected));
 }
 
 #[test]
-fn several_reasons_add_up_and_counts_may_be_numbers() {
+fn combines_several_reasons() {
     let errors = r#"{"recordCount": 1, "reason": "PROCESSING_ERROR_REASON_INTERNAL_ERROR"},
         {"recordCount": "3", "reason": "PROCESSING_ERROR_REASON_TOO_RECENT_CLICK"},
         {"recordCount": "9", "reason": "PROCESSING_ERROR_REASON_DUPLICATE_GCLID"},
@@ -216,12 +220,12 @@ fn several_reasons_add_up_and_counts_may_be_numbers() {
         ],
         alert: Vec::new(),
     };
-    let found = judged(200, &stands("FAILED", errors));
+    let found = judged(200, &request_status("FAILED", errors));
     assert_eq!(found, StatusRuling::Problems(expected));
 }
 
 #[test]
-fn a_failure_without_reasons_is_one_all_the_same() {
+fn a_failure_without_reasons_is_a_failure() {
     let body = r#"{"requestStatusPerDestination":[{"requestStatus":"FAILED"}]}"#;
     let expected = StatusProblems {
         failed: vec![("FAILED".to_owned(), 0)],

@@ -1,8 +1,8 @@
-//! Whole requests of the reference, and what can be sent at all.
+//! Tests the reference's example requests, and which conversions can be sent.
 
 use crate::ruling::Ruling;
 use crate::samples::{
-    EMAIL, ON, account, answer, body, encoded, header, sdk_event, text_setting, web_event,
+    EMAIL, ON, account, body, encoded, header, response, sdk_event, text_setting, web_event,
     web_purchase, web_trial, with_consent,
 };
 use crate::{Account, GroupKey, SendOutcome, check, encode, group_key, judge};
@@ -50,8 +50,8 @@ fn example_a_website_purchase_with_user_data() {
     insta::assert_json_snapshot!(body(&request));
 }
 
-/// The example has no personalised ads, which for a website nobody can say; so it comes from an app whose events are
-/// sent as a website's.
+/// The example denies personalised ads, which website events cannot express, so it uses an app
+/// whose events are sent as website events.
 #[test]
 fn example_b_start_trial_without_user_data() {
     let account = with(&[("sdkEventSource", text_setting("WEB"))]);
@@ -78,7 +78,7 @@ fn example_c_app_install() {
 #[case::web_by_gbraid(web_event("purchase", "purchase"), (false, true, false), "gbraid")]
 #[case::app_by_gbraid(sdk_event("install", "install"), (false, true, true), "gbraid")]
 #[case::app_by_wbraid(sdk_event("install", "install"), (false, false, true), "wbraid")]
-fn exactly_one_click_id(
+fn sends_exactly_one_click_id(
     #[case] mut conversion: Conversion,
     #[case] ids: (bool, bool, bool),
     #[case] expected: &str,
@@ -91,7 +91,7 @@ fn exactly_one_click_id(
 }
 
 #[test]
-fn user_data_is_the_networks_own_spelling_each_by_itself() {
+fn sends_user_data_in_googles_normalisation() {
     let mut conversion = web_event("purchase", "purchase");
     conversion.matching.email_google = Some("1".repeat(64));
     conversion.matching.phone = Some("2".repeat(64));
@@ -104,10 +104,10 @@ fn user_data_is_the_networks_own_spelling_each_by_itself() {
 }
 
 #[rstest]
-#[case::nobody_asked(None, None, None)]
+#[case::not_asked(None, None, None)]
 #[case::both(Some(true), Some(true), Some(json!({"adUserData": "CONSENT_GRANTED", "adPersonalization": "CONSENT_GRANTED"})))]
 #[case::no_personal_ads(Some(true), Some(false), Some(json!({"adUserData": "CONSENT_GRANTED", "adPersonalization": "CONSENT_DENIED"})))]
-fn consent(
+fn sends_consent(
     #[case] user_data: Option<bool>,
     #[case] personal: Option<bool>,
     #[case] expected: Option<Value>,
@@ -118,7 +118,7 @@ fn consent(
 }
 
 #[test]
-fn one_conversion_action_a_request() {
+fn groups_events_by_conversion_action() {
     let account = with(&[]);
     let key = |event: &str| group_key(&account, &sdk_event(event, event));
     assert_eq!(
@@ -146,7 +146,7 @@ fn with_id_alone() -> Conversion {
     conversion
 }
 
-/// An install whose device has a clock that is behind.
+/// Returns an install from a device whose clock is behind.
 fn clicked_after(after: Duration) -> Conversion {
     let mut conversion = sdk_event("install", "install");
     let clicked_at = conversion.event.occurred_at.plus(after);
@@ -155,7 +155,7 @@ fn clicked_after(after: Duration) -> Conversion {
 }
 
 #[test]
-fn an_event_is_told_at_the_time_of_its_click_at_the_earliest() {
+fn the_event_time_is_not_before_the_click() {
     let conversion = clicked_after(Duration::from_mins(10));
     let clicked_at = crate::text::rfc3339(conversion.clicked_at().unwrap());
     let sent = body(&encode(&with(&[]), &[conversion], Some("t")));
@@ -168,7 +168,7 @@ fn an_event_is_told_at_the_time_of_its_click_at_the_earliest() {
 #[case::by_click_long_after(false, clicked_after(Duration::from_mins(11)), Some("no_click_id"))]
 #[case::by_id_alone(false, with_id_alone(), None)]
 #[case::without_click(false, without_click("install"), Some("no_click_id"))]
-#[case::hash_not_agreed_on(false, hashed("start_trial"), Some("no_click_id"))]
+#[case::user_data_disabled(false, hashed("start_trial"), Some("no_click_id"))]
 #[case::hash(true, hashed("start_trial"), None)]
 #[case::no_hash(true, without_click("start_trial"), Some("no_click_id"))]
 #[case::install_by_hash(true, hashed("install"), Some("no_click_id"))]
@@ -183,7 +183,7 @@ fn an_event_is_told_at_the_time_of_its_click_at_the_earliest() {
     with_consent(sdk_event("install", "install"), Some(false), None),
     Some("consent")
 )]
-fn what_can_be_sent(
+fn checks_what_can_be_sent(
     #[case] user_data: bool,
     #[case] conversion: Conversion,
     #[case] expected: Option<&str>,
@@ -194,11 +194,11 @@ fn what_can_be_sent(
 }
 
 #[test]
-fn a_test_is_only_validated_and_any_success_will_do() {
+fn test_requests_are_only_validated() {
     let testing = with(&[("testMode", ON)]);
     let request = encode(&testing, &[sdk_event("install", "install")], Some("t"));
     assert_eq!(body(&request)["validateOnly"], true);
-    let judgement = judge(&testing, 1, &SendOutcome::Response(answer(200, "")));
+    let judgement = judge(&testing, 1, &SendOutcome::Response(response(200, "")));
     assert_eq!(judgement.ruling, Ruling::Delivered);
 }
 
@@ -208,7 +208,7 @@ fn a_test_is_only_validated_and_any_success_will_do() {
     with(&[("landingPageDeviceInfo", ON)]),
     Some(json!({"ipAddress": "203.0.113.24", "userAgent": crate::samples::USER_AGENT}))
 )]
-fn the_browser_of_the_click(#[case] account: Account, #[case] expected: Option<Value>) {
+fn sends_the_browser_only_if_enabled(#[case] account: Account, #[case] expected: Option<Value>) {
     let event = encoded(&account, sdk_event("install", "install"), "events");
     let ids = &event["adIdentifiers"];
     assert_eq!(ids["gclid"], "EAIaIQobChMI-example_gclid");
