@@ -1,18 +1,18 @@
-//! The advertisers' accounts: their credentials and what is particular about them.
+//! Advertiser accounts: credentials and options.
 
 use serde::Deserialize;
 
-/// An account on one of the networks. A credential that is left out is not compared: any will do.
+/// An account on one of the networks. A credential that is left out accepts any value.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "network", rename_all = "snake_case")]
 pub enum SimulatedAccount {
-    /// A pixel or dataset.
+    /// A Meta pixel or dataset.
     NetworkA(MetaPixelAccount),
     /// A Google Ads account and who may use it.
     NetworkB(AdsAccount),
-    /// A pixel.
+    /// A TikTok pixel.
     NetworkC(TikTokPixelAccount),
-    /// A pixel.
+    /// An OpenAI Ads pixel.
     NetworkD(OpenAiPixelAccount),
 }
 
@@ -22,13 +22,13 @@ pub enum SimulatedAccount {
 pub struct MetaPixelAccount {
     /// The pixel or dataset id.
     pub pixel_id: String,
-    /// The token that is accepted.
+    /// Accepted access token.
     pub access_token: Option<String>,
-    /// With one, `appsecret_proof` is required.
+    /// If set, `appsecret_proof` is required.
     pub app_secret: Option<String>,
-    /// Whether the dataset is linked to an app, as app mode requires; it is unless said otherwise.
+    /// Whether the dataset is linked to an app, which app mode requires. Default: true.
     pub app_linked: Option<bool>,
-    /// More requests than this are throttled.
+    /// Requests above this rate are throttled.
     pub requests_per_second: Option<u32>,
 }
 
@@ -36,28 +36,28 @@ pub struct MetaPixelAccount {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AdsAccount {
-    /// The account that the conversions belong to; digits.
+    /// Account that owns the conversions, digits only.
     pub operating_account_id: String,
-    /// The manager account; with one, another `loginAccount` is a mismatch.
+    /// Manager account. If set, any other `loginAccount` is rejected.
     pub login_account_id: Option<String>,
-    /// The OAuth client.
+    /// OAuth client id.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// OAuth client secret.
     pub client_secret: Option<String>,
-    /// The refresh token that is accepted.
+    /// Accepted refresh token.
     pub refresh_token: Option<String>,
-    /// A service account that may use it.
+    /// Service account with access.
     pub service_account: Option<SimulatedServiceAccount>,
-    /// The conversion actions; without any, every id is one.
+    /// Conversion actions. If empty, every id is valid.
     #[serde(default)]
     pub conversion_actions: Vec<ConversionAction>,
-    /// Whether the terms for enhanced conversions were accepted; they were unless said otherwise.
+    /// Whether the terms for enhanced conversions are signed. Default: true.
     pub enhanced_conversions_terms_signed: Option<bool>,
-    /// More requests than this are throttled.
+    /// Requests above this rate are throttled.
     pub requests_per_second: Option<u32>,
 }
 
-/// A service account of Google Cloud.
+/// A Google Cloud service account.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SimulatedServiceAccount {
@@ -65,9 +65,9 @@ pub struct SimulatedServiceAccount {
     pub client_email: String,
     /// `private_key_id` of the key file.
     pub private_key_id: Option<String>,
-    /// The public key in PEM. With one, signatures are verified.
+    /// Public key in PEM. If set, signatures are verified.
     pub public_key: Option<String>,
-    /// `token_uri` of the key file, when it is not Google's.
+    /// `token_uri` of the key file, if it is not Google's.
     pub token_uri: Option<String>,
 }
 
@@ -75,18 +75,18 @@ pub struct SimulatedServiceAccount {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConversionAction {
-    /// Digits.
+    /// Id, digits only.
     pub id: String,
-    /// Whether it takes events with source `APP`.
+    /// Whether it accepts events with source `APP`.
     #[serde(default = "yes")]
     pub accepts_app: bool,
-    /// Whether it takes events with source `WEB`.
+    /// Whether it accepts events with source `WEB`.
     #[serde(default = "yes")]
     pub accepts_web: bool,
-    /// Made a few hours ago, and not usable yet.
+    /// Created recently, so not usable yet.
     #[serde(default)]
     pub created_recently: bool,
-    /// Counted once per click, which does not go with `gbraid` and `wbraid`.
+    /// Counted once per click, which excludes `gbraid` and `wbraid`.
     #[serde(default)]
     pub one_per_click: bool,
 }
@@ -101,9 +101,9 @@ fn yes() -> bool {
 pub struct TikTokPixelAccount {
     /// The pixel code.
     pub pixel_code: String,
-    /// The token that is accepted.
+    /// Accepted access token.
     pub access_token: Option<String>,
-    /// More requests than this are throttled.
+    /// Requests above this rate are throttled.
     pub requests_per_second: Option<u32>,
 }
 
@@ -113,8 +113,8 @@ pub struct TikTokPixelAccount {
 pub struct OpenAiPixelAccount {
     /// The pixel id.
     pub pixel_id: String,
-    /// The Conversions API key that is accepted.
+    /// Accepted Conversions API key.
     pub api_key: Option<String>,
-    /// More requests than this are throttled.
+    /// Requests above this rate are throttled.
     pub requests_per_second: Option<u32>,
 }

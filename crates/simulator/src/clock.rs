@@ -1,4 +1,4 @@
-//! The simulator's own clock, which the control interface can set ahead or back.
+//! The simulator's clock, which the control API can shift.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,24 +8,24 @@ pub(crate) const MINUTE: i64 = 60 * SECOND;
 pub(crate) const HOUR: i64 = 60 * MINUTE;
 pub(crate) const DAY: i64 = 24 * HOUR;
 
-/// The machine's time and what is added to it.
+/// The machine's clock plus an offset.
 #[derive(Debug, Default)]
 pub(crate) struct SimulatedClock {
     ahead_ms: AtomicI64,
 }
 
 impl SimulatedClock {
-    /// Unix milliseconds.
+    /// Returns the time in Unix milliseconds.
     pub(crate) fn now(&self) -> i64 {
         machine_now().saturating_add(self.ahead())
     }
 
-    /// Milliseconds ahead of the machine.
+    /// Returns the offset in milliseconds.
     pub(crate) fn ahead(&self) -> i64 {
         self.ahead_ms.load(Ordering::Relaxed)
     }
 
-    /// Sets it ahead, or back when negative.
+    /// Sets the offset; negative values set the clock back.
     pub(crate) fn set_ahead(&self, milliseconds: i64) {
         self.ahead_ms.store(milliseconds, Ordering::Relaxed);
     }
@@ -33,7 +33,7 @@ impl SimulatedClock {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the simulator is outside: it has a clock of its own, as the networks have"
+    reason = "like the real networks, the simulator has its own clock"
 )]
 fn machine_now() -> i64 {
     let since = SystemTime::now()
@@ -42,7 +42,7 @@ fn machine_now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// As people read it, to the second.
+/// Formats a time with second precision.
 pub(crate) fn format_time(milliseconds: i64) -> String {
     jiff::Timestamp::from_millisecond(milliseconds)
         .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())

@@ -1,7 +1,7 @@
-//! A connection that a handler can have reset.
+//! A connection that a handler can reset.
 //!
-//! hyper hands handlers no socket. So the handle only raises a flag, and the stream, which hyper polls as soon as
-//! there is an answer to write, fails there and closes with a reset instead of a farewell.
+//! hyper gives handlers no access to the socket. So the handler sets a flag, and the stream, which
+//! hyper polls to write the response, fails and closes with a TCP reset.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,18 +11,18 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Goes into a request's extensions.
+/// Handle in a request's extensions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Connection(Arc<AtomicBool>);
 
 impl Connection {
-    /// Nothing more is written; the connection ends with a reset.
+    /// Resets the connection instead of writing a response.
     pub(crate) fn reset(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-/// The stream under the connection.
+/// The stream of a connection.
 pub(crate) struct ResettableStream {
     stream: TcpStream,
     handle: Connection,
@@ -37,11 +37,11 @@ impl ResettableStream {
         if !self.handle.0.load(Ordering::Acquire) {
             return Ok(());
         }
-        // Without lingering, closing sends a reset.
+        // With zero linger, closing sends a reset.
         self.stream.set_zero_linger()?;
         Err(io::Error::new(
             io::ErrorKind::ConnectionReset,
-            "reset on demand",
+            "reset by fault injection",
         ))
     }
 }

@@ -1,69 +1,74 @@
-//! Plays the four ad networks and Google's token endpoint, as strictly as the real ones, with faults on demand.
+//! Simulates the four ad networks and Google's token endpoint as strictly as the real ones, with
+//! fault injection.
 //!
-//! It is an independent oracle: it shares no code with the adapters that it checks, and knows the wire only from
-//! the reference. It checks every field and type, refuses what the networks refuse in their own words, all or
-//! nothing, deduplicates by their keys inside their windows, and keeps books of what arrived. Nothing is written to
-//! disk. `GET /` shows the books as a page.
+//! It is an independent oracle: it shares no code with the adapters that it checks, and follows
+//! only the wire reference. It validates every field, refuses whole requests with the networks' own
+//! errors, deduplicates by their keys within their windows, and keeps a ledger of what arrived.
+//! Nothing is written to disk. `GET /` shows the ledger as a page.
 //!
-//! All networks are on one port, since their paths differ; each one's base URL is the simulator's.
+//! All networks share one port, because their paths differ; the simulator's URL is the base URL of
+//! each.
 //!
 //! | Network | Path |
 //! |---|---|
 //! | `network_a` | `POST /{version}/{pixel id}/events` (JSON, url-encoded and multipart forms) |
 //! | `network_b` | `POST /v1/events:ingest`, `GET /v1/requestStatus:retrieve`, `POST /token` |
-//! | `network_c` | `POST /open_api/v1.3/event/track/` (with the slash at the end) |
+//! | `network_c` | `POST /open_api/v1.3/event/track/` (with the trailing slash) |
 //! | `network_d` | `POST /v1/events?pid={pixel id}` |
 //!
 //! # Credentials
 //!
-//! With [`Options::open`] every well-formed credential is good for every account, unless it begins with `bad`, and
-//! registered accounts accept only what they were registered with. Without it only registered accounts exist.
-//! Access tokens of `network_b` must come from `POST /token` in any case. The assertion of a service account is
-//! checked for structure and claims; its signature only when the account was registered with its public key.
+//! With [`SimulatorConfig::open`], every well-formed credential is valid for every account unless
+//! it starts with `bad`; registered accounts accept only their own credentials. Without it, only
+//! registered accounts exist. Access tokens of `network_b` must always come from `POST /token`.
+//! Service account assertions are checked for structure and claims; the signature is checked only
+//! if the account was registered with its public key.
 //!
-//! # Stricter than the real ones
+//! # Stricter than the real networks
 //!
-//! `null` is never taken for a missing field. An amount with more than six digits after the point is refused: it
-//! comes from binary floating point. An event that nobody can be recognised by is refused on all four networks,
-//! and fields that the reference does not name are refused, except in `custom_data` and `properties`.
+//! `null` never counts as a missing field. Amounts with more than six decimals are refused, because
+//! they come from binary floating point. Events without identifiers are refused on all four
+//! networks. Fields that the reference does not name are refused, except in `custom_data` and
+//! `properties`.
 //!
-//! # Control
+//! # Control API
 //!
-//! Everything is under `/control`, JSON in camelCase, and unknown fields are refused with 400.
+//! All endpoints are under `/control` and use JSON in camelCase. Unknown fields are rejected with
+//! 400.
 //!
 //! | Call | Effect |
 //! |---|---|
 //! | `GET /control/state` | clock, totals of each network, active faults |
-//! | `GET /control/networks/{network}/conversions?account=&eventId=&limit=` | accepted conversions, the latest first, with how often each came (`times`) and was counted (`counted`) |
-//! | `GET /control/networks/{network}/requests?limit=` | the last 200 requests and how they were answered, without credentials |
-//! | `POST /control/accounts` | registers an account: an [`accounts::Account`], `{"network": "network_a", "pixelId": "1", …}` |
-//! | `POST /control/clock` | `{"aheadMs": 0}`: sets the clock ahead of the machine's, or back |
-//! | `POST /control/reset` | back to the options: books, faults, tokens, accounts, clock |
-//! | `POST /control/faults` | orders a fault |
-//! | `GET /control/faults` | the active ones |
-//! | `DELETE /control/faults?network=` | clears them, all or one network's, and lets go of what hangs |
+//! | `GET /control/networks/{network}/conversions?account=&eventId=&limit=` | accepted conversions, latest first, with how often each was received (`times`) and counted (`counted`) |
+//! | `GET /control/networks/{network}/requests?limit=` | the last 200 requests and their results, without credentials |
+//! | `POST /control/accounts` | registers an [`accounts::SimulatedAccount`]: `{"network": "network_a", "pixelId": "1", …}` |
+//! | `POST /control/clock` | `{"aheadMs": 0}`: sets the clock offset, which may be negative |
+//! | `POST /control/reset` | resets ledger, faults, tokens, accounts and clock to the initial options |
+//! | `POST /control/faults` | injects a fault |
+//! | `GET /control/faults` | lists the active faults |
+//! | `DELETE /control/faults?network=` | clears all faults or one network's, and resumes hanging requests |
 //!
-//! An order is `{"network", "account", "endpoint", "fault", "times"}`. Without an account it is meant for all; on
-//! `network_b` the account is the operating account, at the token endpoint the client id. `endpoint` is `events`
-//! unless it says `token` or `status`. Without `times` it stays until it is cleared. Faults take their turns in the
-//! order in which they came, one per request:
-//!
-//! | `fault.kind` | Fields | Effect |
-//! |---|---|---|
-//! | `status` | `status`, `body`, `headers`, `processed` | this answer; with `processed` the events are taken in all the same |
-//! | `delay` | `ms` | the events are taken in, the answer comes late |
-//! | `hang` | | no answer; when the faults are cleared it goes on as if nothing had been |
-//! | `reset_before` | | a reset before anything is taken in |
-//! | `reset_after` | | a reset after the events were taken in |
-//! | `expire_tokens` | | `network_b`: all access tokens issued so far are bad, once; the others: the answer to bad credentials |
-//!
-//! These stand beside the queue:
+//! A fault injection is `{"network", "account", "endpoint", "fault", "times"}`. Without an account
+//! it applies to all. On `network_b` the account is the operating account; at the token endpoint it
+//! is the client id. `endpoint` is `events` (default), `token` or `status`. Without `times` it
+//! stays active until it is cleared. Faults are queued in order, one per request:
 //!
 //! | `fault.kind` | Fields | Effect |
 //! |---|---|---|
-//! | `poison` | `ids`, `prefix`, `index`, `partial`, `path` | refuses requests with an event of these ids, or whose id begins so, or, with neither, which has `poison` in `custom_data`, `properties` or `data`; `index` (true) says whether the answer names the event; with `partial` `network_c` takes the other events and lists these as failed; with `path` `network_d` names the event by its path |
-//! | `usage` | `percent`, `regainMinutes` | what `network_a`'s headers say |
-//! | `request_status` | `status`, `reason`, `count` | what `requestStatus:retrieve` says |
+//! | `status` | `status`, `body`, `headers`, `processed` | sends this response; with `processed` the events are accepted anyway |
+//! | `delay` | `ms` | accepts the events and delays the response |
+//! | `hang` | | sends no response; the request resumes when the faults are cleared |
+//! | `reset_before` | | resets the connection before the events are accepted |
+//! | `reset_after` | | resets the connection after the events are accepted |
+//! | `expire_tokens` | | `network_b`: invalidates all issued access tokens, once; others: rejects the credentials |
+//!
+//! These are not queued:
+//!
+//! | `fault.kind` | Fields | Effect |
+//! |---|---|---|
+//! | `poison` | `ids`, `prefix`, `index`, `partial`, `path` | refuses requests with an event of these ids, with this id prefix or, with neither, with `poison` in `custom_data`, `properties` or `data`; `index` (default true): the response names the event; `partial`: `network_c` accepts the other events and lists these as failed; `path`: `network_d` names the event by its path |
+//! | `usage` | `percent`, `regainMinutes` | sets the usage in `network_a`'s headers |
+//! | `request_status` | `status`, `reason`, `count` | sets the result of `requestStatus:retrieve` |
 
 pub mod accounts;
 mod clock;
@@ -93,20 +98,20 @@ use accounts::SimulatedAccount;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
 
-/// How the simulator behaves.
+/// Options of the simulator.
 #[derive(Debug, Clone)]
 pub struct SimulatorConfig {
-    /// Where [`Simulator::start`] listens; port 0 is any free one.
+    /// Address for [`Simulator::start`]; port 0 is any free port.
     pub listen: SocketAddr,
-    /// Whether unknown accounts and well-formed credentials are accepted.
+    /// Whether unknown accounts and any well-formed credentials are accepted.
     pub open: bool,
-    /// Conversions kept per network; older ones are forgotten, and would be counted again.
+    /// Conversions kept per network. Older ones are dropped and would be counted again.
     pub conversions_max: usize,
-    /// Conversions kept with what was sent, per network.
+    /// Conversions kept with their payload, per network.
     pub payloads_max: usize,
-    /// Accounts that exist from the start.
+    /// Accounts registered at startup.
     pub accounts: Vec<SimulatedAccount>,
-    /// How far the clock is ahead of the machine's at the start.
+    /// Clock offset at startup.
     pub clock_ahead_ms: i64,
 }
 
@@ -123,13 +128,13 @@ impl Default for SimulatorConfig {
     }
 }
 
-/// Serves on a socket until told to stop.
+/// Serves on a socket until `stop` completes.
 pub async fn serve(
     listener: TcpListener,
     options: SimulatorConfig,
     stop: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
-    tracing::info!(address = %listener.local_addr()?, "the simulator is ready");
+    tracing::info!(address = %listener.local_addr()?, "simulator ready");
     Simulator::new(options).serve(listener, stop).await;
     Ok(())
 }

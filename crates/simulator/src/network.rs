@@ -1,8 +1,8 @@
-//! The four networks and the endpoints that faults can be aimed at.
+//! The four networks, and the endpoints that faults can target.
 
 use serde::{Deserialize, Serialize};
 
-/// One of the networks, by the label that Tributary uses.
+/// A network, by Tributary's identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SimulatedNetwork {
@@ -10,14 +10,14 @@ pub enum SimulatedNetwork {
     NetworkA,
     /// Google Data Manager API, and Google's token endpoint.
     NetworkB,
-    /// `TikTok` Events API 2.0.
+    /// TikTok Events API 2.0.
     NetworkC,
-    /// `OpenAI` Ads Conversions API.
+    /// OpenAI Ads Conversions API.
     NetworkD,
 }
 
 impl SimulatedNetwork {
-    /// All four, in the order of their labels.
+    /// All four, in the order of their identifiers.
     pub const ALL: [Self; 4] = [
         Self::NetworkA,
         Self::NetworkB,
@@ -25,7 +25,7 @@ impl SimulatedNetwork {
         Self::NetworkD,
     ];
 
-    /// `network_a` and so on.
+    /// Returns the identifier, such as `network_a`.
     pub fn label(self) -> &'static str {
         match self {
             Self::NetworkA => "network_a",
@@ -35,7 +35,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// The network with a label.
+    /// Returns the network with an identifier.
     pub fn parse(label: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -61,15 +61,15 @@ impl SimulatedNetwork {
     }
 }
 
-/// What a request is for. Only `network_b` has more than one.
+/// Endpoint of a request. Only `network_b` has more than one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
-    /// Taking in events.
+    /// Event ingestion.
     #[default]
     Events,
     /// Google's token endpoint.
     Token,
-    /// Google's asynchronous outcome of a request.
+    /// Google's endpoint for the status of a request.
     Status,
 }

@@ -1,4 +1,4 @@
-//! The accounts that were registered, and how fast each may ask.
+//! Registered accounts and their rate limits.
 
 use crate::accounts::{
     AdsAccount, MetaPixelAccount, OpenAiPixelAccount, SimulatedAccount, TikTokPixelAccount,
@@ -7,9 +7,9 @@ use crate::clock::SECOND;
 use crate::network::SimulatedNetwork;
 use std::collections::HashMap;
 
-/// Accounts per network.
+/// Maximum number of accounts per network.
 const ACCOUNTS_MAX: usize = 10_000;
-/// A credential that begins so is wrong even where everything is accepted.
+/// Credentials with this prefix are always rejected, even in open mode.
 const BAD: &str = "bad";
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Registry {
     buckets: HashMap<(SimulatedNetwork, String), Bucket>,
 }
 
-/// The requests of one second.
+/// Request count of one second.
 #[derive(Debug, Default)]
 struct Bucket {
     second: i64,
@@ -29,7 +29,7 @@ struct Bucket {
 }
 
 impl Registry {
-    /// Registers an account, in place of one with the same id.
+    /// Registers an account, replacing one with the same id.
     pub(crate) fn register(&mut self, account: SimulatedAccount) -> Result<(), &'static str> {
         let size = self
             .a
@@ -38,7 +38,7 @@ impl Registry {
             .max(self.c.len())
             .max(self.d.len());
         if size >= ACCOUNTS_MAX {
-            return Err("there are too many accounts; reset the simulator");
+            return Err("too many accounts; reset the simulator");
         }
         let id = match &account {
             SimulatedAccount::NetworkA(one) => &one.pixel_id,
@@ -47,7 +47,7 @@ impl Registry {
             SimulatedAccount::NetworkD(one) => &one.pixel_id,
         };
         if id.is_empty() {
-            return Err("the account's id must not be empty");
+            return Err("the account id must not be empty");
         }
         let id = id.clone();
         match account {
@@ -59,8 +59,8 @@ impl Registry {
         Ok(())
     }
 
-    /// How much of its second an account has used with this request, in percent; 0 where nothing is limited.
-    /// More than 100 is too much.
+    /// Counts a request and returns the account's usage of its rate limit in percent; 0 if
+    /// unlimited, above 100 if exceeded.
     pub(crate) fn rate_usage_percent(
         &mut self,
         network: SimulatedNetwork,
@@ -93,12 +93,12 @@ impl Registry {
             *bucket = Bucket { second, used: 0 };
         }
         bucket.used = bucket.used.saturating_add(1);
-        // With a limit of zero, everything is too much.
+        // A limit of zero is always exceeded.
         bucket.used.saturating_mul(100) / limit.max(1) + u32::from(limit == 0) * 100
     }
 }
 
-/// Whether a credential is good: the registered one or, where none is, one that is well formed.
+/// Returns whether a credential matches the registered one or, without one, is well formed.
 pub(crate) fn is_valid_credential(given: &str, registered: Option<&str>) -> bool {
     if let Some(registered) = registered {
         return given == registered;
@@ -120,7 +120,7 @@ mod tests {
     #[case("T", Some("T"), true)]
     #[case("U", Some("T"), false)]
     #[case("badT", Some("badT"), true)]
-    fn a_credential_is_the_registered_one_or_well_formed(
+    fn accepts_registered_or_well_formed_credentials(
         #[case] given: &str,
         #[case] registered: Option<&str>,
         #[case] is_good: bool,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_counted_by_the_second_and_only_where_it_is_limited() {
+    fn counts_limited_requests_per_second() {
         let mut registry = Registry::default();
         let account = SimulatedAccount::NetworkC(TikTokPixelAccount {
             pixel_code: "P".to_owned(),

@@ -1,4 +1,4 @@
-//! Answers, before they become HTTP.
+//! Responses before they become HTTP.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -7,11 +7,11 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a network makes of a request.
+/// A network's response, and the reason if the request was refused.
 #[derive(Debug)]
 pub(crate) struct SimulatedOutcome {
     pub(crate) reply: SimulatedReply,
-    /// Reason and words, when it was refused.
+    /// Reason and message of a refusal.
     pub(crate) refusal: Option<(String, String)>,
 }
 
@@ -26,16 +26,16 @@ impl SimulatedOutcome {
     pub(crate) fn refused(
         reply: SimulatedReply,
         reason: impl Into<String>,
-        words: impl Into<String>,
+        message: impl Into<String>,
     ) -> Self {
         Self {
             reply,
-            refusal: Some((reason.into(), words.into())),
+            refusal: Some((reason.into(), message.into())),
         }
     }
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct SimulatedReply {
     status: StatusCode,
@@ -58,7 +58,7 @@ impl SimulatedReply {
         reply.header(header::CONTENT_TYPE, "application/json; charset=utf-8")
     }
 
-    /// With one more header. A value that cannot stand in one is left out.
+    /// Adds a header. An invalid value is skipped.
     pub(crate) fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
@@ -66,7 +66,7 @@ impl SimulatedReply {
         self
     }
 
-    /// From a script.
+    /// Creates the response of a `status` fault.
     pub(crate) fn scripted(status: u16, body: &Value, headers: &BTreeMap<String, String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut reply = match body {

@@ -1,8 +1,8 @@
-//! The way of a request, the same for all networks: fault, body, fault, network, books, answer.
+//! Request pipeline shared by all networks: early fault, body, fault, network, ledger, response.
 
 use crate::connection::Connection;
 use crate::faults::{EarlyPick, SimulatedFault};
-use crate::ledger::{RecordedBody as Kept, RefusalRecord, RequestRecord};
+use crate::ledger::{RecordedBody, RefusalRecord, RequestRecord};
 use crate::network::{Endpoint, SimulatedNetwork};
 use crate::reply::{SimulatedOutcome, SimulatedReply};
 use crate::world::World;
@@ -16,37 +16,37 @@ use serde_json::Value;
 use std::time::Duration;
 use url::form_urlencoded;
 
-/// Bytes of a body that are read.
+/// Maximum size of a body.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Where a request came to.
+/// Endpoint that a request was sent to.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestRoute {
     pub(crate) network: SimulatedNetwork,
     pub(crate) endpoint: Endpoint,
-    /// When the address names it.
+    /// Set if the URL names the account.
     pub(crate) account: Option<String>,
 }
 
-/// How a network takes requests.
+/// Network-specific steps of an endpoint.
 pub(crate) struct EndpointHandler {
-    /// The account that a body names, where the address does not.
+    /// Returns the account named in the body, if the URL does not name it.
     pub(crate) account_of: fn(&ReceivedRequest) -> Option<String>,
     pub(crate) process: fn(&World, &mut ReceivedRequest) -> SimulatedOutcome,
-    /// The answer to credentials that are no longer good.
+    /// Returns the response to expired credentials.
     pub(crate) expired: fn(&World) -> SimulatedOutcome,
 }
 
-/// A request whose body was read.
+/// A request with its body.
 #[derive(Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) route: RequestRoute,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
-    /// The body as JSON, when it is.
+    /// The body, if it is JSON.
     pub(crate) json: Option<Value>,
-    /// What is kept of it, unless it is JSON.
-    pub(crate) recorded_body: Option<Kept>,
+    /// Body to record, unless it is JSON.
+    pub(crate) recorded_body: Option<RecordedBody>,
     events: usize,
     pub(crate) now: i64,
 }
@@ -56,18 +56,18 @@ impl ReceivedRequest {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
-    /// The type of the body, without its parameters.
+    /// Returns the content type without parameters.
     pub(crate) fn content_type(&self) -> &str {
         let whole = self.header("content-type").unwrap_or_default();
         whole.split(';').next().unwrap_or_default().trim()
     }
 
-    /// The token after `Bearer`.
+    /// Returns the bearer token.
     pub(crate) fn bearer(&self) -> Option<&str> {
         self.header("authorization")?.strip_prefix("Bearer ")
     }
 
-    /// A parameter of the query.
+    /// Returns a query parameter.
     pub(crate) fn query(&self, name: &str) -> Option<String> {
         let query = self.parts.uri.query()?;
         let mut pairs = form_urlencoded::parse(query.as_bytes());
@@ -75,31 +75,31 @@ impl ReceivedRequest {
         found.map(|(_, value)| value.into_owned())
     }
 
-    /// Counts the events of a body, for the books.
+    /// Counts the events of a body, for the ledger.
     pub(crate) fn count_events(&mut self, body: &Value) {
         let list = body.get("data").or_else(|| body.get("events"));
         self.events = list.and_then(Value::as_array).map_or(0, Vec::len);
     }
 }
 
-/// Leads a request through.
+/// Runs a request through the pipeline.
 pub(crate) async fn handle(
     world: &World,
-    call: RequestRoute,
-    door: &EndpointHandler,
+    route: RequestRoute,
+    handler: &EndpointHandler,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
     let connection = parts.extensions.get::<Connection>().cloned();
     let early = {
-        let account = call.account.as_deref();
+        let account = route.account.as_deref();
         let mut state = world.state();
         state
             .faults
-            .pick_early(call.network, call.endpoint, account)
+            .pick_early(route.network, route.endpoint, account)
     };
-    let mut arrived = ReceivedRequest {
-        route: call,
+    let mut received = ReceivedRequest {
+        route,
         parts,
         body: Bytes::new(),
         json: None,
@@ -108,50 +108,50 @@ pub(crate) async fn handle(
         now: world.clock.now(),
     };
     if let EarlyPick::Taken(fault) = early {
-        record(world, &arrived, None, Some(fault.kind()), None);
+        record(world, &received, None, Some(fault.kind()), None);
         return reset(connection);
     }
     let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
         let status = StatusCode::PAYLOAD_TOO_LARGE;
-        record(world, &arrived, Some(status), None, None);
+        record(world, &received, Some(status), None, None);
         return status.into_response();
     };
-    arrived.body = body;
-    if arrived.content_type() == "application/json" {
-        arrived.json = serde_json::from_slice(&arrived.body).ok();
-        if let Some(body) = arrived.json.take() {
-            arrived.count_events(&body);
-            arrived.json = Some(body);
+    received.body = body;
+    if received.content_type() == "application/json" {
+        received.json = serde_json::from_slice(&received.body).ok();
+        if let Some(body) = received.json.take() {
+            received.count_events(&body);
+            received.json = Some(body);
         }
     }
-    if arrived.route.account.is_none() {
-        arrived.route.account = (door.account_of)(&arrived);
+    if received.route.account.is_none() {
+        received.route.account = (handler.account_of)(&received);
     }
     let fault = {
         let RequestRoute {
             network,
             endpoint,
             account,
-        } = &arrived.route;
+        } = &received.route;
         world
             .state()
             .faults
             .pick(*network, *endpoint, account.as_deref())
     };
-    answer(world, door, arrived, fault, connection).await
+    respond(world, handler, received, fault, connection).await
 }
 
-async fn answer(
+async fn respond(
     world: &World,
-    door: &EndpointHandler,
-    mut arrived: ReceivedRequest,
+    handler: &EndpointHandler,
+    mut received: ReceivedRequest,
     fault: Option<SimulatedFault>,
     connection: Option<Connection>,
 ) -> Response {
     let kind = fault.as_ref().map(SimulatedFault::kind);
     let outcome = match &fault {
         Some(SimulatedFault::ResetBefore {}) => {
-            record(world, &arrived, None, kind, None);
+            record(world, &received, None, kind, None);
             return reset(connection);
         }
         Some(SimulatedFault::Status {
@@ -161,73 +161,76 @@ async fn answer(
             processed,
         }) => {
             if *processed {
-                // What the network says is lost; what it did stays.
-                drop((door.process)(world, &mut arrived));
+                // The response is discarded, but its effects remain.
+                drop((handler.process)(world, &mut received));
             }
             SimulatedOutcome::accepted(SimulatedReply::scripted(*status, body, headers))
         }
         Some(SimulatedFault::Hang {}) => {
-            record(world, &arrived, None, kind, None);
+            record(world, &received, None, kind, None);
             let mut cleared = world.cleared.subscribe();
-            // It ends when the faults are cleared, when the caller gives up, and with the simulator.
+            // Ends when the faults are cleared, the caller gives up, or the simulator stops.
             if cleared.changed().await.is_err() {
                 return reset(connection);
             }
-            return (door.process)(world, &mut arrived).reply.into_response();
+            return (handler.process)(world, &mut received)
+                .reply
+                .into_response();
         }
-        Some(SimulatedFault::ExpireTokens {}) => (door.expired)(world),
-        _ => (door.process)(world, &mut arrived),
+        Some(SimulatedFault::ExpireTokens {}) => (handler.expired)(world),
+        _ => (handler.process)(world, &mut received),
     };
     let is_lost = matches!(fault, Some(SimulatedFault::ResetAfter {}));
     let status = (!is_lost).then_some(outcome.reply.status());
-    record(world, &arrived, status, kind, outcome.refusal);
+    record(world, &received, status, kind, outcome.refusal);
     match fault {
         Some(SimulatedFault::ResetAfter {}) => return reset(connection),
-        // Taken in already: whoever gave up waiting does not know, as with the real ones.
+        // The events are already accepted. As with the real networks, a caller that timed out does
+        // not know.
         Some(SimulatedFault::Delay { ms }) => tokio::time::sleep(Duration::from_millis(ms)).await,
         _ => {}
     }
     outcome.reply.into_response()
 }
 
-/// Writes it into the books.
+/// Records the request in the ledger.
 fn record(
     world: &World,
-    arrived: &ReceivedRequest,
+    received: &ReceivedRequest,
     status: Option<StatusCode>,
     fault: Option<&'static str>,
     refusal: Option<(String, String)>,
 ) {
-    let account = arrived.route.account.clone();
-    let kept = match &arrived.recorded_body {
-        Some(kept) => kept.clone(),
-        None if arrived.body.is_empty() => Kept::Absent,
-        None => Kept::json(arrived.body.clone()),
+    let account = received.route.account.clone();
+    let body = match &received.recorded_body {
+        Some(body) => body.clone(),
+        None if received.body.is_empty() => RecordedBody::Absent,
+        None => RecordedBody::json(received.body.clone()),
     };
-    let refusal = refusal.map(|(reason, words)| RefusalRecord {
-        received: arrived.now,
+    let refusal = refusal.map(|(reason, message)| RefusalRecord {
+        received: received.now,
         account: account.clone(),
         reason,
-        words,
-        events: arrived.events as u64,
+        message,
+        events: received.events as u64,
     });
-    let line = RequestRecord {
-        received: arrived.now,
+    let request = RequestRecord {
+        received: received.now,
         status: status.map(|status| status.as_u16()),
-        method: arrived.parts.method.to_string(),
-        path: arrived.parts.uri.path().to_owned(),
+        method: received.parts.method.to_string(),
+        path: received.parts.uri.path().to_owned(),
         account,
-        events: arrived.events,
+        events: received.events,
         fault,
-        body: kept,
+        body,
     };
     world
         .state()
-        .ledger(arrived.route.network)
-        .note(line, refusal);
+        .ledger(received.route.network)
+        .note(request, refusal);
 }
 
-/// The answer is never written: the stream fails first. Without a connection of ours there is only an error.
+/// Resets the connection, so the response is never written. Under another server it becomes a 500.
 fn reset(connection: Option<Connection>) -> Response {
     if let Some(connection) = connection {
         connection.reset();

@@ -1,4 +1,4 @@
-//! Which path is whose.
+//! Routes of the simulator.
 
 use crate::world::World;
 use crate::{control, network_a, network_b, network_c, network_d, page};
@@ -30,7 +30,7 @@ pub(crate) fn router(world: Arc<World>) -> Router {
         .with_state(world)
 }
 
-/// A page of another site must not script the simulator through its visitor's browser.
+/// Prevents other sites from controlling the simulator through a visitor's browser.
 async fn same_site(request: Request, next: Next) -> Response {
     let site = request.headers().get("sec-fetch-site");
     if site.is_none_or(|site| site == "same-origin" || site == "none") {

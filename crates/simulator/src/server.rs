@@ -1,4 +1,4 @@
-//! The listener: a loop of our own, because a reset needs the socket.
+//! Listener with its own accept loop, because a reset needs access to the socket.
 
 use crate::connection::{Connection, ResettableStream};
 use axum::Router;
@@ -12,14 +12,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-/// The pause after a connection could not be accepted: without descriptors it would fail again at once.
+/// Pause after a failed accept. Without free descriptors the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Until a request's head has arrived; also how long a connection may be idle.
+/// Timeout for request headers; also the idle timeout of a connection.
 const HEAD_MAX: Duration = Duration::from_mins(1);
-/// For requests under way after a stop. A request that hangs on demand is cut off.
+/// Time for finishing requests after a stop. Hanging requests are cut off.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Serves until told to stop.
+/// Serves until `stop` completes.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -27,7 +27,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
     loop {
         let accepted = tokio::select! {
             () = &mut stop => break,
-            // Finished ones are let go of here.
+            // Remove finished connections.
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = listener.accept() => accepted,
         };
@@ -36,12 +36,12 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
                 let connection = graceful.watch(connection(stream, router.clone()));
                 connections.spawn(async move {
                     if let Err(error) = connection.await {
-                        tracing::debug!(%error, "a connection ended early");
+                        tracing::debug!(%error, "connection ended early");
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "failed to accept connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -58,7 +58,7 @@ fn connection(
     router: Router,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "small answers may be held back");
+        tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
     let handle = Connection::default();
     let stream = ResettableStream::new(stream, handle.clone());

@@ -1,4 +1,4 @@
-//! The simulator as a value: served, embedded in another router, or run beside a test.
+//! Handle for running the simulator: as a server, within another router, or in a test.
 
 use crate::network::SimulatedNetwork;
 use crate::world::World;
@@ -11,21 +11,21 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A handle on the simulator; clones are the same one. Its methods do what the control interface does, with the
-/// same JSON, and say in words what is wrong.
+/// A simulator; clones share the same state. The methods match the control API, take the same JSON,
+/// and return error messages.
 #[derive(Debug, Clone)]
 pub struct Simulator {
     world: Arc<World>,
 }
 
 impl Simulator {
-    /// One that does not listen yet.
+    /// Creates a simulator that does not listen yet.
     pub fn new(options: SimulatorConfig) -> Self {
         let world = Arc::new(World::new(options));
         Self { world }
     }
 
-    /// Starts one on its own task.
+    /// Starts a simulator on its own task.
     pub async fn start(options: SimulatorConfig) -> std::io::Result<RunningSimulator> {
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
@@ -33,7 +33,7 @@ impl Simulator {
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = simulator.clone();
         let task = tokio::spawn(async move {
-            // Dropping the other end stops it too.
+            // A dropped sender also stops it.
             let stopped = async { stopped.await.unwrap_or_default() };
             serving.serve(listener, stopped).await;
         });
@@ -45,22 +45,23 @@ impl Simulator {
         })
     }
 
-    /// All routes. Served by anything but [`Simulator::serve`], resets become empty answers with status 500.
+    /// Returns all routes. Resets need [`Simulator::serve`]; under other servers they become empty
+    /// 500 responses.
     pub fn router(&self) -> Router {
         routes::router(Arc::clone(&self.world))
     }
 
-    /// Serves on a socket until told to stop.
+    /// Serves on a socket until `stop` completes.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
         server::serve(listener, self.router(), stop).await;
     }
 
-    /// Orders a fault; gives its id.
-    pub fn inject_fault(&self, order: Value) -> Result<u64, String> {
-        control::inject_fault(&self.world, order)
+    /// Injects a fault and returns its id.
+    pub fn inject_fault(&self, injection: Value) -> Result<u64, String> {
+        control::inject_fault(&self.world, injection)
     }
 
-    /// Clears the faults of a network, or all.
+    /// Clears the faults of one network, or all.
     pub fn clear_faults(&self, network: Option<SimulatedNetwork>) {
         control::clear_faults(&self.world, network);
     }
@@ -70,22 +71,22 @@ impl Simulator {
         control::register(&self.world, account)
     }
 
-    /// Sets the clock ahead of the machine's, or back.
+    /// Sets the clock offset.
     pub fn set_clock_ahead(&self, milliseconds: i64) {
         self.world.clock.set_ahead(milliseconds);
     }
 
-    /// Back to the options.
+    /// Resets everything to the initial options.
     pub fn reset(&self) {
         self.world.reset();
     }
 
-    /// The totals and the active faults.
+    /// Returns the totals and active faults.
     pub fn state(&self) -> Value {
         control::state(&self.world)
     }
 
-    /// Accepted conversions, the latest first.
+    /// Returns accepted conversions, latest first.
     pub fn conversions(
         &self,
         network: SimulatedNetwork,
@@ -96,13 +97,13 @@ impl Simulator {
         control::conversions(&self.world, network, account, event_id, limit)
     }
 
-    /// The last requests, the latest first.
+    /// Returns recent requests, latest first.
     pub fn requests(&self, network: SimulatedNetwork, limit: usize) -> Vec<Value> {
         control::requests(&self.world, network, limit)
     }
 }
 
-/// A simulator that listens. It stops when this is dropped.
+/// A listening simulator. Dropping it stops the simulator.
 #[derive(Debug)]
 pub struct RunningSimulator {
     simulator: Simulator,
@@ -112,26 +113,26 @@ pub struct RunningSimulator {
 }
 
 impl RunningSimulator {
-    /// The base URL of every network, without a slash at the end.
+    /// Returns the base URL of all networks, without a trailing slash.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// For scripting it and looking into it.
+    /// Returns the handle for injecting faults and reading results.
     pub fn control(&self) -> &Simulator {
         &self.simulator
     }
 
-    /// Stops it, and waits until it has.
+    /// Stops the simulator and waits until it has ended.
     pub async fn shutdown(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
-            tracing::warn!(%error, "the simulator did not end well");
+            tracing::warn!(%error, "simulator task failed");
         }
     }
 }

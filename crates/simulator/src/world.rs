@@ -1,4 +1,4 @@
-//! Everything that the simulator knows, behind one lock that is held briefly.
+//! State of the simulator, behind one lock that is held briefly.
 
 use crate::SimulatorConfig;
 use crate::clock::SimulatedClock;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// What changes.
+/// Mutable state.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) registry: Registry,
@@ -21,7 +21,7 @@ pub(crate) struct State {
     pub(crate) tokens: IssuedTokens,
     pub(crate) statuses: RequestStatuses,
     ledgers: [Ledger; 4],
-    /// Successes on `network_d`, of which every second one has an empty body.
+    /// Successful responses of `network_d`; every second one has an empty body.
     pub(crate) successes_d: u64,
 }
 
@@ -51,10 +51,10 @@ pub(crate) struct World {
     pub(crate) options: SimulatorConfig,
     pub(crate) clock: SimulatedClock,
     state: Mutex<State>,
-    /// Rises when faults are cleared: what hangs then goes on.
+    /// Incremented when faults are cleared, which resumes hanging requests.
     pub(crate) cleared: watch::Sender<u64>,
     serial: AtomicU64,
-    /// Makes the ids of this run differ from those of the last.
+    /// Makes ids unique across runs.
     started: i64,
 }
 
@@ -76,16 +76,16 @@ impl World {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // Books with one line missing are still the best there are.
+        // After a panic the ledger may miss one entry, which is acceptable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets everything but the options: back to the start.
+    /// Resets everything to the initial options.
     pub(crate) fn reset(&self) {
         let mut fresh = State::new(bounds(&self.options));
         for account in &self.options.accounts {
             if let Err(error) = fresh.registry.register(account.clone()) {
-                tracing::warn!(error, "an account was left out");
+                tracing::warn!(error, "skipped an invalid account");
             }
         }
         *self.state() = fresh;
@@ -93,13 +93,13 @@ impl World {
         self.resume_hanging();
     }
 
-    /// Lets what hangs go on.
+    /// Resumes hanging requests.
     pub(crate) fn resume_hanging(&self) {
         self.cleared
             .send_modify(|times| *times = times.wrapping_add(1));
     }
 
-    /// Hexadecimal digits that never come again, for ids and tokens.
+    /// Returns unique hexadecimal digits for ids and tokens.
     pub(crate) fn fresh_hex(&self) -> String {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let mut hash = Sha256::new();
@@ -116,11 +116,11 @@ fn bounds(options: &SimulatorConfig) -> Bounds {
     }
 }
 
-/// Bytes in lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        // Writing to a string cannot fail.
+        // Writing to a `String` cannot fail.
         write!(text, "{byte:02x}").unwrap_or_default();
     }
     text

@@ -1,6 +1,6 @@
-//! Looking into the books.
+//! Read endpoints of the control API.
 
-use super::{answer, bad_request, parameter};
+use super::{bad_request, json_response, parameter};
 use crate::clock;
 use crate::faults::ActiveFault;
 use crate::ledger::{RecordedConversion, RequestRecord};
@@ -12,7 +12,7 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Entries of a list, unless asked for more.
+/// Default length of a list.
 const LIMIT: usize = 100;
 
 pub(crate) fn state(world: &World) -> Value {
@@ -83,12 +83,12 @@ pub(crate) fn requests(world: &World, network: SimulatedNetwork, limit: usize) -
 }
 
 pub(super) async fn get_state(Shared(world): Shared<Arc<World>>) -> Response {
-    answer(StatusCode::OK, &state(&world))
+    json_response(StatusCode::OK, &state(&world))
 }
 
 pub(super) async fn list_faults(Shared(world): Shared<Arc<World>>) -> Response {
     let faults = state(&world)["faults"].take();
-    answer(StatusCode::OK, &json!({"faults": faults}))
+    json_response(StatusCode::OK, &json!({"faults": faults}))
 }
 
 pub(super) async fn get_conversions(
@@ -97,7 +97,7 @@ pub(super) async fn get_conversions(
     request: Request,
 ) -> Response {
     let Some(network) = SimulatedNetwork::parse(&label) else {
-        return bad_request("the network must be network_a, network_b, network_c or network_d");
+        return bad_request("network must be network_a, network_b, network_c or network_d");
     };
     let account = parameter(&request, "account");
     let event_id = parameter(&request, "eventId");
@@ -108,7 +108,7 @@ pub(super) async fn get_conversions(
         event_id.as_deref(),
         limit(&request),
     );
-    answer(StatusCode::OK, &json!({"conversions": list}))
+    json_response(StatusCode::OK, &json!({"conversions": list}))
 }
 
 pub(super) async fn get_requests(
@@ -117,10 +117,10 @@ pub(super) async fn get_requests(
     request: Request,
 ) -> Response {
     let Some(network) = SimulatedNetwork::parse(&label) else {
-        return bad_request("the network must be network_a, network_b, network_c or network_d");
+        return bad_request("network must be network_a, network_b, network_c or network_d");
     };
     let list = requests(&world, network, limit(&request));
-    answer(StatusCode::OK, &json!({"requests": list}))
+    json_response(StatusCode::OK, &json!({"requests": list}))
 }
 
 fn limit(request: &Request) -> usize {

@@ -1,4 +1,4 @@
-//! `/control`: scripting the simulator and looking into its books.
+//! `/control`: injects faults and reads the ledger.
 
 mod inspect;
 mod script;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use url::form_urlencoded;
 
-/// Bytes of an order.
+/// Maximum size of a request body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 pub(crate) fn router() -> Router<Arc<World>> {
@@ -40,27 +40,27 @@ pub(crate) fn router() -> Router<Arc<World>> {
         .route("/control/faults", faults)
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response {
+fn json_response(status: StatusCode, body: &Value) -> Response {
     let json = HeaderValue::from_static("application/json; charset=utf-8");
     (status, [(header::CONTENT_TYPE, json)], body.to_string()).into_response()
 }
 
 fn done() -> Response {
-    answer(StatusCode::OK, &json!({}))
+    json_response(StatusCode::OK, &json!({}))
 }
 
-fn bad_request(words: &str) -> Response {
-    answer(StatusCode::BAD_REQUEST, &json!({"error": words}))
+fn bad_request(message: &str) -> Response {
+    json_response(StatusCode::BAD_REQUEST, &json!({"error": message}))
 }
 
-/// A body of JSON.
+/// Reads a JSON body.
 pub(crate) async fn body(request: Request) -> Result<Value, String> {
     let bytes = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     let bytes = bytes.map_err(|error| error.to_string())?;
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
-/// A parameter of the query, when it says anything.
+/// Returns a non-empty query parameter.
 fn parameter(request: &Request, name: &str) -> Option<String> {
     let query = request.uri().query()?;
     let mut pairs = form_urlencoded::parse(query.as_bytes());

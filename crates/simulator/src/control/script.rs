@@ -1,6 +1,6 @@
-//! Scripting: faults, accounts, the clock.
+//! Write endpoints of the control API: faults, accounts, clock.
 
-use super::{answer, bad_request, body, done, parameter};
+use super::{bad_request, body, done, json_response, parameter};
 use crate::accounts::SimulatedAccount;
 use crate::faults::{FaultInjection, SimulatedFault};
 use crate::network::{Endpoint, SimulatedNetwork};
@@ -12,18 +12,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) fn inject_fault(world: &World, order: Value) -> Result<u64, String> {
-    let order = FaultInjection::deserialize(order).map_err(|error| error.to_string())?;
+pub(crate) fn inject_fault(world: &World, injection: Value) -> Result<u64, String> {
+    let injection = FaultInjection::deserialize(injection).map_err(|error| error.to_string())?;
     let mut state = world.state();
-    let is_all_tokens = matches!(order.fault, SimulatedFault::ExpireTokens {})
-        && order.network == SimulatedNetwork::NetworkB
-        && order.endpoint == Endpoint::Events;
+    let is_all_tokens = matches!(injection.fault, SimulatedFault::ExpireTokens {})
+        && injection.network == SimulatedNetwork::NetworkB
+        && injection.endpoint == Endpoint::Events;
     if is_all_tokens {
-        // Done at once: there is nothing to wait for a turn.
+        // Takes effect immediately, so it is not queued.
         state.tokens.expire_all();
         return Ok(0);
     }
-    Ok(state.faults.add(order)?)
+    Ok(state.faults.add(injection)?)
 }
 
 pub(crate) fn clear_faults(world: &World, network: Option<SimulatedNetwork>) {
@@ -37,12 +37,12 @@ pub(crate) fn register(world: &World, account: Value) -> Result<(), String> {
 }
 
 pub(super) async fn post_fault(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let ordered = body(request)
+    let injected = body(request)
         .await
-        .and_then(|order| inject_fault(&world, order));
-    match ordered {
-        Ok(id) => answer(StatusCode::CREATED, &json!({"id": id})),
-        Err(words) => bad_request(&words),
+        .and_then(|injection| inject_fault(&world, injection));
+    match injected {
+        Ok(id) => json_response(StatusCode::CREATED, &json!({"id": id})),
+        Err(message) => bad_request(&message),
     }
 }
 
@@ -50,9 +50,7 @@ pub(super) async fn delete_faults(Shared(world): Shared<Arc<World>>, request: Re
     let network = parameter(&request, "network");
     let known = network.as_deref().map(SimulatedNetwork::parse);
     match known {
-        Some(None) => {
-            bad_request("the network must be network_a, network_b, network_c or network_d")
-        }
+        Some(None) => bad_request("network must be network_a, network_b, network_c or network_d"),
         Some(network) => {
             clear_faults(&world, network);
             done()
@@ -69,27 +67,27 @@ pub(super) async fn post_account(Shared(world): Shared<Arc<World>>, request: Req
         .await
         .and_then(|account| register(&world, account));
     match registered {
-        Ok(()) => answer(StatusCode::CREATED, &json!({})),
-        Err(words) => bad_request(&words),
+        Ok(()) => json_response(StatusCode::CREATED, &json!({})),
+        Err(message) => bad_request(&message),
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ClockOrder {
+struct ClockChange {
     ahead_ms: i64,
 }
 
 pub(super) async fn post_clock(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let order = body(request)
+    let change = body(request)
         .await
-        .and_then(|order| ClockOrder::deserialize(order).map_err(|error| error.to_string()));
-    match order {
-        Ok(order) => {
-            world.clock.set_ahead(order.ahead_ms);
-            answer(StatusCode::OK, &json!({"nowMs": world.clock.now()}))
+        .and_then(|change| ClockChange::deserialize(change).map_err(|error| error.to_string()));
+    match change {
+        Ok(change) => {
+            world.clock.set_ahead(change.ahead_ms);
+            json_response(StatusCode::OK, &json!({"nowMs": world.clock.now()}))
         }
-        Err(words) => bad_request(&words),
+        Err(message) => bad_request(&message),
     }
 }
 

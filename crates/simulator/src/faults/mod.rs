@@ -1,4 +1,4 @@
-//! Faults on demand: what can go wrong, and the queue of what shall.
+//! Fault injection: kinds of faults and their queue.
 
 mod queue;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An order: `POST /control/faults`.
+/// Body of `POST /control/faults`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FaultInjection {
     pub(crate) network: SimulatedNetwork,
-    /// Every account without one.
+    /// Affected account; all if absent.
     pub(crate) account: Option<String>,
     #[serde(default)]
     pub(crate) endpoint: Endpoint,
     pub(crate) fault: SimulatedFault,
-    /// How often; until it is cleared without one.
+    /// Number of requests affected; unlimited until cleared if absent.
     pub(crate) times: Option<u32>,
 }
 
-/// What goes wrong.
+/// Kind of fault.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(
     tag = "kind",
@@ -32,51 +32,51 @@ pub(crate) struct FaultInjection {
     deny_unknown_fields
 )]
 pub(crate) enum SimulatedFault {
-    /// An answer from the script instead of the network's own.
+    /// Responds with this status and body instead of the network's own response.
     Status {
         status: u16,
-        /// A string goes out as it is, anything else as JSON.
+        /// A string is sent as it is, anything else as JSON.
         #[serde(default)]
         body: Value,
         #[serde(default)]
         headers: BTreeMap<String, String>,
-        /// The events are taken in first: a gateway that lost the answer.
+        /// Accepts the events first, like a gateway that lost the response.
         #[serde(default)]
         processed: bool,
     },
-    /// A late answer.
+    /// Delays the response.
     Delay { ms: u64 },
-    /// No answer until the faults are cleared.
+    /// Sends no response until the faults are cleared.
     Hang {},
-    /// The connection ends before anything is taken in.
+    /// Resets the connection before the events are accepted.
     ResetBefore {},
-    /// The events are taken in, and the connection ends without an answer.
+    /// Resets the connection after the events are accepted.
     ResetAfter {},
-    /// Credentials are no longer good.
+    /// Rejects the credentials as expired.
     ExpireTokens {},
-    /// Requests that hold certain events are refused.
+    /// Refuses requests that contain certain events.
     Poison {
         #[serde(default)]
         ids: Vec<String>,
-        /// Every event whose id begins so.
+        /// Matches events whose id starts with this.
         prefix: Option<String>,
-        /// Whether the answer says which event it is.
+        /// Whether the response names the event.
         #[serde(default = "yes")]
         index: bool,
-        /// `network_c` takes the other events and lists these as failed.
+        /// `network_c` accepts the other events and lists these as failed.
         #[serde(default)]
         partial: bool,
-        /// `network_d` names the event by its path, as a list `detail`.
+        /// `network_d` names the event by its path in a list `detail`.
         #[serde(default)]
         path: bool,
     },
-    /// What `network_a` says about its limits.
+    /// Sets the usage reported by `network_a`.
     Usage {
         percent: u32,
         #[serde(default)]
         regain_minutes: u32,
     },
-    /// What `network_b` says about the outcome of a request.
+    /// Sets the request status reported by `network_b`.
     RequestStatus {
         status: String,
         reason: Option<String>,
@@ -89,7 +89,7 @@ fn yes() -> bool {
 }
 
 impl SimulatedFault {
-    /// The name of its kind.
+    /// Returns the name of the kind.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",
@@ -104,7 +104,8 @@ impl SimulatedFault {
         }
     }
 
-    /// Whether it takes its turn, one per request. The others stand beside the queue: they colour answers.
+    /// Returns whether the fault is queued, one per request. The others modify responses without
+    /// being queued.
     fn takes_turns(&self) -> bool {
         !matches!(
             self,
@@ -113,7 +114,7 @@ impl SimulatedFault {
     }
 }
 
-/// An event that is to be refused.
+/// A rule for refusing events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Poison {
     pub(crate) ids: Vec<String>,
@@ -125,8 +126,8 @@ pub(crate) struct Poison {
 }
 
 impl Poison {
-    /// Whether it is meant: by its id or, when neither ids nor a prefix are given, by a field `poison` in its
-    /// free fields.
+    /// Returns whether the rule matches an event: by its id or, without ids and prefix, by a field
+    /// `poison` in its free-form fields.
     pub(crate) fn matches(&self, id: &str, is_marked: bool) -> bool {
         if self.ids.is_empty() && self.prefix.is_none() {
             return is_marked;

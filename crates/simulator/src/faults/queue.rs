@@ -1,13 +1,13 @@
-//! The queue: which fault a request meets.
+//! Queue that decides which fault applies to a request.
 
 use super::{FaultInjection, Poison, SimulatedFault};
 use crate::network::{Endpoint, SimulatedNetwork};
 use serde_json::{Value, json};
 
-/// Orders that wait at a time.
+/// Maximum number of active faults.
 const FAULTS_MAX: usize = 1_000;
 
-/// An order that is not used up.
+/// A fault that is not used up.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveFault {
     pub(crate) number: u64,
@@ -16,14 +16,14 @@ pub(crate) struct ActiveFault {
 
 impl ActiveFault {
     pub(crate) fn to_json(&self) -> Value {
-        let order = &self.injection;
+        let injection = &self.injection;
         json!({
             "id": self.number,
-            "network": order.network,
-            "account": order.account,
-            "endpoint": order.endpoint,
-            "fault": order.fault,
-            "remaining": order.times,
+            "network": injection.network,
+            "account": injection.account,
+            "endpoint": injection.endpoint,
+            "fault": injection.fault,
+            "remaining": injection.times,
         })
     }
 
@@ -36,12 +36,12 @@ impl ActiveFault {
     }
 }
 
-/// What was found for a request whose body nobody has read yet.
+/// Fault for a request whose body has not been read yet.
 #[derive(Debug)]
 pub(crate) enum EarlyPick {
-    /// Certain, and taken.
+    /// This fault applies and was taken.
     Taken(SimulatedFault),
-    /// The account, which stands in the body, decides; or there is nothing.
+    /// There is none, or it depends on the account in the body.
     Later,
 }
 
@@ -52,20 +52,17 @@ pub(crate) struct FaultQueue {
 }
 
 impl FaultQueue {
-    /// Takes an order; says why not.
-    pub(crate) fn add(&mut self, order: FaultInjection) -> Result<u64, &'static str> {
+    /// Adds a fault, or returns why it is invalid.
+    pub(crate) fn add(&mut self, injection: FaultInjection) -> Result<u64, &'static str> {
         if self.active.len() >= FAULTS_MAX {
-            return Err("there are too many faults; clear some");
+            return Err("too many faults; clear some");
         }
-        if order.times == Some(0) {
+        if injection.times == Some(0) {
             return Err("times must be 1 or more, or null");
         }
         self.last += 1;
         let number = self.last;
-        self.active.push(ActiveFault {
-            number,
-            injection: order,
-        });
+        self.active.push(ActiveFault { number, injection });
         Ok(number)
     }
 
@@ -78,7 +75,7 @@ impl FaultQueue {
         &self.active
     }
 
-    /// Before the body was read: only resets happen there, and only in their turn.
+    /// Picks a fault before the body is read. Only resets apply here, and only in their turn.
     pub(crate) fn pick_early(
         &mut self,
         network: SimulatedNetwork,
@@ -90,18 +87,18 @@ impl FaultQueue {
                 && one.injection.fault.takes_turns()
                 && (account.is_none() || one.is_account(account))
         });
-        let Some(place) = first else {
+        let Some(position) = first else {
             return EarlyPick::Later;
         };
-        let one = &self.active[place];
+        let one = &self.active[position];
         let is_reset = matches!(one.injection.fault, SimulatedFault::ResetBefore {});
         if is_reset && one.is_account(account) {
-            return EarlyPick::Taken(self.take_at(place));
+            return EarlyPick::Taken(self.take_at(position));
         }
         EarlyPick::Later
     }
 
-    /// The fault whose turn it is.
+    /// Picks the next fault in the queue.
     pub(crate) fn pick(
         &mut self,
         network: SimulatedNetwork,
@@ -111,7 +108,7 @@ impl FaultQueue {
         self.pick_where(network, endpoint, account, SimulatedFault::takes_turns)
     }
 
-    /// What `network_a` says about its limits.
+    /// Returns the usage to report for `network_a`.
     pub(crate) fn usage(&mut self, account: &str) -> Option<(u32, u32)> {
         let is_usage = |fault: &SimulatedFault| matches!(fault, SimulatedFault::Usage { .. });
         let (network, endpoint) = (SimulatedNetwork::NetworkA, Endpoint::Events);
@@ -124,11 +121,11 @@ impl FaultQueue {
         }
     }
 
-    /// What `network_b` says about the outcome of a request.
+    /// Returns the request status to report for `network_b`.
     pub(crate) fn request_status(&mut self, account: &str) -> Option<SimulatedFault> {
         let is_status =
             |fault: &SimulatedFault| matches!(fault, SimulatedFault::RequestStatus { .. });
-        // It can only be about that endpoint, so nobody has to say so.
+        // This fault only concerns the status endpoint, so the default endpoint is accepted too.
         self.pick_where(
             SimulatedNetwork::NetworkB,
             Endpoint::Status,
@@ -145,7 +142,7 @@ impl FaultQueue {
         })
     }
 
-    /// Which events are to be refused.
+    /// Returns the rules for refusing events.
     pub(crate) fn poisons(&self, network: SimulatedNetwork, account: &str) -> Vec<Poison> {
         self.active
             .iter()
@@ -170,14 +167,14 @@ impl FaultQueue {
             .collect()
     }
 
-    /// A poison that did its work counts as used.
+    /// Counts a rule as used once.
     pub(crate) fn mark_used(&mut self, poison: &Poison) {
-        let place = self
+        let position = self
             .active
             .iter()
             .position(|one| one.number == poison.number);
-        if let Some(place) = place {
-            self.take_at(place);
+        if let Some(position) = position {
+            self.take_at(position);
         }
     }
 
@@ -188,21 +185,21 @@ impl FaultQueue {
         account: Option<&str>,
         is_meant: fn(&SimulatedFault) -> bool,
     ) -> Option<SimulatedFault> {
-        let place = self.active.iter().position(|one| {
+        let position = self.active.iter().position(|one| {
             one.is_for(network, endpoint)
                 && is_meant(&one.injection.fault)
                 && one.is_account(account)
         })?;
-        Some(self.take_at(place))
+        Some(self.take_at(position))
     }
 
-    fn take_at(&mut self, place: usize) -> SimulatedFault {
-        let one = &mut self.active[place];
+    fn take_at(&mut self, position: usize) -> SimulatedFault {
+        let one = &mut self.active[position];
         let fault = one.injection.fault.clone();
         if let Some(times) = &mut one.injection.times {
             *times = times.saturating_sub(1);
             if *times == 0 {
-                self.active.remove(place);
+                self.active.remove(position);
             }
         }
         fault
@@ -213,8 +210,8 @@ impl FaultQueue {
 mod tests {
     use super::*;
 
-    fn order(text: &str) -> FaultInjection {
-        serde_json::from_str(text).expect("an order")
+    fn injection(text: &str) -> FaultInjection {
+        serde_json::from_str(text).expect("a fault injection")
     }
 
     fn pick(faults: &mut FaultQueue, account: Option<&str>) -> Option<&'static str> {
@@ -223,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_take_their_turns_and_are_used_up() {
+    fn faults_are_queued_and_used_up() {
         let mut faults = FaultQueue::default();
         for text in [
             r#"{"network":"network_c","fault":{"kind":"hang"},"times":1}"#,
             r#"{"network":"network_c","account":"P","fault":{"kind":"delay","ms":1},"times":1}"#,
             r#"{"network":"network_c","fault":{"kind":"reset_after"}}"#,
         ] {
-            faults.add(order(text)).expect("taken");
+            faults.add(injection(text)).expect("accepted");
         }
         assert_eq!(pick(&mut faults, Some("P")), Some("hang"));
         assert_eq!(pick(&mut faults, Some("Q")), Some("reset_after"));
@@ -249,7 +246,7 @@ mod tests {
             r#"{"network":"network_c","account":"P","fault":{"kind":"hang"},"times":1}"#,
             r#"{"network":"network_c","fault":{"kind":"reset_before"},"times":1}"#,
         ] {
-            faults.add(order(text)).expect("taken");
+            faults.add(injection(text)).expect("accepted");
         }
         let mut early = |account| {
             let picked = faults.pick_early(SimulatedNetwork::NetworkC, Endpoint::Events, account);
@@ -262,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn poison_hits_by_id_prefix_or_mark() {
+    fn poison_matches_by_id_prefix_or_mark() {
         let poison = |ids: &[&str], prefix: Option<&str>| Poison {
             ids: ids.iter().map(|&id| id.to_owned()).collect(),
             prefix: prefix.map(str::to_owned),

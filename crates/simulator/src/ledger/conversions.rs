@@ -1,7 +1,7 @@
-//! The conversions that a network has accepted, each counted once.
+//! Accepted conversions of a network, each counted once.
 //!
-//! They stand in the order of arrival; a map leads from what makes a conversion the same to its place. The oldest
-//! go first when there are too many, and payloads go long before.
+//! They are stored in order of arrival, with an index by deduplication key. When there are too
+//! many, the oldest are dropped; payloads are dropped much earlier.
 
 use super::Bounds;
 use crate::network::SimulatedNetwork;
@@ -11,12 +11,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// How a network treats an id that it knows.
+/// How a network handles a known id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dedup {
-    /// The first wins, for so many milliseconds.
+    /// The first event counts; duplicates are ignored for this many milliseconds.
     Window(i64),
-    /// The last overwrites the amount, at any time.
+    /// The last event overwrites the amount, at any time.
     Restate,
 }
 
@@ -24,14 +24,14 @@ pub(crate) enum Dedup {
 #[derive(Debug)]
 pub(crate) struct AcceptedEvent {
     pub(crate) name: Box<str>,
-    /// Without one, nothing can be told apart, and all are counted.
+    /// Deduplication id. Events without one are always counted.
     pub(crate) id: Option<Box<str>>,
     pub(crate) money: Option<ReceivedMoney>,
     pub(crate) dedup: Dedup,
     pub(crate) payload: Value,
 }
 
-/// A conversion in the books.
+/// A recorded conversion.
 #[derive(Debug)]
 pub(crate) struct RecordedConversion {
     pub(crate) account: Arc<str>,
@@ -40,18 +40,18 @@ pub(crate) struct RecordedConversion {
     pub(crate) money: Option<ReceivedMoney>,
     pub(crate) first_received: i64,
     pub(crate) last_received: i64,
-    /// How often it came.
+    /// How often it was received.
     pub(crate) times: u32,
-    /// How often it was counted: more than once when it came again after the window.
+    /// How often it was counted; more than once if it came again after the window.
     pub(crate) counted: u32,
-    /// Since when the window runs.
+    /// Start of the deduplication window.
     window_from: i64,
-    /// The last one that came, as long as it is kept.
+    /// The last payload, while it is kept.
     pub(crate) payload: Option<Value>,
 }
 
 impl RecordedConversion {
-    /// Its amount in major units, with the currency.
+    /// Formats the amount in major units with its currency.
     pub(crate) fn money_text(&self, network: SimulatedNetwork) -> Option<String> {
         let money = self.money.as_ref()?;
         Some(match network {
@@ -61,7 +61,7 @@ impl RecordedConversion {
     }
 }
 
-/// What became of an event.
+/// How an event was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CountResult {
     Counted,
@@ -73,12 +73,12 @@ pub(super) enum CountResult {
 pub(super) struct Conversions {
     bounds: Bounds,
     list: VecDeque<(Option<Box<str>>, RecordedConversion)>,
-    /// The number of the first of the list.
+    /// Number of the first conversion in the list.
     first: u64,
     known: HashMap<Box<str>, u64>,
-    /// Numbers of conversions with payloads, the oldest first.
+    /// Numbers of conversions with payloads, oldest first.
     with_payload: VecDeque<u64>,
-    /// For looking up without allocating.
+    /// Reused buffer for lookups.
     key: String,
 }
 
@@ -102,7 +102,8 @@ impl Conversions {
     ) -> CountResult {
         if let Some(id) = &event.id {
             self.key.clear();
-            // The lengths keep "ab" + "c" apart from "a" + "bc". Writing to a string cannot fail.
+            // The lengths distinguish "ab" + "c" from "a" + "bc". Writing to a `String` cannot
+            // fail.
             let (from, name) = (account.len(), event.name.len());
             write!(self.key, "{from}:{name}:{account}{}{id}", event.name).unwrap_or_default();
             if let Some(&number) = self.known.get(self.key.as_str()) {
@@ -161,8 +162,10 @@ impl Conversions {
     }
 
     fn at(&mut self, number: u64) -> Option<&mut RecordedConversion> {
-        let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.list.get_mut(place).map(|(_, conversion)| conversion)
+        let position = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.list
+            .get_mut(position)
+            .map(|(_, conversion)| conversion)
     }
 
     fn keep_payload(&mut self, number: u64, payload: Value) {
@@ -215,7 +218,7 @@ mod tests {
         }
     }
 
-    fn books(conversions: usize, payloads: usize) -> (Conversions, Arc<str>) {
+    fn ledger(conversions: usize, payloads: usize) -> (Conversions, Arc<str>) {
         let bounds = Bounds {
             conversions,
             payloads,
@@ -224,20 +227,20 @@ mod tests {
     }
 
     #[test]
-    fn the_same_id_is_counted_once_inside_the_window_and_again_after_it() {
-        let (mut books, account) = books(10, 10);
-        let mut at = |now| books.receive(&account, event("Lead", "x", WINDOW, 1), now);
+    fn deduplicates_within_the_window() {
+        let (mut ledger, account) = ledger(10, 10);
+        let mut at = |now| ledger.receive(&account, event("Lead", "x", WINDOW, 1), now);
         assert_eq!(at(0), CountResult::Counted);
         assert_eq!(at(1_000), CountResult::Duplicate);
         assert_eq!(at(1_001), CountResult::Counted);
         assert_eq!(at(2_001), CountResult::Duplicate);
-        let one = books.latest().next().expect("a conversion");
+        let one = ledger.latest().next().expect("a conversion");
         assert_eq!((one.times, one.counted, one.last_received), (4, 2, 2_001));
     }
 
     #[test]
-    fn name_account_and_id_tell_conversions_apart() {
-        let (mut books, account) = books(10, 10);
+    fn deduplicates_by_account_name_and_id() {
+        let (mut ledger, account) = ledger(10, 10);
         let other: Arc<str> = Arc::from("2");
         for (account, name, id) in [
             (&account, "ab", "c"),
@@ -246,36 +249,41 @@ mod tests {
             (&account, "ab", ""),
             (&account, "ab", ""),
         ] {
-            let received = books.receive(account, event(name, id, WINDOW, 1), 0);
+            let received = ledger.receive(account, event(name, id, WINDOW, 1), 0);
             assert_eq!(received, CountResult::Counted, "{account} {name} {id}");
         }
     }
 
     #[test]
     fn a_restatement_overwrites_the_amount_and_counts_nothing() {
-        let (mut books, account) = books(10, 10);
-        let mut with = |amount| books.receive(&account, event("1", "x", Dedup::Restate, amount), 0);
+        let (mut ledger, account) = ledger(10, 10);
+        let mut with =
+            |amount| ledger.receive(&account, event("1", "x", Dedup::Restate, amount), 0);
         assert_eq!(with(1), CountResult::Counted);
         assert_eq!(with(1), CountResult::Duplicate);
         assert_eq!(with(2), CountResult::Restated);
-        let one = books.latest().next().and_then(|one| one.money.clone());
+        let one = ledger.latest().next().and_then(|one| one.money.clone());
         assert_eq!(one.expect("money").text(), "2 USD");
     }
 
     #[test]
-    fn memory_is_bounded_and_payloads_go_first() {
-        let (mut books, account) = books(5, 2);
+    fn drops_payloads_first_and_then_conversions() {
+        let (mut ledger, account) = ledger(5, 2);
         for number in 0..8 {
             let id = number.to_string();
-            books.receive(&account, event("Lead", &id, WINDOW, 1), 0);
+            ledger.receive(&account, event("Lead", &id, WINDOW, 1), 0);
         }
-        let ids: Vec<_> = books.latest().filter_map(|one| one.id.as_deref()).collect();
+        let ids: Vec<_> = ledger
+            .latest()
+            .filter_map(|one| one.id.as_deref())
+            .collect();
         assert_eq!(ids, ["7", "6", "5", "4", "3"]);
-        let kept = books.latest().filter(|one| one.payload.is_some()).count();
-        assert_eq!((kept, books.known.len()), (2, 5));
-        let again =
-            |books: &mut Conversions, id| books.receive(&account, event("Lead", id, WINDOW, 1), 0);
-        assert_eq!(again(&mut books, "3"), CountResult::Duplicate);
-        assert_eq!(again(&mut books, "2"), CountResult::Counted, "forgotten");
+        let kept = ledger.latest().filter(|one| one.payload.is_some()).count();
+        assert_eq!((kept, ledger.known.len()), (2, 5));
+        let again = |ledger: &mut Conversions, id| {
+            ledger.receive(&account, event("Lead", id, WINDOW, 1), 0)
+        };
+        assert_eq!(again(&mut ledger, "3"), CountResult::Duplicate);
+        assert_eq!(again(&mut ledger, "2"), CountResult::Counted, "dropped");
     }
 }

@@ -1,4 +1,4 @@
-//! What one network has received: its books.
+//! Ledger of what one network received.
 
 mod conversions;
 mod requests;
@@ -12,43 +12,43 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Reasons that are counted apart; reasons are the networks' own codes, of which there are few.
+/// Maximum number of distinct reasons. Reasons are the networks' codes, of which there are few.
 const REASONS_MAX: usize = 200;
 
-/// How much is kept.
+/// Limits on what is kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) conversions: usize,
     pub(crate) payloads: usize,
 }
 
-/// The figures of a network.
+/// Totals of a network.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Totals {
-    /// Requests of any kind, refused and faulty ones included.
+    /// All requests, including refused and faulty ones.
     pub(crate) requests: u64,
-    /// Events in requests that were accepted as live ones.
+    /// Events in accepted live requests.
     pub(crate) events_received: u64,
-    /// Distinct conversions: what the advertiser sees.
+    /// Distinct conversions, as the advertiser sees them.
     pub(crate) counted: u64,
-    /// Received again inside the window, and dropped.
+    /// Events received again within the window and ignored.
     pub(crate) duplicates: u64,
-    /// Received again with another amount (`network_b` only).
+    /// Events received again with another amount (`network_b` only).
     pub(crate) restated: u64,
-    /// Events in refused requests, and those discarded afterwards.
+    /// Events in refused requests, and events discarded later.
     pub(crate) refused: u64,
-    /// Requests that were refused.
+    /// Refused requests.
     pub(crate) refused_requests: u64,
-    /// The same by reason.
+    /// Refused events by reason.
     pub(crate) refused_by_reason: BTreeMap<String, u64>,
-    /// Events under a test code. On `network_a` they are among the counted ones as well.
+    /// Events with a test code. On `network_a` they are also counted.
     pub(crate) test: u64,
-    /// Events that were only to be validated.
+    /// Events that were only validated.
     pub(crate) validated: u64,
 }
 
-/// The books of a network.
+/// Ledger of a network.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) totals: Totals,
@@ -65,7 +65,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in one live event.
+    /// Records an accepted live event.
     pub(crate) fn receive(&mut self, account: &Arc<str>, event: AcceptedEvent, now: i64) {
         self.totals.events_received += 1;
         match self.conversions.receive(account, event, now) {
@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Notes events that were turned away.
+    /// Records refused events.
     pub(crate) fn refuse(&mut self, reason: &str, events: u64) {
         self.totals.refused += events;
         let reasons = &mut self.totals.refused_by_reason;
@@ -84,7 +84,7 @@ impl Ledger {
         }
     }
 
-    /// Notes a request and how it was answered.
+    /// Records a request and its result.
     pub(crate) fn note(&mut self, line: RequestRecord, refusal: Option<RefusalRecord>) {
         self.totals.requests += 1;
         if let Some(refusal) = refusal {
@@ -95,17 +95,17 @@ impl Ledger {
         self.recent.note(line);
     }
 
-    /// Conversions, the latest first.
+    /// Returns conversions, latest first.
     pub(crate) fn conversions(&self) -> impl Iterator<Item = &RecordedConversion> {
         self.conversions.latest()
     }
 
-    /// Requests, the latest first.
+    /// Returns requests, latest first.
     pub(crate) fn requests(&self) -> impl Iterator<Item = &RequestRecord> {
         self.recent.requests()
     }
 
-    /// Refusals, the latest first.
+    /// Returns refusals, latest first.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = &RefusalRecord> {
         self.recent.refusals()
     }

@@ -1,17 +1,17 @@
-//! The last requests of a network and the last refusals, with what was sent.
+//! Recent requests and refusals of a network, with their bodies.
 
 use crate::clock;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// Requests that are kept.
+/// Maximum number of requests kept.
 const REQUESTS_MAX: usize = 200;
-/// Refusals that are kept.
+/// Maximum number of refusals kept.
 const REFUSALS_MAX: usize = 50;
-/// Longer bodies are not kept: two hundred of them would be too much.
+/// Larger bodies are not kept, to limit memory.
 const BODY_BYTES_MAX: usize = 256 * 1024;
-/// Fields that hold credentials, wherever they stand.
+/// Fields with credentials.
 const SECRET_FIELDS: &[&str] = &[
     "access_token",
     "appsecret_proof",
@@ -22,13 +22,13 @@ const SECRET_FIELDS: &[&str] = &[
 ];
 const HIDDEN: &str = "***";
 
-/// What was sent, as far as it is kept. Bytes are parsed when somebody looks, not when they arrive.
+/// A recorded body. JSON is parsed when it is displayed, not when it arrives.
 #[derive(Debug, Clone)]
 pub(crate) enum RecordedBody {
     Absent,
     Json(Bytes),
     Form(Vec<(String, String)>),
-    /// Too long, or of no known type; only its length.
+    /// Too large or of unknown type; only its length.
     Length(usize),
 }
 
@@ -40,7 +40,7 @@ impl RecordedBody {
         Self::Json(bytes)
     }
 
-    /// A form without its credentials.
+    /// Records a form without its credentials.
     pub(crate) fn form(pairs: &[(String, String)]) -> Self {
         let length = pairs.iter().map(|(_, value)| value.len()).sum();
         if length > BODY_BYTES_MAX {
@@ -80,14 +80,14 @@ impl RecordedBody {
     }
 }
 
-/// A request and how it was answered.
+/// A request and its result.
 #[derive(Debug)]
 pub(crate) struct RequestRecord {
     pub(crate) received: i64,
-    /// Nothing when no answer was given.
+    /// HTTP status; `None` without a response.
     pub(crate) status: Option<u16>,
     pub(crate) method: String,
-    /// Without its query, which may hold a credential.
+    /// Path without the query, which may contain a credential.
     pub(crate) path: String,
     pub(crate) account: Option<String>,
     pub(crate) events: usize,
@@ -118,8 +118,8 @@ pub(crate) struct RefusalRecord {
     pub(crate) account: Option<String>,
     /// The network's code.
     pub(crate) reason: String,
-    /// The network's words.
-    pub(crate) words: String,
+    /// The network's message.
+    pub(crate) message: String,
     pub(crate) events: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What `network_a` asks of a request. The first thing that is wrong refuses it.
+//! Checks requests to `network_a`. The first violation refuses the request.
 
 use super::event;
 use crate::validation::{BodyNode, ReceivedMoney, Violation, Violations};
@@ -7,20 +7,21 @@ use serde_json::Value;
 const EVENTS_MAX: usize = 1_000;
 const BODY_FIELDS: &[&str] = &["data", "test_event_code", "partner_agent"];
 
-/// What the rules depend on besides the body.
+/// Context of the checks besides the body.
 #[derive(Debug)]
 pub(super) struct MetaCheckContext {
     pub(super) now: i64,
-    /// As official clients write: currencies in lower case, booleans for 0 and 1.
+    /// Whether the body is a form, as official clients send it: currencies in lower case, booleans
+    /// for 0 and 1.
     pub(super) is_form: bool,
-    /// App mode needs a dataset that is linked to an app.
+    /// Whether the dataset is linked to an app, as app mode requires.
     pub(super) is_app_linked: bool,
 }
 
-/// A request in which nothing is wrong.
+/// A valid request.
 #[derive(Debug)]
 pub(super) struct CheckedMetaRequest {
-    /// Of each event.
+    /// Amount of each event.
     pub(super) money: Vec<Option<ReceivedMoney>>,
     pub(super) is_test: bool,
 }
@@ -29,24 +30,24 @@ pub(super) fn check(
     body: &Value,
     rules: &MetaCheckContext,
 ) -> Result<CheckedMetaRequest, Violation> {
-    let mut found = Violations::default();
+    let mut violations = Violations::default();
     let root = BodyNode::root(body);
     let mut money = Vec::new();
-    if root.object(BODY_FIELDS, &mut found) {
+    if root.object(BODY_FIELDS, &mut violations) {
         if let Some(code) = root.get("test_event_code") {
-            code.text(&mut found);
+            code.text(&mut violations);
         }
         if let Some(agent) = root.get("partner_agent") {
-            let words = "must have fewer than 23 characters and at least two letters";
-            agent.text_matching(is_agent, words, &mut found);
+            let message = "must have fewer than 23 characters and at least two letters";
+            agent.text_matching(is_agent, message, &mut violations);
         }
-        if let Some(data) = root.require("data", &mut found) {
-            data.each(EVENTS_MAX, &mut found, |event, found| {
-                money.push(event::check(&event, rules, found));
+        if let Some(data) = root.require("data", &mut violations) {
+            data.each(EVENTS_MAX, &mut violations, |event, violations| {
+                money.push(event::check(&event, rules, violations));
             });
         }
     }
-    match found.into_list().into_iter().next() {
+    match violations.into_list().into_iter().next() {
         Some(violation) => Err(violation),
         None => Ok(CheckedMetaRequest {
             money,

@@ -1,34 +1,35 @@
-//! The three encodings: JSON, and the two forms of the official clients, whose `data` is JSON or a list of
-//! JSON in strings.
+//! Decodes the three encodings: JSON, and the two forms of official clients, whose `data` is JSON
+//! or a list of JSON strings.
 
-use crate::ledger::RecordedBody as Kept;
+use crate::ledger::RecordedBody;
 use crate::request_pipeline::ReceivedRequest;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-/// Fields of a form that are no part of the events.
+/// Form fields that are not part of the events.
 const CREDENTIALS: &[&str] = &["access_token", "appsecret_proof"];
 
-/// What was handed in, in whatever encoding.
+/// A decoded request body.
 #[derive(Debug)]
 pub(super) struct Submission {
     body: Value,
-    /// The fields of a form; nothing with JSON.
+    /// Form fields; `None` for JSON.
     form: Option<Vec<(String, String)>>,
 }
 
 impl Submission {
-    /// The body as if it had been JSON.
+    /// Returns the body as JSON.
     pub(super) fn body(&self) -> &Value {
         &self.body
     }
 
-    /// Official clients write forms, and currencies in lower case.
+    /// Returns whether the body is a form. Official clients send forms, with currencies in lower
+    /// case.
     pub(super) fn is_form(&self) -> bool {
         self.form.is_some()
     }
 
-    /// A field of a form.
+    /// Returns a form field.
     pub(super) fn field(&self, name: &str) -> Option<String> {
         let pairs = self.form.as_ref()?;
         let found = pairs.iter().find(|(one, _)| one == name);
@@ -43,25 +44,25 @@ impl Submission {
     }
 }
 
-/// Reads a body; says what is wrong with its encoding.
-pub(super) fn read(arrived: &mut ReceivedRequest) -> Result<Submission, &'static str> {
-    let pairs = match arrived.content_type() {
+/// Decodes a body, or returns what is wrong with its encoding.
+pub(super) fn read(received: &mut ReceivedRequest) -> Result<Submission, &'static str> {
+    let pairs = match received.content_type() {
         "application/json" => {
-            let body = arrived.json.take().ok_or("The body is not valid JSON")?;
+            let body = received.json.take().ok_or("The body is not valid JSON")?;
             return Ok(Submission { body, form: None });
         }
-        "application/x-www-form-urlencoded" => {
-            form_urlencoded::parse(&arrived.body).into_owned().collect()
-        }
+        "application/x-www-form-urlencoded" => form_urlencoded::parse(&received.body)
+            .into_owned()
+            .collect(),
         "multipart/form-data" => {
-            let whole = arrived.header("content-type").unwrap_or_default();
-            multipart(whole, &arrived.body).ok_or("The multipart body cannot be read")?
+            let whole = received.header("content-type").unwrap_or_default();
+            multipart(whole, &received.body).ok_or("The multipart body cannot be read")?
         }
         _ => return Err("The Content-Type must be JSON or a form"),
     };
-    arrived.recorded_body = Some(Kept::form(&pairs));
+    received.recorded_body = Some(RecordedBody::form(&pairs));
     let body = from_form(&pairs)?;
-    arrived.count_events(&body);
+    received.count_events(&body);
     let form = Some(pairs);
     Ok(Submission { body, form })
 }
@@ -81,7 +82,7 @@ fn from_form(pairs: &[(String, String)]) -> Result<Value, &'static str> {
     Ok(Value::Object(body))
 }
 
-/// A list of events, each an object or the JSON of one in a string.
+/// Parses a list of events, each an object or a string with JSON.
 fn events(text: &str) -> Result<Value, &'static str> {
     let not_json = "(#100) param data must be an array.";
     let mut list = serde_json::from_str(text).map_err(|_| not_json)?;
@@ -95,7 +96,7 @@ fn events(text: &str) -> Result<Value, &'static str> {
     Ok(list)
 }
 
-/// The fields of a multipart body. Files are fields like any other.
+/// Parses a multipart body. Files are treated like other fields.
 fn multipart(content_type: &str, body: &[u8]) -> Option<Vec<(String, String)>> {
     let boundary = content_type
         .split(';')
@@ -115,7 +116,7 @@ fn multipart(content_type: &str, body: &[u8]) -> Option<Vec<(String, String)>> {
     None
 }
 
-/// The name in `Content-Disposition: form-data; name="data"`.
+/// Returns the name in `Content-Disposition: form-data; name="data"`.
 fn field_name(line: &str) -> Option<&str> {
     let (header, value) = line.split_once(':')?;
     if !header.eq_ignore_ascii_case("content-disposition") {
@@ -133,7 +134,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn data_is_a_list_of_objects_or_of_json_in_strings() {
+    fn data_is_a_list_of_objects_or_json_strings() {
         let plain = events(r#"[{"event_id":"1"}]"#);
         let strings = events(r#"["{\"event_id\":\"1\"}"]"#);
         assert_eq!(plain, Ok(json!([{"event_id": "1"}])));
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multipart_body_is_taken_apart() {
+    fn parses_a_multipart_body() {
         let body = "--b\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n[]\r\n\
                     --b\r\ncontent-disposition: form-data; name=\"partner_agent\"\r\n\r\nx--by\r\n--b--\r\n";
         let read = multipart("multipart/form-data; boundary=\"b\"", body.as_bytes());

@@ -1,4 +1,4 @@
-//! `network_a` — Meta Conversions API: `POST /{version}/{pixel id}/events`.
+//! `network_a`: Meta Conversions API, `POST /{version}/{pixel id}/events`.
 
 mod check;
 mod encoding;
@@ -22,11 +22,11 @@ use serde_json::Value;
 use sha2::Sha256;
 use std::sync::Arc;
 
-/// The network's window, and the longer one for installs of apps.
+/// Deduplication window; app installs have a longer one.
 const WINDOW: i64 = 48 * HOUR;
 const INSTALL_NAME: &str = "MobileAppInstall";
 const INSTALL_WINDOW: i64 = 90 * DAY;
-/// Versions before this one are retired: they are upgraded silently, and a header says so.
+/// Older versions are retired. They are upgraded automatically, with a warning header.
 const FIRST_VERSION: u32 = 21;
 
 const HANDLER: EndpointHandler = EndpointHandler {
@@ -40,49 +40,49 @@ pub(crate) async fn events(
     Path((_, pixel)): Path<(String, String)>,
     request: Request,
 ) -> Response {
-    let call = RequestRoute {
+    let route = RequestRoute {
         network: SimulatedNetwork::NetworkA,
         endpoint: Endpoint::Events,
         account: Some(pixel),
     };
-    request_pipeline::handle(&world, call, &HANDLER, request).await
+    request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-/// `/{pixel id}/events`: calls without a version fail.
+/// Handles `/{pixel id}/events`: calls without a version fail.
 pub(crate) async fn without_version(
     Shared(world): Shared<Arc<World>>,
     Path(pixel): Path<String>,
     request: Request,
 ) -> Response {
-    let call = RequestRoute {
+    let route = RequestRoute {
         network: SimulatedNetwork::NetworkA,
         endpoint: Endpoint::Events,
         account: Some(pixel),
     };
-    let door = EndpointHandler {
+    let handler = EndpointHandler {
         process: |world, _| responses::no_version(world),
         ..HANDLER
     };
-    request_pipeline::handle(&world, call, &door, request).await
+    request_pipeline::handle(&world, route, &handler, request).await
 }
 
-fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
-    let Some(version) = version(arrived.parts.uri.path()) else {
+fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+    let Some(version) = version(received.parts.uri.path()) else {
         return responses::no_version(world);
     };
-    let submission = match encoding::read(arrived) {
+    let submission = match encoding::read(received) {
         Ok(submission) => submission,
-        Err(words) => return responses::unreadable(world, words),
+        Err(message) => return responses::unreadable(world, message),
     };
-    let pixel = arrived.route.account.clone().unwrap_or_default();
+    let pixel = received.route.account.clone().unwrap_or_default();
     let usage = {
         let mut state = world.state();
-        match admit(world, &mut state, &pixel, arrived, &submission) {
+        match admit(world, &mut state, &pixel, received, &submission) {
             Ok(usage) => usage,
             Err(refused) => return refused,
         }
     };
-    let outcome = accept_events(world, &pixel, arrived.now, submission);
+    let outcome = accept_events(world, &pixel, received.now, submission);
     let outcome = responses::with_usage(outcome, &pixel, usage);
     if version < FIRST_VERSION {
         return responses::with_version_warning(outcome);
@@ -90,32 +90,32 @@ fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
     outcome
 }
 
-/// The number before the point of `/v26.0/…`.
+/// Returns the major version of `/v26.0/…`.
 fn version(path: &str) -> Option<u32> {
     let (major, minor) = path.split('/').nth(1)?.strip_prefix('v')?.split_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
     (is_number(major) && is_number(minor)).then(|| major.parse().ok())?
 }
 
-/// What an answer says about limits: percent, and minutes until they are over.
+/// Reported usage in percent, and minutes until access is regained.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     percent: u32,
     regain_minutes: u32,
 }
 
-/// Token, pixel, proof, rate: in the order in which Graph looks at them.
+/// Checks token, pixel, proof and rate, in the order of the Graph API.
 fn admit(
     world: &World,
     state: &mut State,
     pixel: &str,
-    arrived: &ReceivedRequest,
+    received: &ReceivedRequest,
     submission: &Submission,
 ) -> Result<Usage, SimulatedOutcome> {
     let token = submission
         .field("access_token")
-        .or_else(|| arrived.query("access_token"))
-        .or_else(|| arrived.bearer().map(str::to_owned))
+        .or_else(|| received.query("access_token"))
+        .or_else(|| received.bearer().map(str::to_owned))
         .ok_or_else(|| responses::no_token(world))?;
     let registered = state.registry.a.get(pixel);
     let expected = registered.and_then(|one| one.access_token.as_deref());
@@ -128,14 +128,15 @@ fn admit(
     }
     let proof = submission
         .field("appsecret_proof")
-        .or_else(|| arrived.query("appsecret_proof"));
+        .or_else(|| received.query("appsecret_proof"));
     let secret = registered.and_then(|one| one.app_secret.as_deref());
     if !is_proof(&token, secret, proof.as_deref()) {
         return Err(responses::bad_proof(world, proof.is_some()));
     }
-    let percent = state
-        .registry
-        .rate_usage_percent(SimulatedNetwork::NetworkA, pixel, arrived.now);
+    let percent =
+        state
+            .registry
+            .rate_usage_percent(SimulatedNetwork::NetworkA, pixel, received.now);
     let on_demand = state.faults.usage(pixel);
     let (percent, regain_minutes) = on_demand.unwrap_or((percent, 0));
     let usage = Usage {
@@ -150,7 +151,7 @@ fn admit(
 
 fn is_proof(token: &str, secret: Option<&str>, proof: Option<&str>) -> bool {
     let Some(secret) = secret else {
-        // Whose secret it was made with is not known; its form is.
+        // Without a known secret only the format can be checked.
         return proof.is_none_or(|proof| {
             proof.len() == 64 && proof.bytes().all(|byte| byte.is_ascii_hexdigit())
         });
@@ -162,7 +163,7 @@ fn is_proof(token: &str, secret: Option<&str>, proof: Option<&str>) -> bool {
     proof == Some(hex(&mac.finalize().into_bytes()).as_str())
 }
 
-/// All or nothing: the events are taken in when nothing is wrong with any of them.
+/// Accepts all events or none.
 fn accept_events(world: &World, pixel: &str, now: i64, submission: Submission) -> SimulatedOutcome {
     let (poisons, is_app_linked) = {
         let state = world.state();
@@ -205,14 +206,14 @@ fn accept_events(world: &World, pixel: &str, now: i64, submission: Submission) -
             INSTALL_NAME => INSTALL_WINDOW,
             _ => WINDOW,
         };
-        let arriving = AcceptedEvent {
+        let accepted = AcceptedEvent {
             name,
             id: id_of(&event),
             money,
             dedup: Dedup::Window(window),
             payload: event,
         };
-        ledger.receive(&account, arriving, now);
+        ledger.receive(&account, accepted, now);
     }
     drop(state);
     responses::received(world, count)
@@ -232,7 +233,7 @@ mod tests {
     #[case(None, None, true)]
     #[case(None, Some(PROOF), true)]
     #[case(None, Some("xyz"), false)]
-    fn the_proof_is_made_with_the_secret(
+    fn checks_the_proof_of_the_app_secret(
         #[case] secret: Option<&str>,
         #[case] proof: Option<&str>,
         #[case] is_good: bool,
@@ -245,7 +246,7 @@ mod tests {
     #[case("/v26/1/events", None)]
     #[case("/26.0/1/events", None)]
     #[case("/v.0/1/events", None)]
-    fn a_version_has_two_numbers(#[case] path: &str, #[case] major: Option<u32>) {
+    fn parses_the_version(#[case] path: &str, #[case] major: Option<u32>) {
         assert_eq!(version(path), major);
     }
 }

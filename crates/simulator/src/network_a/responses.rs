@@ -1,4 +1,4 @@
-//! The network's words.
+//! Responses in the network's format.
 
 use super::Usage;
 use crate::reply::{SimulatedOutcome, SimulatedReply};
@@ -7,7 +7,7 @@ use crate::world::World;
 use axum::http::{HeaderName, StatusCode};
 use serde_json::{Value, json};
 
-/// Characters of a trace id.
+/// Length of a trace id.
 const TRACE_CHARS: usize = 22;
 
 fn trace(world: &World) -> String {
@@ -16,10 +16,10 @@ fn trace(world: &World) -> String {
     format!("A{trace}")
 }
 
-fn error(mut error: Value, world: &World, reason: &str, words: &str) -> SimulatedOutcome {
+fn error(mut error: Value, world: &World, reason: &str, message: &str) -> SimulatedOutcome {
     error["fbtrace_id"] = json!(trace(world));
     let reply = SimulatedReply::json(StatusCode::BAD_REQUEST, &json!({"error": error}));
-    SimulatedOutcome::refused(reply, reason, words)
+    SimulatedOutcome::refused(reply, reason, message)
 }
 
 pub(super) fn received(world: &World, count: usize) -> SimulatedOutcome {
@@ -28,49 +28,49 @@ pub(super) fn received(world: &World, count: usize) -> SimulatedOutcome {
 }
 
 pub(super) fn no_version(world: &World) -> SimulatedOutcome {
-    let words = "Unknown path components: a call needs a version, such as /v26.0/";
-    let body = json!({"message": words, "type": "OAuthException", "code": 2500});
-    error(body, world, "2500", words)
+    let message = "Unknown path components: a call needs a version, such as /v26.0/";
+    let body = json!({"message": message, "type": "OAuthException", "code": 2500});
+    error(body, world, "2500", message)
 }
 
 pub(super) fn no_token(world: &World) -> SimulatedOutcome {
-    let words = "An access token is required to request this resource.";
-    let body = json!({"message": words, "type": "OAuthException", "code": 104});
-    error(body, world, "104", words)
+    let message = "An access token is required to request this resource.";
+    let body = json!({"message": message, "type": "OAuthException", "code": 104});
+    error(body, world, "104", message)
 }
 
 pub(super) fn bad_token(world: &World) -> SimulatedOutcome {
-    let words = "Error validating access token: Session has expired or the token is not valid.";
+    let message = "Error validating access token: Session has expired or the token is not valid.";
     let body =
-        json!({"message": words, "type": "OAuthException", "code": 190, "error_subcode": 463});
-    error(body, world, "190", words)
+        json!({"message": message, "type": "OAuthException", "code": 190, "error_subcode": 463});
+    error(body, world, "190", message)
 }
 
 pub(super) fn bad_proof(world: &World, is_given: bool) -> SimulatedOutcome {
-    let words = if is_given {
+    let message = if is_given {
         "Invalid appsecret_proof provided in the API argument"
     } else {
         "API calls from the server require an appsecret_proof argument"
     };
-    let body = json!({"message": words, "type": "GraphMethodException", "code": 100});
-    error(body, world, "100", words)
+    let body = json!({"message": message, "type": "GraphMethodException", "code": 100});
+    error(body, world, "100", message)
 }
 
 pub(super) fn unknown_pixel(world: &World, pixel: &str) -> SimulatedOutcome {
-    let words = format!(
+    let message = format!(
         "Unsupported post request. Object with ID '{pixel}' does not exist, cannot be loaded due \
          to missing permissions, or does not support this operation."
     );
-    let body = json!({"message": words, "type": "GraphMethodException", "code": 100,
+    let body = json!({"message": message, "type": "GraphMethodException", "code": 100,
         "error_subcode": 33});
-    error(body, world, "100/33", &words)
+    error(body, world, "100/33", &message)
 }
 
 pub(super) fn throttled(world: &World, pixel: &str) -> SimulatedOutcome {
-    let words = "There have been too many calls from this ad-account. Wait a bit and try again.";
-    let body = json!({"message": words, "type": "OAuthException", "code": 80004,
+    let message = "There have been too many calls from this ad-account. Wait a bit and try again.";
+    let body = json!({"message": message, "type": "OAuthException", "code": 80004,
         "is_transient": true});
-    let outcome = error(body, world, "80004", words);
+    let outcome = error(body, world, "80004", message);
     let usage = Usage {
         percent: 100,
         regain_minutes: 1,
@@ -78,13 +78,14 @@ pub(super) fn throttled(world: &World, pixel: &str) -> SimulatedOutcome {
     with_usage(outcome, pixel, usage)
 }
 
-pub(super) fn unreadable(world: &World, words: &str) -> SimulatedOutcome {
-    let body = json!({"message": words, "type": "OAuthException", "code": 100,
+pub(super) fn unreadable(world: &World, message: &str) -> SimulatedOutcome {
+    let body = json!({"message": message, "type": "OAuthException", "code": 100,
         "is_transient": false});
-    error(body, world, "100", words)
+    error(body, world, "100", message)
 }
 
-/// The first thing that is wrong. `blame_field_specs` has no index: its place in a batch is not documented.
+/// Reports the first violation. `blame_field_specs` has no index, because the batch position is not
+/// documented.
 pub(super) fn invalid(world: &World, violation: &Violation) -> SimulatedOutcome {
     let (subcode, title) = match violation.kind {
         ViolationKind::TooOld => (Some(2_804_003), "Event Timestamp Too Old"),
@@ -119,16 +120,21 @@ pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome 
     let mut body = json!({
         "message": "Invalid parameter", "type": "OAuthException", "code": 100,
         "is_transient": false, "error_user_title": "Invalid Event Parameter",
-        "error_user_msg": "An event is refused on demand.",
+        "error_user_msg": "An event was refused by fault injection.",
     });
     if let Some(index) = index {
         let blamed = format!("data[{index}]");
         body["error_data"] = json!({"blame_field_specs": [[blamed]]});
     }
-    error(body, world, "100", "An event is refused on demand.")
+    error(
+        body,
+        world,
+        "100",
+        "An event was refused by fault injection.",
+    )
 }
 
-/// The three headers about limits, which every answer has.
+/// Adds the three usage headers, which every response has.
 pub(super) fn with_usage(
     mut outcome: SimulatedOutcome,
     pixel: &str,
@@ -156,7 +162,7 @@ pub(super) fn with_usage(
 
 pub(super) fn with_version_warning(mut outcome: SimulatedOutcome) -> SimulatedOutcome {
     let name = HeaderName::from_static("x-ad-api-version-warning");
-    let words = "The call has been auto-upgraded to a newer version.";
-    outcome.reply = outcome.reply.header(name, words);
+    let message = "The call has been auto-upgraded to a newer version.";
+    outcome.reply = outcome.reply.header(name, message);
     outcome
 }

@@ -1,12 +1,12 @@
-//! `user_data`: whom an event is about.
+//! Checks `user_data`: the person's identifiers.
 
 use crate::validation::{BodyNode, ViolationKind, Violations};
 use serde_json::Value;
 
-/// Entries of a list of hashes.
+/// Maximum number of hashes in a list.
 const HASHES_MAX: usize = 100;
 const HASH_LISTS: &[&str] = &["em", "ph"];
-/// Hashed as well, alone or in a list.
+/// Further hashed fields, single or as a list.
 const OTHER_HASHES: &[&str] = &["fn", "ln", "ge", "db", "ct", "st", "zp", "country"];
 const APP_ONLY: &[&str] = &["madid", "anon_id"];
 const FIELDS: &[&str] = &[
@@ -28,75 +28,79 @@ const FIELDS: &[&str] = &[
     "zp",
     "country",
 ];
-/// Combinations that recognise nobody.
+/// Combinations that identify no one.
 const WEAK: &[&[&str]] = &[
     &["ct", "country", "st", "zp", "ge", "client_user_agent"],
     &["db", "client_user_agent"],
     &["fn", "ge"],
     &["ln", "ge"],
 ];
-/// One of these must be there in app mode.
+/// App mode requires one of these.
 const APP_STRONG: &[&str] = &["madid", "anon_id", "fbc", "em", "ph", "external_id"];
 
-pub(super) fn check(person: &BodyNode<'_, '_>, source: Option<&str>, found: &mut Violations) {
-    if !person.object(FIELDS, found) {
+pub(super) fn check(person: &BodyNode<'_, '_>, source: Option<&str>, violations: &mut Violations) {
+    if !person.object(FIELDS, violations) {
         return;
     }
     for list in HASH_LISTS.iter().filter_map(|field| person.get(field)) {
-        list.each(HASHES_MAX, found, |one, found| one.hash(found));
+        list.each(HASHES_MAX, violations, |one, violations| {
+            one.hash(violations)
+        });
     }
     for field in OTHER_HASHES {
         match person.get(field) {
             Some(one) if one.value().is_array() => {
-                one.each(HASHES_MAX, found, |one, found| one.hash(found));
+                one.each(HASHES_MAX, violations, |one, violations| {
+                    one.hash(violations)
+                });
             }
             Some(one) => {
-                one.hash(found);
+                one.hash(violations);
             }
             None => {}
         }
     }
     if let Some(ids) = person.get("external_id") {
-        ids.each(HASHES_MAX, found, |one, found| {
-            // Hashing it is recommended only; what looks like a hash must be one.
+        ids.each(HASHES_MAX, violations, |one, violations| {
+            // Hashing is only recommended here, but a value that looks like a hash must be valid.
             let is_hash = one.value().as_str().is_some_and(|text| text.len() == 64);
             if is_hash {
-                one.hash(found)
+                one.hash(violations)
             } else {
-                one.text(found)
+                one.text(violations)
             }
         });
     }
     if let Some(ip) = person.get("client_ip_address") {
-        ip.ip(found);
+        ip.ip(violations);
     }
     match person.get("client_user_agent") {
         Some(agent) => {
-            agent.text(found);
+            agent.text(violations);
         }
-        None if source == Some("website") => person.report_missing("client_user_agent", found),
+        None if source == Some("website") => person.report_missing("client_user_agent", violations),
         None => {}
     }
     for click in ["fbc", "fbp"].into_iter().filter_map(|one| person.get(one)) {
-        let words = "must be fb.{index}.{unix milliseconds}.{value}";
-        click.text_matching(is_fbc, words, found);
+        let message = "must be fb.{index}.{unix milliseconds}.{value}";
+        click.text_matching(is_fbc, message, violations);
     }
     for field in APP_ONLY {
         match person.get(field) {
             Some(one) if source != Some("app") => {
                 one.report(
-                    ViolationKind::Conflict("goes with action_source app only"),
-                    found,
+                    ViolationKind::Conflict("is only valid with action_source app"),
+                    violations,
                 );
             }
             Some(one) => {
-                one.text(found);
+                one.text(violations);
             }
             None => {}
         }
     }
     if is_weak(person, source) {
-        person.report(ViolationKind::Identity, found);
+        person.report(ViolationKind::Identity, violations);
     }
 }
 
@@ -109,7 +113,7 @@ fn is_weak(person: &BodyNode<'_, '_>, source: Option<&str>) -> bool {
     lacks || WEAK.iter().any(is_only)
 }
 
-/// `fb.1.1794561330250.IwAR2kZ8q_AbCd-1`.
+/// Checks a value such as `fb.1.1794561330250.IwAR2kZ8q_AbCd-1`.
 fn is_fbc(text: &str) -> bool {
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let mut parts = text.splitn(4, '.');
@@ -137,7 +141,7 @@ mod tests {
     #[case("fb.123.1794561330250.x", false)]
     #[case("IwAR2kZ8q_AbCd-1", false)]
     #[case("fb.1.1794561330250.a b", false)]
-    fn an_fbc_has_four_parts_and_milliseconds(#[case] text: &str, #[case] is_good: bool) {
+    fn checks_the_format_of_fbc(#[case] text: &str, #[case] is_good: bool) {
         assert_eq!(is_fbc(text), is_good);
     }
 }

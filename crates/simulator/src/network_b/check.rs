@@ -1,4 +1,4 @@
-//! What `network_b` asks of a request. Everything that is wrong is named.
+//! Checks requests to `network_b`. All violations are reported.
 
 use super::event;
 use crate::accounts::{AdsAccount, ConversionAction};
@@ -27,14 +27,14 @@ pub(super) const CONSENT: &[&str] = &[
     "CONSENT_STATUS_UNSPECIFIED",
 ];
 
-/// A violation and the network's own reason, where the kind of violation does not tell it.
+/// A violation, with the network's reason if its kind does not determine one.
 #[derive(Debug)]
 pub(super) struct NamedViolation {
     pub(super) violation: Violation,
     pub(super) reason: Option<&'static str>,
 }
 
-/// A conversion action as the request names it.
+/// A conversion action named in the request.
 #[derive(Debug, Clone)]
 pub(super) struct CheckedDestination {
     pub(super) account: String,
@@ -46,13 +46,13 @@ pub(super) struct CheckedDestination {
     terms_signed: bool,
 }
 
-/// An event in which nothing is wrong.
+/// A valid event.
 #[derive(Debug)]
 pub(super) struct AcceptedGoogleEvent {
     pub(super) id: String,
     pub(super) source: String,
     pub(super) money: Option<ReceivedMoney>,
-    /// Places of its destinations.
+    /// Indexes of its destinations.
     pub(super) destinations: Vec<usize>,
     pub(super) has_user_data: bool,
     pub(super) has_braid: bool,
@@ -60,7 +60,7 @@ pub(super) struct AcceptedGoogleEvent {
 }
 
 impl AcceptedGoogleEvent {
-    /// Why it is discarded after it was accepted.
+    /// Returns why the event is discarded after acceptance.
     pub(super) fn discard_reason(&self, destination: &CheckedDestination) -> Option<&'static str> {
         if self.is_consent_denied {
             return Some("PROCESSING_ERROR_REASON_DENIED_CONSENT");
@@ -71,7 +71,7 @@ impl AcceptedGoogleEvent {
     }
 }
 
-/// A request in which nothing is wrong.
+/// A valid request.
 #[derive(Debug)]
 pub(super) struct CheckedGoogleRequest {
     pub(super) destinations: Vec<CheckedDestination>,
@@ -79,63 +79,65 @@ pub(super) struct CheckedGoogleRequest {
     pub(super) validate_only: bool,
 }
 
-/// What the body alone tells.
+/// Checks the body alone.
 pub(super) fn check(body: &Value, now: i64) -> Result<CheckedGoogleRequest, Vec<NamedViolation>> {
-    let mut found = Violations::default();
+    let mut violations = Violations::default();
     let root = BodyNode::root(body);
     let mut checked = CheckedGoogleRequest {
         destinations: Vec::new(),
         events: Vec::new(),
         validate_only: false,
     };
-    if root.object(BODY_FIELDS, &mut found) {
+    if root.object(BODY_FIELDS, &mut violations) {
         if let Some(flag) = root.get("validateOnly") {
-            checked.validate_only = flag.flag(&mut found).unwrap_or_default();
+            checked.validate_only = flag.flag(&mut violations).unwrap_or_default();
         }
         if let Some(encoding) = root.get("encoding") {
-            encoding.choice(&["HEX"], &mut found);
+            encoding.choice(&["HEX"], &mut violations);
         }
-        let denied = root.get("consent").map(|one| consent(&one, &mut found));
-        if let Some(list) = root.require("destinations", &mut found) {
-            list.each(DESTINATIONS_MAX, &mut found, |one, found| {
-                checked.destinations.extend(destination(&one, found));
+        let denied = root
+            .get("consent")
+            .map(|one| consent(&one, &mut violations));
+        if let Some(list) = root.require("destinations", &mut violations) {
+            list.each(DESTINATIONS_MAX, &mut violations, |one, violations| {
+                checked.destinations.extend(destination(&one, violations));
             });
         }
-        if let Some(list) = root.require("events", &mut found) {
+        if let Some(list) = root.require("events", &mut violations) {
             let destinations = &checked.destinations;
-            list.each(EVENTS_MAX, &mut found, |one, found| {
+            list.each(EVENTS_MAX, &mut violations, |one, violations| {
                 let denied = denied.unwrap_or_default();
                 checked
                     .events
-                    .extend(event::check(&one, destinations, denied, now, found));
+                    .extend(event::check(&one, destinations, denied, now, violations));
             });
         }
         let has_user_data = checked.events.iter().any(|event| event.has_user_data);
         if has_user_data && !root.has("encoding") {
-            root.report_missing("encoding", &mut found);
+            root.report_missing("encoding", &mut violations);
         }
     }
-    if found.is_empty() {
+    if violations.is_empty() {
         return Ok(checked);
     }
     let named = |violation| NamedViolation {
         violation,
         reason: None,
     };
-    Err(found.into_list().into_iter().map(named).collect())
+    Err(violations.into_list().into_iter().map(named).collect())
 }
 
-/// Whether `adUserData` is denied.
-pub(super) fn consent(consent: &BodyNode<'_, '_>, found: &mut Violations) -> bool {
-    if !consent.object(&["adUserData", "adPersonalization"], found) {
+/// Checks consent, and returns whether `adUserData` is denied.
+pub(super) fn consent(consent: &BodyNode<'_, '_>, violations: &mut Violations) -> bool {
+    if !consent.object(&["adUserData", "adPersonalization"], violations) {
         return false;
     }
     if let Some(personalization) = consent.get("adPersonalization") {
-        personalization.choice(CONSENT, found);
+        personalization.choice(CONSENT, violations);
     }
     let user_data = consent
         .get("adUserData")
-        .and_then(|one| one.choice(CONSENT, found));
+        .and_then(|one| one.choice(CONSENT, violations));
     user_data == Some("CONSENT_DENIED")
 }
 
@@ -143,31 +145,32 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn account(node: &BodyNode<'_, '_>, found: &mut Violations) -> Option<String> {
-    if !node.object(&["accountType", "accountId"], found) {
+fn account(node: &BodyNode<'_, '_>, violations: &mut Violations) -> Option<String> {
+    if !node.object(&["accountType", "accountId"], violations) {
         return None;
     }
-    if let Some(kind) = node.require("accountType", found) {
-        kind.choice(&["GOOGLE_ADS"], found);
+    if let Some(kind) = node.require("accountType", violations) {
+        kind.choice(&["GOOGLE_ADS"], violations);
     }
-    let id = node.require("accountId", found)?;
-    id.text_matching(is_digits, "must be digits only", found)
+    let id = node.require("accountId", violations)?;
+    id.text_matching(is_digits, "must be digits only", violations)
         .map(str::to_owned)
 }
 
-fn destination(node: &BodyNode<'_, '_>, found: &mut Violations) -> Option<CheckedDestination> {
-    if !node.object(DESTINATION_FIELDS, found) {
+fn destination(node: &BodyNode<'_, '_>, violations: &mut Violations) -> Option<CheckedDestination> {
+    if !node.object(DESTINATION_FIELDS, violations) {
         return None;
     }
     let operating = node
-        .require("operatingAccount", found)
-        .and_then(|one| account(&one, found));
+        .require("operatingAccount", violations)
+        .and_then(|one| account(&one, violations));
     if let Some(login) = node.get("loginAccount") {
-        account(&login, found);
+        account(&login, violations);
     }
-    let reference = node.get("reference").and_then(|one| one.text(found));
-    let action = node.require("productDestinationId", found);
-    let action = action.and_then(|one| one.text_matching(is_digits, "must be digits only", found));
+    let reference = node.get("reference").and_then(|one| one.text(violations));
+    let action = node.require("productDestinationId", violations);
+    let action =
+        action.and_then(|one| one.text_matching(is_digits, "must be digits only", violations));
     Some(CheckedDestination {
         account: operating?,
         action: action?.to_owned(),
@@ -179,7 +182,7 @@ fn destination(node: &BodyNode<'_, '_>, found: &mut Violations) -> Option<Checke
     })
 }
 
-/// What only the accounts know: whether the actions exist, what they accept, which terms were signed.
+/// Checks against the accounts: whether actions exist, what they accept, which terms are signed.
 pub(super) fn check_against_accounts(
     checked: &mut CheckedGoogleRequest,
     body: &Value,
@@ -187,34 +190,34 @@ pub(super) fn check_against_accounts(
     is_open: bool,
 ) -> Vec<NamedViolation> {
     let mut wrong = Vec::new();
-    for (place, one) in checked.destinations.iter_mut().enumerate() {
-        let login = body["destinations"][place]["loginAccount"]["accountId"].as_str();
+    for (position, one) in checked.destinations.iter_mut().enumerate() {
+        let login = body["destinations"][position]["loginAccount"]["accountId"].as_str();
         let field = |name| {
             vec![
                 PathStep::Field("destinations".to_owned()),
-                PathStep::Index(place),
+                PathStep::Index(position),
                 PathStep::Field(name),
             ]
         };
-        let (name, reason, words) = match accounts.get(&one.account) {
+        let (name, reason, message) = match accounts.get(&one.account) {
             None if is_open => continue,
             None => (
                 "operatingAccount",
                 "DESTINATION_ACCOUNT_NOT_FOUND",
-                "is not known",
+                "does not exist",
             ),
             Some(known) => match apply_account(one, known, login) {
                 Ok(()) => continue,
                 Err(refused) => refused,
             },
         };
-        wrong.push(named_violation(field(name.to_owned()), reason, words));
+        wrong.push(named_violation(field(name.to_owned()), reason, message));
     }
     for (index, event) in checked.events.iter().enumerate() {
         for destination in event
             .destinations
             .iter()
-            .map(|&place| &checked.destinations[place])
+            .map(|&position| &checked.destinations[position])
         {
             let field = |name: &str| {
                 vec![
@@ -238,8 +241,8 @@ pub(super) fn check_against_accounts(
             }
             if event.has_user_data && !destination.terms_signed {
                 let reason = "DESTINATION_ACCOUNT_ENHANCED_CONVERSIONS_TERMS_NOT_SIGNED";
-                let words = "needs the terms for enhanced conversions, which were not accepted";
-                wrong.push(named_violation(field("userData"), reason, words));
+                let message = "requires the terms for enhanced conversions to be signed";
+                wrong.push(named_violation(field("userData"), reason, message));
             }
         }
     }
@@ -248,7 +251,7 @@ pub(super) fn check_against_accounts(
 
 type Refused = (&'static str, &'static str, &'static str);
 
-/// Holds a destination against its account: field, reason and words of what is wrong.
+/// Applies the account's settings to a destination. The error holds field, reason and message.
 fn apply_account(
     one: &mut CheckedDestination,
     known: &AdsAccount,
@@ -273,7 +276,7 @@ fn apply_account(
         return Err((
             "productDestinationId",
             reason,
-            "is no conversion action of the account",
+            "is not a conversion action of the account",
         ));
     };
     if action.created_recently {
@@ -289,12 +292,12 @@ fn apply_account(
 fn named_violation(
     steps: Vec<PathStep>,
     reason: &'static str,
-    words: &'static str,
+    message: &'static str,
 ) -> NamedViolation {
     NamedViolation {
         violation: Violation {
             steps,
-            kind: ViolationKind::Conflict(words),
+            kind: ViolationKind::Conflict(message),
         },
         reason: Some(reason),
     }

@@ -1,4 +1,4 @@
-//! Who gets an access token, and what for.
+//! Grants access tokens.
 
 use super::jwt;
 use super::responses;
@@ -11,10 +11,10 @@ use std::collections::HashMap;
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const REVOKED: &str = "Token has been expired or revoked.";
 
-/// The fields of a form.
+/// Fields of a token request.
 pub(super) struct TokenForm<'a> {
     pub(super) pairs: &'a [(String, String)],
-    /// This endpoint, as the caller knows it: key files may name it as `token_uri`.
+    /// URL of this endpoint as the caller sees it, because key files may use it as `token_uri`.
     pub(super) own_address: Option<String>,
 }
 
@@ -23,17 +23,17 @@ impl TokenForm<'_> {
         let found = self.pairs.iter().find(|(one, _)| one == name);
         let value = found.map(|(_, value)| value.as_str());
         value.filter(|value| !value.is_empty()).ok_or_else(|| {
-            let words = format!("Missing required parameter: {name}");
-            responses::token_error("invalid_request", &words)
+            let message = format!("Missing required parameter: {name}");
+            responses::token_error("invalid_request", &message)
         })
     }
 }
 
-/// What is granted.
+/// A granted token.
 pub(super) struct TokenGrantResult {
     pub(super) holder: TokenHolder,
     pub(super) scope: String,
-    /// Only in exchange for a code.
+    /// Only in exchange for an authorization code.
     pub(super) refresh_token: Option<String>,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn grant(
             let service = |email: &str| service_account(accounts, email);
             let own_address = form.own_address.as_deref();
             let claims = jwt::check(form.require("assertion")?, service, own_address, now)
-                .map_err(|words| responses::invalid_grant(&words))?;
+                .map_err(|message| responses::invalid_grant(&message))?;
             let is_known = service_account(accounts, &claims.email).is_some();
             let is_good = is_known || (is_open && is_valid_credential(&claims.email, None));
             if !is_good {
@@ -96,7 +96,7 @@ pub(super) fn grant(
     }
 }
 
-/// The OAuth client, by id and secret.
+/// Checks the OAuth client's id and secret.
 fn client(
     form: &TokenForm<'_>,
     accounts: &Accounts,
@@ -117,7 +117,7 @@ fn client(
     Ok(id.to_owned())
 }
 
-/// What the accounts of a client say about a credential.
+/// Returns a credential from all accounts of a client.
 fn registered<'a>(
     accounts: &'a Accounts,
     client: &str,

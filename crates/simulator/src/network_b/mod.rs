@@ -1,4 +1,4 @@
-//! `network_b` — Google Data Manager API, and Google's token endpoint.
+//! `network_b`: Google Data Manager API and Google's token endpoint.
 
 mod check;
 mod event;
@@ -30,34 +30,34 @@ const HANDLER: EndpointHandler = EndpointHandler {
     expired: |_| responses::unauthenticated(),
 };
 
-/// `POST /v1/events:ingest`.
+/// Handles `POST /v1/events:ingest`.
 pub(crate) async fn ingest(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = RequestRoute {
+    let route = RequestRoute {
         network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Events,
         account: None,
     };
-    request_pipeline::handle(&world, call, &HANDLER, request).await
+    request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-fn account_of(arrived: &ReceivedRequest) -> Option<String> {
-    let account = arrived
+fn account_of(received: &ReceivedRequest) -> Option<String> {
+    let account = received
         .json
         .as_ref()?
         .pointer("/destinations/0/operatingAccount/accountId")?;
     account.as_str().map(str::to_owned)
 }
 
-fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
-    let account = arrived.route.account.clone().unwrap_or_default();
-    let bearer = arrived.bearer().unwrap_or_default();
-    if let Some(refused) = admit(&mut world.state(), bearer, &account, arrived.now) {
+fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+    let account = received.route.account.clone().unwrap_or_default();
+    let bearer = received.bearer().unwrap_or_default();
+    if let Some(refused) = admit(&mut world.state(), bearer, &account, received.now) {
         return refused;
     }
-    let Some(body) = arrived.json.take() else {
+    let Some(body) = received.json.take() else {
         return responses::not_json();
     };
-    let mut checked = match check::check(&body, arrived.now) {
+    let mut checked = match check::check(&body, received.now) {
         Ok(checked) => checked,
         Err(violations) => return responses::invalid(world, &violations),
     };
@@ -80,10 +80,10 @@ fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
             return responses::poisoned(world, poison.names_index.then_some(index));
         }
     }
-    accept_events(world, &account, arrived.now, checked, body)
+    accept_events(world, &account, received.now, checked, body)
 }
 
-/// Token, scope, permission, quota.
+/// Checks token, scope, permission and quota.
 fn admit(state: &mut State, bearer: &str, account: &str, now: i64) -> Option<SimulatedOutcome> {
     let Some(token) = state.tokens.find(bearer, now) else {
         return Some(responses::unauthenticated());
@@ -135,15 +135,15 @@ fn accept_events(
     }
     let mut submitted = SubmittedRequest::new(&checked.destinations, now);
     for (event, payload) in checked.events.into_iter().zip(&mut payloads) {
-        for &place in &event.destinations {
-            if let Some(reason) = event.discard_reason(&checked.destinations[place]) {
-                submitted.discard(place, reason);
+        for &position in &event.destinations {
+            if let Some(reason) = event.discard_reason(&checked.destinations[position]) {
+                submitted.discard(position, reason);
                 ledger.refuse(reason, 1);
                 continue;
             }
-            submitted.accept(place);
-            let arriving = AcceptedEvent {
-                name: checked.destinations[place].action.as_str().into(),
+            submitted.accept(position);
+            let accepted = AcceptedEvent {
+                name: checked.destinations[position].action.as_str().into(),
                 id: Some(event.id.as_str().into()),
                 money: event.money.clone(),
                 dedup: Dedup::Restate,
@@ -152,7 +152,7 @@ fn accept_events(
                     _ => payload.clone(),
                 },
             };
-            ledger.receive(&account, arriving, now);
+            ledger.receive(&account, accepted, now);
         }
     }
     state.statuses.keep(request_id.clone(), submitted);

@@ -1,4 +1,4 @@
-//! The network's words, and those of Google's token endpoint.
+//! Responses in Google's format, including the token endpoint's.
 
 use super::check::NamedViolation;
 use super::tokens::LIFETIME;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const DOMAIN: &str = "datamanager.googleapis.com";
 
-/// Thirty-two digits in the form of a UUID.
+/// Formats 32 digits as a UUID.
 pub(super) fn uuid(hex: &str) -> String {
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     let parts = [
@@ -111,7 +111,7 @@ pub(super) fn not_json() -> SimulatedOutcome {
 }
 
 pub(super) fn unknown_request() -> SimulatedOutcome {
-    let message = "The request id is not known.";
+    let message = "Unknown request id.";
     error(
         StatusCode::NOT_FOUND,
         "NOT_FOUND",
@@ -121,7 +121,7 @@ pub(super) fn unknown_request() -> SimulatedOutcome {
     )
 }
 
-/// One record that is wrong refuses the request.
+/// Refuses the whole request because of any invalid record.
 pub(super) fn invalid(world: &World, wrong: &[NamedViolation]) -> SimulatedOutcome {
     let violations: Vec<Value> = wrong
         .iter()
@@ -131,14 +131,14 @@ pub(super) fn invalid(world: &World, wrong: &[NamedViolation]) -> SimulatedOutco
         })
         .collect();
     let first = wrong.first();
-    let words = first
+    let description = first
         .map(|one| one.violation.sentence())
         .unwrap_or_default();
     refused(
         world,
         json!(violations),
         first.map_or("INVALID_ARGUMENT", reason),
-        &words,
+        &description,
     )
 }
 
@@ -146,12 +146,13 @@ pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome 
     let field = index.map_or("events".to_owned(), |index| {
         format!("events.events[{index}]")
     });
-    let words = "The event is refused on demand.";
-    let violation = json!([{"field": field, "description": words, "reason": "INVALID_EVENT"}]);
-    refused(world, violation, "INVALID_EVENT", words)
+    let description = "The event was refused by fault injection.";
+    let violation =
+        json!([{"field": field, "description": description, "reason": "INVALID_EVENT"}]);
+    refused(world, violation, "INVALID_EVENT", description)
 }
 
-fn refused(world: &World, violations: Value, reason: &str, words: &str) -> SimulatedOutcome {
+fn refused(world: &World, violations: Value, reason: &str, description: &str) -> SimulatedOutcome {
     let request_id = format!("t-{}", &world.fresh_hex()[..8]);
     let details = vec![
         info("INVALID_ARGUMENT", DOMAIN),
@@ -167,11 +168,11 @@ fn refused(world: &World, violations: Value, reason: &str, words: &str) -> Simul
         reason,
         details,
     );
-    outcome.refusal = Some((reason.to_owned(), words.to_owned()));
+    outcome.refusal = Some((reason.to_owned(), description.to_owned()));
     outcome
 }
 
-/// `events.events[3].currency`.
+/// Returns a field path such as `events.events[3].currency`.
 fn field(one: &NamedViolation) -> String {
     let path = one.violation.path();
     match one.violation.steps.as_slice() {

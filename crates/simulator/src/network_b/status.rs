@@ -1,4 +1,4 @@
-//! `GET /v1/requestStatus:retrieve`: what became of a request.
+//! `GET /v1/requestStatus:retrieve`: the status of a request.
 
 use super::check::CheckedDestination;
 use super::responses;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Requests whose outcome is kept, and for how long.
+/// Number of requests whose status is kept, and for how long.
 const REQUESTS_MAX: usize = 10_000;
 const STATUS_RETENTION: i64 = 50 * DAY;
 
@@ -25,14 +25,14 @@ const HANDLER: EndpointHandler = EndpointHandler {
     expired: |_| responses::unauthenticated(),
 };
 
-/// A request that was accepted.
+/// An accepted request.
 #[derive(Debug, Clone)]
 pub(crate) struct SubmittedRequest {
     outcomes: Vec<DestinationOutcome>,
     at: i64,
 }
 
-/// What became of it at one destination.
+/// Result at one destination.
 #[derive(Debug, Clone)]
 struct DestinationOutcome {
     account: String,
@@ -53,16 +53,16 @@ impl SubmittedRequest {
         Self { outcomes, at }
     }
 
-    pub(super) fn accept(&mut self, place: usize) {
-        self.outcomes[place].accepted += 1;
+    pub(super) fn accept(&mut self, position: usize) {
+        self.outcomes[position].accepted += 1;
     }
 
-    pub(super) fn discard(&mut self, place: usize, reason: &'static str) {
-        *self.outcomes[place].discarded.entry(reason).or_default() += 1;
+    pub(super) fn discard(&mut self, position: usize, reason: &'static str) {
+        *self.outcomes[position].discarded.entry(reason).or_default() += 1;
     }
 }
 
-/// The requests whose outcome is known.
+/// Requests whose status is known.
 #[derive(Debug, Default)]
 pub(crate) struct RequestStatuses {
     kept: HashMap<String, SubmittedRequest>,
@@ -81,34 +81,34 @@ impl RequestStatuses {
     }
 }
 
-/// `GET /v1/requestStatus:retrieve`.
+/// Handles `GET /v1/requestStatus:retrieve`.
 pub(crate) async fn retrieve(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = RequestRoute {
+    let route = RequestRoute {
         network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Status,
         account: None,
     };
-    request_pipeline::handle(&world, call, &HANDLER, request).await
+    request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
+fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
     let mut state = world.state();
-    let bearer = arrived.bearer().unwrap_or_default();
-    match state.tokens.find(bearer, arrived.now) {
+    let bearer = received.bearer().unwrap_or_default();
+    match state.tokens.find(bearer, received.now) {
         None => return responses::unauthenticated(),
         Some(token) if !token.has_scope() => return responses::scope_insufficient(),
         Some(_) => {}
     }
-    let request_id = arrived.query("requestId").unwrap_or_default();
+    let request_id = received.query("requestId").unwrap_or_default();
     let submitted = state.statuses.kept.get(&request_id).cloned();
-    let Some(submitted) = submitted.filter(|one| arrived.now - one.at <= STATUS_RETENTION) else {
+    let Some(submitted) = submitted.filter(|one| received.now - one.at <= STATUS_RETENTION) else {
         return responses::unknown_request();
     };
     let account = submitted.outcomes.first().map(|one| one.account.clone());
     let scripted = state
         .faults
         .request_status(account.as_deref().unwrap_or_default());
-    arrived.route.account = account;
+    received.route.account = account;
     let list: Vec<Value> = submitted
         .outcomes
         .iter()
@@ -131,12 +131,12 @@ fn status_json(one: &DestinationOutcome, scripted: Option<&SimulatedFault>) -> V
         .map(|(reason, count)| ((*reason).to_owned(), *count))
         .collect();
     if let Some(SimulatedFault::RequestStatus {
-        status: said,
+        status: scripted_status,
         reason,
         count,
     }) = scripted
     {
-        status = said;
+        status = scripted_status;
         let count = count.unwrap_or(total);
         counts = reason
             .iter()
@@ -151,7 +151,7 @@ fn status_json(one: &DestinationOutcome, scripted: Option<&SimulatedFault>) -> V
         "requestStatus": status,
     });
     if status != "PROCESSING" {
-        // Counts of 64 bits are strings in JSON.
+        // 64-bit integers are strings in Google's JSON.
         body["eventsIngestionStatus"] = json!({"recordCount": total.to_string()});
     }
     if !counts.is_empty() {

@@ -1,8 +1,8 @@
-//! `POST /token`: access tokens for refresh tokens and for service accounts.
+//! `POST /token`: access tokens for refresh tokens and service accounts.
 
 use super::{grants, responses};
 use crate::clock::SECOND;
-use crate::ledger::RecordedBody as Kept;
+use crate::ledger::RecordedBody;
 use crate::network::{Endpoint, SimulatedNetwork};
 use crate::reply::SimulatedOutcome;
 use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use url::form_urlencoded;
 
-/// What the interface asks for.
+/// Required OAuth scope.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
-/// Seconds that a token lives.
+/// Lifetime of a token in seconds.
 pub(super) const LIFETIME: i64 = 3_599;
-/// Tokens at a time. The ones that expired go first, and if there are none, all do.
+/// Maximum number of tokens. Expired ones are dropped first; if there are none, all are dropped.
 const TOKENS_MAX: usize = 10_000;
 
 const HANDLER: EndpointHandler = EndpointHandler {
@@ -26,7 +26,7 @@ const HANDLER: EndpointHandler = EndpointHandler {
     expired: |_| responses::invalid_grant("Token has been expired or revoked."),
 };
 
-/// Whom a token was given to.
+/// Owner of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TokenHolder {
     Client(String),
@@ -46,14 +46,14 @@ impl Token {
     }
 }
 
-/// The tokens that are good.
+/// Valid tokens.
 #[derive(Debug, Default)]
 pub(crate) struct IssuedTokens {
     issued: HashMap<String, Token>,
 }
 
 impl IssuedTokens {
-    /// All that were issued so far are good no longer.
+    /// Invalidates all tokens issued so far.
     pub(crate) fn expire_all(&mut self) {
         self.issued.clear();
     }
@@ -79,30 +79,32 @@ impl IssuedTokens {
     }
 }
 
-/// `POST /token`.
+/// Handles `POST /token`.
 pub(crate) async fn issue(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = RequestRoute {
+    let route = RequestRoute {
         network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Token,
         account: None,
     };
-    request_pipeline::handle(&world, call, &HANDLER, request).await
+    request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-/// Faults at the token endpoint are aimed at a client.
-fn account_of(arrived: &ReceivedRequest) -> Option<String> {
-    let mut pairs = form_urlencoded::parse(&arrived.body);
+/// Returns the client id, by which faults target this endpoint.
+fn account_of(received: &ReceivedRequest) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(&received.body);
     let found = pairs.find(|(name, _)| name == "client_id");
     found.map(|(_, value)| value.into_owned())
 }
 
-fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
-    if arrived.content_type() != "application/x-www-form-urlencoded" {
+fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+    if received.content_type() != "application/x-www-form-urlencoded" {
         return responses::token_error("invalid_request", "The body must be form-encoded.");
     }
-    let pairs: Vec<(String, String)> = form_urlencoded::parse(&arrived.body).into_owned().collect();
-    arrived.recorded_body = Some(Kept::form(&pairs));
-    let own_address = arrived
+    let pairs: Vec<(String, String)> = form_urlencoded::parse(&received.body)
+        .into_owned()
+        .collect();
+    received.recorded_body = Some(RecordedBody::form(&pairs));
+    let own_address = received
         .header("host")
         .map(|host| format!("http://{host}/token"));
     let form = grants::TokenForm {
@@ -111,7 +113,7 @@ fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
     };
     let granted = {
         let state = world.state();
-        grants::grant(&form, &state.registry.b, world.options.open, arrived.now)
+        grants::grant(&form, &state.registry.b, world.options.open, received.now)
     };
     let granted = match granted {
         Ok(granted) => granted,
@@ -120,6 +122,6 @@ fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
     let text = format!("ya29.a0{}", world.fresh_hex());
     let outcome = responses::token(&text, &granted.scope, granted.refresh_token.as_deref());
     let grants::TokenGrantResult { holder, scope, .. } = granted;
-    world.state().tokens.keep(text, holder, scope, arrived.now);
+    world.state().tokens.keep(text, holder, scope, received.now);
     outcome
 }

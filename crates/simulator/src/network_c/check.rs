@@ -1,4 +1,4 @@
-//! What `network_c` asks of a request. The first thing that is wrong refuses it.
+//! Checks requests to `network_c`. The first violation refuses the request.
 
 use super::event;
 use crate::validation::{BodyNode, ReceivedMoney, Violation, Violations};
@@ -14,36 +14,36 @@ const BODY_FIELDS: &[&str] = &[
     "data",
 ];
 
-/// A request in which nothing is wrong.
+/// A valid request.
 #[derive(Debug)]
 pub(super) struct CheckedTikTokRequest {
-    /// Of each event.
+    /// Amount of each event.
     pub(super) money: Vec<Option<ReceivedMoney>>,
     pub(super) is_test: bool,
 }
 
 pub(super) fn check(body: &Value, now: i64) -> Result<CheckedTikTokRequest, Violation> {
-    let mut found = Violations::default();
+    let mut violations = Violations::default();
     let root = BodyNode::root(body);
     let mut money = Vec::new();
-    if root.object(BODY_FIELDS, &mut found) {
-        let source = root.require("event_source", &mut found);
-        let source = source.and_then(|one| one.choice(SOURCES, &mut found));
-        if let Some(id) = root.require("event_source_id", &mut found) {
-            id.text(&mut found);
+    if root.object(BODY_FIELDS, &mut violations) {
+        let source = root.require("event_source", &mut violations);
+        let source = source.and_then(|one| one.choice(SOURCES, &mut violations));
+        if let Some(id) = root.require("event_source_id", &mut violations) {
+            id.text(&mut violations);
         }
         for field in ["test_event_code", "partner_name"] {
             if let Some(text) = root.get(field) {
-                text.text(&mut found);
+                text.text(&mut violations);
             }
         }
-        if let Some(data) = root.require("data", &mut found) {
-            data.each(EVENTS_MAX, &mut found, |event, found| {
-                money.push(event::check(&event, source, now, found));
+        if let Some(data) = root.require("data", &mut violations) {
+            data.each(EVENTS_MAX, &mut violations, |event, violations| {
+                money.push(event::check(&event, source, now, violations));
             });
         }
     }
-    match found.into_list().into_iter().next() {
+    match violations.into_list().into_iter().next() {
         Some(violation) => Err(violation),
         None => Ok(CheckedTikTokRequest {
             money,

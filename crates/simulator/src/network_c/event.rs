@@ -1,9 +1,9 @@
-//! One event of `network_c`.
+//! Checks an event of `network_c`.
 
 use crate::clock::{DAY, MINUTE, SECOND};
 use crate::validation::{BodyNode, ReceivedMoney, ViolationKind, Violations};
 
-/// Not documented by the network; what Tributary treats as its limits.
+/// Limits that Tributary assumes; the network does not document them.
 const AGE_MAX: i64 = 7 * DAY;
 const LEAD_MAX: i64 = MINUTE;
 const HASHES_MAX: usize = 100;
@@ -40,157 +40,161 @@ const ATT_STATUS: &[&str] = &[
     "RESTRICTED",
     "NOT_APPLICABLE",
 ];
-/// One of these recognises somebody; so do address and user agent together.
+/// One of these identifies a person; so do IP address and user agent together.
 const STRONG: &[&str] = &["ttclid", "ttp", "email", "phone", "external_id"];
 
 pub(super) fn check(
     event: &BodyNode<'_, '_>,
     source: Option<&str>,
     now: i64,
-    found: &mut Violations,
+    violations: &mut Violations,
 ) -> Option<ReceivedMoney> {
-    if !event.object(FIELDS, found) {
+    if !event.object(FIELDS, violations) {
         return None;
     }
-    if let Some(name) = event.require("event", found) {
-        name.text(found);
+    if let Some(name) = event.require("event", violations) {
+        name.text(violations);
     }
-    if let Some(time) = event.require("event_time", found) {
-        check_time(&time, now, found);
+    if let Some(time) = event.require("event_time", violations) {
+        check_time(&time, now, violations);
     }
     if let Some(id) = event.get("event_id") {
-        id.text(found);
+        id.text(violations);
     }
-    if let Some(user) = event.require("user", found) {
-        check_user(&user, found);
+    if let Some(user) = event.require("user", violations) {
+        check_user(&user, violations);
     }
     match event.get("page") {
-        Some(page) => check_page(&page, source, found),
-        None if source == Some("web") => event.report_missing("page", found),
+        Some(page) => check_page(&page, source, violations),
+        None if source == Some("web") => event.report_missing("page", violations),
         None => {}
     }
     if let Some(flag) = event.get("limited_data_use") {
-        flag.flag(found);
+        flag.flag(violations);
     }
     for object in ["app", "ad", "lead"]
         .into_iter()
         .filter_map(|one| event.get(one))
     {
-        object.any_object(found);
+        object.any_object(violations);
     }
     let properties = event.get("properties")?;
-    check_properties(&properties, found)
+    check_properties(&properties, violations)
 }
 
-fn check_time(time: &BodyNode<'_, '_>, now: i64, found: &mut Violations) {
-    let Some(seconds) = time.integer(found) else {
+fn check_time(time: &BodyNode<'_, '_>, now: i64, violations: &mut Violations) {
+    let Some(seconds) = time.integer(violations) else {
         return;
     };
     let at = seconds.saturating_mul(SECOND);
     if at < now - AGE_MAX {
-        time.report(ViolationKind::TooOld, found);
+        time.report(ViolationKind::TooOld, violations);
     } else if at > now + LEAD_MAX {
-        time.report(ViolationKind::TooNew, found);
+        time.report(ViolationKind::TooNew, violations);
     }
 }
 
-fn check_user(user: &BodyNode<'_, '_>, found: &mut Violations) {
-    if !user.object(USER_FIELDS, found) {
+fn check_user(user: &BodyNode<'_, '_>, violations: &mut Violations) {
+    if !user.object(USER_FIELDS, violations) {
         return;
     }
     for field in ["email", "phone", "external_id"] {
         match user.get(field) {
             Some(list) if list.value().is_array() => {
-                list.each(HASHES_MAX, found, |one, found| one.hash(found));
+                list.each(HASHES_MAX, violations, |one, violations| {
+                    one.hash(violations)
+                });
             }
             Some(one) => {
-                one.hash(found);
+                one.hash(violations);
             }
             None => {}
         }
     }
     for field in ["ttclid", "ttp", "user_agent", "locale", "idfv"] {
         if let Some(text) = user.get(field) {
-            text.text(found);
+            text.text(violations);
         }
     }
     if let Some(ip) = user.get("ip") {
-        ip.ip(found);
+        ip.ip(violations);
     }
     if let Some(id) = user.get("idfa") {
-        let text = id.uuid(found);
+        let text = id.uuid(violations);
         if text.is_some_and(|text| text.bytes().any(|byte| byte.is_ascii_lowercase())) {
-            id.report(ViolationKind::Format("must be in upper case"), found);
+            id.report(ViolationKind::Format("must be in upper case"), violations);
         }
     }
     if let Some(id) = user.get("gaid") {
-        let text = id.uuid(found);
+        let text = id.uuid(violations);
         if text.is_some_and(|text| text.bytes().any(|byte| byte.is_ascii_uppercase())) {
-            id.report(ViolationKind::Format("must be in lower case"), found);
+            id.report(ViolationKind::Format("must be in lower case"), violations);
         }
     }
     if let Some(status) = user.get("att_status") {
-        status.choice(ATT_STATUS, found);
+        status.choice(ATT_STATUS, violations);
     }
     let is_strong = STRONG.iter().any(|one| user.has(one));
     let is_device = user.has("ip") && user.has("user_agent");
     if !is_strong && !is_device {
-        user.report(ViolationKind::Identity, found);
+        user.report(ViolationKind::Identity, violations);
     }
 }
 
-fn check_page(page: &BodyNode<'_, '_>, source: Option<&str>, found: &mut Violations) {
-    if !page.object(&["url", "referrer"], found) {
+fn check_page(page: &BodyNode<'_, '_>, source: Option<&str>, violations: &mut Violations) {
+    if !page.object(&["url", "referrer"], violations) {
         return;
     }
     match page.get("url") {
-        Some(url) => url.url(found),
-        None if source == Some("web") => page.report_missing("url", found),
+        Some(url) => url.url(violations),
+        None if source == Some("web") => page.report_missing("url", violations),
         None => {}
     }
     if let Some(referrer) = page.get("referrer") {
-        referrer.text(found);
+        referrer.text(violations);
     }
 }
 
 fn check_properties(
     properties: &BodyNode<'_, '_>,
-    found: &mut Violations,
+    violations: &mut Violations,
 ) -> Option<ReceivedMoney> {
-    if !properties.any_object(found) {
+    if !properties.any_object(violations) {
         return None;
     }
-    let money = properties.money(("value", "currency"), false, found);
+    let money = properties.money(("value", "currency"), false, violations);
     if properties.has("value") && !properties.has("currency") {
-        properties.report_missing("currency", found);
+        properties.report_missing("currency", violations);
     }
     for field in ["order_id", "query", "description", "content_type"] {
         if let Some(text) = properties.get(field) {
-            text.text(found);
+            text.text(violations);
         }
     }
     if let Some(count) = properties.get("num_items") {
-        count.integer(found);
+        count.integer(violations);
     }
     if let Some(contents) = properties.get("contents") {
-        contents.each(usize::MAX, found, |one, found| check_content(&one, found));
+        contents.each(usize::MAX, violations, |one, violations| {
+            check_content(&one, violations);
+        });
     }
     money
 }
 
-fn check_content(content: &BodyNode<'_, '_>, found: &mut Violations) {
+fn check_content(content: &BodyNode<'_, '_>, violations: &mut Violations) {
     let texts = ["content_id", "content_name", "content_category", "brand"];
     let fields: Vec<_> = texts.into_iter().chain(["price", "quantity"]).collect();
-    if !content.object(&fields, found) {
+    if !content.object(&fields, violations) {
         return;
     }
     for text in texts.into_iter().filter_map(|one| content.get(one)) {
-        text.text(found);
+        text.text(violations);
     }
     if let Some(price) = content.get("price") {
-        price.amount(found);
+        price.amount(violations);
     }
     if let Some(quantity) = content.get("quantity") {
-        quantity.integer(found);
+        quantity.integer(violations);
     }
 }

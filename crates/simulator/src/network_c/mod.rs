@@ -1,4 +1,4 @@
-//! `network_c` — `TikTok` Events API 2.0: `POST /open_api/v1.3/event/track/`.
+//! `network_c`: TikTok Events API 2.0, `POST /open_api/v1.3/event/track/`.
 
 mod check;
 mod event;
@@ -27,59 +27,60 @@ const HANDLER: EndpointHandler = EndpointHandler {
 };
 
 pub(crate) async fn track(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
-    let call = RequestRoute {
+    let route = RequestRoute {
         network: SimulatedNetwork::NetworkC,
         endpoint: Endpoint::Events,
         account: None,
     };
-    request_pipeline::handle(&world, call, &HANDLER, request).await
+    request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-fn account_of(arrived: &ReceivedRequest) -> Option<String> {
-    let pixel = arrived.json.as_ref()?.get("event_source_id")?;
+fn account_of(received: &ReceivedRequest) -> Option<String> {
+    let pixel = received.json.as_ref()?.get("event_source_id")?;
     pixel.as_str().map(str::to_owned)
 }
 
-fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
-    let pixel = arrived.route.account.clone().unwrap_or_default();
-    if let Some(refused) = admit(world, &pixel, arrived) {
+fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+    let pixel = received.route.account.clone().unwrap_or_default();
+    if let Some(refused) = admit(world, &pixel, received) {
         return refused;
     }
-    let Some(body) = arrived.json.take() else {
+    let Some(body) = received.json.take() else {
         return responses::unreadable(world);
     };
-    let checked = match check::check(&body, arrived.now) {
+    let checked = match check::check(&body, received.now) {
         Ok(checked) => checked,
         Err(violation) => return responses::invalid(world, &violation),
     };
-    accept_events(world, &pixel, arrived.now, checked, body)
+    accept_events(world, &pixel, received.now, checked, body)
 }
 
-/// Token, pixel, rate. A prefix before the token is part of it, and so it is wrong.
-fn admit(world: &World, pixel: &str, arrived: &ReceivedRequest) -> Option<SimulatedOutcome> {
+/// Checks token, pixel and rate. A prefix such as `Bearer` makes the token invalid.
+fn admit(world: &World, pixel: &str, received: &ReceivedRequest) -> Option<SimulatedOutcome> {
     let mut state = world.state();
     let registered = state.registry.c.get(pixel);
     let expected = registered.and_then(|one| one.access_token.as_deref());
-    let token = arrived.header("access-token").unwrap_or_default();
+    let token = received.header("access-token").unwrap_or_default();
     if !is_valid_credential(token, expected) {
         return Some(responses::bad_token(world));
     }
     if registered.is_none() && !world.options.open && !pixel.is_empty() {
         return Some(responses::no_permission(world));
     }
-    let percent = state
-        .registry
-        .rate_usage_percent(SimulatedNetwork::NetworkC, pixel, arrived.now);
+    let percent =
+        state
+            .registry
+            .rate_usage_percent(SimulatedNetwork::NetworkC, pixel, received.now);
     (percent > 100).then(|| responses::throttled(world))
 }
 
-/// Without an id the network falls back to its cookie.
+/// Returns the deduplication id. Without an event id the network uses its cookie.
 fn id_of(event: &Value) -> Option<&str> {
     let id = event.get("event_id").or_else(|| event.pointer("/user/ttp"));
     id.and_then(Value::as_str)
 }
 
-/// All or nothing, unless a fault asks for a partial success.
+/// Accepts all events or none, unless a fault requests a partial success.
 fn accept_events(
     world: &World,
     pixel: &str,
@@ -106,7 +107,7 @@ fn accept_events(
     }
     let ledger = state.ledger(SimulatedNetwork::NetworkC);
     if checked.is_test {
-        // Not stored as live data.
+        // Test events are not stored as live data.
         ledger.totals.test += events.len() as u64;
         return responses::ok(world);
     }
@@ -114,14 +115,14 @@ fn accept_events(
     let taken = events.into_iter().zip(checked.money).enumerate();
     for (_, (event, money)) in taken.filter(|(index, _)| !failed.contains(index)) {
         let name = event.get("event").and_then(Value::as_str);
-        let arriving = AcceptedEvent {
+        let accepted = AcceptedEvent {
             name: name.unwrap_or_default().into(),
             id: id_of(&event).map(Box::from),
             money,
             dedup: Dedup::Window(WINDOW),
             payload: event,
         };
-        ledger.receive(&account, arriving, now);
+        ledger.receive(&account, accepted, now);
     }
     if failed.is_empty() {
         responses::ok(world)

@@ -1,4 +1,4 @@
-//! The network's words. Nearly all errors come with HTTP 200.
+//! Responses in the network's format. Nearly all errors have HTTP status 200.
 
 use crate::clock;
 use crate::reply::{SimulatedOutcome, SimulatedReply};
@@ -32,7 +32,7 @@ pub(super) fn ok(world: &World) -> SimulatedOutcome {
     SimulatedOutcome::accepted(reply(world, 0, "OK"))
 }
 
-/// Some events were taken, these were not.
+/// Reports a partial success with the failed events.
 pub(super) fn partial(world: &World, failed: &BTreeSet<usize>) -> SimulatedOutcome {
     let failed: Vec<Value> = failed
         .iter()
@@ -63,7 +63,7 @@ pub(super) fn unreadable(world: &World) -> SimulatedOutcome {
 }
 
 pub(super) fn invalid(world: &World, violation: &Violation) -> SimulatedOutcome {
-    let message = format!("{}: {}", path(violation), words(violation.kind));
+    let message = format!("{}: {}", path(violation), describe(violation.kind));
     refused(world, 40002, &message)
 }
 
@@ -74,10 +74,10 @@ pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome 
     refused(world, 40002, &message)
 }
 
-/// `Batch.3.properties.contents.0.content_id`.
+/// Returns a path such as `Batch.3.properties.contents.0.content_id`.
 fn path(violation: &Violation) -> String {
-    let name = |(place, step): (usize, &PathStep)| match step {
-        PathStep::Field(name) if place == 0 && name == "data" && violation.event().is_some() => {
+    let name = |(position, step): (usize, &PathStep)| match step {
+        PathStep::Field(name) if position == 0 && name == "data" && violation.event().is_some() => {
             "Batch".to_owned()
         }
         PathStep::Field(name) => name.clone(),
@@ -90,8 +90,8 @@ fn path(violation: &Violation) -> String {
     parts.join(".")
 }
 
-fn words(wrong: ViolationKind) -> String {
-    match wrong {
+fn describe(kind: ViolationKind) -> String {
+    match kind {
         ViolationKind::Missing => "Missing data for required field".to_owned(),
         ViolationKind::Unknown => "Unknown field".to_owned(),
         ViolationKind::Type("object") => "Not a valid mapping".to_owned(),

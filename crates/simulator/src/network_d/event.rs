@@ -1,4 +1,4 @@
-//! One event of `network_d`.
+//! Checks an event of `network_d`.
 
 use super::check::AcceptedOpenAiEvent;
 use super::{data, user};
@@ -28,7 +28,7 @@ const SOURCES: &[&str] = &[
     "email",
     "other",
 ];
-/// Each type and what its data must be.
+/// Event types with their data types.
 pub(super) const TYPES: &[(&str, &str)] = &[
     ("page_viewed", "contents"),
     ("contents_viewed", "contents"),
@@ -44,47 +44,47 @@ pub(super) const TYPES: &[(&str, &str)] = &[
     ("trial_started", "plan_enrollment"),
     ("custom", "custom"),
 ];
-/// These come from apps only.
+/// Types that only apps may send.
 const APP_TYPES: &[&str] = &["app_installed", "app_opened"];
 
 pub(super) fn check(
     event: &BodyNode<'_, '_>,
     now: i64,
-    found: &mut Violations,
+    violations: &mut Violations,
 ) -> Option<AcceptedOpenAiEvent> {
-    if !event.object(FIELDS, found) {
+    if !event.object(FIELDS, violations) {
         return None;
     }
-    if let Some(id) = event.require("id", found) {
-        id.text(found);
+    if let Some(id) = event.require("id", violations) {
+        id.text(violations);
     }
-    if let Some(time) = event.require("timestamp_ms", found) {
-        check_time(&time, now, found);
+    if let Some(time) = event.require("timestamp_ms", violations) {
+        check_time(&time, now, violations);
     }
-    let kind = event.require("type", found).and_then(|one| {
-        let text = one.text(found)?;
+    let kind = event.require("type", violations).and_then(|one| {
+        let text = one.text(violations)?;
         let known = TYPES.iter().find(|(name, _)| *name == text);
         if known.is_none() {
-            one.report(ViolationKind::Choice, found);
+            one.report(ViolationKind::Choice, violations);
         }
         known
     });
-    check_source(event, kind.map(|(name, _)| *name), found);
-    let custom_name = check_custom_name(event, kind.map(|(name, _)| *name), found);
+    check_source(event, kind.map(|(name, _)| *name), violations);
+    let custom_name = check_custom_name(event, kind.map(|(name, _)| *name), violations);
     if let Some(flag) = event.get("opt_out") {
-        flag.flag(found);
+        flag.flag(violations);
     }
     if let Some(click) = event.get("oppref") {
-        click.text(found);
+        click.text(violations);
     }
     let is_known = event
         .get("user")
-        .is_some_and(|one| user::check(&one, found));
+        .is_some_and(|one| user::check(&one, violations));
     if !is_known && !event.has("oppref") {
-        event.report_at("user", ViolationKind::Identity, found);
+        event.report_at("user", ViolationKind::Identity, violations);
     }
-    let data = event.require("data", found);
-    let money = data.and_then(|one| data::check(&one, kind.map(|(_, data)| *data), found));
+    let data = event.require("data", violations);
+    let money = data.and_then(|one| data::check(&one, kind.map(|(_, data)| *data), violations));
     let (name, _) = kind?;
     Some(AcceptedOpenAiEvent {
         name: custom_name.unwrap_or_else(|| (*name).to_owned()),
@@ -92,29 +92,33 @@ pub(super) fn check(
     })
 }
 
-fn check_time(time: &BodyNode<'_, '_>, now: i64, found: &mut Violations) {
-    let Some(at) = time.integer(found) else {
+fn check_time(time: &BodyNode<'_, '_>, now: i64, violations: &mut Violations) {
+    let Some(at) = time.integer(violations) else {
         return;
     };
     if at < now - AGE_MAX {
-        time.report(ViolationKind::TooOld, found);
+        time.report(ViolationKind::TooOld, violations);
     } else if at > now + LEAD_MAX {
-        time.report(ViolationKind::TooNew, found);
+        time.report(ViolationKind::TooNew, violations);
     }
 }
 
-fn check_source(event: &BodyNode<'_, '_>, kind: Option<&str>, found: &mut Violations) {
-    let node = event.require("action_source", found);
-    let source = node.and_then(|one| one.choice(SOURCES, found));
+fn check_source(event: &BodyNode<'_, '_>, kind: Option<&str>, violations: &mut Violations) {
+    let node = event.require("action_source", violations);
+    let source = node.and_then(|one| one.choice(SOURCES, violations));
     if kind.is_some_and(|kind| APP_TYPES.contains(&kind))
         && source.is_some_and(|one| one != "mobile_app")
     {
-        let words = "must be mobile_app for this type";
-        event.report_at("action_source", ViolationKind::Conflict(words), found);
+        let message = "must be mobile_app for this type";
+        event.report_at(
+            "action_source",
+            ViolationKind::Conflict(message),
+            violations,
+        );
     }
     match event.get("source_url") {
-        Some(url) => url.url(found),
-        None if source == Some("web") => event.report_missing("source_url", found),
+        Some(url) => url.url(violations),
+        None if source == Some("web") => event.report_missing("source_url", violations),
         None => {}
     }
 }
@@ -122,21 +126,24 @@ fn check_source(event: &BodyNode<'_, '_>, kind: Option<&str>, found: &mut Violat
 fn check_custom_name(
     event: &BodyNode<'_, '_>,
     kind: Option<&str>,
-    found: &mut Violations,
+    violations: &mut Violations,
 ) -> Option<String> {
     let is_custom = kind == Some("custom");
     let Some(name) = event.get("custom_event_name") else {
         if is_custom {
-            event.report_missing("custom_event_name", found);
+            event.report_missing("custom_event_name", violations);
         }
         return None;
     };
     if kind.is_some() && !is_custom {
-        name.report(ViolationKind::Conflict("goes with type custom only"), found);
+        name.report(
+            ViolationKind::Conflict("is only valid with type custom"),
+            violations,
+        );
     }
-    let words = "must be 1 to 64 letters, digits, underscores or hyphens, beginning and ending \
-                 with a letter or digit, and no standard name";
-    name.text_matching(is_custom_name, words, found)
+    let message = "must be 1 to 64 letters, digits, underscores or hyphens, starting and ending \
+                   with a letter or digit, and not a standard name";
+    name.text_matching(is_custom_name, message, violations)
         .map(str::to_lowercase)
 }
 
@@ -165,7 +172,7 @@ mod tests {
     #[case("a-", false)]
     #[case("a b", false)]
     #[case("Order_Created", false)]
-    fn a_custom_name_is_plain_and_not_taken(#[case] name: &str, #[case] is_good: bool) {
+    fn checks_custom_names(#[case] name: &str, #[case] is_good: bool) {
         assert_eq!(is_custom_name(name), is_good);
     }
 }

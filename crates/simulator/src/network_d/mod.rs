@@ -1,4 +1,4 @@
-//! `network_d` — `OpenAI` Ads Conversions API: `POST /v1/events?pid={pixel id}`.
+//! `network_d`: OpenAI Ads Conversions API, `POST /v1/events?pid={pixel id}`.
 
 mod check;
 mod data;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use url::form_urlencoded;
 
-/// Not documented by the network; what Tributary treats as its window and as its limit.
+/// Window and size limit that Tributary assumes; the network does not document them.
 const WINDOW: i64 = 48 * HOUR;
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
@@ -34,53 +34,54 @@ pub(crate) async fn events(Shared(world): Shared<Arc<World>>, request: Request) 
     let query = request.uri().query().unwrap_or_default();
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let pixel = pairs.find(|(name, _)| name == "pid");
-    let call = RequestRoute {
+    let route = RequestRoute {
         network: SimulatedNetwork::NetworkD,
         endpoint: Endpoint::Events,
         account: pixel.map(|(_, value)| value.into_owned()),
     };
-    request_pipeline::handle(&world, call, &HANDLER, request).await
+    request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-fn process(world: &World, arrived: &mut ReceivedRequest) -> SimulatedOutcome {
-    let pixel = arrived.route.account.clone().unwrap_or_default();
-    if let Some(refused) = admit(world, &pixel, arrived) {
+fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+    let pixel = received.route.account.clone().unwrap_or_default();
+    if let Some(refused) = admit(world, &pixel, received) {
         return refused;
     }
-    if arrived.body.len() > BODY_BYTES_MAX {
+    if received.body.len() > BODY_BYTES_MAX {
         return responses::too_large(world);
     }
-    let Some(body) = arrived.json.take() else {
+    let Some(body) = received.json.take() else {
         return responses::unreadable(world);
     };
-    let checked = match check::check(&body, arrived.now) {
+    let checked = match check::check(&body, received.now) {
         Ok(checked) => checked,
         Err(violations) => return responses::invalid(world, &violations),
     };
-    accept_events(world, &pixel, arrived.now, checked, body)
+    accept_events(world, &pixel, received.now, checked, body)
 }
 
-/// Pixel named, key, pixel known, rate.
-fn admit(world: &World, pixel: &str, arrived: &ReceivedRequest) -> Option<SimulatedOutcome> {
+/// Checks pixel, key and rate.
+fn admit(world: &World, pixel: &str, received: &ReceivedRequest) -> Option<SimulatedOutcome> {
     if pixel.is_empty() {
         return Some(responses::no_pid(world));
     }
     let mut state = world.state();
     let registered = state.registry.d.get(pixel);
     let expected = registered.and_then(|one| one.api_key.as_deref());
-    if !is_valid_credential(arrived.bearer().unwrap_or_default(), expected) {
+    if !is_valid_credential(received.bearer().unwrap_or_default(), expected) {
         return Some(responses::unauthorized(world));
     }
     if registered.is_none() && !world.options.open {
         return Some(responses::unknown_pid(world));
     }
-    let percent = state
-        .registry
-        .rate_usage_percent(SimulatedNetwork::NetworkD, pixel, arrived.now);
+    let percent =
+        state
+            .registry
+            .rate_usage_percent(SimulatedNetwork::NetworkD, pixel, received.now);
     (percent > 100).then(|| responses::throttled(world))
 }
 
-/// All or nothing.
+/// Accepts all events or none.
 fn accept_events(
     world: &World,
     pixel: &str,
@@ -117,14 +118,14 @@ fn accept_events(
     } else {
         let account = Arc::from(pixel);
         for (event, taken) in events.into_iter().zip(checked.events) {
-            let arriving = AcceptedEvent {
+            let accepted = AcceptedEvent {
                 name: taken.name.into(),
                 id: id_of(&event),
                 money: taken.money,
                 dedup: Dedup::Window(WINDOW),
                 payload: event,
             };
-            ledger.receive(&account, arriving, now);
+            ledger.receive(&account, accepted, now);
         }
     }
     state.successes_d += 1;

@@ -1,4 +1,5 @@
-//! The network's words. What a success looks like is not documented, so every second one is empty.
+//! Responses in the network's format. The body of a success is not documented, so every second one
+//! is empty.
 
 use crate::reply::{SimulatedOutcome, SimulatedReply};
 use crate::validation::{PathStep, Violation, ViolationKind};
@@ -14,12 +15,12 @@ fn with_id(world: &World, reply: SimulatedReply) -> SimulatedReply {
 fn error(world: &World, status: StatusCode, error: Value) -> SimulatedOutcome {
     let code = error["code"].as_str();
     let reason = code.map_or_else(|| status.as_u16().to_string(), str::to_owned);
-    let words = error["message"].as_str().unwrap_or_default().to_owned();
+    let message = error["message"].as_str().unwrap_or_default().to_owned();
     let reply = with_id(
         world,
         SimulatedReply::json(status, &json!({"error": error})),
     );
-    SimulatedOutcome::refused(reply, reason, words)
+    SimulatedOutcome::refused(reply, reason, message)
 }
 
 fn invalid_request(message: &str, param: &Value, code: &str) -> Value {
@@ -41,8 +42,8 @@ pub(super) fn no_pid(world: &World) -> SimulatedOutcome {
 }
 
 pub(super) fn unauthorized(world: &World) -> SimulatedOutcome {
-    let words = "Incorrect API key provided, or the key lacks the scope for conversions.";
-    let body = invalid_request(words, &Value::Null, "invalid_api_key");
+    let message = "Incorrect API key provided, or the key lacks the scope for conversions.";
+    let body = invalid_request(message, &Value::Null, "invalid_api_key");
     error(world, StatusCode::UNAUTHORIZED, body)
 }
 
@@ -74,7 +75,7 @@ pub(super) fn poisoned(world: &World, index: Option<usize>, by_path: bool) -> Si
     }
     let param = index.map(|index| format!("events[{index}]"));
     let body = invalid_request(
-        "An event is refused on demand.",
+        "An event was refused by fault injection.",
         &json!(param),
         "invalid_event",
     );
@@ -82,12 +83,12 @@ pub(super) fn poisoned(world: &World, index: Option<usize>, by_path: bool) -> Si
 }
 
 fn poisoned_by_path(world: &World, index: Option<usize>) -> SimulatedOutcome {
-    let words = "An event is refused on demand.";
+    let message = "An event was refused by fault injection.";
     let mut path = vec![json!("body"), json!("events")];
     path.extend(index.map(|index| json!(index)));
-    let body = json!({"detail": [{"type": "value_error", "loc": path, "msg": words}]});
+    let body = json!({"detail": [{"type": "value_error", "loc": path, "msg": message}]});
     let reply = SimulatedReply::json(StatusCode::UNPROCESSABLE_ENTITY, &body);
-    SimulatedOutcome::refused(with_id(world, reply), "value_error".to_owned(), words)
+    SimulatedOutcome::refused(with_id(world, reply), "value_error".to_owned(), message)
 }
 
 pub(super) fn invalid(world: &World, violations: &[Violation]) -> SimulatedOutcome {
@@ -102,8 +103,8 @@ pub(super) fn invalid(world: &World, violations: &[Violation]) -> SimulatedOutco
             "event_timestamp_too_old",
         ),
         (ViolationKind::TooNew, _) => {
-            let words = "Event timestamp is too far in the future.";
-            timestamp(first, words, "event_timestamp_in_future")
+            let message = "Event timestamp is too far in the future.";
+            timestamp(first, message, "event_timestamp_in_future")
         }
         (_, None) => invalid_request(&sentence, &json!(first.path()), &code(first)),
         (_, Some(index)) => {
@@ -115,8 +116,8 @@ pub(super) fn invalid(world: &World, violations: &[Violation]) -> SimulatedOutco
         }
     };
     let mut outcome = error(world, StatusCode::BAD_REQUEST, body);
-    if let Some((_, words)) = &mut outcome.refusal {
-        *words = sentence;
+    if let Some((_, message)) = &mut outcome.refusal {
+        *message = sentence;
     }
     outcome
 }
@@ -134,7 +135,7 @@ fn detail(violation: &Violation) -> Value {
     json!({"message": field.sentence(), "param": violation.path(), "code": code(violation)})
 }
 
-/// `missing_event_data_type` for `events[1].data.type`.
+/// Returns a code such as `missing_event_data_type` for `events[1].data.type`.
 fn code(violation: &Violation) -> String {
     let verb = match violation.kind {
         ViolationKind::Missing => "missing",

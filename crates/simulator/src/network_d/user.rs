@@ -1,8 +1,8 @@
-//! `user`: whom an event is about.
+//! Checks `user`: the person's identifiers.
 
 use crate::validation::{BodyNode, Violations};
 
-/// Entries of a list. The network uses the first three.
+/// Maximum length of a list. The network uses the first three entries.
 const ENTRIES_MAX: usize = 100;
 const HASH_LISTS: &[&str] = &[
     "emails_sha256",
@@ -27,7 +27,7 @@ const FIELDS: &[&str] = &[
     "ip_address",
     "user_agent",
 ];
-/// Address and user agent alone recognise nobody.
+/// Fields that identify a person. IP address and user agent alone do not.
 const STRONG: &[&str] = &[
     "emails_sha256",
     "phone_numbers_sha256",
@@ -35,29 +35,33 @@ const STRONG: &[&str] = &[
     "obref",
 ];
 
-/// Whether somebody can be recognised.
-pub(super) fn check(user: &BodyNode<'_, '_>, found: &mut Violations) -> bool {
-    if !user.object(FIELDS, found) {
+/// Checks the user, and returns whether a person can be identified.
+pub(super) fn check(user: &BodyNode<'_, '_>, violations: &mut Violations) -> bool {
+    if !user.object(FIELDS, violations) {
         return false;
     }
     for list in HASH_LISTS.iter().filter_map(|one| user.get(one)) {
-        list.each(ENTRIES_MAX, found, |one, found| one.hash(found));
+        list.each(ENTRIES_MAX, violations, |one, violations| {
+            one.hash(violations)
+        });
     }
     for list in TEXT_LISTS.iter().filter_map(|one| user.get(one)) {
-        list.each(ENTRIES_MAX, found, |one, found| one.text(found));
+        list.each(ENTRIES_MAX, violations, |one, violations| {
+            one.text(violations)
+        });
     }
     for text in ["obref", "user_agent"]
         .into_iter()
         .filter_map(|one| user.get(one))
     {
-        text.text(found);
+        text.text(violations);
     }
     if let Some(ip) = user.get("ip_address") {
-        ip.ip(found);
+        ip.ip(violations);
     }
     let device = user.get("android_advertising_id");
-    let device = device.and_then(|one| one.uuid(found));
-    // All zeros stand for nobody: the user has switched it off.
+    let device = device.and_then(|one| one.uuid(violations));
+    // An all-zero id means that the user has disabled it.
     let is_device = device.is_some_and(|text| text.bytes().any(|byte| !b"0-".contains(&byte)));
     is_device || STRONG.iter().any(|one| user.has(one))
 }

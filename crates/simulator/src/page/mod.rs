@@ -1,4 +1,4 @@
-//! `GET /`: what each network received, deduplicated and refused. It works without script.
+//! `GET /`: page with what each network received, deduplicated and refused. It needs no JavaScript.
 
 mod view;
 
@@ -16,10 +16,10 @@ use url::form_urlencoded;
 use view::SimulatorPage;
 
 const STYLE: &str = include_str!("../../static/simulator.css");
-/// Nothing but the style sheet, and forms that lead here.
+/// Allows only the style sheet and forms to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
-/// Bytes of a form of the page.
+/// Maximum size of a form.
 const FORM_BYTES_MAX: usize = 4 * 1024;
 
 pub(crate) async fn show(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
@@ -27,7 +27,7 @@ pub(crate) async fn show(Shared(world): Shared<Arc<World>>, request: Request) ->
     let text = match SimulatorPage::of(&world, is_still).render() {
         Ok(text) => text,
         Err(error) => {
-            tracing::error!(%error, "the page cannot be written");
+            tracing::error!(%error, "failed to render page");
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         }
     };
@@ -47,7 +47,7 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, kind)], STYLE).into_response()
 }
 
-/// `POST /page/faults`: one of a few common faults, for the next request.
+/// Handles `POST /page/faults`: injects a common fault for the next request.
 pub(crate) async fn inject(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
     let form = form(request).await;
     let (network, kind) = (field(&form, "network"), field(&form, "kind"));
@@ -57,18 +57,18 @@ pub(crate) async fn inject(Shared(world): Shared<Arc<World>>, request: Request) 
         "slow" => json!({"kind": "delay", "ms": 15_000}),
         other => json!({"kind": other}),
     };
-    let order = json!({"network": network, "fault": fault, "times": 1});
-    back(control::inject_fault(&world, order).map(drop))
+    let injection = json!({"network": network, "fault": fault, "times": 1});
+    back(control::inject_fault(&world, injection).map(drop))
 }
 
-/// `POST /page/clear`: the faults of a network, or all.
+/// Handles `POST /page/clear`: clears the faults of one network, or all.
 pub(crate) async fn clear(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
     let form = form(request).await;
     match field(&form, "network") {
         "" => control::clear_faults(&world, None),
         label => match SimulatedNetwork::parse(label) {
             Some(network) => control::clear_faults(&world, Some(network)),
-            None => return back(Err("there is no such network".to_owned())),
+            None => return back(Err("unknown network".to_owned())),
         },
     }
     back(Ok(()))
@@ -77,7 +77,7 @@ pub(crate) async fn clear(Shared(world): Shared<Arc<World>>, request: Request) -
 fn back(done: Result<(), String>) -> Response {
     match done {
         Ok(()) => Redirect::to("/").into_response(),
-        Err(words) => (StatusCode::BAD_REQUEST, words).into_response(),
+        Err(message) => (StatusCode::BAD_REQUEST, message).into_response(),
     }
 }
 

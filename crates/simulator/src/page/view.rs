@@ -1,4 +1,4 @@
-//! What the page shows: no credentials, and of people nothing at all.
+//! Data of the page, without credentials or personal data.
 
 use crate::clock;
 use crate::faults::ActiveFault;
@@ -7,17 +7,17 @@ use crate::network::SimulatedNetwork;
 use crate::world::{State, World};
 use askama::Template;
 
-/// Rows of a list.
+/// Maximum number of rows per list.
 const ROWS: usize = 12;
 
 #[derive(Template)]
 #[template(path = "page.html")]
 pub(super) struct SimulatorPage {
     now: String,
-    /// How far the clock is off, when it is.
+    /// Clock offset, if any.
     shift: Option<String>,
     is_open: bool,
-    /// Whether it shall not reload itself.
+    /// Whether automatic reload is off.
     is_still: bool,
     has_faults: bool,
     columns: Vec<NetworkColumn>,
@@ -46,7 +46,7 @@ struct RefusalRow {
     at: String,
     account: String,
     reason: String,
-    words: String,
+    message: String,
     events: u64,
 }
 
@@ -74,18 +74,18 @@ impl SimulatorPage {
 }
 
 fn column(state: &State, network: SimulatedNetwork) -> NetworkColumn {
-    let books = state.read_ledger(network);
+    let ledger = state.read_ledger(network);
     let faults = state.faults.active().iter();
     NetworkColumn {
         label: network.label(),
         vendor: network.vendor(),
-        totals: books.totals.clone(),
-        conversions: books
+        totals: ledger.totals.clone(),
+        conversions: ledger
             .conversions()
             .take(ROWS)
             .map(|one| conversion(network, one))
             .collect(),
-        refusals: books.refusals().take(ROWS).map(refusal).collect(),
+        refusals: ledger.refusals().take(ROWS).map(refusal).collect(),
         faults: faults
             .filter(|one| one.injection.network == network)
             .map(fault)
@@ -110,17 +110,17 @@ fn refusal(one: &RefusalRecord) -> RefusalRow {
         at: clock::format_time(one.received),
         account: one.account.clone().unwrap_or_else(|| "unknown".to_owned()),
         reason: one.reason.clone(),
-        words: one.words.clone(),
+        message: one.message.clone(),
         events: one.events,
     }
 }
 
 fn fault(one: &ActiveFault) -> FaultRow {
-    let order = &one.injection;
-    let remaining = order.times.map(|times| format!("{times} more"));
+    let injection = &one.injection;
+    let remaining = injection.times.map(|times| format!("{times} more"));
     FaultRow {
-        kind: order.fault.kind(),
-        account: order
+        kind: injection.fault.kind(),
+        account: injection
             .account
             .clone()
             .unwrap_or_else(|| "every account".to_owned()),

@@ -2,7 +2,7 @@
 
 use serde_json::Number;
 
-/// The codes of ISO 4217 that are in use, funds and metals left out.
+/// Active ISO 4217 codes, without funds and metals.
 const CODES: &str = "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB \
     BRL BSD BTN BWP BYN BZD CAD CDF CHF CLF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN \
     ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD \
@@ -15,7 +15,7 @@ const NO_DIGITS: &str = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV
 const THREE_DIGITS: &str = "BHD IQD JOD KWD LYD OMR TND";
 const FOUR_DIGITS: &str = "CLF UYW";
 
-/// A code of three upper-case letters.
+/// An ISO 4217 code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IsoCurrency([u8; 3]);
 
@@ -33,7 +33,7 @@ impl IsoCurrency {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// Digits after the point of the major unit.
+    /// Returns the number of decimals of the major unit.
     fn digits(self) -> usize {
         if self.is_in(NO_DIGITS) {
             0
@@ -53,7 +53,7 @@ impl IsoCurrency {
     }
 }
 
-/// An amount as it was received.
+/// An amount as received.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReceivedMoney {
     pub(crate) amount: Number,
@@ -61,12 +61,12 @@ pub(crate) struct ReceivedMoney {
 }
 
 impl ReceivedMoney {
-    /// `29.99 USD`.
+    /// Formats the amount as `29.99 USD`.
     pub(crate) fn text(&self) -> String {
         format!("{} {}", self.amount, self.currency.as_str())
     }
 
-    /// The same of an amount in minor units.
+    /// Formats an amount in minor units as `29.99 USD`.
     pub(crate) fn minor_units_text(&self) -> String {
         let digits = self.currency.digits();
         let padded = format!("{:0>width$}", self.amount.to_string(), width = digits + 1);
@@ -88,7 +88,7 @@ mod tests {
     #[case("XXX", true, false)]
     #[case("US", true, false)]
     #[case("D Z", false, false)]
-    fn a_currency_is_one_of_the_list(
+    fn accepts_only_known_currencies(
         #[case] text: &str,
         #[case] is_lower_allowed: bool,
         #[case] is_known: bool,
@@ -102,11 +102,7 @@ mod tests {
     #[case(5, "USD", "0.05 USD")]
     #[case(2999, "JPY", "2999 JPY")]
     #[case(2999, "KWD", "2.999 KWD")]
-    fn minor_units_are_shown_in_major_ones(
-        #[case] amount: u64,
-        #[case] currency: &str,
-        #[case] text: &str,
-    ) {
+    fn formats_minor_units(#[case] amount: u64, #[case] currency: &str, #[case] text: &str) {
         let currency = IsoCurrency::parse(currency, false).expect("a currency");
         let amount = Number::from(amount);
         assert_eq!(ReceivedMoney { amount, currency }.minor_units_text(), text);

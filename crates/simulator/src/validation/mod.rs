@@ -1,7 +1,7 @@
-//! Reading a body field by field, strictly: the type, the form, and what nobody asked for.
+//! Strict validation of request bodies: types, formats and unknown fields.
 //!
-//! A [`Node`] knows where it stands without owning its path, so that a body in which nothing is wrong costs no
-//! allocation. What is wrong is a [`Violation`]; each network puts it into its own words.
+//! A [`BodyNode`] knows its path without owning it, so validating a correct body allocates nothing.
+//! Each network formats a [`Violation`] in its own way.
 
 mod currency;
 mod values;
@@ -12,7 +12,7 @@ pub(crate) use violation::{PathStep, Violation, ViolationKind, Violations};
 
 use serde_json::Value;
 
-/// Where a value stands: one step below its parent.
+/// Path of a value: one step below its parent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodePath<'p> {
     step: Option<StepRef<'p>>,
@@ -37,7 +37,7 @@ impl NodePath<'_> {
     }
 }
 
-/// A value and its place.
+/// A value with its path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyNode<'v, 'p> {
     value: &'v Value,
@@ -45,7 +45,7 @@ pub(crate) struct BodyNode<'v, 'p> {
 }
 
 impl<'v> BodyNode<'v, '_> {
-    /// The whole body.
+    /// Returns the node of the whole body.
     pub(crate) fn root(value: &'v Value) -> Self {
         let at = NodePath {
             step: None,
@@ -54,7 +54,7 @@ impl<'v> BodyNode<'v, '_> {
         Self { value, at }
     }
 
-    /// A field that may be missing. `null` is a value, and of no type that anybody asks for.
+    /// Returns an optional field. `null` is a value, and has no valid type.
     pub(crate) fn get<'o>(&'o self, name: &'o str) -> Option<BodyNode<'v, 'o>> {
         let value = self.value.as_object()?.get(name)?;
         Some(BodyNode {
@@ -63,40 +63,40 @@ impl<'v> BodyNode<'v, '_> {
         })
     }
 
-    /// A field that must be there.
+    /// Returns a required field, or reports it as missing.
     pub(crate) fn require<'o>(
         &'o self,
         name: &'o str,
-        found: &mut Violations,
+        violations: &mut Violations,
     ) -> Option<BodyNode<'v, 'o>> {
         let field = self.get(name);
         if field.is_none() {
-            self.report_missing(name, found);
+            self.report_missing(name, violations);
         }
         field
     }
 
-    /// Notes that a field is missing.
-    pub(crate) fn report_missing(&self, name: &str, found: &mut Violations) {
-        found.note(&self.below(name), ViolationKind::Missing);
+    /// Reports a missing field.
+    pub(crate) fn report_missing(&self, name: &str, violations: &mut Violations) {
+        violations.note(&self.below(name), ViolationKind::Missing);
     }
 
-    /// Notes what is wrong with a field, there or not.
-    pub(crate) fn report_at(&self, name: &str, wrong: ViolationKind, found: &mut Violations) {
-        found.note(&self.below(name), wrong);
+    /// Reports a violation for a field, present or not.
+    pub(crate) fn report_at(&self, name: &str, wrong: ViolationKind, violations: &mut Violations) {
+        violations.note(&self.below(name), wrong);
     }
 
-    /// Notes what is wrong with this value.
-    pub(crate) fn report(&self, wrong: ViolationKind, found: &mut Violations) {
-        found.note(&self.at, wrong);
+    /// Reports a violation for this value.
+    pub(crate) fn report(&self, wrong: ViolationKind, violations: &mut Violations) {
+        violations.note(&self.at, wrong);
     }
 
-    /// Whether a field is there.
+    /// Returns whether a field is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.value.get(name).is_some()
     }
 
-    /// One of a list.
+    /// Returns the node of a list item.
     pub(crate) fn item<'o>(&'o self, index: usize, value: &'v Value) -> BodyNode<'v, 'o> {
         let at = NodePath {
             step: Some(StepRef::Index(index)),
@@ -105,7 +105,7 @@ impl<'v> BodyNode<'v, '_> {
         BodyNode { value, at }
     }
 
-    /// The value itself.
+    /// Returns the value.
     pub(crate) fn value(&self) -> &'v Value {
         self.value
     }

@@ -1,188 +1,188 @@
-//! The kinds of values that the networks ask for.
+//! Validators for the value types that networks use.
 
 use super::{BodyNode, IsoCurrency, ReceivedMoney, ViolationKind, Violations};
 use serde_json::{Number, Value};
 use std::net::IpAddr;
 
-/// SHA-256 of nothing: a sender who hashed an empty field.
+/// SHA-256 of an empty text, which a sender gets by hashing an empty field.
 const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-/// Digits after the point. More come from binary floating point.
+/// Maximum number of decimals. More indicate binary floating point.
 const FRACTION_DIGITS_MAX: usize = 6;
 const UUID_CHARS: usize = 36;
 
 impl<'v> BodyNode<'v, '_> {
-    /// An object with no other fields than these.
-    pub(crate) fn object(&self, known: &[&str], found: &mut Violations) -> bool {
+    /// Expects an object with only these fields.
+    pub(crate) fn object(&self, known: &[&str], violations: &mut Violations) -> bool {
         let Some(fields) = self.value.as_object() else {
-            self.report(ViolationKind::Type("object"), found);
+            self.report(ViolationKind::Type("object"), violations);
             return false;
         };
         for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
-            self.report_at(name, ViolationKind::Unknown, found);
+            self.report_at(name, ViolationKind::Unknown, violations);
         }
         true
     }
 
-    /// An object with whatever fields.
-    pub(crate) fn any_object(&self, found: &mut Violations) -> bool {
+    /// Expects an object with any fields.
+    pub(crate) fn any_object(&self, violations: &mut Violations) -> bool {
         let is_object = self.value.is_object();
         if !is_object {
-            self.report(ViolationKind::Type("object"), found);
+            self.report(ViolationKind::Type("object"), violations);
         }
         is_object
     }
 
-    /// A string that is not empty.
-    pub(crate) fn text(&self, found: &mut Violations) -> Option<&'v str> {
+    /// Expects a non-empty string.
+    pub(crate) fn text(&self, violations: &mut Violations) -> Option<&'v str> {
         match self.value {
             Value::String(text) if text.trim().is_empty() => {
-                self.report(ViolationKind::Empty, found);
+                self.report(ViolationKind::Empty, violations);
                 None
             }
             Value::String(text) => Some(text),
             _ => {
-                self.report(ViolationKind::Type("string"), found);
+                self.report(ViolationKind::Type("string"), violations);
                 None
             }
         }
     }
 
-    /// A string of a certain form.
+    /// Expects a string of a certain format.
     pub(crate) fn text_matching(
         &self,
         is_formed: fn(&str) -> bool,
-        words: &'static str,
-        found: &mut Violations,
+        message: &'static str,
+        violations: &mut Violations,
     ) -> Option<&'v str> {
-        let text = self.text(found)?;
+        let text = self.text(violations)?;
         if is_formed(text) {
             return Some(text);
         }
-        self.report(ViolationKind::Format(words), found);
+        self.report(ViolationKind::Format(message), violations);
         None
     }
 
-    /// One of a few strings.
-    pub(crate) fn choice(&self, choices: &[&str], found: &mut Violations) -> Option<&'v str> {
-        let text = self.text(found)?;
+    /// Expects one of these strings.
+    pub(crate) fn choice(&self, choices: &[&str], violations: &mut Violations) -> Option<&'v str> {
+        let text = self.text(violations)?;
         if choices.contains(&text) {
             return Some(text);
         }
-        self.report(ViolationKind::Choice, found);
+        self.report(ViolationKind::Choice, violations);
         None
     }
 
-    pub(crate) fn flag(&self, found: &mut Violations) -> Option<bool> {
+    pub(crate) fn flag(&self, violations: &mut Violations) -> Option<bool> {
         let flag = self.value.as_bool();
         if flag.is_none() {
-            self.report(ViolationKind::Type("boolean"), found);
+            self.report(ViolationKind::Type("boolean"), violations);
         }
         flag
     }
 
-    pub(crate) fn integer(&self, found: &mut Violations) -> Option<i64> {
+    pub(crate) fn integer(&self, violations: &mut Violations) -> Option<i64> {
         let integer = self.value.as_i64();
         if integer.is_none() {
-            self.report(ViolationKind::Type("integer"), found);
+            self.report(ViolationKind::Type("integer"), violations);
         }
         integer
     }
 
-    /// An amount in major units: a number, not negative, without the noise of binary floating point.
-    pub(crate) fn amount(&self, found: &mut Violations) -> Option<&'v Number> {
+    /// Expects an amount in major units: a non-negative number without floating-point noise.
+    pub(crate) fn amount(&self, violations: &mut Violations) -> Option<&'v Number> {
         let Value::Number(number) = self.value else {
-            self.report(ViolationKind::Type("number"), found);
+            self.report(ViolationKind::Type("number"), violations);
             return None;
         };
         if is_amount(number) {
             return Some(number);
         }
-        self.report(ViolationKind::Money, found);
+        self.report(ViolationKind::Money, violations);
         None
     }
 
-    /// A code of ISO 4217. The official client of `network_a` writes it in lower case.
+    /// Expects an ISO 4217 code. The official client of `network_a` sends it in lower case.
     pub(crate) fn currency(
         &self,
         is_lower_allowed: bool,
-        found: &mut Violations,
+        violations: &mut Violations,
     ) -> Option<IsoCurrency> {
-        let text = self.text(found)?;
+        let text = self.text(violations)?;
         let currency = IsoCurrency::parse(text, is_lower_allowed);
         if currency.is_none() {
-            self.report(ViolationKind::Currency, found);
+            self.report(ViolationKind::Currency, violations);
         }
         currency
     }
 
-    /// Two fields that make an amount of money. Whether one may be alone, the network says.
+    /// Expects an amount and a currency. Whether one may be missing is up to the network.
     pub(crate) fn money(
         &self,
         (amount, currency): (&str, &str),
         is_lower_allowed: bool,
-        found: &mut Violations,
+        violations: &mut Violations,
     ) -> Option<ReceivedMoney> {
-        let value = self.get(amount).and_then(|one| one.amount(found));
+        let value = self.get(amount).and_then(|one| one.amount(violations));
         let code = self
             .get(currency)
-            .and_then(|one| one.currency(is_lower_allowed, found));
+            .and_then(|one| one.currency(is_lower_allowed, violations));
         Some(ReceivedMoney {
             amount: value?.clone(),
             currency: code?,
         })
     }
 
-    /// A SHA-256 as the networks take it.
-    pub(crate) fn hash(&self, found: &mut Violations) -> Option<&'v str> {
-        let text = self.text(found)?;
+    /// Expects a SHA-256 hash in lower case.
+    pub(crate) fn hash(&self, violations: &mut Violations) -> Option<&'v str> {
+        let text = self.text(violations)?;
         if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            self.report(ViolationKind::NotHex, found);
+            self.report(ViolationKind::NotHex, violations);
             return None;
         }
         let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
         if text.len() == SHA256_OF_NOTHING.len() && is_lower && text != SHA256_OF_NOTHING {
             return Some(text);
         }
-        self.report(ViolationKind::NotSha256, found);
+        self.report(ViolationKind::NotSha256, violations);
         None
     }
 
-    /// A list of one or more, up to a limit, each checked.
+    /// Expects a non-empty list up to a limit, and checks each item.
     pub(crate) fn each<R>(
         &self,
         most: usize,
-        found: &mut Violations,
+        violations: &mut Violations,
         mut check: impl FnMut(BodyNode<'v, '_>, &mut Violations) -> R,
     ) {
         let Value::Array(entries) = self.value else {
-            self.report(ViolationKind::Type("list"), found);
+            self.report(ViolationKind::Type("list"), violations);
             return;
         };
         if entries.is_empty() {
-            self.report(ViolationKind::Empty, found);
+            self.report(ViolationKind::Empty, violations);
         }
         if entries.len() > most {
-            self.report(ViolationKind::TooMany(most), found);
+            self.report(ViolationKind::TooMany(most), violations);
             return;
         }
         for (index, value) in entries.iter().enumerate() {
-            check(self.item(index, value), found);
+            check(self.item(index, value), violations);
         }
     }
 
-    pub(crate) fn ip(&self, found: &mut Violations) {
+    pub(crate) fn ip(&self, violations: &mut Violations) {
         let is_ip = |text: &str| text.parse::<IpAddr>().is_ok();
-        self.text_matching(is_ip, "must be an IPv4 or IPv6 address", found);
+        self.text_matching(is_ip, "must be an IPv4 or IPv6 address", violations);
     }
 
-    pub(crate) fn uuid(&self, found: &mut Violations) -> Option<&'v str> {
-        self.text_matching(is_uuid, "must be a UUID", found)
+    pub(crate) fn uuid(&self, violations: &mut Violations) -> Option<&'v str> {
+        self.text_matching(is_uuid, "must be a UUID", violations)
     }
 
-    /// An address with scheme and host.
-    pub(crate) fn url(&self, found: &mut Violations) {
-        let words = "must be an absolute http or https URL with a host";
-        self.text_matching(is_url, words, found);
+    /// Expects a URL with scheme and host.
+    pub(crate) fn url(&self, violations: &mut Violations) {
+        let message = "must be an absolute http or https URL with a host";
+        self.text_matching(is_url, message, violations);
     }
 }
 
@@ -190,7 +190,7 @@ fn is_amount(number: &Number) -> bool {
     if number.is_u64() {
         return true;
     }
-    // The shortest text that reads back as the same number: what the sender wrote.
+    // The shortest text that parses to the same number, which is what the sender wrote.
     let text = number.to_string();
     match text.split_once('.') {
         Some((whole, fraction)) => {
@@ -204,10 +204,13 @@ fn is_amount(number: &Number) -> bool {
 
 fn is_uuid(text: &str) -> bool {
     text.len() == UUID_CHARS
-        && text.bytes().enumerate().all(|(place, byte)| match place {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(position, byte)| match position {
+                8 | 13 | 18 | 23 => byte == b'-',
+                _ => byte.is_ascii_hexdigit(),
+            })
 }
 
 fn is_url(text: &str) -> bool {
@@ -231,10 +234,13 @@ mod tests {
     #[case(json!(-0.5), false)]
     #[case(json!("29.99"), false)]
     #[case(json!(null), false)]
-    fn an_amount_is_a_plain_number(#[case] value: Value, #[case] is_taken: bool) {
-        let mut found = Violations::default();
-        let taken = BodyNode::root(&value).amount(&mut found);
-        assert_eq!((taken.is_some(), found.is_empty()), (is_taken, is_taken));
+    fn accepts_only_plain_amounts(#[case] value: Value, #[case] is_taken: bool) {
+        let mut violations = Violations::default();
+        let taken = BodyNode::root(&value).amount(&mut violations);
+        assert_eq!(
+            (taken.is_some(), violations.is_empty()),
+            (is_taken, is_taken)
+        );
     }
 
     #[rstest]
@@ -250,13 +256,13 @@ mod tests {
     #[case("b5fc", Some(ViolationKind::NotSha256))]
     #[case("joe@example.com", Some(ViolationKind::NotHex))]
     #[case("", Some(ViolationKind::Empty))]
-    fn a_hash_is_sixty_four_lower_case_digits(
+    fn accepts_only_lower_case_sha256_hashes(
         #[case] text: &str,
         #[case] wrong: Option<ViolationKind>,
     ) {
-        let (value, mut found) = (json!(text), Violations::default());
-        BodyNode::root(&value).hash(&mut found);
-        let first = found.into_list().first().map(|one| one.kind);
+        let (value, mut violations) = (json!(text), Violations::default());
+        BodyNode::root(&value).hash(&mut violations);
+        let first = violations.into_list().first().map(|one| one.kind);
         assert_eq!(first, wrong);
     }
 }

@@ -1,11 +1,11 @@
-//! What is wrong, and where.
+//! Violations and their paths.
 
 use super::NodePath;
 use std::fmt::Write as _;
 
-/// Violations that are noted per request; the rest would only make the answer longer.
+/// Maximum number of violations per request, to limit the size of the response.
 const VIOLATIONS_MAX: usize = 50;
-/// Characters of an unknown field's name that are repeated.
+/// Maximum length of an unknown field's name in a response.
 const NAME_CHARS_MAX: usize = 64;
 
 /// One step of a path.
@@ -17,12 +17,12 @@ pub(crate) enum PathStep {
     Index(usize),
 }
 
-/// What can be wrong with a value.
+/// Kind of a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ViolationKind {
     Missing,
     Unknown,
-    /// Of another type than the named one.
+    /// Another type than this one.
     Type(&'static str),
     Empty,
     NotHex,
@@ -32,17 +32,17 @@ pub(crate) enum ViolationKind {
     Choice,
     TooOld,
     TooNew,
-    /// More than so many.
+    /// More than this many items.
     TooMany(usize),
     Format(&'static str),
-    /// Nobody can be recognised by this.
+    /// No person can be identified.
     Identity,
-    /// Does not go with something else.
+    /// Contradicts another field.
     Conflict(&'static str),
 }
 
 impl ViolationKind {
-    /// In plain words, without the refused value.
+    /// Describes the violation without repeating the value.
     pub(crate) fn description(self) -> String {
         match self {
             Self::Missing => "is required".to_owned(),
@@ -51,19 +51,19 @@ impl ViolationKind {
             Self::Empty => "must not be empty".to_owned(),
             Self::NotHex => "must be hexadecimal".to_owned(),
             Self::NotSha256 => "must be a SHA-256 in 64 lower-case hexadecimal digits".to_owned(),
-            Self::Money => "must be a decimal number that is not negative".to_owned(),
-            Self::Currency => "must be a currency code of ISO 4217".to_owned(),
+            Self::Money => "must be a non-negative decimal number".to_owned(),
+            Self::Currency => "must be an ISO 4217 currency code".to_owned(),
             Self::Choice => "must be one of the documented values".to_owned(),
-            Self::TooOld => "lies too far in the past".to_owned(),
-            Self::TooNew => "lies in the future".to_owned(),
-            Self::TooMany(most) => format!("must not have more than {most} entries"),
-            Self::Format(words) | Self::Conflict(words) => words.to_owned(),
-            Self::Identity => "holds nothing that a person can be matched by".to_owned(),
+            Self::TooOld => "is too far in the past".to_owned(),
+            Self::TooNew => "is in the future".to_owned(),
+            Self::TooMany(most) => format!("must have at most {most} entries"),
+            Self::Format(message) | Self::Conflict(message) => message.to_owned(),
+            Self::Identity => "contains no identifier that can match a person".to_owned(),
         }
     }
 }
 
-/// One thing that is wrong.
+/// One violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub(crate) steps: Vec<PathStep>,
@@ -71,7 +71,7 @@ pub(crate) struct Violation {
 }
 
 impl Violation {
-    /// `data[3].custom_data.value`.
+    /// Formats the path as `data[3].custom_data.value`.
     pub(crate) fn path(&self) -> String {
         let mut path = String::new();
         for step in &self.steps {
@@ -84,7 +84,7 @@ impl Violation {
         path
     }
 
-    /// Which event of the request it is about.
+    /// Returns the index of the event that the violation is about.
     pub(crate) fn event(&self) -> Option<usize> {
         match self.steps.get(1) {
             Some(PathStep::Index(index)) => Some(*index),
@@ -92,7 +92,7 @@ impl Violation {
         }
     }
 
-    /// The path and the words, for people.
+    /// Returns the path and the description.
     pub(crate) fn sentence(&self) -> String {
         match self.path() {
             path if path.is_empty() => format!("the body {}", self.kind.description()),
@@ -102,7 +102,7 @@ impl Violation {
 }
 
 fn push(path: &mut String, what: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     path.write_fmt(what).unwrap_or_default();
 }
 
@@ -111,7 +111,7 @@ fn shortened(name: &str) -> &str {
     end.map_or(name, |(end, _)| &name[..end])
 }
 
-/// All that was found wrong.
+/// All violations of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Violations {
     list: Vec<Violation>,
@@ -125,7 +125,7 @@ impl Violations {
         }
     }
 
-    /// Whether nothing was.
+    /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -1,4 +1,4 @@
-//! A running simulator and what is sent to it.
+//! A running simulator, and the requests that tests send to it.
 
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub(crate) const SHA256_OF_NOTHING: &str =
 pub(crate) const AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X)";
 pub(crate) const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// An answer that was read.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) async fn of(response: Response) -> Self {
         let status = response.status().as_u16();
-        let text = response.text().await.expect("an answer");
+        let text = response.text().await.expect("a response");
         let body = serde_json::from_str(&text).unwrap_or_default();
         Self { status, text, body }
     }
@@ -40,8 +40,8 @@ pub(crate) async fn world() -> World {
 
 pub(crate) async fn world_with(options: SimulatorConfig) -> World {
     let running = Simulator::start(options).await.expect("a free port");
-    // Built with the whole workspace, the client has TLS without a provider, and wants one though it needs none here.
-    // Whoever comes second finds it installed.
+    // In a workspace build the client has TLS without a provider, and needs one even though TLS is
+    // not used here. Installing it a second time fails harmlessly.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().build().expect("a client");
     World { running, client }
@@ -52,7 +52,7 @@ impl World {
         format!("{}{path}", self.running.base_url())
     }
 
-    /// By the simulator's clock.
+    /// Returns the simulator's time.
     pub(crate) fn now(&self) -> i64 {
         let state = self.running.control().state();
         state["nowMs"].as_i64().expect("a time")
@@ -64,11 +64,11 @@ impl World {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         let response = self.client.get(self.url(path)).send().await;
-        Answer::of(response.expect("an answer")).await
+        Answer::of(response.expect("a response")).await
     }
 
     pub(crate) async fn send(&self, request: RequestBuilder) -> Answer {
-        Answer::of(request.send().await.expect("an answer")).await
+        Answer::of(request.send().await.expect("a response")).await
     }
 
     pub(crate) async fn to_a(&self, body: &Value) -> Answer {
@@ -115,20 +115,23 @@ impl World {
         self.running.control().state()["networks"][network.label()].clone()
     }
 
-    /// Counted, duplicates, refused.
-    pub(crate) fn books(&self, network: SimulatedNetwork) -> (u64, u64, u64) {
+    /// Returns the counted, duplicate and refused events.
+    pub(crate) fn counts(&self, network: SimulatedNetwork) -> (u64, u64, u64) {
         let totals = self.totals(network);
         let figure = |name: &str| totals[name].as_u64().expect("a figure");
         (figure("counted"), figure("duplicates"), figure("refused"))
     }
 
     pub(crate) fn fault(&self, network: SimulatedNetwork, fault: Value, times: Option<u32>) {
-        let order = json!({"network": network, "fault": fault, "times": times});
-        self.running.control().inject_fault(order).expect("a fault");
+        let injection = json!({"network": network, "fault": fault, "times": times});
+        self.running
+            .control()
+            .inject_fault(injection)
+            .expect("a fault");
     }
 }
 
-/// Sets a field by its pointer; `null` removes it.
+/// Sets a field by its JSON pointer; `null` removes it.
 pub(crate) fn changed(mut body: Value, pointer: &str, value: Value) -> Value {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
     let parent = body.pointer_mut(parent).expect("its parent");

@@ -1,4 +1,4 @@
-//! The control interface over HTTP.
+//! Tests the control API over HTTP.
 
 use crate::client::{changed, purchase_a, world};
 use rstest::rstest;
@@ -8,7 +8,7 @@ use tributary_simulator::SimulatedNetwork;
 const A: SimulatedNetwork = SimulatedNetwork::NetworkA;
 
 #[tokio::test]
-async fn everything_can_be_done_over_http() {
+async fn controls_everything_over_http() {
     let world = world().await;
     let post =
         async |path: &str, body: serde_json::Value| world.send(world.post(path).json(&body)).await;
@@ -55,12 +55,12 @@ async fn everything_can_be_done_over_http() {
     assert_eq!(
         world.to_a(&purchase_a(world.now())).await.status,
         200,
-        "the account is gone"
+        "the account was reset"
     );
 }
 
 #[tokio::test]
-async fn conversions_and_requests_are_listed_without_credentials() {
+async fn lists_conversions_and_requests_without_credentials() {
     let world = world().await;
     let body = purchase_a(world.now());
     for id in ["one", "two", "two"] {
@@ -94,7 +94,7 @@ async fn conversions_and_requests_are_listed_without_credentials() {
     );
     assert!(
         !answer.text.contains("access_token"),
-        "the query is not kept"
+        "the query is not recorded"
     );
     world.token().await;
     let answer = world.get("/control/networks/network_b/requests").await;
@@ -134,7 +134,7 @@ async fn conversions_and_requests_are_listed_without_credentials() {
 #[case("/control/clock", r#"{"aheadMs":"1"}"#)]
 #[case("/control/clock", "not json")]
 #[tokio::test]
-async fn an_order_that_is_not_understood_is_refused(#[case] path: &str, #[case] body: &str) {
+async fn rejects_invalid_requests(#[case] path: &str, #[case] body: &str) {
     let world = world().await;
     let answer = world.send(world.post(path).body(body.to_owned())).await;
     assert_eq!(answer.status, 400, "{answer:?}");
@@ -143,7 +143,7 @@ async fn an_order_that_is_not_understood_is_refused(#[case] path: &str, #[case] 
 }
 
 #[tokio::test]
-async fn another_site_cannot_script_it() {
+async fn rejects_cross_site_requests() {
     let world = world().await;
     let request = world
         .post("/control/reset")
@@ -152,7 +152,7 @@ async fn another_site_cannot_script_it() {
 }
 
 #[tokio::test]
-async fn memory_is_bounded_and_the_figures_are_not() {
+async fn limits_memory_but_not_totals() {
     let options = tributary_simulator::SimulatorConfig {
         conversions_max: 50,
         payloads_max: 5,
@@ -167,7 +167,7 @@ async fn memory_is_bounded_and_the_figures_are_not() {
             .to_a(&changed(body.clone(), "/data", json!(events)))
             .await;
     }
-    assert_eq!(world.books(A), (200, 0, 0));
+    assert_eq!(world.counts(A), (200, 0, 0));
     let kept = world.running.control().conversions(A, None, None, 1_000);
     let payloads = kept.iter().filter(|one| !one["payload"].is_null()).count();
     assert_eq!((kept.len(), payloads), (50, 5));

@@ -1,4 +1,4 @@
-//! What goes wrong on demand.
+//! Tests fault injection.
 
 use crate::client::{
     Answer, World, changed, purchase_a, purchase_b, purchase_c, purchase_d, world,
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tributary_simulator::SimulatedNetwork;
 
 const A: SimulatedNetwork = SimulatedNetwork::NetworkA;
-/// Long enough for an answer that is going to come.
+/// Long enough for a response that is going to arrive.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 async fn send(world: &World, network: SimulatedNetwork) -> Result<Answer, reqwest::Error> {
@@ -39,7 +39,7 @@ async fn send(world: &World, network: SimulatedNetwork) -> Result<Answer, reqwes
 #[case(SimulatedNetwork::NetworkC)]
 #[case(SimulatedNetwork::NetworkD)]
 #[tokio::test]
-async fn each_network_can_fail_in_every_way(#[case] network: SimulatedNetwork) {
+async fn every_network_supports_every_fault(#[case] network: SimulatedNetwork) {
     let world = world().await;
     let html = "<html>502</html>";
     let status = json!({"kind": "status", "status": 502, "body": html});
@@ -47,23 +47,19 @@ async fn each_network_can_fail_in_every_way(#[case] network: SimulatedNetwork) {
     world.fault(network, json!({"kind": "reset_before"}), Some(1));
     world.fault(network, json!({"kind": "reset_after"}), Some(1));
     for _ in 0..2 {
-        let answer = send(&world, network).await.expect("an answer");
+        let answer = send(&world, network).await.expect("a response");
         assert_eq!((answer.status, answer.text.as_str()), (502, html));
     }
     assert!(send(&world, network).await.is_err());
-    assert_eq!(
-        world.books(network),
-        (0, 0, 0),
-        "nothing was taken in so far"
-    );
+    assert_eq!(world.counts(network), (0, 0, 0), "nothing was accepted yet");
     assert!(send(&world, network).await.is_err());
     assert_eq!(
-        world.books(network),
+        world.counts(network),
         (1, 0, 0),
-        "taken in, without an answer"
+        "accepted without a response"
     );
-    assert_eq!(send(&world, network).await.expect("an answer").status, 200);
-    assert_eq!(world.books(network), (1, 1, 0));
+    assert_eq!(send(&world, network).await.expect("a response").status, 200);
+    assert_eq!(world.counts(network), (1, 1, 0));
     let requests = world.running.control().requests(network, 20);
     let seen: Vec<_> = requests
         .iter()
@@ -84,10 +80,10 @@ async fn each_network_can_fail_in_every_way(#[case] network: SimulatedNetwork) {
 }
 
 #[tokio::test]
-async fn a_reset_is_a_reset() {
+async fn resets_the_connection() {
     let world = world().await;
     world.fault(A, json!({"kind": "reset_before"}), None);
-    let error = send(&world, A).await.expect_err("no answer");
+    let error = send(&world, A).await.expect_err("no response");
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     let mut kinds = Vec::new();
     while let Some(one) = cause {
@@ -104,61 +100,61 @@ async fn a_reset_is_a_reset() {
 }
 
 #[tokio::test]
-async fn a_scripted_answer_has_its_headers_and_may_hide_a_success() {
+async fn a_status_fault_has_headers_and_may_accept_the_events() {
     let world = world().await;
     let fault = json!({"kind": "status", "status": 429, "headers": {"Retry-After": "7"},
         "body": {"error": "slow down"}, "processed": true});
     world.fault(A, fault, Some(1));
     let request = world.request_a(&purchase_a(world.now()));
-    let response = request.send().await.expect("an answer");
+    let response = request.send().await.expect("a response");
     assert_eq!(response.headers()["retry-after"], "7");
     let answer = Answer::of(response).await;
     assert_eq!(
         (answer.status, answer.body),
         (429, json!({"error": "slow down"}))
     );
-    assert_eq!(world.books(A), (1, 0, 0));
+    assert_eq!(world.counts(A), (1, 0, 0));
 }
 
 #[tokio::test]
-async fn a_late_answer_is_to_a_request_that_was_taken_in() {
+async fn a_delayed_response_still_accepts_the_events() {
     let world = world().await;
     world.fault(A, json!({"kind": "delay", "ms": 600}), Some(2));
     let request = world.request_a(&purchase_a(world.now())).timeout(PATIENCE);
     assert!(request.send().await.is_err_and(|error| error.is_timeout()));
-    assert_eq!(world.books(A), (1, 0, 0));
-    let begun = Instant::now();
-    assert_eq!(send(&world, A).await.expect("an answer").status, 200);
-    assert!(begun.elapsed() >= Duration::from_millis(600));
+    assert_eq!(world.counts(A), (1, 0, 0));
+    let started_at = Instant::now();
+    assert_eq!(send(&world, A).await.expect("a response").status, 200);
+    assert!(started_at.elapsed() >= Duration::from_millis(600));
 }
 
 #[tokio::test]
-async fn what_hangs_goes_on_when_the_faults_are_cleared() {
+async fn hanging_requests_resume_when_the_faults_are_cleared() {
     let world = world().await;
     world.fault(A, json!({"kind": "hang"}), None);
     let request = world.request_a(&purchase_a(world.now())).timeout(PATIENCE);
     assert!(request.send().await.is_err_and(|error| error.is_timeout()));
-    assert_eq!(world.books(A), (0, 0, 0));
+    assert_eq!(world.counts(A), (0, 0, 0));
     let clearing = async {
         tokio::time::sleep(PATIENCE).await;
         let url = world.url("/control/faults?network=network_a");
         world.send(world.client.delete(url)).await.status
     };
     let (answer, cleared) = tokio::join!(send(&world, A), clearing);
-    assert_eq!((answer.expect("an answer").status, cleared), (200, 200));
-    assert_eq!(world.books(A), (1, 0, 0));
+    assert_eq!((answer.expect("a response").status, cleared), (200, 200));
+    assert_eq!(world.counts(A), (1, 0, 0));
 }
 
 #[tokio::test]
-async fn what_hangs_does_not_hold_up_the_end() {
+async fn hanging_requests_do_not_delay_the_shutdown() {
     let world = world().await;
     world.fault(A, json!({"kind": "hang"}), None);
     let request = world.request_a(&purchase_a(world.now()));
     let hanging = tokio::spawn(request.send());
     tokio::time::sleep(PATIENCE).await;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     world.running.shutdown().await;
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(started_at.elapsed() < Duration::from_secs(3));
     assert!(hanging.await.expect("a task").is_err());
 }
 
@@ -175,12 +171,12 @@ async fn credentials_expire_on_demand(
 ) {
     let world = world().await;
     world.fault(network, json!({"kind": "expire_tokens"}), Some(1));
-    let answer = send(&world, network).await.expect("an answer");
+    let answer = send(&world, network).await.expect("a response");
     assert_eq!(
         (answer.status, answer.body.pointer(pointer)),
         (status, Some(&code))
     );
-    assert_eq!(send(&world, network).await.expect("an answer").status, 200);
+    assert_eq!(send(&world, network).await.expect("a response").status, 200);
 }
 
 #[rstest]
@@ -189,7 +185,7 @@ async fn credentials_expire_on_demand(
 #[case(SimulatedNetwork::NetworkC, "/message", json!("Batch.1.event: Invalid event"))]
 #[case(SimulatedNetwork::NetworkD, "/error/param", json!("events[1]"))]
 #[tokio::test]
-async fn poison_refuses_the_batch_and_names_the_event_or_not(
+async fn poison_refuses_the_batch_and_optionally_names_the_event(
     #[case] network: SimulatedNetwork,
     #[case] pointer: &str,
     #[case] named: Value,
@@ -224,13 +220,13 @@ async fn poison_refuses_the_batch_and_names_the_event_or_not(
     );
     let answer = send().await;
     assert_ne!(answer.body.pointer(pointer), Some(&named), "{answer:?}");
-    assert_eq!(world.books(network), (0, 0, 4));
+    assert_eq!(world.counts(network), (0, 0, 4));
     assert_eq!(send().await.status, 200);
-    assert_eq!(world.books(network), (2, 0, 4), "used up");
+    assert_eq!(world.counts(network), (2, 0, 4), "used up");
 }
 
 #[tokio::test]
-async fn a_mark_in_the_free_fields_poisons_too() {
+async fn poison_matches_a_marked_event() {
     let world = world().await;
     world.fault(A, json!({"kind": "poison"}), None);
     let body = purchase_a(world.now());
@@ -240,12 +236,12 @@ async fn a_mark_in_the_free_fields_poisons_too() {
 }
 
 #[tokio::test]
-async fn usage_is_what_the_script_says() {
+async fn a_usage_fault_sets_the_headers() {
     let world = world().await;
     let fault = json!({"kind": "usage", "percent": 85, "regainMinutes": 3});
     world.fault(A, fault, Some(1));
     let request = world.request_a(&purchase_a(world.now()));
-    let response = request.send().await.expect("an answer");
+    let response = request.send().await.expect("a response");
     let header = response.headers()["x-business-use-case-usage"]
         .to_str()
         .expect("text");
@@ -262,12 +258,12 @@ async fn usage_is_what_the_script_says() {
 }
 
 #[tokio::test]
-async fn a_fault_can_be_meant_for_one_account_or_endpoint() {
+async fn a_fault_can_target_one_account_or_endpoint() {
     let world = world().await;
     let control = world.running.control();
     let status = json!({"kind": "status", "status": 503});
-    let order = json!({"network": "network_c", "account": "OTHER", "fault": status});
-    control.inject_fault(order).expect("a fault");
+    let injection = json!({"network": "network_c", "account": "OTHER", "fault": status});
+    control.inject_fault(injection).expect("a fault");
     let reset =
         json!({"network": "network_c", "account": "OTHER", "fault": {"kind": "reset_before"}});
     control.inject_fault(reset).expect("a fault");
@@ -275,8 +271,9 @@ async fn a_fault_can_be_meant_for_one_account_or_endpoint() {
     let other = changed(purchase_c(world.now()), "/event_source_id", json!("OTHER"));
     assert_eq!(world.to_c(&other).await.status, 503);
 
-    let order = json!({"network": "network_b", "endpoint": "token", "fault": status, "times": 1});
-    control.inject_fault(order).expect("a fault");
+    let injection =
+        json!({"network": "network_b", "endpoint": "token", "fault": status, "times": 1});
+    control.inject_fault(injection).expect("a fault");
     let form = "client_id=C&client_secret=S&refresh_token=R&grant_type=refresh_token";
     assert_eq!(world.send(world.token_request(form)).await.status, 503);
     assert_eq!(world.to_b(&purchase_b(world.now())).await.status, 200);

@@ -1,4 +1,4 @@
-//! The simulator through its socket, as an adapter meets it.
+//! Tests the simulator over HTTP, as an adapter uses it.
 
 mod client;
 mod control;

@@ -1,4 +1,4 @@
-//! `network_a`, from section 5 of the reference.
+//! Tests `network_a`, from section 5 of the reference.
 
 use crate::client::{
     AGENT, DAY, DEVICE, EMAIL, SHA256_OF_NOTHING, World, changed, purchase_a, world, world_with,
@@ -47,7 +47,7 @@ fn install(now: i64) -> Value {
 }
 
 #[tokio::test]
-async fn the_examples_are_counted_once_however_often_they_come() {
+async fn the_examples_are_counted_once() {
     let world = world().await;
     let now = world.now();
     let all = [purchase_a(now), trial(now), install(now)];
@@ -58,13 +58,13 @@ async fn the_examples_are_counted_once_however_often_they_come() {
         assert_eq!(answer.body["messages"], json!([]));
         assert!(answer.body["fbtrace_id"].is_string());
     }
-    assert_eq!(world.books(A), (3, 0, 0));
+    assert_eq!(world.counts(A), (3, 0, 0));
     for body in &all {
         assert_eq!(world.to_a(body).await.status, 200);
     }
-    // The install again, in app mode and so from another source: the same id.
+    // The same install id again in app mode, from another source.
     assert_eq!(world.to_a(&lead_in_app_mode(now)).await.status, 200);
-    assert_eq!(world.books(A), (3, 4, 0));
+    assert_eq!(world.counts(A), (3, 4, 0));
 }
 
 #[rstest]
@@ -124,7 +124,7 @@ async fn one_wrong_field_refuses_the_request(#[case] pointer: &str, #[case] valu
         "{answer:?}"
     );
     assert_eq!(answer.body["error"]["message"], "Invalid parameter");
-    assert_eq!(world.books(A).0, 0);
+    assert_eq!(world.counts(A).0, 0);
 }
 
 #[rstest]
@@ -138,7 +138,7 @@ async fn one_wrong_field_refuses_the_request(#[case] pointer: &str, #[case] valu
 #[case("/data/0/app_data/extinfo/9", json!(1179))]
 #[case("/data/0/app_data/extinfo/16", json!("seventeen"))]
 #[tokio::test]
-async fn app_mode_needs_the_data_of_the_app(#[case] pointer: &str, #[case] value: Value) {
+async fn app_mode_requires_app_data(#[case] pointer: &str, #[case] value: Value) {
     let world = world().await;
     let good = lead_in_app_mode(world.now());
     assert_eq!(world.to_a(&good).await.status, 200);
@@ -152,17 +152,17 @@ async fn app_mode_needs_the_data_of_the_app(#[case] pointer: &str, #[case] value
 #[case::ahead(120_000, Some(0))]
 #[case::a_little_ahead(30_000, None)]
 #[tokio::test]
-async fn the_time_is_held_against_the_clock(#[case] shift: i64, #[case] subcode: Option<u32>) {
+async fn checks_the_event_time(#[case] shift: i64, #[case] subcode: Option<u32>) {
     let world = world().await;
     let answer = world.to_a(&purchase_a(world.now() + shift)).await;
     match subcode {
         None => assert_eq!(answer.status, 200, "{answer:?}"),
         Some(subcode) => {
             assert_eq!(answer.body["error"]["code"], 100);
-            let said = answer.body["error"]["error_subcode"]
+            let actual = answer.body["error"]["error_subcode"]
                 .as_u64()
                 .unwrap_or_default();
-            assert_eq!(said, u64::from(subcode));
+            assert_eq!(actual, u64::from(subcode));
         }
     }
 }
@@ -189,7 +189,7 @@ async fn weak_combinations_are_refused(#[case] person: Value) {
 }
 
 #[tokio::test]
-async fn one_bad_event_takes_the_good_ones_with_it() {
+async fn one_bad_event_refuses_the_batch() {
     let world = world().await;
     let good = purchase_a(world.now());
     let events: Vec<_> = (0..7)
@@ -208,16 +208,16 @@ async fn one_bad_event_takes_the_good_ones_with_it() {
         answer.body["error"]["error_data"]["blame_field_specs"],
         json!([["data", "custom_data", "currency"]])
     );
-    assert_eq!(world.books(A), (0, 0, 7));
+    assert_eq!(world.counts(A), (0, 0, 7));
     assert_eq!(world.to_a(&body).await.body["events_received"], 7);
-    assert_eq!(world.books(A), (7, 0, 7));
+    assert_eq!(world.counts(A), (7, 0, 7));
 }
 
 #[rstest]
 #[case::too_many(1_001, 400)]
 #[case::most(1_000, 200)]
 #[tokio::test]
-async fn a_thousand_events_are_the_most(#[case] count: usize, #[case] status: u16) {
+async fn limits_a_batch_to_a_thousand_events(#[case] count: usize, #[case] status: u16) {
     let world = world().await;
     let body = purchase_a(world.now());
     let events = vec![body["data"][0].clone(); count];
@@ -300,7 +300,7 @@ async fn credentials_are_checked_before_events() {
 }
 
 #[tokio::test]
-async fn where_all_are_welcome_only_a_bad_token_is_refused() {
+async fn in_open_mode_only_a_bad_token_is_refused() {
     let world = world().await;
     let bad = code(&world, "/v26.0/77/events?access_token=badT", None).await;
     assert_eq!(bad, (400, json!(190), json!(463)));
@@ -313,7 +313,7 @@ async fn where_all_are_welcome_only_a_bad_token_is_refused() {
 }
 
 #[tokio::test]
-async fn the_official_client_writes_forms_with_json_in_strings() {
+async fn accepts_the_forms_of_the_official_client() {
     let world = world().await;
     let mut event = purchase_a(world.now())["data"][0].clone();
     event["custom_data"]["currency"] = json!("usd");
@@ -340,7 +340,7 @@ async fn the_official_client_writes_forms_with_json_in_strings() {
         .header("content-type", "multipart/form-data; boundary=xyz")
         .body(multipart);
     assert_eq!(world.send(request).await.status, 200);
-    assert_eq!(world.books(A), (1, 1, 0));
+    assert_eq!(world.counts(A), (1, 1, 0));
     let kept = world.running.control().requests(A, 2);
     assert_eq!(kept[1]["body"]["access_token"], "***");
     assert_eq!(
@@ -356,23 +356,23 @@ async fn test_events_still_count_and_the_window_ends() {
     body["test_event_code"] = json!("TEST12345");
     assert_eq!(world.to_a(&body).await.status, 200);
     assert_eq!(
-        (world.books(A), &world.totals(A)["test"]),
+        (world.counts(A), &world.totals(A)["test"]),
         ((1, 0, 0), &json!(1))
     );
     world.running.control().set_clock_ahead(2 * DAY - 60_000);
     assert_eq!(world.to_a(&body).await.status, 200);
-    assert_eq!(world.books(A), (1, 1, 0));
+    assert_eq!(world.counts(A), (1, 1, 0));
     world.running.control().set_clock_ahead(2 * DAY + 60_000);
     assert_eq!(world.to_a(&body).await.status, 200);
-    assert_eq!(world.books(A), (2, 1, 0), "counted again");
+    assert_eq!(world.counts(A), (2, 1, 0), "counted again");
 }
 
 #[tokio::test]
-async fn every_answer_says_how_much_was_used_and_too_much_is_throttled() {
+async fn reports_usage_and_throttles() {
     let world = world().await;
     let account = json!({"network": "network_a", "pixelId": "1029384756", "requestsPerSecond": 0});
     let request = world.request_a(&purchase_a(world.now()));
-    let response = request.send().await.expect("an answer");
+    let response = request.send().await.expect("a response");
     let usage = response.headers()["x-app-usage"].to_str().expect("text");
     assert!(usage.contains("\"call_count\":0"), "{usage}");
 
@@ -382,7 +382,7 @@ async fn every_answer_says_how_much_was_used_and_too_much_is_throttled() {
         .register(account)
         .expect("registered");
     let request = world.request_a(&purchase_a(world.now()));
-    let response = request.send().await.expect("an answer");
+    let response = request.send().await.expect("a response");
     let usage = response.headers()["x-business-use-case-usage"]
         .to_str()
         .expect("text");

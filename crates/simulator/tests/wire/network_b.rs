@@ -1,4 +1,4 @@
-//! `network_b`, from section 6 of the reference.
+//! Tests `network_b`, from section 6 of the reference.
 
 use crate::client::{
     Answer, DAY, EMAIL, SHA256_OF_NOTHING, World, changed, purchase_b, rfc3339, world, world_with,
@@ -55,7 +55,7 @@ async fn status(world: &World, request_id: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_examples_are_counted_and_the_same_id_restates() {
+async fn the_examples_are_counted_and_restated_by_id() {
     let world = world().await;
     let now = world.now();
     for body in [purchase_b(now), trial(now), install(now)] {
@@ -65,11 +65,11 @@ async fn the_examples_are_counted_and_the_same_id_restates() {
             assert!(answer.body["requestId"].is_string());
         }
     }
-    assert_eq!(world.books(B), (3, 3, 0));
+    assert_eq!(world.counts(B), (3, 3, 0));
     let restated = changed(purchase_b(now), "/events/0/conversionValue", json!(19.5));
     assert_eq!(world.to_b(&restated).await.status, 200);
     assert_eq!(
-        (world.books(B), &world.totals(B)["restated"]),
+        (world.counts(B), &world.totals(B)["restated"]),
         ((3, 3, 0), &json!(1))
     );
     let control = world.running.control();
@@ -131,11 +131,11 @@ async fn one_wrong_field_refuses_the_request(
         (400, &json!("INVALID_ARGUMENT"))
     );
     assert_eq!(reasons(&answer)[0].1, reason, "{answer:?}");
-    assert_eq!(world.books(B).0, 0);
+    assert_eq!(world.counts(B).0, 0);
 }
 
 #[tokio::test]
-async fn the_offender_is_named_and_nothing_is_taken_in() {
+async fn names_the_bad_event_and_accepts_nothing() {
     let world = world().await;
     let good = purchase_b(world.now());
     let event = |number: usize| {
@@ -154,7 +154,7 @@ async fn the_offender_is_named_and_nothing_is_taken_in() {
         "INVALID_CURRENCY_CODE".to_owned(),
     );
     assert_eq!(reasons(&answer), [expected]);
-    assert_eq!(world.books(B), (0, 0, 5));
+    assert_eq!(world.counts(B), (0, 0, 5));
     let many = vec![event(1); 2_001];
     let answer = world.to_b(&changed(good, "/events", json!(many))).await;
     assert_eq!(reasons(&answer)[0].1, "TOO_MANY_EVENTS");
@@ -165,7 +165,7 @@ async fn the_offender_is_named_and_nothing_is_taken_in() {
 #[case(-89 * DAY, 200)]
 #[case(120_000, 400)]
 #[tokio::test]
-async fn the_time_is_held_against_the_clock(#[case] shift: i64, #[case] status: u16) {
+async fn checks_the_event_time(#[case] shift: i64, #[case] status: u16) {
     let world = world().await;
     let answer = world.to_b(&install(world.now() + shift)).await;
     assert_eq!(answer.status, status, "{answer:?}");
@@ -181,7 +181,7 @@ async fn validating_stores_nothing() {
     let answer = world.to_b(&body).await;
     assert_eq!(answer.status, 200);
     assert_eq!(
-        (world.books(B), &world.totals(B)["validated"]),
+        (world.counts(B), &world.totals(B)["validated"]),
         ((0, 0, 0), &json!(1))
     );
     let request_id = answer.body["requestId"].as_str().expect("an id");
@@ -189,7 +189,7 @@ async fn validating_stores_nothing() {
 }
 
 #[tokio::test]
-async fn the_outcome_can_be_asked_for_and_scripted() {
+async fn the_request_status_can_be_queried_and_scripted() {
     let world = world().await;
     let answer = world.to_b(&purchase_b(world.now())).await;
     let request_id = answer.body["requestId"].as_str().expect("an id").to_owned();
@@ -217,7 +217,7 @@ async fn the_outcome_can_be_asked_for_and_scripted() {
 }
 
 #[tokio::test]
-async fn a_denied_consent_is_discarded_afterwards() {
+async fn events_without_consent_are_discarded_later() {
     let world = world().await;
     let body = changed(
         install(world.now()),
@@ -225,7 +225,7 @@ async fn a_denied_consent_is_discarded_afterwards() {
         json!({"adUserData": "CONSENT_DENIED"}),
     );
     let answer = world.to_b(&body).await;
-    assert_eq!((answer.status, world.books(B)), (200, (0, 0, 1)));
+    assert_eq!((answer.status, world.counts(B)), (200, (0, 0, 1)));
     let request_id = answer.body["requestId"].as_str().expect("an id");
     let outcome = status(&world, request_id).await.body["requestStatusPerDestination"][0].clone();
     assert_eq!(outcome["requestStatus"], "FAILED");
@@ -234,7 +234,11 @@ async fn a_denied_consent_is_discarded_afterwards() {
     let own = json!({"adUserData": "CONSENT_GRANTED"});
     let body = changed(body, "/events/0/consent", own);
     assert_eq!(world.to_b(&body).await.status, 200);
-    assert_eq!(world.books(B).0, 1, "the event's own consent wins");
+    assert_eq!(
+        world.counts(B).0,
+        1,
+        "the event's own consent takes precedence"
+    );
 }
 
 #[rstest]
@@ -265,7 +269,11 @@ async fn a_denied_consent_is_discarded_afterwards() {
     "invalid_grant"
 )]
 #[tokio::test]
-async fn the_token_endpoint_refuses(#[case] form: &str, #[case] status: u16, #[case] error: &str) {
+async fn the_token_endpoint_rejects_bad_requests(
+    #[case] form: &str,
+    #[case] status: u16,
+    #[case] error: &str,
+) {
     let world = world().await;
     let answer = world.send(world.token_request(form)).await;
     assert_eq!(
@@ -276,7 +284,7 @@ async fn the_token_endpoint_refuses(#[case] form: &str, #[case] status: u16, #[c
 }
 
 #[tokio::test]
-async fn tokens_expire_by_the_clock_and_on_demand() {
+async fn tokens_expire_by_time_and_by_fault() {
     let world = world().await;
     let token = world.token().await;
     let send = async || {
@@ -297,7 +305,7 @@ async fn tokens_expire_by_the_clock_and_on_demand() {
     assert_eq!(
         world.to_b(&install(world.now())).await.status,
         200,
-        "a new one is good"
+        "a new token is valid"
     );
     let foreign = world.post("/v1/events:ingest").bearer_auth("ya29.foreign");
     assert_eq!(
@@ -307,7 +315,7 @@ async fn tokens_expire_by_the_clock_and_on_demand() {
 }
 
 #[tokio::test]
-async fn the_account_decides_what_its_actions_take() {
+async fn checks_conversion_actions_against_the_account() {
     let options = SimulatorConfig {
         open: false,
         ..SimulatorConfig::default()

@@ -1,4 +1,4 @@
-//! `network_c`, from section 7 of the reference.
+//! Tests `network_c`, from section 7 of the reference.
 
 use crate::client::{DAY, EMAIL, SHA256_OF_NOTHING, changed, purchase_c, world, world_with};
 use rstest::rstest;
@@ -24,7 +24,7 @@ fn install(now: i64) -> Value {
 }
 
 #[tokio::test]
-async fn the_examples_are_counted_once_however_often_they_come() {
+async fn the_examples_are_counted_once() {
     let world = world().await;
     let now = world.now();
     for _ in 0..2 {
@@ -41,7 +41,7 @@ async fn the_examples_are_counted_once_however_often_they_come() {
             );
         }
     }
-    assert_eq!(world.books(C), (3, 3, 0));
+    assert_eq!(world.counts(C), (3, 3, 0));
 }
 
 #[rstest]
@@ -86,9 +86,9 @@ async fn one_wrong_field_refuses_the_request_with_http_200(
         (200, &json!(40002)),
         "{answer:?}"
     );
-    let said = answer.body["message"].as_str().expect("a message");
-    assert!(said.starts_with(message), "{said}");
-    assert_eq!(world.books(C).0, 0);
+    let actual = answer.body["message"].as_str().expect("a message");
+    assert!(actual.starts_with(message), "{actual}");
+    assert_eq!(world.counts(C).0, 0);
 }
 
 #[rstest]
@@ -96,28 +96,28 @@ async fn one_wrong_field_refuses_the_request_with_http_200(
 #[case(-7 * DAY + 60_000, 0)]
 #[case(120_000, 40002)]
 #[tokio::test]
-async fn the_time_is_held_against_the_clock(#[case] shift: i64, #[case] code: u32) {
+async fn checks_the_event_time(#[case] shift: i64, #[case] code: u32) {
     let world = world().await;
     let answer = world.to_c(&purchase_c(world.now() + shift)).await;
     assert_eq!(answer.body["code"], code);
 }
 
 #[tokio::test]
-async fn one_bad_event_takes_the_good_ones_with_it() {
+async fn one_bad_event_refuses_the_batch() {
     let world = world().await;
     let body = purchase_c(world.now());
     let body = changed(body.clone(), "/data/1", body["data"][0].clone());
     let bad = changed(body, "/data/1/event_time", json!(null));
     let answer = world.to_c(&bad).await;
-    let words = "Batch.1.event_time: Missing data for required field";
+    let expected = "Batch.1.event_time: Missing data for required field";
     assert_eq!(
-        (&answer.body["message"], world.books(C)),
-        (&json!(words), (0, 0, 2))
+        (&answer.body["message"], world.counts(C)),
+        (&json!(expected), (0, 0, 2))
     );
 }
 
 #[tokio::test]
-async fn credentials_and_the_slash_matter() {
+async fn checks_credentials_and_the_trailing_slash() {
     let options = SimulatorConfig {
         open: false,
         ..SimulatorConfig::default()
@@ -163,7 +163,7 @@ async fn test_events_are_not_stored_and_a_missing_id_falls_back_to_the_cookie() 
     let test = changed(body.clone(), "/test_event_code", json!("TEST1"));
     assert_eq!(world.to_c(&test).await.body["code"], 0);
     assert_eq!(
-        (world.books(C), &world.totals(C)["test"]),
+        (world.counts(C), &world.totals(C)["test"]),
         ((0, 0, 0), &json!(1))
     );
     let without = changed(body, "/data/0/event_id", Value::Null);
@@ -171,5 +171,5 @@ async fn test_events_are_not_stored_and_a_missing_id_falls_back_to_the_cookie() 
     for body in [&with_cookie, &with_cookie, &without, &without] {
         assert_eq!(world.to_c(body).await.body["code"], 0);
     }
-    assert_eq!(world.books(C), (3, 1, 0));
+    assert_eq!(world.counts(C), (3, 1, 0));
 }

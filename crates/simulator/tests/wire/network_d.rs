@@ -1,4 +1,4 @@
-//! `network_d`, from section 8 of the reference.
+//! Tests `network_d`, from section 8 of the reference.
 
 use crate::client::{AGENT, DAY, EMAIL, SHA256_OF_NOTHING, changed, purchase_d, world, world_with};
 use rstest::rstest;
@@ -37,7 +37,7 @@ async fn the_examples_are_counted_and_every_second_success_is_empty() {
             empty += usize::from(answer.text.is_empty());
         }
     }
-    assert_eq!((world.books(D), empty), ((3, 3, 0), 3));
+    assert_eq!((world.counts(D), empty), ((3, 3, 0), 3));
     let kept = world.running.control().conversions(D, Some("P"), None, 10);
     let money: Vec<_> = kept.iter().map(|one| one["money"].clone()).collect();
     assert_eq!(money, [json!(null), json!("9.99 USD"), json!("29.99 USD")]);
@@ -86,7 +86,7 @@ async fn one_wrong_field_of_an_event_refuses_the_request(
         "{answer:?}"
     );
     assert_eq!(error["errors"][0]["code"], code, "{answer:?}");
-    assert_eq!(world.books(D), (0, 0, 1));
+    assert_eq!(world.counts(D), (0, 0, 1));
 }
 
 #[rstest]
@@ -119,7 +119,7 @@ async fn one_wrong_field_of_the_envelope_refuses_the_request(
 #[case(9 * 60_000, None)]
 #[case(11 * 60_000, Some("event_timestamp_in_future"))]
 #[tokio::test]
-async fn the_time_is_held_against_the_clock(#[case] shift: i64, #[case] code: Option<&str>) {
+async fn checks_the_event_time(#[case] shift: i64, #[case] code: Option<&str>) {
     let world = world().await;
     let answer = world.to_d(&purchase_d(world.now() + shift)).await;
     assert_eq!(answer.body["error"]["code"].as_str(), code, "{answer:?}");
@@ -129,7 +129,7 @@ async fn the_time_is_held_against_the_clock(#[case] shift: i64, #[case] code: Op
 }
 
 #[tokio::test]
-async fn custom_events_are_told_apart_by_their_names() {
+async fn deduplicates_custom_events_by_name() {
     let world = world().await;
     let mut body = purchase_d(world.now());
     body["events"][0]["type"] = json!("custom");
@@ -139,13 +139,13 @@ async fn custom_events_are_told_apart_by_their_names() {
         body["events"][0]["custom_event_name"] = json!(name);
         assert_eq!(world.to_d(&body).await.status, 200);
     }
-    assert_eq!(world.books(D), (2, 1, 1));
+    assert_eq!(world.counts(D), (2, 1, 1));
     body["events"][0]["custom_event_name"] = json!("order_created");
     assert_eq!(world.to_d(&body).await.status, 400);
 }
 
 #[tokio::test]
-async fn apps_send_as_apps_and_somebody_must_be_recognisable() {
+async fn checks_the_source_of_app_events_and_the_identity() {
     let world = world().await;
     let web = changed(
         install(world.now()),
@@ -171,7 +171,7 @@ async fn validating_stores_nothing() {
     let body = changed(purchase_d(world.now()), "/validate_only", json!(true));
     assert_eq!(world.to_d(&body).await.status, 200);
     assert_eq!(
-        (world.books(D), &world.totals(D)["validated"]),
+        (world.counts(D), &world.totals(D)["validated"]),
         ((0, 0, 0), &json!(1))
     );
 }

@@ -1,11 +1,11 @@
-//! The page.
+//! Tests the page.
 
 use crate::client::{AGENT, changed, purchase_a, purchase_d, world};
 use serde_json::json;
 use tributary_simulator::SimulatedNetwork;
 
 #[tokio::test]
-async fn the_page_shows_what_arrived_and_nobody_in_person() {
+async fn the_page_shows_conversions_without_personal_data() {
     let world = world().await;
     let body = purchase_a(world.now());
     world.to_a(&body).await;
@@ -27,7 +27,7 @@ async fn the_page_shows_what_arrived_and_nobody_in_person() {
         .get(world.url("/"))
         .send()
         .await
-        .expect("an answer");
+        .expect("a response");
     let policy = response.headers()["content-security-policy"]
         .to_str()
         .expect("text");
@@ -36,9 +36,9 @@ async fn the_page_shows_what_arrived_and_nobody_in_person() {
     for shown in [
         "ord_20261114_000731",
         "29.99 USD",
-        "came 2 times",
+        "received 2 times",
         "1029384756",
-        "lies too far in the past",
+        "is too far in the past",
         "100/2804003",
         "until cleared",
         "http-equiv=\"refresh\"",
@@ -55,7 +55,7 @@ async fn the_page_shows_what_arrived_and_nobody_in_person() {
 }
 
 #[tokio::test]
-async fn faults_are_made_and_cleared_with_plain_forms() {
+async fn forms_inject_and_clear_faults() {
     let world = world().await;
     let form = async |path: &str, body: &'static str| {
         let kind = "application/x-www-form-urlencoded";

@@ -1,5 +1,5 @@
-//! The assertion of a service account: its structure and claims and, when the account was registered with its
-//! public key, its signature. Without a key nobody can tell whether a signature is right.
+//! Checks service account assertions: structure, claims and, if the account was registered with its
+//! public key, the signature.
 
 use super::tokens::SCOPE;
 use crate::accounts::SimulatedServiceAccount;
@@ -10,9 +10,9 @@ use rustls::pki_types::alg_id;
 use serde_json::Value;
 
 const AUDIENCE: &str = "https://oauth2.googleapis.com/token";
-/// Seconds that an assertion may live.
+/// Maximum lifetime of an assertion in seconds.
 const LIFETIME_MAX: i64 = 3_600;
-/// How far clocks may differ.
+/// Allowed clock skew.
 const SKEW: i64 = 5 * MINUTE;
 const TIMEFRAME: &str = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a \
                          reasonable timeframe. Check your iat and exp values in the JWT claim.";
@@ -22,7 +22,7 @@ pub(super) struct Claims {
     pub(super) scope: String,
 }
 
-/// Reads an assertion; says what is wrong with it.
+/// Checks an assertion, or returns what is wrong with it.
 pub(super) fn check<'a>(
     assertion: &str,
     service: impl Fn(&str) -> Option<&'a SimulatedServiceAccount>,
@@ -80,7 +80,7 @@ fn parts(assertion: &str) -> Result<[&str; 3], String> {
 fn json(part: &str, name: &str) -> Result<Value, String> {
     let bytes = URL_SAFE_NO_PAD.decode(part).ok();
     let value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    value.ok_or_else(|| format!("Invalid JWT: the {name} cannot be read."))
+    value.ok_or_else(|| format!("Invalid JWT: cannot read the {name}."))
 }
 
 fn text<'v>(object: &'v Value, name: &str) -> Result<&'v str, String> {
@@ -97,7 +97,7 @@ fn time(claims: &Value, name: &str) -> Result<i64, String> {
     time.ok_or_else(|| TIMEFRAME.to_owned())
 }
 
-/// PKCS #1 with SHA-256, as TLS has it too.
+/// Verifies a PKCS #1 signature with SHA-256, using the TLS implementation.
 fn is_signed(public_key: &str, message: &[u8], signature: &[u8]) -> bool {
     let Some(key) = key_bytes(public_key) else {
         return false;
@@ -110,7 +110,7 @@ fn is_signed(public_key: &str, message: &[u8], signature: &[u8]) -> bool {
         .any(|one| one.verify_signature(&key, message, signature).is_ok())
 }
 
-/// The `RSAPublicKey` in a PEM, which holds it bare or inside a `SubjectPublicKeyInfo`.
+/// Extracts the `RSAPublicKey` from a PEM, bare or within a `SubjectPublicKeyInfo`.
 fn key_bytes(pem: &str) -> Option<Vec<u8>> {
     let lines = pem
         .lines()
@@ -125,7 +125,7 @@ fn key_bytes(pem: &str) -> Option<Vec<u8>> {
         return Some(der);
     }
     match element(rest)? {
-        // The first byte counts unused bits, of which there are none.
+        // The first byte is the number of unused bits, always zero.
         (BIT_STRING, bits, _) => bits.strip_prefix(&[0]).map(<[u8]>::to_vec),
         _ => None,
     }
@@ -134,10 +134,10 @@ fn key_bytes(pem: &str) -> Option<Vec<u8>> {
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const SEQUENCE: u8 = 0x30;
-/// A length that follows in so many bytes.
+/// Marks a length that is stored in the following bytes.
 const LONG: u8 = 0x80;
 
-/// Tag, content, and what follows.
+/// Splits a DER element into tag, content and rest.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&short, rest) = rest.split_first()?;

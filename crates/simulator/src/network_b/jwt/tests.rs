@@ -2,7 +2,7 @@ use super::*;
 use rstest::rstest;
 use serde_json::json;
 
-/// The public half of a key whose private half is gone, and all that it ever signed.
+/// Public key whose private key no longer exists, and the only assertion it signed.
 const KEY: &str = include_str!("test_key.pem");
 const SIGNED: &str = include_str!("test_assertion.txt");
 const EMAIL: &str = "svc@example.iam.gserviceaccount.com";
@@ -23,7 +23,7 @@ fn encoded(header: &Value, claims: &Value) -> String {
 }
 
 #[test]
-fn a_signature_is_verified_where_the_key_is_known() {
+fn verifies_signatures_with_a_known_key() {
     let (known, now) = (account(Some(KEY)), ISSUED * SECOND);
     let service = |_: &str| Some(&known);
     let claims = check(SIGNED.trim(), service, None, now).expect("signed");
@@ -39,7 +39,7 @@ fn a_signature_is_verified_where_the_key_is_known() {
     let other = account(None);
     assert!(
         check(&forged, |_| Some(&other), None, now).is_ok(),
-        "nobody can tell"
+        "the signature cannot be checked"
     );
 }
 
@@ -56,7 +56,7 @@ fn a_signature_is_verified_where_the_key_is_known() {
 #[case::over(json!({}), json!({"iat": ISSUED - 3_600, "exp": ISSUED}), false)]
 #[case::not_yet(json!({}), json!({"iat": ISSUED + 301}), false)]
 #[case::text_for_a_time(json!({}), json!({"exp": "1794603600"}), false)]
-fn the_claims_are_checked(#[case] header: Value, #[case] claims: Value, #[case] is_good: bool) {
+fn checks_the_claims(#[case] header: Value, #[case] claims: Value, #[case] is_good: bool) {
     let merged = |mut base: Value, changes: &Value| {
         for (name, value) in changes.as_object().expect("changes") {
             base[name] = value.clone();
