@@ -1,4 +1,4 @@
-//! A fresh database for one test, gone when the test ends.
+//! A fresh database per test, removed when the test ends.
 
 use crate::DirectConnection;
 use std::collections::BTreeSet;
@@ -10,22 +10,22 @@ use tributary_store::Store;
 use tributary_store_postgres::{PostgresOptions, PostgresStore};
 use tributary_store_sqlite::SqliteStore;
 
-/// Which database.
+/// A database engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// The embedded one.
+    /// Embedded SQLite.
     Sqlite,
-    /// A PostgreSQL server that `./test` started.
+    /// The PostgreSQL server that `./test` starts.
     Postgres,
 }
 
-/// A database of one test.
+/// The database of one test.
 #[derive(Debug)]
 pub struct TestDatabase {
     engine: Engine,
-    /// Where an embedded database lies, and whatever else a server writes.
+    /// Data directory of the server, and location of an SQLite database.
     folder: TempDir,
-    /// The schema on the PostgreSQL server that is this test's own.
+    /// The test's schema on the PostgreSQL server.
     schema: Option<Schema>,
 }
 
@@ -36,9 +36,9 @@ struct Schema {
 }
 
 impl TestDatabase {
-    /// A fresh one.
+    /// Creates an empty database.
     pub async fn new(engine: Engine) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create temporary folder");
         let schema = match engine {
             Engine::Sqlite => None,
             Engine::Postgres => Some(Schema::create(&folder).await),
@@ -50,22 +50,22 @@ impl TestDatabase {
         }
     }
 
-    /// A folder for a test that needs nothing else.
+    /// Creates a temporary folder for a test that needs no database.
     pub fn temp_folder() -> TempDir {
-        tempfile::tempdir().expect("a folder")
+        tempfile::tempdir().expect("create temporary folder")
     }
 
-    /// Which kind it is.
+    /// Returns the engine.
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// The folder that a server of this database gets.
+    /// Returns the data directory for a server on this database.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
-    /// `database_url` for a server of this database.
+    /// Returns `database_url` for a server on this database.
     pub fn url(&self) -> String {
         match &self.schema {
             None => format!(
@@ -76,21 +76,23 @@ impl TestDatabase {
         }
     }
 
-    /// A connection of the test's own, beside those of the server.
+    /// Opens a connection that bypasses the server.
     pub async fn direct_connection(&self) -> DirectConnection {
         DirectConnection::of(self).await
     }
 
-    /// The ids in a column, read behind the server's back: what is on disk, whatever the server says.
+    /// Reads the ids in a column directly from the database.
     pub async fn ids(&self, table: &str, column: &str) -> BTreeSet<[u8; 16]> {
         let rows: Vec<Vec<u8>> = match &self.schema {
             None => {
                 let path = self.folder.path().join("tributary.db");
-                let connection = rusqlite::Connection::open(path).expect("the database opens");
+                let connection = rusqlite::Connection::open(path).expect("open database");
                 let sql = format!("select {column} from {table}");
-                let mut statement = connection.prepare(&sql).expect("the table is there");
-                let rows = statement.query_map((), |row| row.get(0)).expect("rows");
-                rows.collect::<Result<_, _>>().expect("ids")
+                let mut statement = connection.prepare(&sql).expect("table exists");
+                let rows = statement
+                    .query_map((), |row| row.get(0))
+                    .expect("run query");
+                rows.collect::<Result<_, _>>().expect("read ids")
             }
             Some(schema) => {
                 let sql = format!("select uuid_send({column}) from {}.{table}", schema.name);
@@ -101,12 +103,12 @@ impl TestDatabase {
         rows.into_iter().map(id).collect()
     }
 
-    /// Opens it.
+    /// Opens the store.
     pub async fn open(&self) -> Arc<dyn Store> {
         match &self.schema {
             None => {
                 let path = self.folder.path().join("tributary.db");
-                Arc::new(SqliteStore::open(&path).expect("the database opens"))
+                Arc::new(SqliteStore::open(&path).expect("open database"))
             }
             Some(schema) => {
                 let options = PostgresOptions {
@@ -118,7 +120,7 @@ impl TestDatabase {
                     statement_cache: true,
                 };
                 let store = PostgresStore::connect(&schema.url(), options).await;
-                Arc::new(store.expect("the database opens"))
+                Arc::new(store.expect("open database"))
             }
         }
     }
@@ -130,7 +132,7 @@ impl Schema {
             .path()
             .file_name()
             .and_then(|name| name.to_str())
-            .expect("a name");
+            .expect("folder has a name");
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         let schema = Self {
             name: format!("t_{}", name.to_lowercase()),
@@ -151,9 +153,9 @@ impl Schema {
     async fn run(&self, sql: &str) {
         let (client, connection) = tokio_postgres::connect(&self.server, tokio_postgres::NoTls)
             .await
-            .expect("the PostgreSQL server of TEST_DATABASE_URL answers");
+            .expect("connect to the PostgreSQL server in TEST_DATABASE_URL");
         let connection = tokio::spawn(connection);
-        client.batch_execute(sql).await.expect("the statement runs");
+        client.batch_execute(sql).await.expect("run SQL");
         drop(client);
         let _ended = connection.await;
     }
@@ -161,9 +163,9 @@ impl Schema {
     async fn query(&self, sql: &str) -> Vec<Vec<u8>> {
         let (client, connection) = tokio_postgres::connect(&self.server, tokio_postgres::NoTls)
             .await
-            .expect("the PostgreSQL server of TEST_DATABASE_URL answers");
+            .expect("connect to the PostgreSQL server in TEST_DATABASE_URL");
         let connection = tokio::spawn(connection);
-        let rows = client.query(sql, &[]).await.expect("the statement runs");
+        let rows = client.query(sql, &[]).await.expect("run SQL");
         drop(client);
         let _ended = connection.await;
         rows.iter().map(|row| row.get(0)).collect()
@@ -172,13 +174,13 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        // The test's runtime may be about to end; the schema is dropped on a thread of its own.
+        // The test's runtime may be shutting down, so a separate thread drops the schema.
         let (name, server) = (self.name.clone(), self.server.clone());
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
-            runtime.expect("a runtime").block_on(async {
+            runtime.expect("build runtime").block_on(async {
                 let Ok((client, connection)) =
                     tokio_postgres::connect(&server, tokio_postgres::NoTls).await
                 else {
@@ -196,13 +198,13 @@ impl Drop for Schema {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "tests learn from ./test where their server is"
+    reason = "./test passes the server's URL in the environment"
 )]
 fn server_url() -> String {
     std::env::var("TEST_DATABASE_URL").unwrap_or_else(|_| {
         panic!(
-            "TEST_DATABASE_URL is not set: run ./test, which starts a PostgreSQL of its own, or \
-             set it to the URL of a server that tests may make schemas on"
+            "TEST_DATABASE_URL is not set: run ./test, which starts PostgreSQL, or set it to the \
+             URL of a server on which tests may create schemas"
         )
     })
 }

@@ -1,5 +1,5 @@
-//! A connection of the test's own, beside those of the server: to look at what no answer shows, and to stand
-//! in the server's way.
+//! A separate database connection for tests: to inspect stored rows, and to hold locks that block
+//! the server.
 
 use crate::TestDatabase;
 use crate::database::Engine;
@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use tokio_postgres::SimpleQueryMessage;
 use tributary_domain::vocabulary::digest::hex;
 
-/// A connection beside the server's.
+/// A database connection that bypasses the server.
 pub struct DirectConnection(Connection);
 
 enum Connection {
@@ -23,12 +23,12 @@ impl DirectConnection {
         Self(match database.engine() {
             Engine::Sqlite => {
                 let path = database.folder().join("tributary.db");
-                Connection::Sqlite(rusqlite::Connection::open(path).expect("the database opens"))
+                Connection::Sqlite(rusqlite::Connection::open(path).expect("open database"))
             }
             Engine::Postgres => {
                 let url = database.url();
                 let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
-                let (client, connection) = connected.expect("the server answers");
+                let (client, connection) = connected.expect("connect to PostgreSQL");
                 tokio::spawn(connection);
                 Connection::Postgres(client)
             }
@@ -38,12 +38,12 @@ impl DirectConnection {
     /// Runs statements.
     pub async fn run(&self, sql: &str) {
         match &self.0 {
-            Connection::Sqlite(connection) => connection.execute_batch(sql).expect("it runs"),
-            Connection::Postgres(client) => client.batch_execute(sql).await.expect("it runs"),
+            Connection::Sqlite(connection) => connection.execute_batch(sql).expect("run SQL"),
+            Connection::Postgres(client) => client.batch_execute(sql).await.expect("run SQL"),
         }
     }
 
-    /// Keeps everybody else from writing clicks, until [`Self::let_go`].
+    /// Blocks other writers of clicks until [`Self::unlock_clicks`].
     pub async fn lock_clicks(&self) {
         match &self.0 {
             Connection::Sqlite(_) => self.run("begin immediate").await,
@@ -54,27 +54,27 @@ impl DirectConnection {
         }
     }
 
-    /// Ends what [`Self::hold_clicks`] began.
+    /// Releases the lock of [`Self::lock_clicks`].
     pub async fn unlock_clicks(&self) {
         self.run("rollback").await;
     }
 
-    /// The rows of a query; bytes as hex.
+    /// Returns the rows of a query as text, with bytes in hex.
     pub async fn rows(&self, sql: &str) -> Vec<TextRow> {
         match &self.0 {
             Connection::Sqlite(connection) => {
-                let mut statement = connection.prepare(sql).expect("a statement");
+                let mut statement = connection.prepare(sql).expect("prepare SQL");
                 let columns = statement.column_count();
                 let rows = statement.query_map([], |row| {
                     (0..columns)
                         .map(|column| Ok(text(row.get_ref(column)?)))
                         .collect()
                 });
-                let rows = rows.expect("it runs");
-                rows.map(|row| row.expect("a row")).collect()
+                let rows = rows.expect("run SQL");
+                rows.map(|row| row.expect("read row")).collect()
             }
             Connection::Postgres(client) => {
-                let messages = client.simple_query(sql).await.expect("it runs");
+                let messages = client.simple_query(sql).await.expect("run SQL");
                 let rows = messages.into_iter().filter_map(|message| match message {
                     SimpleQueryMessage::Row(row) => Some(row),
                     _ => None,

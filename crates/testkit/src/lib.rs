@@ -1,5 +1,5 @@
-//! What the tests share: a server in this process with a clock and random source of the test's own, a
-//! server in a process of its own that can be killed, and a database for each on either engine.
+//! Shared test support: a server in this process with an injected clock and random source, a
+//! server as a child process that can be killed, and a fresh database for each on both engines.
 
 mod database;
 mod direct_connection;
@@ -18,7 +18,7 @@ pub use runtime::TestClock;
 pub use server::{TestServer, TestServerSettings, client};
 pub use tributary_sample::{AdLink, SampleAction, SampleApp, apply_all};
 
-/// Writes a test twice: once for each engine. The test is an async function that takes an [`Engine`].
+/// Generates two tests from an async function that takes an [`Engine`]: one for each engine.
 #[macro_export]
 macro_rules! on_both_engines {
     ($($(#[$attribute:meta])* async fn $name:ident($engine:ident: Engine) $body:block)*) => {

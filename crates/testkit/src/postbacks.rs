@@ -1,4 +1,4 @@
-//! Postbacks of Apple's two frameworks, with signatures of our own.
+//! Postbacks of SKAdNetwork and AdAttributionKit, signed with a test key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,27 +8,27 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 use tributary_domain::skan::postback::{Keys, P256Key, SEPARATOR, Signature};
 
-/// Where SKAdNetwork's go.
+/// Path for SKAdNetwork postbacks.
 pub const SKADNETWORK: &str = "/.well-known/skadnetwork/report-attribution/";
-/// Where AdAttributionKit's go.
+/// Path for AdAttributionKit postbacks.
 pub const ADATTRIBUTIONKIT: &str = "/.well-known/appattribution/report-attribution/";
 
-/// The `kid` of our key that counts.
+/// `kid` of the test key for production postbacks, which count.
 pub const PRODUCTION: &str = "test-production";
-/// The `kid` of our key that is for development.
+/// `kid` of the test key for development postbacks.
 pub const DEVELOPMENT: &str = "test-development";
 
-/// The App Store id of the app that tests advertise.
+/// App Store id of the advertised test app.
 pub const APP_STORE_ID: i64 = 525_463_029;
 
 static SIGNING_KEY: LazyLock<SigningKey> =
-    LazyLock::new(|| SigningKey::from_slice(&[7; 32]).expect("a key"));
+    LazyLock::new(|| SigningKey::from_slice(&[7; 32]).expect("valid key"));
 
-/// Apple's keys with ours in the place of the current one, so that shapes of which no genuine postback is published
-/// can be signed.
+/// Returns Apple's keys with the current one replaced by the test key. Tests can then sign
+/// postback shapes for which Apple publishes no example.
 pub fn test_keys() -> Keys {
     let point = SIGNING_KEY.verifying_key().to_sec1_point(false);
-    let key = P256Key::from_point(point.as_bytes()).expect("a point");
+    let key = P256Key::from_point(point.as_bytes()).expect("valid point");
     Keys {
         p256: Some(key.clone()),
         by_id: vec![
@@ -39,7 +39,7 @@ pub fn test_keys() -> Keys {
     }
 }
 
-/// A postback of SKAdNetwork 4.0, signed by us.
+/// Returns a signed SKAdNetwork 4.0 postback.
 pub fn skadnetwork(number: u32) -> Value {
     sign(json!({
         "version": "4.0", "ad-network-id": "example123.skadnetwork", "source-identifier": "5239",
@@ -49,7 +49,7 @@ pub fn skadnetwork(number: u32) -> Value {
     }))
 }
 
-/// A postback of SKAdNetwork 3.0, signed by us.
+/// Returns a signed SKAdNetwork 3.0 postback.
 pub fn skadnetwork_3(number: u32) -> Value {
     sign(json!({
         "version": "3.0", "ad-network-id": "example123.skadnetwork", "campaign-id": 42,
@@ -59,11 +59,11 @@ pub fn skadnetwork_3(number: u32) -> Value {
     }))
 }
 
-/// The same with other fields, signed as it then is; null takes a field away.
+/// Replaces fields and signs the postback again. `null` removes a field.
 pub fn with_fields(mut postback: Value, fields: &Value) -> Value {
-    for (name, value) in fields.as_object().expect("an object") {
+    for (name, value) in fields.as_object().expect("JSON object") {
         if value.is_null() {
-            let fields = postback.as_object_mut().expect("an object");
+            let fields = postback.as_object_mut().expect("JSON object");
             fields.remove(name);
         } else {
             postback[name] = value.clone();
@@ -72,7 +72,7 @@ pub fn with_fields(mut postback: Value, fields: &Value) -> Value {
     sign(postback)
 }
 
-/// Signs a postback of SKAdNetwork 3.0 or 4.0, which has the fields of its version and no others that are signed.
+/// Signs a SKAdNetwork 3.0 or 4.0 postback over the fields that are present.
 pub fn sign(mut postback: Value) -> Value {
     let fields = [
         "version",
@@ -103,7 +103,7 @@ pub fn sign(mut postback: Value) -> Value {
     postback
 }
 
-/// A postback of AdAttributionKit, signed by us with a key of this name.
+/// Returns an AdAttributionKit postback signed with the test key under this `kid`.
 pub fn adattributionkit(kid: &str, number: u32) -> Value {
     let payload = json!({
         "postback-identifier": format!("85546EB7-FD39-44BC-8990-{number:012X}"),
@@ -115,7 +115,7 @@ pub fn adattributionkit(kid: &str, number: u32) -> Value {
     jws_postback(kid, &payload)
 }
 
-/// The envelope around a payload.
+/// Signs a payload as a JWS and wraps it in a postback body.
 pub fn jws_postback(kid: &str, payload: &Value) -> Value {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let input = format!(

@@ -1,4 +1,5 @@
-//! Networks that take every test event without hearing of it. Those that would count one want a code, as the real ones.
+//! A connection test that accepts every event without sending it. Like the real one, it requires
+//! `testEventCode` where the network would count the test event.
 
 use async_trait::async_trait;
 use tributary_api::{IntegrationProbe, TestEventResult};
@@ -16,14 +17,16 @@ impl IntegrationProbe for TestProbe {
     ) -> Result<TestEventResult, String> {
         let counts = matches!(integration.network, Network::A | Network::C);
         if counts && integration.text("testEventCode").is_none() {
-            return Err("Set testEventCode: without it the network counts the test.".to_owned());
+            return Err(
+                "Set `testEventCode`: without it the network counts the test event.".to_owned(),
+            );
         }
         Ok(TestEventResult {
             accepted: true,
             status: Some(200),
             duration_ms: 1,
             code: None,
-            answer: Some("taken".to_owned()),
+            answer: Some("accepted".to_owned()),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The real binary, in a process of its own that can be killed.
+//! The real binary as a child process that can be killed.
 
 use crate::server::client;
 use crate::{TestDatabase, TestResponse};
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tributary_domain::keyring::Keyring;
 
-/// How long a server may take to be ready.
+/// Maximum time until a server is ready.
 const START_MAX: Duration = Duration::from_secs(30);
-/// What every process of a test shares: PostgreSQL demands a key that all nodes have.
+/// `secret_key` shared by all processes of a test. PostgreSQL nodes need a common key.
 const SECRET_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
-/// Where the networks and Apple are reached, unless a test says otherwise.
+/// Settings for the URLs of networks and Apple. Tests point them at a closed port by default.
 const OUTBOUND_URL_SETTINGS: [&str; 6] = [
     "TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL",
     "TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL",
@@ -25,7 +25,7 @@ const OUTBOUND_URL_SETTINGS: [&str; 6] = [
     "TRIBUTARY_ADSERVICES__BASE_URL",
 ];
 
-/// A server in a process of its own.
+/// A server as a child process.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
@@ -35,12 +35,12 @@ pub struct ServerProcess {
     output: PathBuf,
 }
 
-/// A server that ended before it was ready.
+/// A server that exited before it was ready.
 #[derive(Debug)]
 pub struct ServerExit {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it wrote to its log.
+    /// Log output.
     pub log: String,
 }
 
@@ -48,15 +48,15 @@ impl std::fmt::Display for ServerExit {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             formatter,
-            "the server ended with {}: {}",
+            "the server exited with {}: {}",
             self.status, self.log
         )
     }
 }
 
-/// The binary, which `./test` builds before the tests run.
+/// Returns the path of the binary, which `./test` builds before the tests run.
 fn binary() -> PathBuf {
-    let test = std::env::current_exe().expect("this test has a path");
+    let test = std::env::current_exe().expect("path of the test binary");
     let folder = test
         .parent()
         .and_then(|deps| deps.parent())
@@ -64,46 +64,46 @@ fn binary() -> PathBuf {
     let binary = folder.join("tributary");
     assert!(
         binary.exists(),
-        "{} is missing: run ./test, or cargo build first",
+        "{} is missing: run ./test or `cargo build` first",
         binary.display()
     );
     binary
 }
 
-/// A command of the binary on this database, with nothing of the test's own environment.
+/// Returns a command of the binary on this database, with a clean environment.
 fn command(database: &TestDatabase, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
     apply_settings(database, command.args(arguments).env_clear());
     command
 }
 
-/// The settings that every process of a test has.
+/// Applies the settings common to all processes of a test.
 fn apply_settings(database: &TestDatabase, command: &mut Command) {
     command
         .env("TRIBUTARY_DATA_DIR", database.folder())
         .env("TRIBUTARY_DATABASE_URL", database.url())
         .env("TRIBUTARY_SECRET_KEY", SECRET_KEY)
-        // No test asks a bank for its rates.
+        // Tests do not download exchange rates.
         .env("TRIBUTARY_RATES__URL", "")
         .env("TRIBUTARY_RATES__SECOND_URL", "")
-        // And no test calls a network: nobody listens there.
+        // Tests do not call real networks: this port is closed.
         .envs(OUTBOUND_URL_SETTINGS.map(|setting| (setting, "http://127.0.0.1:9")))
         .stdin(Stdio::null());
 }
 
 impl ServerProcess {
-    /// Starts one and waits until it is ready.
+    /// Starts a server and waits until it is ready.
     pub async fn start(database: &TestDatabase) -> Self {
         Self::start_with(database, &[]).await
     }
 
-    /// Starts one with settings of its own, on a port that the system chooses.
+    /// Starts a server with additional settings, on a free port.
     pub async fn start_with(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
         let started = Self::try_start_with(database, settings).await;
-        started.unwrap_or_else(|ended| panic!("{ended}"))
+        started.unwrap_or_else(|exit| panic!("{exit}"))
     }
 
-    /// Starts one with these settings; an error when it ends instead of becoming ready.
+    /// Starts a server with additional settings. Returns an error if it exits before it is ready.
     pub async fn try_start_with(
         database: &TestDatabase,
         settings: &[(&str, &str)],
@@ -113,20 +113,20 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// Starts one with settings of its own and does not wait until it is ready.
+    /// Starts a server with additional settings without waiting until it is ready.
     pub fn spawn(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let log = database.folder().join(format!("log-{run}"));
         let output = database.folder().join(format!("output-{run}"));
-        let open = |path| std::fs::File::create(path).expect("a file");
+        let open = |path| std::fs::File::create(path).expect("create file");
         let child = command(database, &["serve"])
             .env("TRIBUTARY_LISTEN", "127.0.0.1:0")
             .envs(settings.iter().copied())
             .stdout(open(&output))
             .stderr(open(&log))
             .spawn()
-            .expect("the server starts");
+            .expect("start the server");
         Self {
             child,
             base_url: String::new(),
@@ -136,17 +136,17 @@ impl ServerProcess {
         }
     }
 
-    /// Starts one that writes its output and its log elsewhere, on a free port, and waits until it is ready.
+    /// Starts a server with redirected output and log, on a free port, and waits until it is ready.
     pub async fn start_writing_to(database: &TestDatabase, output: impl Fn() -> Stdio) -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("an address").to_string();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("find a free port");
+        let address = free.local_addr().expect("local address").to_string();
         drop(free);
         let child = command(database, &["serve"])
             .env("TRIBUTARY_LISTEN", &address)
             .stdout(output())
             .stderr(output())
             .spawn()
-            .expect("the server starts");
+            .expect("start the server");
         let mut server = Self {
             child,
             base_url: format!("http://{address}"),
@@ -155,15 +155,15 @@ impl ServerProcess {
             output: PathBuf::new(),
         };
         let ready = server.wait_until_ready().await;
-        ready.unwrap_or_else(|ended| panic!("{ended}"));
+        ready.unwrap_or_else(|exit| panic!("{exit}"));
         server
     }
 
-    /// Waits until it answers that it is ready; an error when it ends instead.
+    /// Waits until `/readyz` succeeds. Returns an error if the server exits first.
     pub async fn wait_until_ready(&mut self) -> Result<(), ServerExit> {
         let begun = Instant::now();
         while begun.elapsed() < START_MAX {
-            if let Some(status) = self.child.try_wait().expect("the process is ours") {
+            if let Some(status) = self.child.try_wait().expect("query the child process") {
                 return Err(ServerExit {
                     status,
                     log: self.log(),
@@ -174,10 +174,10 @@ impl ServerProcess {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("the server is not ready: {}", self.log());
+        panic!("the server did not become ready: {}", self.log());
     }
 
-    /// It says where it listens, and then it answers there.
+    /// Reads the printed address once, then checks `/readyz`.
     async fn is_ready(&mut self) -> bool {
         if self.base_url.is_empty() {
             let output = self.output();
@@ -188,60 +188,62 @@ impl ServerProcess {
             url.clone_into(&mut self.base_url);
         }
         let ready = self.client.get(format!("{}/readyz", self.base_url)).send();
-        ready.await.is_ok_and(|answer| answer.status().is_success())
+        ready
+            .await
+            .is_ok_and(|response| response.status().is_success())
     }
 
-    /// The secret that every process of a test has.
+    /// Returns the keyring of the shared `secret_key`.
     pub fn keyring() -> Keyring {
         let bytes = tributary_domain::vocabulary::digest::from_hex(SECRET_KEY);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         Keyring::new(bytes.expect("32 bytes in hex"))
     }
 
-    /// Where it is reached.
+    /// Returns the base URL.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// What it wrote to its log.
+    /// Log output.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// What it printed.
+    /// Returns the printed output.
     pub fn output(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap_or_default()
     }
 
-    /// Kills it with SIGKILL, which it cannot notice, while others may still be calling it.
+    /// Sends SIGKILL without waiting, so that requests may still be in flight.
     pub fn kill_now(&self) {
         let status = Command::new("kill")
             .args(["-KILL", &self.child.id().to_string()])
             .status();
-        assert!(status.expect("kill is there").success());
+        assert!(status.expect("run kill").success());
     }
 
-    /// Whether the process has not ended.
+    /// Returns whether the process is still running.
     pub fn is_running(&mut self) -> bool {
-        let ended = self.child.try_wait().expect("the process is ours");
-        ended.is_none()
+        let status = self.child.try_wait().expect("query the child process");
+        status.is_none()
     }
 
-    /// Tells it to stop, as a supervisor would, and waits.
+    /// Sends SIGTERM, like a supervisor, and waits.
     pub fn terminate(self) -> ExitStatus {
         self.signal_and_wait("TERM")
     }
 
-    /// Sends it a signal that ends it, and waits.
+    /// Sends a terminating signal and waits.
     pub fn signal_and_wait(mut self, signal: &str) -> ExitStatus {
         let status = Command::new("kill")
             .args(["-s", signal, &self.child.id().to_string()])
             .status();
-        assert!(status.expect("kill is there").success());
-        self.child.wait().expect("the process ends")
+        assert!(status.expect("run kill").success());
+        self.child.wait().expect("wait for the process")
     }
 
-    /// Calls with a key; nothing when no answer came.
+    /// Sends a request with a key. Returns `None` if there was no response.
     pub async fn try_call(
         &self,
         method: &str,
@@ -249,7 +251,7 @@ impl ServerProcess {
         key: &str,
         body: Option<Value>,
     ) -> Option<TestResponse> {
-        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let method = Method::from_bytes(method.as_bytes()).expect("valid method");
         let mut request = self
             .client
             .request(method, format!("{}{path}", self.base_url))
@@ -268,7 +270,7 @@ impl ServerProcess {
         })
     }
 
-    /// Calls with a key.
+    /// Sends a request with a key.
     pub async fn call(
         &self,
         method: &str,
@@ -278,27 +280,27 @@ impl ServerProcess {
     ) -> TestResponse {
         self.try_call(method, path, key, body)
             .await
-            .expect("the server answers")
+            .expect("response from the server")
     }
 
-    /// Runs another command of the binary beside it; gives what it printed.
+    /// Runs a command of the binary. Returns what it printed.
     pub fn run(database: &TestDatabase, arguments: &[&str]) -> Result<String, String> {
-        let done = command(database, arguments)
+        let output = command(database, arguments)
             .output()
-            .expect("the command starts");
+            .expect("start the command");
         let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
-        if done.status.success() {
-            Ok(text(&done.stdout))
+        if output.status.success() {
+            Ok(text(&output.stdout))
         } else {
-            Err(text(&done.stderr))
+            Err(text(&output.stderr))
         }
     }
 
-    /// A shell on this database, in which `tributary` is the binary, with nothing of the test's own environment. It
-    /// is ended after a time.
+    /// Returns a shell with a time limit and a clean environment, in which `tributary` is the
+    /// binary on this database.
     pub fn shell(database: &TestDatabase, time_limit: Duration) -> Command {
         let binary = binary();
-        let folder = binary.parent().expect("a binary is in a folder").display();
+        let folder = binary.parent().expect("binary has a folder").display();
         let mut command = Command::new("timeout");
         apply_settings(database, command.env_clear());
         command
@@ -307,21 +309,21 @@ impl ServerProcess {
         command
     }
 
-    /// A full live key, made by the command line.
+    /// Creates a full live key with the command line.
     pub fn full_key(database: &TestDatabase) -> String {
-        // Creates the database where no server has done so yet.
-        Self::run(database, &["migrate"]).expect("a database");
+        // Creates the database if no server has done so yet.
+        Self::run(database, &["migrate"]).expect("create database");
         Self::run(
             database,
             &["admin", "key", "create", "--permission", "full"],
         )
-        .expect("a key")
+        .expect("create key")
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Already ended where a test killed it.
+        // The process may already be gone.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

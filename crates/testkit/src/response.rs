@@ -1,24 +1,24 @@
-//! An answer of a server, read whole.
+//! A server's response, fully read.
 
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// An answer, read whole.
+/// A response, fully read.
 #[derive(Debug, Clone)]
 pub struct TestResponse {
-    /// Its status.
+    /// HTTP status.
     pub status: StatusCode,
-    /// Its headers.
+    /// HTTP headers.
     pub headers: HeaderMap,
-    /// Its body as it came.
+    /// Body as received.
     pub text: String,
 }
 
 impl TestResponse {
     pub(crate) async fn read(response: reqwest::Response) -> Self {
         let (status, headers) = (response.status(), response.headers().clone());
-        let text = response.text().await.expect("the body arrives");
+        let text = response.text().await.expect("complete body");
         Self {
             status,
             headers,
@@ -26,18 +26,18 @@ impl TestResponse {
         }
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text)
             .unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
     }
 
-    /// `data` of the body.
+    /// Returns `data` of the JSON body.
     pub fn data(&self) -> Value {
         self.json()["data"].clone()
     }
 
-    /// `error.code` of the body.
+    /// Returns `error.code` of the JSON body.
     pub fn code(&self) -> String {
         self.json()["error"]["code"]
             .as_str()
@@ -45,7 +45,7 @@ impl TestResponse {
             .to_owned()
     }
 
-    /// The fields that are at fault, with their codes.
+    /// Returns the invalid fields with their codes.
     pub fn faults(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let details = self.json()["error"]["details"]
@@ -58,16 +58,16 @@ impl TestResponse {
             .collect()
     }
 
-    /// A header as text.
+    /// Returns a header as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The answer, which has to have this status.
+    /// Asserts the status and returns the response.
     #[track_caller]
     #[expect(
         clippy::return_self_not_must_use,
-        reason = "often the status is all a test asks for"
+        reason = "many tests only check the status"
     )]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{self:?}");

@@ -1,4 +1,4 @@
-//! A clock that stands still until told otherwise, and bytes that are the same in every run.
+//! A manual clock and reproducible random bytes.
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha12Rng;
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 /// 2026-01-01T00:00:00Z.
 const START_MILLIS: i64 = 1_767_225_600_000;
 
-/// A clock that the test sets. Each look moves it by a millisecond, so that ids keep their order.
+/// A manual clock. Each reading advances it by a millisecond so that ids stay ordered.
 #[derive(Debug)]
 pub struct TestClock(AtomicI64);
 
@@ -22,9 +22,9 @@ impl Default for TestClock {
 }
 
 impl TestClock {
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
-        let millis = i64::try_from(by.as_millis()).expect("a test of reasonable length");
+        let millis = i64::try_from(by.as_millis()).expect("duration fits into i64");
         self.0.fetch_add(millis, Ordering::SeqCst);
     }
 }
@@ -35,7 +35,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Bytes from a seed.
+/// Random bytes from a fixed seed.
 #[derive(Debug)]
 pub(crate) struct TestRandom(Mutex<ChaCha12Rng>);
 
@@ -49,7 +49,7 @@ impl Random for TestRandom {
     fn fill(&self, bytes: &mut [u8]) {
         self.0
             .lock()
-            .expect("no test panics while drawing")
+            .expect("lock is not poisoned")
             .fill_bytes(bytes);
     }
 }

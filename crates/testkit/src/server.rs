@@ -1,4 +1,4 @@
-//! A server in this process, on a port of its own.
+//! A server in this process, on a free port.
 
 use crate::probe::TestProbe;
 use crate::runtime::{TestClock, TestRandom};
@@ -23,26 +23,26 @@ use tributary_server::http::{self, ListenerSettings};
 use tributary_server::wiring::{self, ServerParts};
 use tributary_store::{NewKey, Organization, Store};
 
-/// What a test may want otherwise.
+/// Settings that a test may override.
 #[derive(Debug, Clone)]
 pub struct TestServerSettings {
-    /// How often somebody may ask; off unless a test is about it.
+    /// Rate limits; off by default.
     pub rates: RateSettings,
-    /// How long things may take.
+    /// Body and request timeouts.
     pub timeouts: Timeouts,
-    /// Until a request's head has arrived.
+    /// Time limit for a request's headers.
     pub header_timeout: Duration,
-    /// How long a client may go without reading its answer.
+    /// Time limit for a client that does not read its response.
     pub write_timeout: Duration,
-    /// Connections at a time.
+    /// Maximum concurrent connections.
     pub connections: usize,
-    /// Proxies whose word is believed.
+    /// Trusted proxies.
     pub proxies: Vec<IpAddr>,
-    /// Where the service says it is reached.
+    /// Public base URL.
     pub base_url: String,
-    /// Who may sign postbacks.
+    /// Keys that may sign postbacks.
     pub postback_keys: Keys,
-    /// Who may vouch for the App Store.
+    /// Root certificates for App Store notifications.
     pub store_roots: Roots,
 }
 
@@ -71,36 +71,36 @@ impl Default for TestServerSettings {
 
 /// A server in this process.
 pub struct TestServer {
-    /// Where it listens.
+    /// Address it listens on.
     pub address: SocketAddr,
-    /// Its database.
+    /// The store behind it.
     pub store: Arc<dyn Store>,
-    /// Its clock.
+    /// The server's clock.
     pub clock: Arc<TestClock>,
-    source: Runtime,
+    runtime: Runtime,
     client: Client,
     stop: Option<oneshot::Sender<()>>,
     running: Option<tokio::task::JoinHandle<()>>,
-    /// Dropped last: the database outlives the server.
+    /// Dropped last, so that the database outlives the server.
     pub database: TestDatabase,
 }
 
 impl TestServer {
-    /// Starts one on a fresh database.
+    /// Starts a server on a fresh database.
     pub async fn start(engine: Engine) -> Self {
         Self::start_with(engine, TestServerSettings::default()).await
     }
 
-    /// Starts one that differs.
+    /// Starts a server with other settings.
     pub async fn start_with(engine: Engine, settings: TestServerSettings) -> Self {
         let database = TestDatabase::new(engine).await;
         let store = database.open().await;
         let clock = Arc::new(TestClock::default());
-        let source = Runtime::new(clock.clone(), Arc::new(TestRandom::default()));
+        let runtime = Runtime::new(clock.clone(), Arc::new(TestRandom::default()));
         let proxies = settings.proxies;
         let parts = ServerParts {
             store: store.clone(),
-            runtime: source.clone(),
+            runtime: runtime.clone(),
             keyring: Keyring::new([7; 32]),
             base_url: settings.base_url,
             timeouts: settings.timeouts,
@@ -114,8 +114,10 @@ impl TestServer {
             metrics: None,
         };
         let (router, _limits) = wiring::router(parts);
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("find a free port");
+        let address = listener.local_addr().expect("local address");
         let (stop, stopped) = oneshot::channel::<()>();
         let listening = ListenerSettings {
             header_timeout: settings.header_timeout,
@@ -131,7 +133,7 @@ impl TestServer {
             address,
             store,
             clock,
-            source,
+            runtime,
             client: client(),
             stop: Some(stop),
             running: Some(running),
@@ -139,45 +141,45 @@ impl TestServer {
         }
     }
 
-    /// Stops it and waits until what was accepted is finished.
+    /// Stops the server after it has finished the accepted requests.
     pub async fn stop(&mut self) {
         if let Some(stop) = self.stop.take() {
             let _gone = stop.send(());
         }
         if let Some(running) = self.running.take() {
-            running.await.expect("the server ends without a panic");
+            running.await.expect("server stopped without a panic");
         }
     }
 
-    /// Makes an organization.
+    /// Creates an organization.
     pub async fn organization(&self, name: &str) -> OrganizationId {
-        let at = self.source.now();
-        let id = OrganizationId::new(at, self.source.random_bytes());
-        let name = Name::parse(name).expect("a name");
+        let at = self.runtime.now();
+        let id = OrganizationId::new(at, self.runtime.random_bytes());
+        let name = Name::parse(name).expect("valid name");
         let organization = Organization {
             id,
             name,
             created_at: at,
         };
-        let origin = self.source.origin(Actor::Operator, None, None);
+        let origin = self.runtime.origin(Actor::Operator, None, None);
         self.store
             .create_organization(organization, origin)
             .await
-            .expect("an organization");
+            .expect("create organization");
         id
     }
 
-    /// Makes a key.
+    /// Creates an API key.
     pub async fn key(
         &self,
         organization: OrganizationId,
         permission: Permission,
         environment: Environment,
     ) -> String {
-        let text = self.source.new_key(KeyKind::Private, environment);
-        let at = self.source.now();
+        let text = self.runtime.new_key(KeyKind::Private, environment);
+        let at = self.runtime.now();
         let key = ApiKey {
-            id: KeyId::new(at, self.source.random_bytes()),
+            id: KeyId::new(at, self.runtime.random_bytes()),
             organization,
             name: "Test".to_owned(),
             permission,
@@ -192,19 +194,22 @@ impl TestServer {
             key,
             digest: text.digest(),
         };
-        let origin = self.source.origin(Actor::Operator, None, None);
-        self.store.create_key(new, origin).await.expect("a key");
+        let origin = self.runtime.origin(Actor::Operator, None, None);
+        self.store
+            .create_key(new, origin)
+            .await
+            .expect("create key");
         text.reveal().to_owned()
     }
 
-    /// Makes an organization with a full live key.
+    /// Creates an organization and returns a full live key.
     pub async fn full_key(&self) -> String {
         let organization = self.organization("Example").await;
         self.key(organization, Permission::Full, Environment::Live)
             .await
     }
 
-    /// A request that is not sent yet.
+    /// Builds a request.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client
             .request(method, format!("http://{}{path}", self.address))
@@ -215,7 +220,7 @@ impl TestServer {
         TestResponse::read(request.send().await.expect("the server answers")).await
     }
 
-    /// Calls with a key, and with a body where there is one.
+    /// Sends a request with a key and an optional JSON body.
     pub async fn call(
         &self,
         method: &str,
@@ -223,7 +228,7 @@ impl TestServer {
         key: &str,
         body: Option<Value>,
     ) -> TestResponse {
-        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let method = Method::from_bytes(method.as_bytes()).expect("valid method");
         let mut request = self.request(method, path).bearer_auth(key);
         if let Some(body) = body {
             request = request
@@ -233,28 +238,31 @@ impl TestServer {
         self.send(request).await
     }
 
-    /// GET.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str, key: &str) -> TestResponse {
         self.call("GET", path, key, None).await
     }
 
-    /// POST.
+    /// Sends a POST request.
     pub async fn post(&self, path: &str, key: &str, body: Value) -> TestResponse {
         self.call("POST", path, key, Some(body)).await
     }
 
-    /// PATCH.
+    /// Sends a PATCH request.
     pub async fn patch(&self, path: &str, key: &str, body: Value) -> TestResponse {
         self.call("PATCH", path, key, Some(body)).await
     }
 
-    /// Makes an app and gives its path.
+    /// Creates an app and returns its path.
     pub async fn app(&self, key: &str) -> String {
-        let answer = self
+        let response = self
             .post("/api/v1/apps", key, serde_json::json!({"name": "Runner"}))
             .await;
-        let data = answer.expect(201).data();
-        format!("/api/v1/apps/{}", data["id"].as_str().expect("an id"))
+        let data = response.expect(201).data();
+        format!(
+            "/api/v1/apps/{}",
+            data["id"].as_str().expect("id in the response")
+        )
     }
 }
 
@@ -266,15 +274,15 @@ impl Drop for TestServer {
     }
 }
 
-/// A client that waits for nothing for ever and follows nothing.
+/// Returns an HTTP client with a timeout that does not follow redirects.
 pub fn client() -> Client {
-    // The server's client has TLS, so every client in this process has, and asks who provides it. A second
-    // call finds the first one's provider.
+    // The server's HTTP client enables TLS for the whole process, which needs a crypto provider.
+    // Installing it again fails harmlessly.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .timeout(Duration::from_mins(1))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .build()
-        .expect("a client")
+        .expect("build HTTP client")
 }
