@@ -1,7 +1,7 @@
-//! The ceiling: the server with one route more, whose handler parses the body of a website event and does nothing.
+//! The baseline: the same server with one extra route that parses a web event and discards it.
 //!
-//! It is the server's own main path (listener, deadlines, request id, log line, limits, metrics) and its own reader
-//! of bodies, so what is left between the two is what the product does about an event once it is read, and the key.
+//! It shares the listener, deadlines, request id, log line, limits, metrics and body parser with
+//! the product. The difference is therefore authentication and the work after parsing.
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -13,10 +13,10 @@ use tributary_api::WebEventRequest;
 use tributary_server::config::{self, Config};
 use tributary_server::wiring::router_with;
 
-/// Where it is.
+/// Path of the parse-only route.
 pub(crate) const PATH: &str = "/bare/web-events";
 
-/// Serves until told to stop.
+/// Serves until it receives a stop signal.
 pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     let config = Config::load(None, config::environment())?;
     let more = Router::new().route(PATH, post(parse));
@@ -24,14 +24,14 @@ pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Answers as the product does. Extracting the body has checked every field of it.
+/// Responds like the product. The extractor has already validated every field.
 async fn parse(event: WebEventRequest) -> impl IntoResponse {
-    let answer = json!({"data": {
+    let response = json!({"data": {
         "eventId": event.event_id(),
         "status": "accepted",
         "duplicate": false,
         "receivedAt": "2026-01-01T00:00:00.000Z",
     }});
     let content_type = [(header::CONTENT_TYPE, "application/json")];
-    (StatusCode::ACCEPTED, content_type, answer.to_string())
+    (StatusCode::ACCEPTED, content_type, response.to_string())
 }

@@ -1,7 +1,7 @@
-//! `POST /api/webhook/revenuecat/{appId}`: notifications a second that are durable when they are answered.
+//! `POST /api/webhook/revenuecat/{appId}`: durable notifications per second.
 //!
-//! Every subscription begins with a purchase and goes on with a renewal, so that half of what is measured meets a
-//! subscription that is there. A failed answer ends the run.
+//! Each subscription starts with a purchase and continues with a renewal, so half of the requests
+//! update an existing subscription. An unexpected response ends the run.
 
 use crate::child::Server;
 use crate::load::{Load, StopCondition};
@@ -17,26 +17,26 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tributary_testkit::TestDatabase;
 
-/// What the provider sends behind `Bearer`.
+/// The webhook's bearer token.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
-/// Notifications a second that are demanded.
+/// Required notifications per second.
 const FLOOR: u64 = 1_000;
-/// What a notification is answered with.
+/// Expected response status.
 const RECEIVED: u16 = 200;
 
-/// What can be set.
+/// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct BillingBenchOptions {
-    /// The database. PostgreSQL is the server of `TEST_DATABASE_URL`, in a schema of the run's own.
+    /// Database engine. PostgreSQL uses the server in `TEST_DATABASE_URL`, in a temporary schema.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
-    /// How long a round is.
+    /// Length of a round in seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Connections of the load.
+    /// Number of client connections.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Rounds of purchases, each followed by one of renewals.
+    /// Rounds of purchases, each followed by a round of renewals.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
@@ -53,12 +53,12 @@ fn notification(kind: &str, id: &str, transaction: &str) -> Value {
     }})
 }
 
-/// Measures; the exit code says whether the floor is held.
+/// Runs the benchmark. The exit code is 1 if a requirement is not met.
 pub(crate) fn run(options: &BillingBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
     print_line(format_args!(
-        "{} cores; 8 kB made durable in {}",
+        "{} cores; syncing 8 kB takes {}",
         machine::cores(),
         millis(machine::sync_time(&database.folder())?)
     ));
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &BillingBenchOptions) -> anyhow::Result<ExitCode> {
     for round in 1..=options.rounds {
         let end = StopCondition::After(Duration::from_secs(options.seconds));
         let bought = purchases.run(LoadPace::FlatOut, end)?;
-        // Renewals of what was just bought, and no more of them.
+        // Exactly one renewal for each purchase of this round.
         let renewed = renewals.run(LoadPace::FlatOut, StopCondition::Sent(bought.answered))?;
         for (what, outcome) in [("purchases", &bought), ("renewals", &renewed)] {
             let (p50, p99) = (millis(outcome.times.p50), millis(outcome.times.p99));
@@ -99,15 +99,15 @@ pub(crate) fn run(options: &BillingBenchOptions) -> anyhow::Result<ExitCode> {
         }
     }
     print_line(format_args!(
-        "  the server's memory: {}",
+        "  server memory: {}",
         report::megabytes(server.memory()?)
     ));
-    let mut verdicts = Requirements::default();
-    verdicts.check(
+    let mut requirements = Requirements::default();
+    requirements.check(
         slowest >= FLOOR,
         format_args!(
-            "{FLOOR} notifications a second in the slowest round ({slowest}/s), none refused"
+            "at least {FLOOR} notifications/s in the slowest round ({slowest}/s), none rejected"
         ),
     );
-    Ok(ExitCode::from(u8::from(!verdicts.all_met())))
+    Ok(ExitCode::from(u8::from(!requirements.all_met())))
 }

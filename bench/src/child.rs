@@ -1,4 +1,4 @@
-//! Servers in processes of their own, out of this binary.
+//! Runs servers as child processes of this binary.
 
 use crate::site::send_request;
 use anyhow::{Context as _, bail};
@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tributary_testkit::TestDatabase;
 
-/// The secret of every server here.
+/// `secret_key` of all servers.
 const SECRET_KEY: &str = "0909090909090909090909090909090909090909090909090909090909090909";
-/// What the server says first.
+/// Prefix of the first line that the server prints.
 const GREETING: &str = "Tributary is running at http://";
-/// What the simulator says first.
+/// Prefix of the first line that the simulator prints.
 const SIMULATOR_GREETING: &str = "The simulator is running at http://";
-/// What is set otherwise than by default. The limits are off on both sides, or a measurement would be of them;
-/// nobody asks a bank for its rates meanwhile.
+/// Settings that differ from the defaults. Rate limits are off because they would cap the result.
+/// Exchange rates are not downloaded.
 const SETTINGS: [(&str, &str); 6] = [
     ("TRIBUTARY_SECRET_KEY", SECRET_KEY),
     ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
@@ -27,14 +27,14 @@ const SETTINGS: [(&str, &str); 6] = [
     ("TRIBUTARY_RATES__SECOND_URL", ""),
 ];
 
-/// A running server. It is told to stop when this is dropped.
+/// A running server. It is killed on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
-/// A command of this binary on this database, with nothing of our own environment.
+/// Returns a command of this binary on this database, with a clean environment.
 fn command(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
@@ -48,12 +48,12 @@ fn command(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<Comman
 }
 
 impl Server {
-    /// The product.
+    /// Starts the product.
     pub(crate) fn product(database: &TestDatabase) -> anyhow::Result<Self> {
         Self::start(database, &["tributary", "serve"])
     }
 
-    /// The product, with settings of its own.
+    /// Starts the product with additional settings.
     pub(crate) fn product_with(
         database: &TestDatabase,
         settings: &[(String, String)],
@@ -63,18 +63,18 @@ impl Server {
         Self::spawn(command, GREETING)
     }
 
-    /// The one that only parses.
+    /// Starts the parse-only baseline.
     pub(crate) fn bare(database: &TestDatabase) -> anyhow::Result<Self> {
         Self::start(database, &["bare"])
     }
 
-    /// The product, with keys of our own for postbacks.
+    /// Starts the product with test keys for postback signatures.
     pub(crate) fn with_postback_keys(database: &TestDatabase) -> anyhow::Result<Self> {
         Self::start(database, &["postback-keys"])
     }
 
-    /// Starts one, and waits until it says where it is. Its log is written as it always is, and read by nobody:
-    /// in a file it would compete with the database for the disk.
+    /// Starts a server and waits for its address. Its log goes to `/dev/null`, because a log file
+    /// would compete with the database for the disk.
     fn start(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<Self> {
         Self::spawn(command(database, arguments)?, GREETING)
     }
@@ -84,7 +84,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(File::create("/dev/null")?)
             .spawn()?;
-        let output = child.stdout.take().context("its output")?;
+        let output = child.stdout.take().context("stdout is not piped")?;
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         let address = line
@@ -93,25 +93,28 @@ impl Server {
             .and_then(|address| address.parse().ok());
         let Some(address) = address else {
             let status = child.wait()?;
-            bail!("it did not start ({status}): {command:?}");
+            bail!("the server did not start ({status}): {command:?}");
         };
         Ok(Self { child, address })
     }
 
-    /// Bytes of memory that it occupies.
+    /// Returns the resident memory in bytes.
     pub(crate) fn memory(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|rest| rest.split_whitespace().next());
-        let kilobytes: u64 = kilobytes.context("no VmRSS")?.parse()?;
+        let kilobytes: u64 = kilobytes.context("no VmRSS in /proc status")?.parse()?;
         Ok(kilobytes * 1024)
     }
 
-    /// Processor time that it has used so far, in its own code and in the kernel.
+    /// Returns the CPU time used so far, user and system.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // Behind the name, which may hold anything, but ends with the last bracket: fields 3 and on.
-        let (_, fields) = stat.rsplit_once(')').context("no name")?;
+        // The process name may contain any character and ends at the last `)`. Fields 3 and on
+        // follow.
+        let (_, fields) = stat
+            .rsplit_once(')')
+            .context("no process name in /proc stat")?;
         let ticks: Vec<u64> = fields
             .split_whitespace()
             .skip(11)
@@ -122,12 +125,12 @@ impl Server {
         Ok(tick * u32::try_from(ticks.iter().sum::<u64>())?)
     }
 
-    /// Tells it to stop, and waits until it has finished what it accepted.
+    /// Sends SIGTERM and waits until the server has finished the accepted requests.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.terminate()?;
         let status = self.child.wait()?;
         if !status.success() {
-            bail!("a server ended with {status}");
+            bail!("the server exited with {status}");
         }
         Ok(())
     }
@@ -141,22 +144,25 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Already gone where it was stopped.
+        // The process is already gone after `stop`.
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-/// Creates the database where no server has done so yet.
+/// Creates the database if no server has done so yet.
 fn migrate(database: &TestDatabase) -> anyhow::Result<()> {
-    let done = command(database, &["tributary", "migrate"])?.output()?;
-    if !done.status.success() {
-        bail!("no database: {}", String::from_utf8_lossy(&done.stderr));
+    let output = command(database, &["tributary", "migrate"])?.output()?;
+    if !output.status.success() {
+        bail!(
+            "failed to create the database: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     Ok(())
 }
 
-/// A full live key, made by the command line.
+/// Creates a full live key with the command line.
 pub(crate) fn full_key(database: &TestDatabase) -> anyhow::Result<String> {
     let arguments = [
         "tributary",
@@ -167,14 +173,17 @@ pub(crate) fn full_key(database: &TestDatabase) -> anyhow::Result<String> {
         "full",
     ];
     migrate(database)?;
-    let done = command(database, &arguments)?.output()?;
-    if !done.status.success() {
-        bail!("no key: {}", String::from_utf8_lossy(&done.stderr));
+    let output = command(database, &arguments)?.output()?;
+    if !output.status.success() {
+        bail!(
+            "failed to create a key: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
-    Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// A link by which an account is made, from the command line.
+/// Creates a set-up link with the command line.
 pub(crate) fn setup_link(database: &TestDatabase) -> anyhow::Result<String> {
     let arguments = [
         "tributary",
@@ -185,24 +194,27 @@ pub(crate) fn setup_link(database: &TestDatabase) -> anyhow::Result<String> {
         "bench@example.com",
     ];
     migrate(database)?;
-    // Whatever the address: only what comes behind it is used.
-    let done = command(database, &arguments)?
+    // Only the path of the link is used, so any base URL will do.
+    let output = command(database, &arguments)?
         .env("TRIBUTARY_BASE_URL", "http://127.0.0.1")
         .output()?;
-    if !done.status.success() {
-        bail!("no link: {}", String::from_utf8_lossy(&done.stderr));
+    if !output.status.success() {
+        bail!(
+            "failed to create a set-up link: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
-    Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// The four networks, simulated.
+/// The network simulator as a child process.
 #[derive(Debug)]
 pub(crate) struct SimulatorProcess {
     process: Server,
 }
 
 impl SimulatorProcess {
-    /// Starts them, on a port that the system chooses.
+    /// Starts the simulator on a free port.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -215,7 +227,7 @@ impl SimulatorProcess {
         })
     }
 
-    /// What makes a server send there.
+    /// Returns the settings that make a server send to this simulator.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
         let base = format!("http://{}", self.process.address);
         let network = |name: &str| (format!("TRIBUTARY_NETWORKS__{name}"), base.clone());
@@ -232,7 +244,7 @@ impl SimulatorProcess {
         ]
     }
 
-    /// Calls their control interface.
+    /// Calls the control API.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
         let body = if body.is_null() {
             String::new()

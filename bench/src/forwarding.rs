@@ -1,5 +1,5 @@
-//! Forwarding: how many deliveries a second leave while events are accepted, and whether a network that hangs makes
-//! accepting slower. The networks are simulated, in a process of their own on the same machine.
+//! Forwarding: deliveries per second while events arrive, and the effect of a hanging network on
+//! ingestion. The network simulator runs as a separate process on the same machine.
 
 use crate::child::{Server, SimulatorProcess};
 use crate::load::{Load, StopCondition};
@@ -16,40 +16,40 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tributary_testkit::TestDatabase;
 
-/// Deliveries a second that are demanded.
+/// Required deliveries per second.
 const DELIVERIES_MIN: u64 = 3_000;
-/// The part of the usual rate that accepting must keep while a network hangs, in thousandths.
+/// Required ingestion rate while a network hangs, in thousandths of the normal rate.
 const RATE_KEPT_MIN: u64 = 900;
-/// What arrives a second while deliveries leave.
+/// Events per second that arrive while deliveries are sent.
 const ARRIVAL_RATE: u64 = 300;
-/// How long a backlog may take to leave.
+/// Maximum time to drain the backlog.
 const DRAIN_MAX: Duration = Duration::from_mins(5);
-/// How often the network is asked how many it has.
+/// Interval at which the simulator's count is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Where the integration is, below the app.
+/// Path of the integration below the app.
 const INTEGRATION: &str = "/integrations/network_a";
 
-/// What can be set.
+/// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct ForwardingBenchOptions {
-    /// The database. `PostgreSQL` is the server of `TEST_DATABASE_URL`, in a schema of the run's own.
+    /// Database engine. `PostgreSQL` uses the server in `TEST_DATABASE_URL`, in a temporary schema.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
-    /// Deliveries that wait before they may leave.
+    /// Deliveries queued before sending starts.
     #[arg(long, default_value_t = 60_000)]
     backlog: u64,
-    /// How long a round of accepting is.
+    /// Length of an ingestion round in seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Connections of the load.
+    /// Number of client connections.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Rounds of each side.
+    /// Rounds of each measurement.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
 
-/// A website whose events a simulated network hears of.
+/// A website whose events are forwarded to the simulator.
 struct Bench {
     simulator: SimulatorProcess,
     server: Server,
@@ -57,22 +57,22 @@ struct Bench {
     load: Load<Template>,
 }
 
-/// Measures.
+/// Runs the benchmark. The exit code is 1 if a requirement is not met.
 pub(crate) fn run(options: &ForwardingBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
     print_line(options.engine.durability());
     print_line(format_args!(
-        "{} cores for server, database, network and load; 8 kB are synced in {}",
+        "{} cores for server, database, simulator and load; syncing 8 kB takes {}",
         machine::cores(),
         millis(machine::sync_time(&database.folder())?)
     ));
     let mut bench = Bench::open(options, &database)?;
-    let mut verdicts = Requirements::default();
-    bench.throughput(options, &mut verdicts)?;
-    bench.measure_hanging_network(options, &mut verdicts)?;
+    let mut requirements = Requirements::default();
+    bench.throughput(options, &mut requirements)?;
+    bench.measure_hanging_network(options, &mut requirements)?;
     bench.server.stop()?;
-    Ok(ExitCode::from(u8::from(!verdicts.all_met())))
+    Ok(ExitCode::from(u8::from(!requirements.all_met())))
 }
 
 impl Bench {
@@ -101,14 +101,14 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Orders a fault of the network, until it is cleared.
+    /// Makes the simulator fail until [`Self::clear_faults`].
     fn fault(&self, fault: serde_json::Value) -> anyhow::Result<()> {
         let order = json!({"network": "network_a", "fault": fault});
         self.simulator.call("POST", "/control/faults", &order)?;
         Ok(())
     }
 
-    /// The network is well again, and the queue is told to go on at once.
+    /// Clears the faults and resumes the queue at once.
     fn clear_faults(&self) -> anyhow::Result<()> {
         self.simulator
             .call("DELETE", "/control/faults", &json!(null))?;
@@ -118,36 +118,40 @@ impl Bench {
         Ok(())
     }
 
-    /// What the network counted so far.
+    /// Returns the number of conversions that the simulator has counted.
     fn counted(&self) -> anyhow::Result<u64> {
         let state = self.simulator.call("GET", "/control/state", &json!(null))?;
         let counted = state["networks"]["network_a"]["counted"].as_u64();
-        counted.context("the network's books")
+        counted.context("no count from the simulator")
     }
 
-    /// Waits until the network has so many, while others arrive; gives how long that took.
+    /// Waits until the simulator has counted `count` conversions while new events arrive. Returns
+    /// the time it took.
     fn wait_until_drained(&mut self, count: u64) -> anyhow::Result<Duration> {
-        let begun = Instant::now();
+        let started = Instant::now();
         while self.counted()? < count {
             self.load.run(
                 LoadPace::PerSecond(ARRIVAL_RATE),
                 StopCondition::After(POLL_INTERVAL),
             )?;
-            if begun.elapsed() > DRAIN_MAX {
-                bail!("the backlog does not leave: {} of {count}", self.counted()?);
+            if started.elapsed() > DRAIN_MAX {
+                bail!(
+                    "backlog not drained in time: {} of {count}",
+                    self.counted()?
+                );
             }
         }
-        Ok(begun.elapsed())
+        Ok(started.elapsed())
     }
 
-    /// How many leave a second.
+    /// Measures deliveries per second.
     fn throughput(
         &mut self,
         options: &ForwardingBenchOptions,
-        verdicts: &mut Requirements,
+        requirements: &mut Requirements,
     ) -> anyhow::Result<()> {
         print_line(format_args!(
-            "deliveries a second to one integration, {ARRIVAL_RATE} events a second arriving meanwhile:"
+            "deliveries/s to one integration while {ARRIVAL_RATE} events/s arrive:"
         ));
         let mut rates = Vec::new();
         for round in 1..=options.rounds {
@@ -156,31 +160,31 @@ impl Bench {
             self.load
                 .run(LoadPace::FlatOut, StopCondition::Sent(options.backlog))?;
             self.clear_faults()?;
-            let took = self.wait_until_drained(before + options.backlog)?;
-            let rate = per_second(options.backlog, took);
+            let elapsed = self.wait_until_drained(before + options.backlog)?;
+            let rate = per_second(options.backlog, elapsed);
             print_line(format_args!(
-                "  round {round}: {} in {}: {rate} a second",
+                "  round {round}: {} in {}: {rate}/s",
                 options.backlog,
-                millis(took)
+                millis(elapsed)
             ));
             rates.push(rate);
         }
         let rate = median(rates).context("no round")?;
-        print_line(format_args!("  median: {rate} a second"));
-        verdicts.check(
+        print_line(format_args!("  median: {rate}/s"));
+        requirements.check(
             rate >= DELIVERIES_MIN,
-            format_args!("at least {DELIVERIES_MIN} a second"),
+            format_args!("at least {DELIVERIES_MIN}/s"),
         );
         Ok(())
     }
 
-    /// Whether accepting is slower while the network hangs.
+    /// Measures whether a hanging network slows ingestion.
     fn measure_hanging_network(
         &mut self,
         options: &ForwardingBenchOptions,
-        verdicts: &mut Requirements,
+        requirements: &mut Requirements,
     ) -> anyhow::Result<()> {
-        print_line("events accepted a second, with the network well and with it hanging:");
+        print_line("events accepted/s, with a healthy and with a hanging network:");
         let (mut wells, mut hangings) = (Vec::new(), Vec::new());
         let end = StopCondition::After(Duration::from_secs(options.seconds));
         for round in 1..=options.rounds {
@@ -190,7 +194,7 @@ impl Bench {
             self.clear_faults()?;
             let part = ratio(thousandths(hanging, well));
             print_line(format_args!(
-                "  round {round}: well {well}, hanging {hanging}, ratio {part}"
+                "  round {round}: healthy {well}, hanging {hanging}, ratio {part}"
             ));
             wells.push(well);
             hangings.push(hanging);
@@ -201,12 +205,12 @@ impl Bench {
         );
         let part = thousandths(hanging, well);
         print_line(format_args!(
-            "  median: well {well}, hanging {hanging}, ratio {}",
+            "  median: healthy {well}, hanging {hanging}, ratio {}",
             ratio(part)
         ));
-        verdicts.check(
+        requirements.check(
             part >= RATE_KEPT_MIN,
-            format_args!("at least {} of the usual rate", ratio(RATE_KEPT_MIN)),
+            format_args!("at least {} of the normal rate", ratio(RATE_KEPT_MIN)),
         );
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The load: some connections that are kept open, driven by one thread.
+//! The load generator: keep-alive connections driven by one thread.
 //!
-//! It shares the machine with what it measures, so it is as cheap as it can be: requests are prepared bytes, an
-//! answer is looked through for its status and its end, and nothing is woken that has nothing to do.
+//! It shares the machine with the server under test, so it has to be cheap: requests are prepared
+//! bytes, responses are only scanned for status and length, and idle connections are not polled.
 
 use crate::pace::{Latencies, LoadPace, per_second};
 use crate::response;
@@ -16,30 +16,30 @@ use std::time::{Duration, Instant};
 use tributary_domain::runtime::Runtime;
 use tributary_server::system::runtime;
 
-/// How long nothing at all may come back before a run is given up.
+/// Time without any response after which a run is aborted.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are kept: heads and bodies here are far shorter.
+/// Receive buffer per response. Responses here are far shorter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// What is sent. Every request has a number, and the numbers never go back.
+/// A source of numbered requests. Numbers only increase.
 pub(crate) trait Requests {
-    /// The bytes of a request, at this time in milliseconds.
+    /// Returns the bytes of a request sent at `millis`.
     fn request_bytes(&mut self, number: u64, millis: i64) -> &[u8];
 
-    /// The status that it must be answered with.
+    /// Returns the expected response status.
     fn expected_status(&self, number: u64) -> u16;
 }
 
-/// Where a run ends.
+/// When a run stops sending.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StopCondition {
-    /// Nothing is sent after this time.
+    /// After this duration.
     After(Duration),
-    /// So many are sent.
+    /// After this many requests.
     Sent(u64),
 }
 
-/// What a run came to. Every answer was the expected one: anything else ends the run with an error.
+/// Result of a run. An unexpected response ends the run with an error instead.
 #[derive(Debug)]
 pub(crate) struct LoadResult {
     pub(crate) answered: u64,
@@ -47,33 +47,33 @@ pub(crate) struct LoadResult {
     pub(crate) times: Latencies,
 }
 
-/// A server under load.
+/// A load on one server.
 #[derive(Debug)]
 pub(crate) struct Load<R> {
     pub(crate) address: SocketAddr,
     pub(crate) requests: R,
     pub(crate) connections: usize,
-    /// The number of the next request. It never goes back: every request has ids of its own.
+    /// Number of the next request. It never decreases, because ids derive from it.
     pub(crate) next: u64,
 }
 
 struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
-    /// The request that is under way: when it was due, and the status that it must be answered with.
+    /// The request in flight: its due time and the expected status.
     in_flight: Option<(Instant, u16)>,
 }
 
 impl<R: Requests> Load<R> {
-    /// Sends until the end, and waits for what is under way.
+    /// Sends until the stop condition holds, then waits for the requests in flight.
     pub(crate) fn run(&mut self, pace: LoadPace, end: StopCondition) -> anyhow::Result<LoadResult> {
         let mut run = Run::open(self, pace, end)?;
         while run.step()? {}
-        let took = run.begun.elapsed();
+        let elapsed = run.started.elapsed();
         let answered = run.times.len() as u64;
         Ok(LoadResult {
             answered,
-            per_second: per_second(answered, took),
+            per_second: per_second(answered, elapsed),
             times: Latencies::of(run.times),
         })
     }
@@ -83,12 +83,12 @@ struct Run<'a, R> {
     load: &'a mut Load<R>,
     pace: LoadPace,
     end: StopCondition,
-    begun: Instant,
+    started: Instant,
     clock: Runtime,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Connections without a request under way. Whose turn was longest ago is first: a server closes a connection on
-    /// which nothing comes.
+    /// Connections without a request in flight, least recently used first: the server closes idle
+    /// connections.
     idle: VecDeque<usize>,
     events: Vec<epoll::Event>,
     sent: u64,
@@ -100,7 +100,8 @@ impl<'a, R: Requests> Run<'a, R> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::new();
         for number in 0..load.connections {
-            let stream = TcpStream::connect(load.address).context("the server does not answer")?;
+            let stream =
+                TcpStream::connect(load.address).context("cannot connect to the server")?;
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)?;
             let data = epoll::EventData::new_u64(number as u64);
@@ -118,7 +119,7 @@ impl<'a, R: Requests> Run<'a, R> {
             load,
             pace,
             end,
-            begun: Instant::now(),
+            started: Instant::now(),
             clock: runtime(),
             epoll,
             sent: 0,
@@ -126,7 +127,7 @@ impl<'a, R: Requests> Run<'a, R> {
         })
     }
 
-    /// Sends what is due, takes what has come; false when all is done.
+    /// Sends due requests and reads responses. Returns false when the run is complete.
     fn step(&mut self) -> anyhow::Result<bool> {
         let wait = self.send_due()?;
         if self.is_over() && self.idle.len() == self.connections.len() {
@@ -137,7 +138,7 @@ impl<'a, R: Requests> Run<'a, R> {
         let buffer = spare_capacity(&mut self.events);
         epoll::wait(&self.epoll, buffer, Some(&timespec))?;
         if self.events.is_empty() && wait.is_none() {
-            bail!("nothing came back for {RESPONSE_TIMEOUT:?}");
+            bail!("no response for {RESPONSE_TIMEOUT:?}");
         }
         while let Some(event) = self.events.pop() {
             let number = usize::try_from(event.data.u64())?;
@@ -148,25 +149,25 @@ impl<'a, R: Requests> Run<'a, R> {
 
     fn is_over(&self) -> bool {
         match self.end {
-            StopCondition::After(time) => self.begun.elapsed() >= time,
+            StopCondition::After(time) => self.started.elapsed() >= time,
             StopCondition::Sent(count) => self.sent >= count,
         }
     }
 
-    /// Sends as long as something is due and a connection is free; gives how long until something else is due.
+    /// Sends due requests while connections are idle. Returns the time until the next one is due.
     fn send_due(&mut self) -> anyhow::Result<Option<Duration>> {
         while !self.is_over() {
             let Some(number) = self.idle.front().copied() else {
                 return Ok(None);
             };
-            let (due, now) = (self.pace.due(self.sent), self.begun.elapsed());
+            let (due, now) = (self.pace.due(self.sent), self.started.elapsed());
             if let Some(early) = due.checked_sub(now).filter(|early| !early.is_zero()) {
                 return Ok(Some(early));
             }
             self.idle.pop_front();
             let due = match self.pace {
                 LoadPace::FlatOut => Instant::now(),
-                LoadPace::PerSecond(_) => self.begun + due,
+                LoadPace::PerSecond(_) => self.started + due,
             };
             self.send(number, due)?;
         }
@@ -179,10 +180,11 @@ impl<'a, R: Requests> Run<'a, R> {
         connection.in_flight = Some((due, expected));
         let now = self.clock.now().as_millis();
         let bytes = self.load.requests.request_bytes(self.load.next, now);
-        // A few hundred bytes into an empty buffer: they go at once or the connection is broken.
+        // A few hundred bytes fit into the empty socket buffer, so a partial write means a broken
+        // connection.
         let written = (&connection.stream).write(bytes)?;
         if written != bytes.len() {
-            bail!("a request was taken in part");
+            bail!("partial write of a request");
         }
         self.load.next += 1;
         self.sent += 1;
@@ -199,16 +201,16 @@ impl<'a, R: Requests> Run<'a, R> {
             Err(error) => return Err(error.into()),
         };
         connection.received.extend_from_slice(&bytes[..length]);
-        let Some(answer) = response::read(&connection.received) else {
+        let Some(response) = response::read(&connection.received) else {
             return Ok(());
         };
         let (due, expected) = connection
             .in_flight
             .take()
-            .context("an answer to nothing")?;
-        if answer.status != expected || answer.length != connection.received.len() {
+            .context("response without a request")?;
+        if response.status != expected || response.length != connection.received.len() {
             let text = String::from_utf8_lossy(&connection.received);
-            bail!("not answered with {expected}: {text}");
+            bail!("expected status {expected}, got: {text}");
         }
         connection.received.clear();
         self.times.push(due.elapsed());

@@ -1,4 +1,4 @@
-//! What a figure is worth nothing without: the machine it was read on.
+//! Describes the machine, since results are only comparable on equal hardware.
 
 use crate::pace::median;
 use anyhow::Context as _;
@@ -7,17 +7,17 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Syncs that are timed.
+/// Number of timed syncs.
 const SYNCS: usize = 200;
-/// Bytes that each of them brings to the disk: two pages of SQLite, one of PostgreSQL.
+/// Bytes per sync: two SQLite pages or one PostgreSQL page.
 const SYNCED_BYTES: usize = 8 * 1024;
 
-/// How many cores there are.
+/// Returns the number of cores.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How long the disk of this folder takes to make 8 kB durable, in the middle.
+/// Returns the median time to write and sync 8 kB in this folder.
 pub(crate) fn sync_time(folder: &Path) -> anyhow::Result<Duration> {
     let path = folder.join("sync-time");
     let file = OpenOptions::new()
@@ -27,10 +27,10 @@ pub(crate) fn sync_time(folder: &Path) -> anyhow::Result<Duration> {
     let mut times = Vec::with_capacity(SYNCS);
     for number in 0..SYNCS {
         let bytes = [u8::try_from(number % 256)?; SYNCED_BYTES];
-        let begun = Instant::now();
+        let started = Instant::now();
         file.write_all_at(&bytes, 0)?;
         file.sync_data()?;
-        times.push(begun.elapsed());
+        times.push(started.elapsed());
     }
     std::fs::remove_file(path)?;
     median(times).context("no sync was timed")

@@ -1,9 +1,9 @@
-//! What Tributary costs. Every figure is measured beside its ceiling, in one run on one machine: a ratio says
-//! something where a number alone would only describe the machine.
+//! Benchmarks. Each result is compared with a baseline from the same run on the same machine,
+//! because absolute numbers mostly describe the machine.
 //!
-//! Servers are started as processes of their own, out of this very binary: `tributary-bench tributary serve` is
-//! `tributary serve`, `tributary-bench bare` is the same server with one route more, and `tributary-bench postback-keys`
-//! the same with other keys. See `docs/BENCHMARKS.md`.
+//! Servers run as child processes of this binary: `tributary-bench tributary serve` is
+//! `tributary serve`, `tributary-bench bare` adds a parse-only route, and
+//! `tributary-bench postback-keys` trusts test keys. See `docs/BENCHMARKS.md`.
 
 mod bare;
 mod billing;
@@ -26,7 +26,7 @@ use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Measures Tributary.
+/// Benchmarks Tributary.
 #[derive(Debug, Parser)]
 #[command(name = "tributary-bench", about)]
 struct Arguments {
@@ -36,26 +36,26 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The door for verified website events, against one that only parses the same body.
+    /// Web events, compared with a route that only parses the same body.
     WebEvents(web_events::WebEventsBenchOptions),
-    /// Deliveries to a simulated network, and whether one that hangs makes accepting slower.
+    /// Deliveries to a simulated network, and ingestion while that network hangs.
     Forwarding(forwarding::ForwardingBenchOptions),
-    /// The doors for Apple's postbacks, with genuine ones, forged ones and replays.
+    /// Apple's postbacks: genuine, forged and replayed.
     Postbacks(postbacks::PostbacksBenchOptions),
-    /// Reports on a little and on a lot, loading through the store, export.
+    /// Reports on a small and a large month, bulk loading, and export.
     Reports(reports::ReportsBenchOptions),
-    /// The door for notifications of billing providers.
+    /// Billing webhooks.
     Billing(billing::BillingBenchOptions),
-    /// The server, with one route more that only parses (started by the measurements).
+    /// Serve with an extra parse-only route (started by the benchmarks).
     #[command(hide = true)]
     Bare,
-    /// The product, with keys of our own for postbacks (started by the measurements).
+    /// Serve with test keys for postbacks (started by the benchmarks).
     #[command(hide = true)]
     PostbackKeys,
-    /// The product itself (started by the measurements).
+    /// Run a `tributary` command (started by the benchmarks).
     #[command(hide = true)]
     Tributary {
-        /// As for `tributary`.
+        /// Arguments of `tributary`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },

@@ -1,21 +1,22 @@
-//! When requests are due, and what their times come to.
+//! Request pacing and latency statistics.
 
 use std::time::Duration;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// How requests are sent.
+/// Request pacing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoadPace {
-    /// The next as soon as the last is answered: this finds the ceiling, and says nothing about waiting.
+    /// Closed loop: send the next request as soon as the last response arrives. Finds the maximum
+    /// throughput; latencies are not meaningful.
     FlatOut,
-    /// So many a second, whether or not the server keeps up. The time of a request counts from the moment it was
-    /// due: a server that stalls makes others wait, and they are counted.
+    /// Open loop: this many per second, whether or not the server keeps up. Latency counts from the
+    /// due time, so requests that queue behind a stall are included.
     PerSecond(u64),
 }
 
 impl LoadPace {
-    /// When the request of this number, from nought, is due.
+    /// Returns when request `number`, counted from 0, is due.
     pub(crate) fn due(self, number: u64) -> Duration {
         match self {
             Self::FlatOut => Duration::ZERO,
@@ -27,25 +28,25 @@ impl LoadPace {
     }
 }
 
-/// How many a second.
-pub(crate) fn per_second(count: u64, took: Duration) -> u64 {
-    let rate = u128::from(count) * NANOS_PER_SECOND / took.as_nanos().max(1);
+/// Returns the rate per second.
+pub(crate) fn per_second(count: u64, elapsed: Duration) -> u64 {
+    let rate = u128::from(count) * NANOS_PER_SECOND / elapsed.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// One number as thousandths of another.
+/// Returns `part` in thousandths of `whole`.
 pub(crate) fn thousandths(part: u64, whole: u64) -> u64 {
     part.saturating_mul(1_000) / whole.max(1)
 }
 
-/// The middle one; of an even number the lower one.
+/// Returns the median; the lower one for an even number of values.
 pub(crate) fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
     values.sort_unstable();
     let last = values.len().checked_sub(1)?;
     values.get(last / 2).copied()
 }
 
-/// The times of a run's requests.
+/// Latency statistics of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Latencies {
     pub(crate) p50: Duration,
@@ -54,7 +55,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// What these come to.
+    /// Computes the statistics.
     pub(crate) fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         Self {
@@ -65,7 +66,7 @@ impl Latencies {
     }
 }
 
-/// The smallest time that so many of a hundred do not exceed.
+/// Nearest-rank percentile.
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_times_that_were_measured() {
+    fn percentiles_are_measured_values() {
         let times = Latencies::of(millis((1..=200).rev()));
         assert_eq!(times.p50, Duration::from_millis(100));
         assert_eq!(times.p99, Duration::from_millis(198));
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_does_not_drift() {
+    fn due_times_do_not_drift() {
         let pace = LoadPace::PerSecond(3);
         assert_eq!(pace.due(0), Duration::ZERO);
         assert_eq!(pace.due(3), Duration::from_secs(1));
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_ratios() {
+    fn computes_rates_ratios_and_medians() {
         assert_eq!(per_second(30, Duration::from_millis(500)), 60);
         assert_eq!(thousandths(7, 20), 350);
         assert_eq!(median(vec![9, 1, 5]), Some(5));

@@ -1,4 +1,4 @@
-//! Pages of the dashboard, asked for as a browser asks that is signed in.
+//! Dashboard pages, requested with a session cookie like a browser.
 
 use crate::child::{Server, setup_link};
 use crate::pace::Latencies;
@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use std::time::Instant;
 use tributary_testkit::TestDatabase;
 
-/// The pages whose figures grow with what was recorded.
+/// Pages whose data grows with the number of events.
 pub(crate) const PAGES: [&str; 8] = [
     "/portfolio",
     "/apps/{app}",
@@ -19,16 +19,16 @@ pub(crate) const PAGES: [&str; 8] = [
     "/apps/{app}/devices/device-0000000000000000",
 ];
 
-/// Somebody who is signed in.
+/// A browser with a session cookie.
 pub(crate) struct SignedInBrowser {
     cookie: String,
 }
 
 impl SignedInBrowser {
-    /// Makes an account by a set-up link.
+    /// Creates an account with a set-up link.
     pub(crate) fn sign_up(server: &Server, database: &TestDatabase) -> anyhow::Result<Self> {
         let link = setup_link(database)?;
-        let (_, path) = link.split_once("/setup/").context("a set-up link")?;
+        let (_, path) = link.split_once("/setup/").context("not a set-up link")?;
         let body = "email=bench%40example.com&password=a+lazy+fox+in+the+coal+mine";
         let headers = format!(
             "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\nContent-Length: {}\r\n",
@@ -41,7 +41,7 @@ impl SignedInBrowser {
         Ok(Self { cookie })
     }
 
-    /// Asks for a page; gives its text.
+    /// Fetches a page and returns its body.
     fn fetch(&self, server: &Server, path: &str) -> anyhow::Result<String> {
         let headers = format!("Cookie: {}\r\n", self.cookie);
         let (head, body) = send_request(server.address, "GET", path, &headers, "")?;
@@ -51,7 +51,7 @@ impl SignedInBrowser {
         Ok(body)
     }
 
-    /// Asks for a page that often.
+    /// Fetches a page `times` times and returns the latencies.
     pub(crate) fn measure_page(
         &self,
         server: &Server,
@@ -60,19 +60,19 @@ impl SignedInBrowser {
         times: usize,
     ) -> anyhow::Result<Latencies> {
         let path = page.replace("{app}", &site.app);
-        let mut took = Vec::with_capacity(times);
-        // The first one opens what the others use.
+        let mut latencies = Vec::with_capacity(times);
+        // The first request warms caches and is not counted.
         for number in 0..=times {
-            let begun = Instant::now();
+            let started = Instant::now();
             self.fetch(server, &path)?;
             if number > 0 {
-                took.push(begun.elapsed());
+                latencies.push(started.elapsed());
             }
         }
-        Ok(Latencies::of(took))
+        Ok(Latencies::of(latencies))
     }
 
-    /// Bytes of the overview with everything that it links to of its own, as a first visit carries them.
+    /// Returns the bytes of a first visit to the overview, including its static files.
     pub(crate) fn transfer(&self, server: &Server, site: &BenchSite) -> anyhow::Result<u64> {
         let page = self.fetch(server, &format!("/apps/{}", site.app))?;
         let mut bytes = page.len();

@@ -1,4 +1,4 @@
-//! What a database holds before it is measured.
+//! Fills a database before a benchmark.
 
 use crate::site::BenchSite;
 use crate::template::IdOrder;
@@ -20,14 +20,14 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_server::system::runtime;
 use tributary_store::Store;
 
-/// Posts that wait at a time: as many as a batch of either store takes.
+/// Concurrent requests: the batch size of both stores.
 const CONCURRENCY: usize = 500;
-/// Over how long the events are spread, up to now.
+/// Period, ending now, over which events are spread.
 const SPREAD: Duration = Duration::from_hours(30 * 24);
-/// How long before the first event its click was.
+/// Time between the click and the first event.
 const CLICK_LEAD: Duration = Duration::from_mins(1);
 
-/// Stores so many purchases through the port, by the same rules as any other, each of a device of its own.
+/// Stores `count` purchases through the store port, each from a different device.
 pub(crate) async fn web_events(
     store: Arc<dyn Store>,
     site: &BenchSite,
@@ -47,23 +47,23 @@ pub(crate) async fn web_events(
                 if number >= count {
                     return anyhow::Ok(());
                 }
-                let posted = numbered(&sample, number, count, ids)?;
-                store.accept_web_event(posted).await?;
+                let event = numbered(&sample, number, count, ids)?;
+                store.accept_web_event(event).await?;
             }
         });
     }
-    while let Some(done) = tasks.join_next().await {
-        done??;
+    while let Some(joined) = tasks.join_next().await {
+        joined??;
     }
     Ok(())
 }
 
-/// A click on the site's link before the first event: an event cannot happen before its click.
+/// Returns a click on the site's link that precedes all events.
 fn click(site: &BenchSite) -> anyhow::Result<Click> {
     let before = i64::try_from((SPREAD + CLICK_LEAD).as_millis())?;
     let clicked_at = Timestamp::from_millis(runtime().now().as_millis() - before);
-    let app = AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?;
-    let link = LinkId::parse(&site.link).map_err(|_| anyhow!("no link id"))?;
+    let app = AppId::parse(&site.app).map_err(|_| anyhow!("invalid app id"))?;
+    let link = LinkId::parse(&site.link).map_err(|_| anyhow!("invalid link id"))?;
     let id = ClickId::new(clicked_at, runtime().random_bytes());
     Ok(Click {
         network: Some(Network::D),
@@ -73,7 +73,7 @@ fn click(site: &BenchSite) -> anyhow::Result<Click> {
 }
 
 fn sample(site: &BenchSite, click: ClickId) -> anyhow::Result<WebEvent> {
-    let app = AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?;
+    let app = AppId::parse(&site.app).map_err(|_| anyhow!("invalid app id"))?;
     let url = HttpsUrl::parse_without_query(&BenchSite::payment_url()).map_err(problem_error)?;
     let now = runtime().now();
     Ok(WebEvent {

@@ -1,47 +1,47 @@
-//! What is printed: figures with their conditions, and whether the floors are held.
+//! Output: results with their conditions, and which requirements are met.
 
 use std::io::Write as _;
 use std::time::Duration;
 
-/// Prints a line. A reader who has gone away is no reason to stop measuring.
+/// Prints a line. Ignores a closed pipe so that the benchmark continues.
 pub(crate) fn print_line(line: impl std::fmt::Display) {
     let mut output = std::io::stdout().lock();
     let _gone = writeln!(output, "{line}");
     let _gone = output.flush();
 }
 
-/// `350` thousandths are `0.350`.
+/// Formats thousandths: `350` as `0.350`.
 pub(crate) fn ratio(thousandths: u64) -> String {
     format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
 }
 
-/// Milliseconds with three digits behind the point.
+/// Formats milliseconds with three decimals.
 pub(crate) fn millis(time: Duration) -> String {
     let micros = time.as_micros();
     format!("{}.{:03} ms", micros / 1_000, micros % 1_000)
 }
 
-/// Megabytes with one digit behind the point.
+/// Formats megabytes with one decimal.
 pub(crate) fn megabytes(bytes: u64) -> String {
     let tenths = bytes * 10 / (1024 * 1024);
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-/// What was demanded, and whether it is so.
+/// The requirements of a benchmark.
 #[derive(Debug, Default)]
 pub(crate) struct Requirements {
     failed: usize,
 }
 
 impl Requirements {
-    /// Notes one, and prints it.
-    pub(crate) fn check(&mut self, held: bool, demand: impl std::fmt::Display) {
-        self.failed += usize::from(!held);
-        let word = if held { "held" } else { "NOT HELD" };
-        print_line(format_args!("  => {demand}: {word}"));
+    /// Records and prints whether a requirement is met.
+    pub(crate) fn check(&mut self, is_met: bool, requirement: impl std::fmt::Display) {
+        self.failed += usize::from(!is_met);
+        let word = if is_met { "met" } else { "NOT MET" };
+        print_line(format_args!("  => {requirement}: {word}"));
     }
 
-    /// Whether all are held.
+    /// Returns whether all requirements are met.
     pub(crate) fn all_met(&self) -> bool {
         self.failed == 0
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_written_with_their_digits() {
+    fn formats_numbers_with_fixed_decimals() {
         assert_eq!(ratio(350), "0.350");
         assert_eq!(ratio(1_007), "1.007");
         assert_eq!(millis(Duration::from_micros(12_034)), "12.034 ms");
@@ -60,11 +60,11 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_held_is_enough() {
-        let mut verdicts = Requirements::default();
-        verdicts.check(true, "one");
-        assert!(verdicts.all_met());
-        verdicts.check(false, "two");
-        assert!(!verdicts.all_met());
+    fn one_missed_requirement_fails_the_run() {
+        let mut requirements = Requirements::default();
+        requirements.check(true, "one");
+        assert!(requirements.all_met());
+        requirements.check(false, "two");
+        assert!(!requirements.all_met());
     }
 }

@@ -1,5 +1,5 @@
-//! Reports: whether they cost the same on a little and on a lot. A month is made up in two sizes, loaded through the
-//! store, and the same questions are asked of both.
+//! Reports: latency on a small and on a large data set. A generated month is loaded through the
+//! store in two sizes, and the same queries run on both.
 
 use crate::child::Server;
 use crate::machine;
@@ -24,20 +24,20 @@ use tributary_testkit::{AdLink, SampleAction, SampleApp, TestDatabase, apply_all
 
 const DAYS: u32 = 30;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
-/// What a report on the large month may cost, in thousandths of what it costs on the small one.
+/// Maximum latency on the large month, in thousandths of the latency on the small one.
 const GROWTH_MAX: u64 = 2_000;
-/// What a report may take.
+/// Maximum median latency of a report.
 const P50_MAX: Duration = Duration::from_millis(20);
-/// What a page of the dashboard may take.
+/// Maximum median latency of a dashboard page.
 const PAGE_P50_MAX: Duration = Duration::from_millis(100);
-/// What a first visit of the overview may carry.
+/// Maximum bytes of a first visit to the overview.
 const TRANSFER_BYTES_MAX: u64 = 300_000;
-/// Events a second that loading must reach.
+/// Required load rate in events per second.
 const LOADED_MIN: u64 = 50_000;
-/// Events a second that an export must reach.
+/// Required export rate in events per second.
 const EXPORTED_MIN: u64 = 200_000;
 
-/// The questions, below the app; the first two and the first page of the log are what is demanded.
+/// Measured queries below the app's path.
 const QUERIES: [&str; 7] = [
     "overview",
     "stats?groupBy=day,network",
@@ -48,27 +48,27 @@ const QUERIES: [&str; 7] = [
     "events?name=quest_7",
 ];
 
-/// What can be set.
+/// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct ReportsBenchOptions {
-    /// The database. `PostgreSQL` is the server of `TEST_DATABASE_URL`, in a schema of the run's own.
+    /// Database engine. `PostgreSQL` uses the server in `TEST_DATABASE_URL`, in a temporary schema.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
-    /// Events of the small month, about.
+    /// Approximate number of events in the small month.
     #[arg(long, default_value_t = 100_000)]
     small: u64,
-    /// Events of the large month, about.
+    /// Approximate number of events in the large month.
     #[arg(long, default_value_t = 10_000_000)]
     large: u64,
-    /// How often each question is asked.
+    /// Requests per query.
     #[arg(long, default_value_t = 41)]
     times: usize,
-    /// What the months are made of.
+    /// Seed of the generated months.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// What came of one month.
+/// Results for one month.
 struct MonthMeasurements {
     events: u64,
     loaded: u64,
@@ -78,45 +78,48 @@ struct MonthMeasurements {
     transferred: u64,
 }
 
-/// Measures.
+/// Runs the benchmark. The exit code is 1 if a requirement is not met.
 pub(crate) fn run(options: &ReportsBenchOptions) -> anyhow::Result<ExitCode> {
     print_line(options.engine.durability());
     print_line(format_args!(
-        "{} cores for server, database and questions",
+        "{} cores for server, database and client",
         machine::cores()
     ));
     let small = measure(options, options.small)?;
     let large = measure(options, options.large)?;
-    let mut verdicts = Requirements::default();
-    for (place, question) in QUERIES.iter().enumerate() {
-        let (little, lot) = (small.times[place].p50, large.times[place].p50);
-        let growth = thousandths(lot, little);
+    let mut requirements = Requirements::default();
+    for (index, query) in QUERIES.iter().enumerate() {
+        let (small_p50, large_p50) = (small.times[index].p50, large.times[index].p50);
+        let growth = thousandths(large_p50, small_p50);
         print_line(format_args!(
-            "{question}: p50 {} on {} events, {} on {}",
-            millis(little),
+            "{query}: p50 {} with {} events, {} with {}",
+            millis(small_p50),
             small.events,
-            millis(lot),
+            millis(large_p50),
             large.events
         ));
-        verdicts.check(
+        requirements.check(
             growth <= GROWTH_MAX,
-            format_args!("at most twice as long ({})", ratio(growth)),
+            format_args!("at most twice the latency ({})", ratio(growth)),
         );
-        verdicts.check(lot < P50_MAX, format_args!("less than {}", millis(P50_MAX)));
+        requirements.check(
+            large_p50 < P50_MAX,
+            format_args!("less than {}", millis(P50_MAX)),
+        );
     }
     let loaded = large.loaded;
-    verdicts.check(
+    requirements.check(
         loaded >= LOADED_MIN,
-        format_args!("{LOADED_MIN} events loaded a second ({loaded})"),
+        format_args!("at least {LOADED_MIN} events loaded/s ({loaded})"),
     );
     let exported = large.exported;
-    verdicts.check(
+    requirements.check(
         exported >= EXPORTED_MIN,
-        format_args!("{EXPORTED_MIN} events exported a second ({exported})"),
+        format_args!("at least {EXPORTED_MIN} events exported/s ({exported})"),
     );
     for (page, times) in PAGES.iter().zip(&large.pages) {
         let p50 = times.p50;
-        verdicts.check(
+        requirements.check(
             p50 < PAGE_P50_MAX,
             format_args!(
                 "{page} in less than {} ({})",
@@ -126,11 +129,11 @@ pub(crate) fn run(options: &ReportsBenchOptions) -> anyhow::Result<ExitCode> {
         );
     }
     let transferred = large.transferred;
-    verdicts.check(
+    requirements.check(
         transferred <= TRANSFER_BYTES_MAX,
-        format_args!("the overview carries at most {TRANSFER_BYTES_MAX} bytes ({transferred})"),
+        format_args!("overview transfers at most {TRANSFER_BYTES_MAX} bytes ({transferred})"),
     );
-    Ok(ExitCode::from(u8::from(!verdicts.all_met())))
+    Ok(ExitCode::from(u8::from(!requirements.all_met())))
 }
 
 fn thousandths(part: Duration, whole: Duration) -> u64 {
@@ -145,31 +148,31 @@ fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeas
     let site = BenchSite::open(&server, &database)?;
     let month = month(&server, &site, options, size)?;
     server.stop()?;
-    let (events, took) = runtime.block_on(load(&database, &month))?;
-    let loaded = per_second(events, took);
+    let (events, elapsed) = runtime.block_on(load(&database, &month))?;
+    let loaded = per_second(events, elapsed);
     print_line(format_args!(
-        "{events} events loaded in {took:.1?}: {loaded} a second"
+        "{events} events loaded in {elapsed:.1?}: {loaded}/s"
     ));
 
     let server = Server::product(&database)?;
     let mut times = Vec::new();
-    for question in QUERIES {
-        times.push(measure_query(&server, &site, question, options.times)?);
+    for query in QUERIES {
+        times.push(measure_query(&server, &site, query, options.times)?);
     }
-    let person = SignedInBrowser::sign_up(&server, &database)?;
+    let browser = SignedInBrowser::sign_up(&server, &database)?;
     let pages = PAGES
         .iter()
-        .map(|page| person.measure_page(&server, &site, page, options.times))
+        .map(|page| browser.measure_page(&server, &site, page, options.times))
         .collect::<anyhow::Result<_>>()?;
-    let transferred = person.transfer(&server, &site)?;
-    let (bytes, took) = export(&server, &site)?;
-    let exported = per_second(events, took);
+    let transferred = browser.transfer(&server, &site)?;
+    let (bytes, elapsed) = export(&server, &site)?;
+    let exported = per_second(events, elapsed);
     print_line(format_args!(
-        "{} exported in {took:.1?}: {exported} events a second",
+        "{} exported in {elapsed:.1?}: {exported} events/s",
         megabytes(bytes)
     ));
     print_line(format_args!(
-        "the server occupies {}",
+        "server memory: {}",
         megabytes(server.memory()?)
     ));
     server.stop()?;
@@ -183,7 +186,7 @@ fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeas
     })
 }
 
-/// The month up to today, for an app with four links and its website.
+/// Describes the month up to today, for an app with four links and a website.
 fn month(
     server: &Server,
     site: &BenchSite,
@@ -193,22 +196,22 @@ fn month(
     let mut links = Vec::new();
     for number in 0..4 {
         let body = json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
-        let made = site.call(server.address, "POST", "/links", &body)?;
+        let created = site.call(server.address, "POST", "/links", &body)?;
         links.push(AdLink {
-            link: link(&made["data"])?,
+            link: link(&created["data"])?,
             network: None,
         });
     }
     let listed = site.call(server.address, "GET", "/links", &Value::Null)?;
-    let listed = listed["data"].as_array().context("links")?;
+    let listed = listed["data"].as_array().context("no list of links")?;
     let funnel = listed.iter().find(|link| link["type"] == "web_funnel");
     let now = runtime().now().as_millis();
     let begin = (now / DAY_MILLIS - i64::from(DAYS)) * DAY_MILLIS;
     Ok(SampleApp {
-        app: AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?,
+        app: AppId::parse(&site.app).map_err(|_| anyhow!("invalid app id"))?,
         rules: AttributionRules::default(),
         links,
-        funnel: link(funnel.context("the funnel")?)?,
+        funnel: link(funnel.context("no web funnel link")?)?,
         environment: Environment::Live,
         begin: Timestamp::from_millis(begin),
         days: DAYS,
@@ -218,24 +221,24 @@ fn month(
 }
 
 fn link(shape: &Value) -> anyhow::Result<LinkId> {
-    let id = shape["id"].as_str().context("an id")?;
-    LinkId::parse(id).map_err(|_| anyhow!("no link id"))
+    let id = shape["id"].as_str().context("no id in the response")?;
+    LinkId::parse(id).map_err(|_| anyhow!("invalid link id"))
 }
 
-/// Loads a month through the port. The time that it takes to make it up is not counted.
+/// Loads a month through the store port. Time spent generating the data is not counted.
 async fn load(database: &TestDatabase, month: &SampleApp) -> anyhow::Result<(u64, Duration)> {
     let store = database.open().await;
-    let (mut events, mut took) = (0, Duration::ZERO);
+    let (mut events, mut elapsed) = (0, Duration::ZERO);
     for day in 0..month.days {
         for stage in month.day(day) {
             events += stage.iter().map(SampleAction::events).sum::<u64>();
-            let begun = Instant::now();
+            let started = Instant::now();
             apply_all(&store, stage).await?;
-            took += begun.elapsed();
+            elapsed += started.elapsed();
         }
     }
     store.close().await;
-    Ok((events, took))
+    Ok((events, elapsed))
 }
 
 fn headers(site: &BenchSite) -> String {
@@ -245,28 +248,28 @@ fn headers(site: &BenchSite) -> String {
 fn measure_query(
     server: &Server,
     site: &BenchSite,
-    question: &str,
+    query: &str,
     times: usize,
 ) -> anyhow::Result<Latencies> {
-    let path = format!("/api/v1/apps/{}/{question}", site.app);
-    let mut took = Vec::with_capacity(times);
+    let path = format!("/api/v1/apps/{}/{query}", site.app);
+    let mut latencies = Vec::with_capacity(times);
     // The first one opens what the others use.
     for number in 0..=times {
-        let begun = Instant::now();
+        let started = Instant::now();
         let (head, body) = send_request(server.address, "GET", &path, &headers(site), "")?;
         if !head.starts_with("HTTP/1.1 200") {
             bail!("{path}: {body}");
         }
         if number > 0 {
-            took.push(begun.elapsed());
+            latencies.push(started.elapsed());
         }
     }
-    Ok(Latencies::of(took))
+    Ok(Latencies::of(latencies))
 }
 
-/// Downloads every event; gives its bytes.
+/// Exports all events. Returns the bytes and the time.
 fn export(server: &Server, site: &BenchSite) -> anyhow::Result<(u64, Duration)> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut stream = TcpStream::connect(server.address)?;
     write!(
         stream,
@@ -286,7 +289,7 @@ fn export(server: &Server, site: &BenchSite) -> anyhow::Result<(u64, Duration)> 
         last.drain(..rest);
     }
     if last != b"0\r\n\r\n" {
-        bail!("the export broke off");
+        bail!("the export is incomplete");
     }
-    Ok((bytes, begun.elapsed()))
+    Ok((bytes, started.elapsed()))
 }

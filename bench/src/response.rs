@@ -1,15 +1,15 @@
-//! As much of an HTTP answer as a load generator needs: its status and its end.
+//! Minimal HTTP response parsing for the load generator: status and length only.
 
-/// An answer that has arrived whole.
+/// A complete HTTP response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawResponse {
     pub(crate) status: u16,
-    /// Bytes of head and body.
+    /// Bytes of head and body together.
     pub(crate) length: usize,
 }
 
-/// Reads the answer that these bytes begin with; nothing as long as it is not whole. Bodies are of a stated length:
-/// both servers answer so.
+/// Parses the response at the start of `bytes`, or returns `None` while it is incomplete.
+/// Requires `Content-Length`, which both servers send.
 pub(crate) fn read(bytes: &[u8]) -> Option<RawResponse> {
     let head_end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(bytes.get(..head_end)?).ok()?;
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_ends_where_its_length_says() {
+    fn a_response_is_complete_once_its_content_length_arrived() {
         let whole = b"HTTP/1.1 202 Accepted\r\nContent-Length: 3\r\nx: y\r\n\r\nabcHTTP/1.1";
         let length = whole.len() - "HTTP/1.1".len();
         let expected = RawResponse {

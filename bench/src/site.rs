@@ -1,4 +1,4 @@
-//! A website whose events are sent: an app that takes them, a link to the website, and a person's click on it.
+//! The website under test: an app with web events enabled, a link to the website, and a click.
 
 use crate::child::{Server, full_key};
 use crate::template::{ID_PLACEHOLDER, IdOrder, TIME_PLACEHOLDER, Template};
@@ -8,11 +8,11 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use tributary_testkit::TestDatabase;
 
-/// A person's browser.
+/// User agent of a phone's browser.
 const USER_AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 \
      (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
 
-/// The website.
+/// The website and its ids.
 #[derive(Debug, Clone)]
 pub(crate) struct BenchSite {
     pub(crate) key: String,
@@ -22,10 +22,10 @@ pub(crate) struct BenchSite {
 }
 
 impl BenchSite {
-    /// The website's origin.
+    /// Origin of the website.
     pub(crate) const SHOP: &str = "https://shop.example.com";
 
-    /// Sets one up over HTTP, as somebody would who uses the service.
+    /// Creates app, link and click over HTTP.
     pub(crate) fn open(server: &Server, database: &TestDatabase) -> anyhow::Result<Self> {
         let visitor = ApiClient {
             server: server.address,
@@ -47,12 +47,12 @@ impl BenchSite {
         })
     }
 
-    /// Where the page of a payment is.
+    /// Returns the URL of the payment page.
     pub(crate) fn payment_url() -> String {
         format!("{}/paid", Self::SHOP)
     }
 
-    /// A purchase of a device of its own, to be posted to a path of a server.
+    /// Returns a request template for purchases, each from a different device.
     pub(crate) fn purchase(&self, server: SocketAddr, path: &str, ids: IdOrder) -> Template {
         let body = json!({
             "eventId": ID_PLACEHOLDER, "arClickId": self.click, "deviceId": format!("visitor-{ID_PLACEHOLDER}"),
@@ -63,7 +63,7 @@ impl BenchSite {
         Template::post(&server, path, &self.key, &body.to_string(), ids)
     }
 
-    /// Calls the app itself, or something below it: `/links`.
+    /// Calls the app's REST resource or a path below it, such as `/links`.
     pub(crate) fn call(
         &self,
         server: SocketAddr,
@@ -78,13 +78,13 @@ impl BenchSite {
         visitor.call(method, &format!("/{}{path}", self.app), body)
     }
 
-    /// The door's path.
+    /// Returns the path of the web-events endpoint.
     pub(crate) fn path(&self) -> String {
         format!("/api/v1/apps/{}/web-events", self.app)
     }
 }
 
-/// Somebody who uses the service.
+/// A REST client with a key.
 #[derive(Debug)]
 pub(crate) struct ApiClient {
     pub(crate) server: SocketAddr,
@@ -92,7 +92,7 @@ pub(crate) struct ApiClient {
 }
 
 impl ApiClient {
-    /// Calls something about apps; gives what was answered.
+    /// Calls a path below `/api/v1/apps` and returns the JSON response.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
         let body = if body.is_null() {
             String::new()
@@ -116,18 +116,20 @@ impl ApiClient {
         Ok(serde_json::from_str(&body)?)
     }
 
-    /// Taps a link as a person does; gives the click id that the website gets.
+    /// Follows a link and returns the click id that the website receives.
     fn tap(&self, link: &str) -> anyhow::Result<String> {
         let path = format!("/w/{link}?fbclid=f1&campaign_id=238");
         let agent = format!("User-Agent: {USER_AGENT}\r\n");
         let (head, _) = send_request(self.server, "GET", &path, &agent, "")?;
-        let (_, rest) = head.split_once("ar_click_id=").context("no click")?;
+        let (_, rest) = head
+            .split_once("ar_click_id=")
+            .context("no click id in the redirect")?;
         let end = rest.find(['&', '\r']).unwrap_or(rest.len());
         Ok(rest[..end].to_owned())
     }
 }
 
-/// One request on a connection of its own; gives the answer's head and body.
+/// Sends one request on a new connection. Returns the response's head and body.
 pub(crate) fn send_request(
     server: SocketAddr,
     method: &str,
@@ -140,14 +142,16 @@ pub(crate) fn send_request(
         stream,
         "{method} {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n{headers}\r\n{body}"
     )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response)?;
+    let (head, body) = response
+        .split_once("\r\n\r\n")
+        .context("incomplete response")?;
     Ok((head.to_owned(), body.to_owned()))
 }
 
-/// The id of what was made.
-pub(crate) fn created_id(answer: &Value) -> anyhow::Result<String> {
-    let id = answer["data"]["id"].as_str();
-    Ok(id.context("an id")?.to_owned())
+/// Returns the id of a created resource.
+pub(crate) fn created_id(response: &Value) -> anyhow::Result<String> {
+    let id = response["data"]["id"].as_str();
+    Ok(id.context("no id in the response")?.to_owned())
 }

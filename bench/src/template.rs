@@ -1,18 +1,18 @@
-//! A request that is written once and sent many times, each time with ids of its own.
+//! Request templates: written once, sent many times with different ids.
 
 use crate::load::Requests;
 use clap::ValueEnum;
 
-/// What stands where an id belongs, and as long as one.
+/// Placeholder for an id, of the same length.
 pub(crate) const ID_PLACEHOLDER: &str = "@@@@@@@@@@@@@@@@";
 
-/// What stands where the time belongs, and as long as one in milliseconds.
+/// Placeholder for a time in milliseconds, of the same length.
 pub(crate) const TIME_PLACEHOLDER: i64 = 9_999_999_999_999;
 
-/// What an event is accepted with.
+/// Response status of an accepted event.
 const ACCEPTED: u16 = 202;
 
-/// The bytes of a request.
+/// A request with placeholders.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     bytes: Vec<u8>,
@@ -24,20 +24,21 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// A POST of JSON; [`ID`] and [`TIME`] stand for the request's own id and time wherever they occur in the body.
+    /// Returns a JSON POST. [`ID_PLACEHOLDER`] and [`TIME_PLACEHOLDER`] in the body are replaced in
+    /// each request.
     pub(crate) fn post(host: &str, path: &str, key: &str, body: &str, ids: IdOrder) -> Self {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
-        let places = |mark: &str| -> Vec<usize> {
+        let offsets = |mark: &str| -> Vec<usize> {
             let found = body.match_indices(mark);
             found.map(|(at, _)| head.len() + at).collect()
         };
         Self {
-            id_offsets: places(ID_PLACEHOLDER),
-            time_offsets: places(&TIME_PLACEHOLDER.to_string()),
+            id_offsets: offsets(ID_PLACEHOLDER),
+            time_offsets: offsets(&TIME_PLACEHOLDER.to_string()),
             body_length: body.len(),
             ids,
             expected: ACCEPTED,
@@ -45,27 +46,27 @@ impl Template {
         }
     }
 
-    /// The same, to be answered with this status.
+    /// Sets the expected response status.
     pub(crate) fn expecting_status(self, expected: u16) -> Self {
         Self { expected, ..self }
     }
 
-    /// Bytes of the body.
+    /// Returns the length of the body in bytes.
     pub(crate) fn body_length(&self) -> usize {
         self.body_length
     }
 }
 
 impl Requests for Template {
-    /// With this number's id.
+    /// Fills in id and time.
     fn request_bytes(&mut self, number: u64, millis: i64) -> &[u8] {
         let id = self.ids.of(number);
-        for place in &self.id_offsets {
-            self.bytes[*place..*place + id.len()].copy_from_slice(&id);
+        for offset in &self.id_offsets {
+            self.bytes[*offset..*offset + id.len()].copy_from_slice(&id);
         }
         let time = millis.to_string();
-        for place in &self.time_offsets {
-            self.bytes[*place..*place + time.len()].copy_from_slice(time.as_bytes());
+        for offset in &self.time_offsets {
+            self.bytes[*offset..*offset + time.len()].copy_from_slice(time.as_bytes());
         }
         &self.bytes
     }
@@ -75,17 +76,17 @@ impl Requests for Template {
     }
 }
 
-/// What the ids of events and devices look like. No two numbers share one.
+/// Order of generated ids. Different numbers give different ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IdOrder {
-    /// Each sorts behind the one before, as order numbers do.
+    /// Ascending, like order numbers.
     InOrder,
-    /// In no order, as the ids of payment providers are: every one is written to another place of an index.
+    /// Random, like the ids of payment providers, so index writes are scattered.
     Scattered,
 }
 
 impl IdOrder {
-    /// The id of a number, in hex.
+    /// Returns the id of a number in hex.
     pub(crate) fn of(self, number: u64) -> [u8; 16] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let number = match self {
@@ -102,13 +103,13 @@ impl IdOrder {
         text
     }
 
-    /// As [`Self::of`], as text.
+    /// Returns [`Self::of`] as text.
     pub(crate) fn text(self, number: u64) -> String {
         self.of(number).map(char::from).iter().collect()
     }
 }
 
-/// A bijection (splitmix64).
+/// Mixes the bits with splitmix64, which is a bijection.
 const fn scattered(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -123,7 +124,7 @@ mod tests {
     const NOW: i64 = 1_760_000_000_000;
 
     #[test]
-    fn every_request_has_ids_of_its_own_and_keeps_its_length() {
+    fn each_request_has_unique_ids_and_the_same_length() {
         let body = format!(
             r#"{{"a":"{ID_PLACEHOLDER}","b":"v-{ID_PLACEHOLDER}","c":{TIME_PLACEHOLDER}}}"#
         );
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_order_sort_as_their_numbers_do() {
+    fn in_order_ids_sort_by_number() {
         assert!(IdOrder::InOrder.of(255) < IdOrder::InOrder.of(256));
         assert_eq!(IdOrder::InOrder.text(256), "0000000000000100");
     }

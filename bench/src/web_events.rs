@@ -1,7 +1,6 @@
-//! `POST /api/v1/apps/{appId}/web-events`, with all its checks, against a route of the same server that only parses
-//! the same body.
+//! `POST /api/v1/apps/{appId}/web-events` compared with a route that only parses the same body.
 //!
-//! Rounds alternate, so that whatever else the machine does meets both sides; medians count.
+//! Rounds alternate so that other activity on the machine affects both sides. Medians count.
 
 use crate::child::Server;
 use crate::load::{Load, LoadResult, StopCondition};
@@ -16,40 +15,40 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tributary_testkit::{Engine, TestDatabase};
 
-/// What comes before each measured round and is not counted.
+/// Warm-up before each measured round.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// The share of its own maximum at which a side's times are taken, in percent.
+/// Load for latency measurements, in percent of each side's maximum.
 const PACED_PERCENT: u64 = 70;
-/// How many times the bare side's p99 the product's may be.
+/// Maximum p99 of the product as a multiple of the baseline's p99.
 const P99_TIMES_MAX: u64 = 10;
-/// How often memory is looked at.
+/// Number of memory samples.
 const MEMORY_POINTS: u64 = 10;
-/// How much more than at the first look it may be at the last and be called flat: what allocators and caches that
-/// fill up once come to, and far less than anything that is kept for each of a million events.
+/// Maximum growth between the first and the last sample. Allows for allocators and caches that
+/// fill once, but not for a leak per event.
 const MEMORY_GROWTH_MAX: u64 = 16 * 1024 * 1024;
 
-/// What can be set.
+/// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct WebEventsBenchOptions {
-    /// The database. PostgreSQL is the server of `TEST_DATABASE_URL`, in a schema of the run's own.
+    /// Database engine. PostgreSQL uses the server in `TEST_DATABASE_URL`, in a temporary schema.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
-    /// Events that the database holds before.
+    /// Events stored before the benchmark starts.
     #[arg(long, default_value_t = 1_000_000)]
     events_before: u64,
-    /// How long a round is.
+    /// Length of a round in seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// What the ids of events and devices look like.
+    /// Order of event and device ids.
     #[arg(long, value_enum, default_value_t = IdOrder::InOrder)]
     ids: IdOrder,
-    /// Connections of the load.
+    /// Number of client connections.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Rounds of each side.
+    /// Rounds of each measurement.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Events over which memory is watched.
+    /// Events sent while memory is sampled.
     #[arg(long, default_value_t = 1_000_000)]
     memory_events: u64,
 }
@@ -68,7 +67,7 @@ impl EngineArgument {
         }
     }
 
-    /// The part of the bare side's rate that is demanded, in thousandths.
+    /// Required throughput, in thousandths of the baseline's.
     const fn floor(self) -> u64 {
         match self {
             Self::Sqlite => 350,
@@ -76,39 +75,39 @@ impl EngineArgument {
         }
     }
 
-    /// What an answer promises.
+    /// Describes the durability of an acknowledged event.
     pub(crate) const fn durability(self) -> &'static str {
         match self {
             Self::Sqlite => {
-                "SQLite, durable: the log that an event is in is synced to disk before it is answered"
+                "SQLite, durable: the write-ahead log is synced to disk before the response"
             }
             Self::Postgres => {
-                "PostgreSQL, durable: synchronous_commit=on, fsync=on; an event is committed before it is answered"
+                "PostgreSQL, durable: synchronous_commit=on, fsync=on; commits before the response"
             }
         }
     }
 }
 
-/// A server and its load.
+/// A server and its load generator.
 struct Side {
     server: Server,
     load: Load<Template>,
 }
 
-/// Both sides, ready to be measured.
+/// Product and baseline.
 struct Sides {
     product: Side,
     bare: Side,
 }
 
-/// What a round of one side came to.
+/// Result of one round of one side.
 struct Round {
     outcome: LoadResult,
-    /// The server's own, of one request.
+    /// CPU time of the server per request.
     processor_time: Duration,
 }
 
-/// Measures; the exit code says whether the floors are held.
+/// Runs the benchmark. The exit code is 1 if a requirement is not met.
 pub(crate) fn run(options: &WebEventsBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
@@ -128,67 +127,68 @@ pub(crate) fn run(options: &WebEventsBenchOptions) -> anyhow::Result<ExitCode> {
         bare: side(Server::bare(&beside)?, bare::PATH),
     };
     print_line(format_args!(
-        "each purchase of a device of its own, ids {:?}; {} bytes a body, {} connections, rounds of {} s",
+        "one device per purchase, ids {:?}; {} bytes per body, {} connections, rounds of {} s",
         options.ids,
         sides.product.load.requests.body_length(),
         options.connections,
         options.seconds
     ));
-    let mut verdicts = Requirements::default();
-    let maxima = throughput(options, &mut sides, &mut verdicts)?;
-    measure_latency(options, &mut sides, maxima, &mut verdicts)?;
-    memory(options, &mut sides.product, &mut verdicts)?;
+    let mut requirements = Requirements::default();
+    let maxima = throughput(options, &mut sides, &mut requirements)?;
+    measure_latency(options, &mut sides, maxima, &mut requirements)?;
+    memory(options, &mut sides.product, &mut requirements)?;
     sides.bare.server.stop()?;
     sides.product.server.stop()?;
-    Ok(ExitCode::from(u8::from(!verdicts.all_met())))
+    Ok(ExitCode::from(u8::from(!requirements.all_met())))
 }
 
-/// Sets a website up and fills the database.
+/// Creates the website and fills the database.
 async fn prepare(
     options: &WebEventsBenchOptions,
     database: &TestDatabase,
 ) -> anyhow::Result<BenchSite> {
     print_line(options.engine.durability());
     print_line(format_args!(
-        "{} cores for server, database and load; 8 kB are synced in {}",
+        "{} cores for server, database and load; syncing 8 kB takes {}",
         machine::cores(),
         millis(machine::sync_time(&database.folder())?)
     ));
     let server = Server::product(database)?;
     let site = BenchSite::open(&server, database)?;
     server.stop()?;
-    let begun = Instant::now();
+    let started = Instant::now();
     let store = database.open().await;
     preload::web_events(store.clone(), &site, options.events_before, options.ids).await?;
     store.close().await;
-    let rate = per_second(options.events_before, begun.elapsed());
+    let rate = per_second(options.events_before, started.elapsed());
     print_line(format_args!(
-        "{} events stored before, {rate} a second through the port",
+        "{} events preloaded through the store port, {rate}/s",
         options.events_before
     ));
     Ok(site)
 }
 
-/// The most that each side does. Gives the product's and the bare side's.
+/// Measures the maximum throughput of both sides. Returns the product's, then the baseline's.
 fn throughput(
     options: &WebEventsBenchOptions,
     sides: &mut Sides,
-    verdicts: &mut Requirements,
+    requirements: &mut Requirements,
 ) -> anyhow::Result<(u64, u64)> {
-    print_line("requests a second, as fast as answers come:");
+    print_line("requests/s, closed loop:");
     let (mut products, mut bares) = (Vec::new(), Vec::new());
     for round in 1..=options.rounds {
         let bare = run_round(&mut sides.bare, options, LoadPace::FlatOut)?;
         let product = run_round(&mut sides.product, options, LoadPace::FlatOut)?;
-        let (fast, slow) = (bare.outcome.per_second, product.outcome.per_second);
-        let part = ratio(thousandths(slow, fast));
+        let (bare_rate, product_rate) = (bare.outcome.per_second, product.outcome.per_second);
+        let part = ratio(thousandths(product_rate, bare_rate));
         let spent = |round: &Round| round.processor_time.as_micros();
-        let (little, much) = (spent(&bare), spent(&product));
+        let (bare_cpu, product_cpu) = (spent(&bare), spent(&product));
         print_line(format_args!(
-            "  round {round}: bare {fast} ({little} µs of its processor time each), product {slow} ({much} µs), ratio {part}"
+            "  round {round}: bare {bare_rate} ({bare_cpu} µs CPU each), \
+             product {product_rate} ({product_cpu} µs), ratio {part}"
         ));
-        products.push(slow);
-        bares.push(fast);
+        products.push(product_rate);
+        bares.push(bare_rate);
     }
     let product = median(products).context("no round")?;
     let bare = median(bares).context("no round")?;
@@ -197,19 +197,19 @@ fn throughput(
     print_line(format_args!(
         "  median: bare {bare}, product {product}, ratio {shown}"
     ));
-    verdicts.check(part >= floor, format_args!("at least {}", ratio(floor)));
+    requirements.check(part >= floor, format_args!("at least {}", ratio(floor)));
     Ok((product, bare))
 }
 
-/// How long requests take at a constant rate of arrival.
+/// Measures latency at a constant arrival rate.
 fn measure_latency(
     options: &WebEventsBenchOptions,
     sides: &mut Sides,
     (product, bare): (u64, u64),
-    verdicts: &mut Requirements,
+    requirements: &mut Requirements,
 ) -> anyhow::Result<()> {
     print_line(format_args!(
-        "times from the moment a request was due, at {PACED_PERCENT} % of each side's own maximum:"
+        "latency from the due time, at {PACED_PERCENT} % of each side's maximum:"
     ));
     let pace = |most: u64| LoadPace::PerSecond(most * PACED_PERCENT / 100);
     let (mut products, mut bares) = (Vec::new(), Vec::new());
@@ -232,17 +232,17 @@ fn measure_latency(
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let times = thousandths(nanos(product), nanos(bare));
     print_line(format_args!(
-        "  median p99: bare {}, product {}, {} times as long",
+        "  median p99: bare {}, product {}, factor {}",
         millis(bare),
         millis(product),
         ratio(times)
     ));
-    let demand = format_args!("p99 at most {P99_TIMES_MAX} times the bare one's");
-    verdicts.check(times <= P99_TIMES_MAX * 1_000, demand);
+    let requirement = format_args!("p99 at most {P99_TIMES_MAX} times the baseline's");
+    requirements.check(times <= P99_TIMES_MAX * 1_000, requirement);
     Ok(())
 }
 
-/// An outcome in one line.
+/// Formats a result in one line.
 pub(crate) fn summary_line(outcome: &LoadResult) -> String {
     let Latencies { p50, p99, max } = outcome.times;
     let rate = outcome.per_second;
@@ -267,21 +267,21 @@ fn run_round(
     })
 }
 
-/// Whether the server grows with what it was sent.
+/// Samples the server's memory while events arrive.
 fn memory(
     options: &WebEventsBenchOptions,
     side: &mut Side,
-    verdicts: &mut Requirements,
+    requirements: &mut Requirements,
 ) -> anyhow::Result<()> {
     let part = options.memory_events / MEMORY_POINTS;
     if part == 0 {
         return Ok(());
     }
     print_line(format_args!(
-        "the server's memory over {} events:",
+        "server memory over {} events:",
         part * MEMORY_POINTS
     ));
-    let mut seen = Vec::new();
+    let mut samples = Vec::new();
     let mut answered = 0;
     for _ in 0..MEMORY_POINTS {
         answered += side
@@ -290,16 +290,16 @@ fn memory(
             .answered;
         let bytes = side.server.memory()?;
         print_line(format_args!("  after {answered}: {}", megabytes(bytes)));
-        seen.push(bytes);
+        samples.push(bytes);
     }
-    let growth = match (seen.first(), seen.last()) {
+    let growth = match (samples.first(), samples.last()) {
         (Some(first), Some(last)) => last.saturating_sub(*first),
         _ => 0,
     };
-    let demand = format_args!(
-        "flat: no more than {} above the first look at the last",
+    let requirement = format_args!(
+        "flat: last sample at most {} above the first",
         megabytes(MEMORY_GROWTH_MAX)
     );
-    verdicts.check(growth <= MEMORY_GROWTH_MAX, demand);
+    requirements.check(growth <= MEMORY_GROWTH_MAX, requirement);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is sent: mostly genuine postbacks, and among them what else comes to a door that is open to anybody.
+//! The request mix: mostly genuine postbacks, with what else a public endpoint receives.
 
 use crate::load::Requests;
 use serde_json::{Value, json};
@@ -7,33 +7,33 @@ use tributary_testkit::postbacks::{
     ADATTRIBUTIONKIT, PRODUCTION, SKADNETWORK, adattributionkit, skadnetwork, skadnetwork_3,
 };
 
-/// How many blocks after a postback its replays come: it is long answered then.
+/// Number of blocks between a postback and its replay, so that the first is already answered.
 const REPLAYED_AFTER: u64 = 20;
 
-/// What a request is.
+/// Kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Genuine, of SKAdNetwork 4.0.
+    /// Genuine SKAdNetwork 4.0 postback.
     SkAdNetwork4,
-    /// Genuine, of SKAdNetwork 3.0.
+    /// Genuine SKAdNetwork 3.0 postback.
     SkAdNetwork3,
-    /// Genuine, of AdAttributionKit.
+    /// Genuine AdAttributionKit postback.
     AdAttributionKit,
-    /// Of SKAdNetwork 4.0, with a field that is not the signed one.
+    /// SKAdNetwork 4.0 postback with a field changed after signing.
     Forged,
-    /// Of AdAttributionKit, with the signature of another one.
+    /// AdAttributionKit postback with the signature of another one.
     ForgedJws,
-    /// The first of an earlier block, byte by byte.
+    /// Exact copy of the first postback of an earlier block.
     Replay,
-    /// The same of AdAttributionKit.
+    /// The same for AdAttributionKit.
     ReplayedJws,
-    /// The first of an earlier block with another conversion value, which nobody signed.
+    /// The first postback of an earlier block with another conversion value, which is not signed.
     OtherValue,
-    /// What no device sends.
+    /// A postback with a field of the wrong type.
     Malformed,
 }
 
-/// Every twenty requests are these.
+/// The repeating block of twenty requests.
 const BLOCK: [Kind; 20] = [
     Kind::SkAdNetwork4,
     Kind::AdAttributionKit,
@@ -56,14 +56,14 @@ const BLOCK: [Kind; 20] = [
     Kind::ForgedJws,
     Kind::AdAttributionKit,
 ];
-/// Requests of a block.
+/// Requests per block.
 pub(super) const BLOCK_REQUESTS: u64 = BLOCK.len() as u64;
-/// Where in its block the postback stands that is replayed.
+/// Position of the replayed postback in its block.
 const REPLAYED: u64 = 0;
-/// The same of AdAttributionKit.
+/// The same for AdAttributionKit.
 const REPLAYED_JWS: u64 = 1;
 
-/// What a database must hold, or a number of requests comes to.
+/// Postback counts, expected or stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PostbackMixCounts {
     pub(super) stored: u64,
@@ -73,7 +73,7 @@ pub(super) struct PostbackMixCounts {
 }
 
 impl PostbackMixCounts {
-    /// What so many blocks come to.
+    /// Returns the expected counts after `blocks` blocks.
     pub(super) fn of(blocks: u64) -> Self {
         let of = |kinds: &[Kind]| {
             let count = BLOCK.iter().filter(|kind| kinds.contains(kind)).count();
@@ -95,17 +95,17 @@ impl PostbackMixCounts {
     }
 }
 
-/// Requests that are written before they are sent: signing them costs more than sending. Behind the last they come
-/// again from the first, and are replays then.
+/// Requests signed in advance, because signing costs more than sending. After the last one the
+/// list repeats, so the requests become replays.
 #[derive(Debug)]
 pub(super) struct PreparedRequests {
     first: u64,
-    /// Each with the status that it is answered with.
+    /// Request bytes and expected status.
     requests: Vec<(Vec<u8>, u16)>,
 }
 
 impl PreparedRequests {
-    /// So many blocks, from a number on that begins one.
+    /// Prepares `blocks` blocks. `first` must be the number of a block's first request.
     pub(super) fn blocks(server: SocketAddr, first: u64, blocks: u64) -> Self {
         let numbers = first..first + blocks * BLOCK_REQUESTS;
         Self {
@@ -118,7 +118,7 @@ impl PreparedRequests {
         self.requests.len() as u64
     }
 
-    /// How many of them are answered with this.
+    /// Returns how many requests expect this status.
     pub(super) fn count_with_status(&self, status: u16) -> usize {
         let all = self.requests.iter();
         all.filter(|(_, expected)| *expected == status).count()
@@ -150,11 +150,11 @@ fn request(server: SocketAddr, number: u64) -> (Vec<u8>, u16) {
     (bytes.into_bytes(), status)
 }
 
-/// Where the request of a number goes, its body, and what it is answered with.
+/// Returns path, body and expected status of a request.
 fn postback(number: u64) -> (&'static str, Value, u16) {
     let (block, place) = (number / BLOCK_REQUESTS, number % BLOCK_REQUESTS);
     let kind = BLOCK[usize::try_from(place).unwrap_or_default()];
-    let own = u32::try_from(number).unwrap_or(u32::MAX);
+    let number = u32::try_from(number).unwrap_or(u32::MAX);
     let earlier = |place: u64| {
         let number = block.saturating_sub(REPLAYED_AFTER) * BLOCK_REQUESTS + place;
         u32::try_from(number).unwrap_or(u32::MAX)
@@ -164,33 +164,33 @@ fn postback(number: u64) -> (&'static str, Value, u16) {
         body
     };
     match kind {
-        Kind::SkAdNetwork4 => (SKADNETWORK, skadnetwork(own), 200),
-        Kind::SkAdNetwork3 => (SKADNETWORK, skadnetwork_3(own), 200),
-        Kind::AdAttributionKit => (ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, own), 200),
+        Kind::SkAdNetwork4 => (SKADNETWORK, skadnetwork(number), 200),
+        Kind::SkAdNetwork3 => (SKADNETWORK, skadnetwork_3(number), 200),
+        Kind::AdAttributionKit => (ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, number), 200),
         Kind::Forged => {
-            let forged = with(skadnetwork(own), "source-identifier", json!("5238"));
+            let forged = with(skadnetwork(number), "source-identifier", json!("5238"));
             (SKADNETWORK, forged, 200)
         }
-        Kind::ForgedJws => (ADATTRIBUTIONKIT, forged_jws(own), 200),
+        Kind::ForgedJws => (ADATTRIBUTIONKIT, forged_jws(number), 200),
         Kind::Replay => (SKADNETWORK, skadnetwork(earlier(REPLAYED)), 200),
         Kind::ReplayedJws => {
             let replayed = adattributionkit(PRODUCTION, earlier(REPLAYED_JWS));
             (ADATTRIBUTIONKIT, replayed, 200)
         }
         Kind::OtherValue => {
-            // The first block's are sent with several, each with another one.
+            // Postbacks of the first block are replayed several times, each with a different value.
             let value = json!(block.min(REPLAYED_AFTER));
             let other = with(skadnetwork(earlier(REPLAYED)), "conversion-value", value);
             (SKADNETWORK, other, 200)
         }
         Kind::Malformed => {
-            let malformed = with(skadnetwork(own), "redownload", json!("false"));
+            let malformed = with(skadnetwork(number), "redownload", json!("false"));
             (SKADNETWORK, malformed, 400)
         }
     }
 }
 
-/// A payload of its own under the signature of the first one.
+/// Returns a new payload with the signature of postback 0.
 fn forged_jws(number: u32) -> Value {
     let jws = |body: &Value| body["jws-string"].as_str().unwrap_or_default().to_owned();
     let (mut own, other) = (
@@ -212,9 +212,9 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn what_blocks_come_to_is_what_they_hold() {
+    fn expected_counts_match_the_prepared_requests() {
         const BLOCKS: u64 = REPLAYED_AFTER + 3;
-        let server = "127.0.0.1:1".parse().expect("an address");
+        let server = "127.0.0.1:1".parse().expect("valid address");
         let mut prepared = PreparedRequests::blocks(server, 0, BLOCKS);
         let different: HashSet<Vec<u8>> = prepared
             .requests

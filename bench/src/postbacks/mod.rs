@@ -1,7 +1,7 @@
-//! The doors for Apple's postbacks: how many a second are verified and stored, and whether what is stored and counted
-//! is what was sent.
+//! Apple's postback endpoints: postbacks verified and stored per second, and whether the stored
+//! counts are correct.
 //!
-//! Nobody but Apple can sign with Apple's key, so the server is the product with keys of our own.
+//! The server trusts test keys, because only Apple can sign with Apple's keys.
 
 mod mix;
 
@@ -22,28 +22,29 @@ use tributary_server::wiring::{ServerParts, router};
 use tributary_testkit::TestDatabase;
 use tributary_testkit::postbacks::{APP_STORE_ID, test_keys};
 
-/// Postbacks a second that are demanded.
+/// Required postbacks per second.
 const POSTBACKS_MIN: u64 = 2_000;
-/// The part of that pace that must be kept up with, in thousandths: the last answers come after the last request.
+/// Required share of the arrival rate, in thousandths. The last responses arrive after the last
+/// request, so the measured rate is slightly lower.
 const RATE_KEPT_MIN: u64 = 980;
-/// Postbacks of a page of the list.
+/// Page size of the postback list.
 const PAGE: usize = 500;
 
-/// What can be set.
+/// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct PostbacksBenchOptions {
-    /// The database. `PostgreSQL` is the server of `TEST_DATABASE_URL`, in a schema of the run's own.
+    /// Database engine. `PostgreSQL` uses the server in `TEST_DATABASE_URL`, in a temporary schema.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
-    /// How long postbacks arrive at the pace that is demanded. As many are then sent as fast as answers come.
+    /// Seconds of postbacks at the required rate. The same number follows at maximum throughput.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// Connections of the load.
+    /// Number of client connections.
     #[arg(long, default_value_t = 64)]
     connections: usize,
 }
 
-/// Serves the product with keys of our own until told to stop.
+/// Serves with test keys until it receives a stop signal.
 pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     let config = Config::load(None, config::environment())?;
     tributary_server::serve(config, |parts| {
@@ -55,31 +56,31 @@ pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An app whose postbacks are sent.
+/// The server under test and its app.
 struct Bench {
     server: Server,
     visitor: ApiClient,
     app: String,
-    /// Blocks that were sent so far.
+    /// Blocks sent so far.
     blocks: u64,
 }
 
-/// Measures; the exit code says whether the floor is held and the figures are right.
+/// Runs the benchmark. The exit code is 1 if a requirement is not met or a count is wrong.
 pub(crate) fn run(options: &PostbacksBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
     print_line(options.engine.durability());
     print_line(format_args!(
-        "{} cores for server, database and load; 8 kB are synced in {}",
+        "{} cores for server, database and load; syncing 8 kB takes {}",
         machine::cores(),
         millis(machine::sync_time(&database.folder())?)
     ));
     let mut bench = Bench::open(&database)?;
-    let mut verdicts = Requirements::default();
-    bench.measure_at_required_rate(options, &mut verdicts)?;
-    bench.measure_throughput(options, &mut verdicts)?;
+    let mut requirements = Requirements::default();
+    bench.measure_at_required_rate(options, &mut requirements)?;
+    bench.measure_throughput(options, &mut requirements)?;
     bench.server.stop()?;
-    Ok(ExitCode::from(u8::from(!verdicts.all_met())))
+    Ok(ExitCode::from(u8::from(!requirements.all_met())))
 }
 
 impl Bench {
@@ -99,7 +100,7 @@ impl Bench {
         })
     }
 
-    /// Postbacks that were not sent before.
+    /// Prepares postbacks that were not sent before.
     fn prepare(&mut self, options: &PostbacksBenchOptions) -> Load<PreparedRequests> {
         let blocks = options.seconds * POSTBACKS_MIN / BLOCK_REQUESTS;
         let first = self.blocks * BLOCK_REQUESTS;
@@ -112,84 +113,84 @@ impl Bench {
         }
     }
 
-    /// At the pace that is demanded.
+    /// Sends at the required rate.
     fn measure_at_required_rate(
         &mut self,
         options: &PostbacksBenchOptions,
-        verdicts: &mut Requirements,
+        requirements: &mut Requirements,
     ) -> anyhow::Result<()> {
         let mut load = self.prepare(options);
         let all = load.requests.len();
         print_line(format_args!(
-            "{POSTBACKS_MIN} a second arrive for {} s: {all} postbacks, {} of them to be answered with 200, {} with 400",
+            "{POSTBACKS_MIN}/s for {} s: {all} postbacks, {} expect status 200, {} expect 400",
             options.seconds,
             load.requests.count_with_status(200),
             load.requests.count_with_status(400)
         ));
         let outcome = load.run(LoadPace::PerSecond(POSTBACKS_MIN), StopCondition::Sent(all))?;
         print_line(format_args!("  {}", summary_line(&outcome)));
-        verdicts.check(
+        requirements.check(
             thousandths(outcome.per_second, POSTBACKS_MIN) >= RATE_KEPT_MIN,
-            "kept up with, every answer as it must be",
+            "rate sustained, all responses as expected",
         );
-        self.compare(verdicts)
+        self.compare(requirements)
     }
 
-    /// As fast as answers come; then the same once more.
+    /// Sends at maximum throughput, then replays the same requests.
     fn measure_throughput(
         &mut self,
         options: &PostbacksBenchOptions,
-        verdicts: &mut Requirements,
+        requirements: &mut Requirements,
     ) -> anyhow::Result<()> {
         let mut load = self.prepare(options);
         let all = load.requests.len();
-        print_line(format_args!("{all} postbacks as fast as answers come:"));
+        print_line(format_args!("{all} postbacks, closed loop:"));
         for what in ["new", "replayed"] {
             let before = self.server.processor_time()?;
             let outcome = load.run(LoadPace::FlatOut, StopCondition::Sent(all))?;
             let spent = self.server.processor_time()?.saturating_sub(before);
             let each = spent / u32::try_from(all)?;
             print_line(format_args!(
-                "  {what}: {} ({} µs of the server's processor time each)",
+                "  {what}: {} ({} µs server CPU each)",
                 summary_line(&outcome),
                 each.as_micros()
             ));
-            verdicts.check(
+            requirements.check(
                 outcome.per_second >= POSTBACKS_MIN,
-                format_args!("at least {POSTBACKS_MIN} a second"),
+                format_args!("at least {POSTBACKS_MIN}/s"),
             );
-            self.compare(verdicts)?;
+            self.compare(requirements)?;
         }
         Ok(())
     }
 
-    /// Whether what is stored and counted is what was sent.
-    fn compare(&self, verdicts: &mut Requirements) -> anyhow::Result<()> {
+    /// Checks that the stored counts match what was sent.
+    fn compare(&self, requirements: &mut Requirements) -> anyhow::Result<()> {
         let (sent, found) = (PostbackMixCounts::of(self.blocks), self.stored_counts()?);
         let path = format!("/{}/skan/stats", self.app);
         let stats = self.visitor.call("GET", &path, &Value::Null)?;
         let installs = stats["meta"]["totals"]["installs"].as_u64();
         print_line(format_args!(
-            "  {} stored: {} count, {} have a wrong signature, {} another value than the one before; {} installs in the figures",
+            "  {} stored: {} counted, {} invalid, {} conflicting; {} installs in reports",
             found.stored,
             found.counted,
             found.invalid,
             found.conflicting,
-            installs.context("installs")?
+            installs.context("no installs in the report")?
         ));
         let right = found == sent && installs == Some(sent.counted);
-        verdicts.check(right, "as many as were sent");
+        requirements.check(right, "stored counts match what was sent");
         Ok(())
     }
 
-    /// What the list of postbacks has, page by page.
+    /// Counts the stored postbacks, page by page.
     fn stored_counts(&self) -> anyhow::Result<PostbackMixCounts> {
         let mut tally = PostbackMixCounts::default();
         let mut cursor = String::new();
         loop {
             let path = format!("/{}/skan/postbacks?limit={PAGE}{cursor}", self.app);
             let page = self.visitor.call("GET", &path, &Value::Null)?;
-            for one in page["data"].as_array().context("a list")? {
+            for one in page["data"].as_array().context("no list of postbacks")? {
                 let is = |field: &str| u64::from(one[field] == true);
                 tally.stored += 1;
                 tally.counted += is("counted");
