@@ -2,18 +2,18 @@
 
 const settings = new URLSearchParams(location.search);
 const element = (id) => document.getElementById(id);
-const say = (text) => element("log").append(`${text}\n`);
+const log = (text) => element("log").append(`${text}\n`);
 
-/** Every id that was tracked, for whoever wants to compare it with the log of the server. */
+/** Ids of all tracked events, for comparison with the server's event log. */
 window.tracked = [];
 
 async function track(name, params) {
   const id = await Tributary.trackEvent(name, params);
   window.tracked.push(id);
-  say(`${name}: stored as ${id}`);
+  log(`${name}: stored with id ${id}`);
 }
 
-// Before `configure`, as a page may do it: it is kept.
+// Calls before `configure` are buffered.
 void track("page_opened");
 
 Tributary.configure({
@@ -21,7 +21,7 @@ Tributary.configure({
   baseUrl: settings.get("baseUrl"),
   ...(settings.get("storage") === "indexeddb" && { storage: Tributary.indexedDbAdapter() }),
   onAttribution: (attribution) => (element("attribution").textContent = JSON.stringify(attribution, null, 2)),
-  onProblem: ({ code, message }) => say(`${code}: ${message}`),
+  onProblem: ({ code, message }) => log(`${code}: ${message}`),
 });
 
 Tributary.getDeviceId().then((id) => (element("device").textContent = id));
@@ -31,11 +31,11 @@ Tributary.getAttribution().then((attribution) => {
 
 element("view").onclick = () => track("view_content", { page: location.pathname });
 element("purchase").onclick = () => track("purchase", { revenue: "9.99", currency: "EUR", sku: "coins_100" });
-element("flush").onclick = async () => say((await Tributary.flush()) ? "everything is sent" : "not everything is sent");
+element("flush").onclick = async () => log((await Tributary.flush()) ? "queue sent" : "queue not sent completely");
 element("identify").onclick = () => {
   const agreed = element("consent").checked;
   void Tributary.setConsent({ adUserData: agreed, adPersonalization: agreed });
   void Tributary.setAdvancedMatching(element("email").value, element("phone").value);
   if (element("user").value) void Tributary.setUserId(element("user").value);
-  say("told who the person is");
+  log("identity set");
 };

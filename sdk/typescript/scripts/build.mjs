@@ -1,4 +1,4 @@
-// Makes dist/: the package as an ES module, as CommonJS, as one minified file for a script element, and its types.
+// Builds dist/: ES module, CommonJS, a minified file for a script element, and type declarations.
 
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Runs the tests: node scripts/test.mjs [NAME…], such as `tables` or `browser`. They are bundled first, since
-// Node 20 reads no TypeScript.
+// Runs the tests: node scripts/test.mjs [NAME…], such as `tables` or `browser`. They are bundled first, because Node 20
+// cannot run TypeScript.
 
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";

@@ -1,6 +1,6 @@
 import type { Clock } from "./types.js";
 
-/** The real time. */
+/** The system clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   setTimeout: (run, ms) => setTimeout(run, ms),

@@ -1,15 +1,15 @@
-// What the device is and what brought it here: the body of `configure`.
+// Device data and attribution evidence: the body of `configure`.
 
 import type { Clock, Consent, Device, InstallReferrer, Maybe, Providers } from "./types.js";
 
-/** How long a provider may take. The first answer of the server waits for it. */
+/** Time limit for a provider. The first request waits for providers. */
 const PROVIDER_MS = 5_000;
-/** The parameter by which a tracking link hands its click to the page. */
+/** Query parameter with the click id that a tracking link adds. */
 const CLICK_PARAMETER = "ar_click_id";
 
 const isBrowser = (): boolean => typeof document !== "undefined" && typeof location !== "undefined";
 
-/** What a browser tells; nothing outside of one. */
+/** Returns device data in a browser; undefined elsewhere. */
 export function browserDevice(): Device | undefined {
   if (!isBrowser()) return undefined;
   const device: Device = { platform: "web" };
@@ -23,26 +23,26 @@ export function browserDevice(): Device | undefined {
   return device;
 }
 
-/** The click that led to this page. Not the whole URL: what else stands in it is none of our business. */
+/** Returns the click id in the page's URL. The rest of the URL is not sent, for privacy. */
 export function clickInUrl(): string | undefined {
   return (isBrowser() && new URLSearchParams(location.search).get(CLICK_PARAMETER)) || undefined;
 }
 
-/** What is kept of the first launch, and of what has not been delivered yet. */
+/** Stored launch state, including data that is not delivered yet. */
 export interface Launch {
-  /** When the app ran for the first time. */
+  /** Time of the first launch. */
   firstAt: number;
-  /** Whether the server has answered once. */
+  /** Whether the server has accepted `configure` once. */
   configured?: boolean;
-  /** Whether what only the native side knows has been delivered. */
+  /** Whether install referrer and AdServices token are delivered. */
   referrerSent?: boolean;
   tokenSent?: boolean;
-  /** The latest click and URL that are still to be delivered. */
+  /** Latest click id and URL that are not delivered yet. */
   clickId?: string;
   openedUrl?: string;
 }
 
-/** What the native side says, with what could not be asked left out. */
+/** Data from native providers; unavailable values are left out. */
 export interface Evidence {
   installReferrer?: InstallReferrer;
   adServicesToken?: string;
@@ -50,7 +50,7 @@ export interface Evidence {
   userAgent?: string;
 }
 
-/** Asks a provider. One that fails or hangs gives nothing. */
+/** Calls a provider. Returns undefined if it fails or times out. */
 async function ask<T>(provider: () => Maybe<T | null>, clock: Clock): Promise<T | undefined> {
   let timer: unknown;
   const timeout = new Promise<undefined>((resolve) => {
@@ -65,14 +65,14 @@ async function ask<T>(provider: () => Maybe<T | null>, clock: Clock): Promise<T 
   }
 }
 
-/** Whether the person lets the advertising id be read. Apple's needs a yes, Google's the absence of a no. */
+/** Returns whether consent allows reading the advertising id: opt-in on iOS, opt-out on Android. */
 function mayRead(device: Device, consent: Consent): boolean {
   const { tracking } = consent;
   if (device.platform === "ios") return tracking === "authorized";
   return device.platform === "android" && tracking !== "denied" && tracking !== "restricted";
 }
 
-/** Asks the native side for what is still to be delivered. */
+/** Calls the native providers whose data is not delivered yet. */
 export async function gather(
   device: Device,
   providers: Providers,
@@ -97,13 +97,13 @@ export async function gather(
   return evidence;
 }
 
-/** The URL that started the app. */
+/** Returns the URL that started the app. */
 export function startUrl(providers: Providers, clock: Clock): Promise<string | undefined> {
   const { openedUrl } = providers;
   return openedUrl ? ask(() => openedUrl(), clock) : Promise.resolve(undefined);
 }
 
-/** The body of `configure`. */
+/** Builds the body of `configure`. */
 export function configureBody(
   deviceId: string,
   device: Device,
@@ -123,7 +123,7 @@ export function configureBody(
     userAgent: userAgent ?? device.userAgent,
     arClickId: launch.clickId,
     [idName]: advertisingId,
-    // An empty object says that the store could not be asked, which is not the same as nothing to ask.
+    // An empty object means that the store could not be read, which differs from having no store.
     installReferrer: installReferrer ?? (more.asksReferrer && !launch.referrerSent ? {} : undefined),
     adServicesToken,
     consent,

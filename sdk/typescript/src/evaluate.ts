@@ -1,10 +1,10 @@
-// Which conversion value the platform is to be told. Pure: the document and what happened in, a decision out. The
-// shared table `sdk/tables/conversion_values.json` holds it to the server's own evaluation.
+// Decides which conversion value to report. Pure functions. The shared table
+// `sdk/tables/conversion_values.json` keeps them consistent with the server's evaluation.
 
 import { decimal } from "./revenue.js";
 import type { Coarse, ConversionValue } from "./types.js";
 
-/** A condition on the events of the window. */
+/** A condition on the events of a window. */
 export interface Condition {
   event: string;
   minCount?: number | null;
@@ -27,61 +27,61 @@ export interface Window {
   values: Value[];
 }
 
-/** The configuration, as the server hands it out. */
+/** The configuration as sent by the server. */
 export interface Document {
   version?: number;
   enabled: boolean;
   currency: string;
   maxAgeSeconds?: number | null;
-  /** Units of `currency` for one unit of another. */
+  /** Exchange rates into `currency`. */
   rates?: Record<string, string | number> | null;
   windows: Window[];
-  /** Events of this device that only the server knows. */
+  /** Events of this device that only the server knows, such as billing events. */
   server?: Record<string, { count: number; revenue?: number | string | null; window: number }[]> | null;
 }
 
-/** How often an event happened in a window, and what it brought in millionths of the document's currency. */
+/** Count and revenue of an event in a window, in millionths of the document's currency. */
 export interface Counter {
   count: number;
   micros: string;
 }
 
-/** An event that the app tracked. */
-export interface Happened {
+/** A tracked event. */
+export interface CountedEvent {
   name: string;
   revenue?: string;
   currency?: string;
 }
 
-/** What the device remembers. */
+/** Stored state of the evaluation. */
 export interface State {
   /** The window of the counters. */
   window: number;
-  /** By the event's name behind a dot: an event may be called `__proto__`. */
+  /** Keys are event names with a leading dot, because an event may be called `__proto__`. */
   counters: Record<string, Counter>;
-  /** What happened while there was no document to decide by. */
-  waiting: Happened[];
-  /** The last call to the platform. */
+  /** Events tracked while there was no document. */
+  waiting: CountedEvent[];
+  /** Last value reported to the platform. */
   sent: ConversionValue | null;
 }
 
 export const NEW_STATE: State = { window: 0, counters: {}, waiting: [], sent: null };
 
-/** A document and how old it is. */
-export interface Held {
+/** A document and its age. */
+export interface AgedDocument {
   document: Document;
   ageMs: number;
 }
 
 const HOUR_MS = 3_600_000;
-/** Hours after the first launch at which the windows end. */
+/** End of each window in hours after the first launch. */
 const ENDS = [48, 168, 840];
-/** How old a document may be where it does not say so itself: seven days. */
+/** Default maximum age of a document: seven days. */
 const MAX_AGE_SECONDS = 604_800;
-/** Events that wait for a document; more would only be counted into the same few numbers. */
+/** Maximum number of events that wait for a document. */
 const WAITING_MAX = 500;
 
-/** The window of a moment; nothing when the last is over. */
+/** Returns the window at a time; null after the last one. */
 export function windowAt(sinceFirstLaunchMs: number): number | null {
   const window = ENDS.findIndex((end) => sinceFirstLaunchMs < end * HOUR_MS);
   return window < 0 ? null : window;
@@ -89,8 +89,8 @@ export function windowAt(sinceFirstLaunchMs: number): number | null {
 
 const isSet = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
 
-/** A decimal in units of its last of so many decimals; further ones are cut. Whole numbers without limit: no float
- * holds money. */
+/** Converts a decimal to an integer with this many decimals; further decimals are cut. BigInt, because floats cannot
+ * represent money exactly. */
 function scaled(text: string, decimals: number): bigint {
   const [whole, fraction = ""] = text.split(".") as [string, string?];
   return BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, "0"));
@@ -98,7 +98,7 @@ function scaled(text: string, decimals: number): bigint {
 
 const micros = (amount: number | string): bigint => scaled(decimal(amount) ?? "0", 6);
 
-/** An amount in the document's currency, to the nearest millionth, halves away from zero. Without a rate it is none. */
+/** Converts an amount to the document's currency, rounded to millionths, halves away from zero. 0 without a rate. */
 function converted(document: Document, amount: string, currency?: string): bigint {
   if (currency === document.currency) return micros(amount);
   const rate = currency ? document.rates?.[currency] : undefined;
@@ -109,7 +109,7 @@ function converted(document: Document, amount: string, currency?: string): bigin
   return (product + half) / unit;
 }
 
-/** How often and for how much: what the device counted, what only the server knows, and the install. */
+/** Returns count and revenue of an event from the device, the server, and the implicit install. */
 function total(document: Document, state: State, event: string): { count: number; sum: bigint } {
   const own = state.counters[`.${event}`];
   let count = own?.count ?? 0;
@@ -135,7 +135,7 @@ function holds(document: Document, state: State, condition: Condition): boolean 
   );
 }
 
-/** The first value, in order, whose conditions all hold. */
+/** Returns the first value whose conditions all hold. */
 function decide(document: Document, state: State): ConversionValue | null {
   const { window } = state;
   const rules = document.windows.find(({ index, enabled }) => index === window && enabled !== false);
@@ -155,10 +155,10 @@ function decide(document: Document, state: State): ConversionValue | null {
   };
 }
 
-/** Not in a window that is locked, not a lower fine value, and nothing that changes nothing. */
+/** Returns whether to report the value: not in a locked window, not a lower fine value, not the same value. */
 function isWorthACall(update: ConversionValue, sent: ConversionValue | null): boolean {
   if (sent?.window !== update.window) return true;
-  // Apple ignores a lower value for older ads, and the app cannot know which apply.
+  // Apple ignores lower values for SKAdNetwork versions before 4, and the app does not know the version.
   const lowers = update.window === 0 && update.fineValue < sent.fineValue;
   const isSame =
     update.fineValue === sent.fineValue &&
@@ -168,21 +168,21 @@ function isWorthACall(update: ConversionValue, sent: ConversionValue | null): bo
 }
 
 /**
- * Decides what to tell the platform: at first launch and after a fetch without an event, else with the one just
- * tracked. The first call is made whatever the document says, and even without one: it registers the install.
+ * Decides which value to report: at first launch and after a fetch without an event, otherwise with the tracked event.
+ * The first call always happens, even without a document, because it registers the install with Apple.
  */
 export function evaluate(
-  held: Held | null,
+  aged: AgedDocument | null,
   before: State,
   sinceFirstLaunchMs: number,
-  event?: Happened,
+  event?: CountedEvent,
 ): { state: State; update: ConversionValue | null } {
   const window = windowAt(sinceFirstLaunchMs);
   if (window === null) return { state: before, update: null };
-  // A clock that went back opens no window again.
+  // A clock that was set back does not reopen a window.
   const start = window > before.window ? { ...NEW_STATE, window, sent: before.sent } : before;
   const state: State = { ...start, waiting: start.waiting.concat(event ?? []).slice(-WAITING_MAX) };
-  const document = held && held.ageMs <= (held.document.maxAgeSeconds ?? MAX_AGE_SECONDS) * 1000 ? held.document : null;
+  const document = aged && aged.ageMs <= (aged.document.maxAgeSeconds ?? MAX_AGE_SECONDS) * 1000 ? aged.document : null;
   if (document) {
     state.counters = { ...state.counters };
     for (const { name, revenue, currency } of state.waiting.splice(0)) {

@@ -3,22 +3,22 @@ import { utf8 } from "./sha256.js";
 import type { Params, Problem, TrackOptions } from "./types.js";
 import { uuid } from "./uuid.js";
 
-/** Characters of a name, and bytes of parameters as JSON: the server takes no more. */
+/** Server limits: characters of a name, and bytes of parameters as JSON. */
 const NAME_MAX = 255;
 const PARAMS_BYTES_MAX = 16_384;
-/** Bytes of an id that the app gives. */
+/** Maximum bytes of a custom event id. */
 const EVENT_ID_BYTES_MAX = 255;
 
-/** A call of `trackEvent`. */
-export interface Tracked {
+/** Arguments of a `trackEvent` call. */
+export interface TrackCall {
   name: string;
   params?: Params | undefined;
   options?: TrackOptions | undefined;
-  /** What the clock said. */
+  /** Time of the call. */
   at: number;
 }
 
-/** An event as it is sent. */
+/** An event as sent to the server. */
 export interface Event {
   eventId: string;
   name: string;
@@ -28,35 +28,35 @@ export interface Event {
   params?: object;
 }
 
-/** 2015-01-01: the server refuses earlier times. */
+/** 2015-01-01: the server rejects earlier times. */
 const EARLIEST_MS = 1_420_070_400_000;
 
-/** Writes an event for sending. A clock before 2015 is wrong: the event goes without a time and gets that of its arrival. */
+/** Serialises an event. If the clock is before 2015, the time is left out and the server uses the arrival time. */
 export function eventJson(event: Event): string {
   const isPlausible = event.timestampMs >= EARLIEST_MS;
   return JSON.stringify(isPlausible ? event : { ...event, timestampMs: undefined });
 }
 
 /**
- * Reads what was tracked. Only a name that cannot be one loses the event; money or parameters that cannot be read are
- * left out, and the app is told.
+ * Validates a call event. An invalid name drops the event; invalid revenue or parameters are left out. Both are
+ * reported to `onProblem`.
  */
-export function readEvent(tracked: Tracked, timestampMs: number, onProblem: (problem: Problem) => void): Event | null {
-  const { name } = tracked;
+export function readEvent(call: TrackCall, timestampMs: number, onProblem: (problem: Problem) => void): Event | null {
+  const { name } = call;
   if (typeof name !== "string" || name === "" || name.includes("\0")) {
-    onProblem({ code: "invalid_name", message: "The name of an event must be a text that is not empty." });
+    onProblem({ code: "invalid_name", message: "The event name must be a non-empty string." });
     return null;
   }
-  // By characters, not halves of them.
-  const given = readEventId(tracked.options, onProblem);
-  const event: Event = { eventId: given ?? uuid(), name: [...name].slice(0, NAME_MAX).join(""), timestampMs };
+  // Cut by code points, so that no surrogate pair is split.
+  const customId = readEventId(call.options, onProblem);
+  const event: Event = { eventId: customId ?? uuid(), name: [...name].slice(0, NAME_MAX).join(""), timestampMs };
   const { eventId } = event;
-  const { revenue, currency, ...rest } = tracked.params ?? {};
+  const { revenue, currency, ...rest } = call.params ?? {};
   if (revenue !== undefined && revenue !== null) {
     const amount = decimal(revenue);
     if (amount !== null) event.revenue = amount;
     else {
-      const message = 'revenue must be a number or a decimal such as "9.99"; the event was kept without it.';
+      const message = 'revenue must be a number or a decimal string such as "9.99"; the event is sent without it.';
       onProblem({ code: "invalid_revenue", message, eventId });
     }
   }
@@ -64,38 +64,38 @@ export function readEvent(tracked: Tracked, timestampMs: number, onProblem: (pro
     const code = currencyCode(currency);
     if (code !== null) event.currency = code;
     else {
-      const message = "currency must have three letters, such as EUR; the event was kept without it.";
+      const message = "currency must be a three-letter code such as EUR; the event is sent without it.";
       onProblem({ code: "invalid_currency", message, eventId });
     }
   }
   if (Object.keys(rest).length > 0) {
-    const problem = unfit(rest);
+    const problem = paramsProblem(rest);
     if (!problem) event.params = rest;
-    else onProblem({ code: "invalid_params", message: `params ${problem}; the event was kept without them.`, eventId });
+    else onProblem({ code: "invalid_params", message: `params ${problem}; the event is sent without them.`, eventId });
   }
   return event;
 }
 
-/** Reads the id that the app gave, if it can be one. */
+/** Returns the custom event id if it is valid. */
 function readEventId(options: TrackOptions | undefined, onProblem: (problem: Problem) => void): string | undefined {
   const eventId: unknown = options?.eventId;
   if (eventId === undefined || eventId === null) return undefined;
-  const fits =
+  const isValid =
     typeof eventId === "string" &&
     eventId !== "" &&
     !eventId.includes("\0") &&
     utf8(eventId).length <= EVENT_ID_BYTES_MAX;
-  if (fits) return eventId;
-  const message = "eventId must be a text of 1 to 255 bytes without NUL; the event was kept under a random id.";
+  if (isValid) return eventId;
+  const message = "eventId must be a string of 1 to 255 bytes without NUL; the event is sent with a random id.";
   onProblem({ code: "invalid_event_id", message });
   return undefined;
 }
 
-/** What is wrong with parameters, if anything is. */
-function unfit(params: object): string | undefined {
+/** Returns the problem with parameters, if any. */
+function paramsProblem(params: object): string | undefined {
   try {
-    return utf8(JSON.stringify(params)).length > PARAMS_BYTES_MAX ? "must have at most 16 KiB as JSON" : undefined;
+    return utf8(JSON.stringify(params)).length > PARAMS_BYTES_MAX ? "must be at most 16 KiB as JSON" : undefined;
   } catch {
-    return "must be values that JSON can hold";
+    return "must be serialisable as JSON";
   }
 }

@@ -1,31 +1,31 @@
 import { utf8 } from "./sha256.js";
 import type { Clock, Fetch, HttpAnswer, HttpRequest } from "./types.js";
 
-/** How long an answer is waited for. Phones on bad networks are slow, and a request that hangs holds up the queue. */
+/** Request timeout. Mobile networks are slow, but a hanging request blocks the queue. */
 const TIMEOUT_MS = 20_000;
-/** Browsers let requests outlive their page up to 64 KiB together, beacons included. */
+/** Size limit for keepalive requests. Browsers allow 64 KiB in total, including beacons. */
 export const KEEPALIVE_BYTES = 30_000;
-/** A server that asks for more patience than this is asked again all the same. */
+/** Maximum `Retry-After` that is honoured. */
 const RETRY_AFTER_MAX_MS = 3_600_000;
 
-/** What became of a request. */
+/** Outcome of a request. */
 export type Outcome =
-  /** It was taken. */
+  /** Accepted. */
   | { kind: "done"; data: unknown; etag: string | null }
-  /** The device has it already. */
+  /** Not modified (304). */
   | { kind: "same" }
-  /** No answer, or one that says "later". Whether it arrived is unknown, so it is sent again as it was. */
+  /** No response, or a temporary error. The request may have arrived, so it is repeated unchanged. */
   | { kind: "later"; answered: boolean; afterMs: number }
-  /** It will never be right. */
+  /** Permanently rejected. */
   | { kind: "refused"; code: string; status: number }
-  /** The key is wrong. */
+  /** Invalid SDK key. */
   | { kind: "locked" }
-  /** The app told its SDKs to stop. */
+  /** The server disabled the SDK. */
   | { kind: "disabled" };
 
 const later = (answered: boolean, afterMs = 0): Outcome => ({ kind: "later", answered, afterMs });
 
-/** The doors of the server. */
+/** HTTP client for the tracking endpoints. */
 export class Http {
   constructor(
     private readonly baseUrl: string,
@@ -35,26 +35,27 @@ export class Http {
     private readonly clock: Clock,
   ) {}
 
-  /** The URL of a door for a beacon, which can send no header. */
-  beaconUrl(door: string): string {
-    return `${this.url(door)}?key=${encodeURIComponent(this.key)}`;
+  /** Returns an endpoint's URL with the key in the query, because beacons cannot send headers. */
+  beaconUrl(endpoint: string): string {
+    return `${this.url(endpoint)}?key=${encodeURIComponent(this.key)}`;
   }
 
-  post(door: string, body: string): Promise<Outcome> {
+  post(endpoint: string, body: string): Promise<Outcome> {
     const headers = { "Content-Type": "application/json" };
-    return this.ask(this.url(door), { method: "POST", headers, body, keepalive: utf8(body).length < KEEPALIVE_BYTES });
+    const keepalive = utf8(body).length < KEEPALIVE_BYTES;
+    return this.request(this.url(endpoint), { method: "POST", headers, body, keepalive });
   }
 
-  get(door: string, query: string, etag: string | null): Promise<Outcome> {
+  get(endpoint: string, query: string, etag: string | null): Promise<Outcome> {
     const headers: Record<string, string> = etag ? { "If-None-Match": etag } : {};
-    return this.ask(`${this.url(door)}?${query}`, { method: "GET", headers });
+    return this.request(`${this.url(endpoint)}?${query}`, { method: "GET", headers });
   }
 
-  private url(door: string): string {
-    return `${this.baseUrl.replace(/\/+$/, "")}/api/track/${door}`;
+  private url(endpoint: string): string {
+    return `${this.baseUrl.replace(/\/+$/, "")}/api/track/${endpoint}`;
   }
 
-  private async ask(url: string, request: HttpRequest): Promise<Outcome> {
+  private async request(url: string, request: HttpRequest): Promise<Outcome> {
     const abort = typeof AbortController === "undefined" ? undefined : new AbortController();
     let timer: unknown;
     const timeout = new Promise<never>((_, reject) => {
@@ -64,12 +65,12 @@ export class Http {
       }, TIMEOUT_MS);
     });
     const headers = { ...request.headers, "X-Tributary-Key": this.key, "X-SDK-Version": this.version };
-    const asked = async (): Promise<Outcome> => {
+    const send = async (): Promise<Outcome> => {
       const answer = await this.fetch(url, { ...request, headers, ...(abort && { signal: abort.signal }) });
-      return judge(answer, await answer.text());
+      return classify(answer, await answer.text());
     };
     try {
-      return await Promise.race([asked(), timeout]);
+      return await Promise.race([send(), timeout]);
     } catch {
       return later(false);
     } finally {
@@ -79,10 +80,10 @@ export class Http {
 }
 
 /**
- * Judges an answer. Only what is recognisably Tributary's counts: the page of a hotel's Wi-Fi says 200 to everything,
- * and believing it would lose events.
+ * Classifies a response. Only recognisable Tributary responses count: a captive portal answers everything with 200, and
+ * trusting it would lose events.
  */
-function judge(answer: HttpAnswer, text: string): Outcome {
+function classify(answer: HttpAnswer, text: string): Outcome {
   const { status } = answer;
   if (status === 204) return { kind: "done", data: null, etag: null };
   if (status === 304) return { kind: "same" };
@@ -101,7 +102,7 @@ function parsed(text: string): { data?: unknown; error?: { code?: unknown } } | 
   try {
     return JSON.parse(text) as ReturnType<typeof parsed>;
   } catch {
-    // Not ours.
+    // Not a Tributary response.
     return null;
   }
 }

@@ -11,7 +11,7 @@ export {
 } from "./storage.js";
 export type * from "./types.js";
 
-// The one that an app needs. Nothing happens before `configure`.
+// The default instance. It does nothing before `configure`.
 const tributary = new Tributary();
 
 export const {

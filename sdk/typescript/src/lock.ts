@@ -1,16 +1,16 @@
 import type { Clock, Lock } from "./types.js";
 import type { Vault } from "./vault.js";
 
-/** How long a lease holds unless it is renewed: longer than a request may take. */
+/** Lease duration: longer than a request may take. */
 const LEASE_MS = 30_000;
-/** How long somebody who takes a free lease waits to see whether another took it at the same time. */
+/** Wait after taking a free lease, to detect another tab that took it at the same time. */
 const SETTLE_MS = 50;
 
 interface LockManagerLike {
   request(name: string, options: { ifAvailable: true }, run: (lock: unknown) => Promise<boolean>): Promise<boolean>;
 }
 
-/** The browser's own locks: exact, and freed when a tab dies. */
+/** The Web Locks API: exclusive, and released when a tab closes or crashes. */
 export function browserLock(): Lock | undefined {
   const locks = typeof navigator === "undefined" ? undefined : (navigator as { locks?: LockManagerLike }).locks;
   if (!locks) return undefined;
@@ -24,7 +24,7 @@ export function browserLock(): Lock | undefined {
       });
     } catch (error) {
       if (isRunning) throw error;
-      // Locks are forbidden here, as in a sandboxed frame. The ids of the events make it harmless to go without.
+      // Locks are not available, as in a sandboxed frame. Event ids make concurrent sending harmless.
       await run();
       return true;
     }
@@ -32,15 +32,15 @@ export function browserLock(): Lock | undefined {
 }
 
 /**
- * A lease in the storage, for browsers without locks. Two tabs may in rare cases both hold it; the ids of the events
- * make that harmless.
+ * A lease in the storage, for browsers without Web Locks. In rare cases two tabs hold it at once; event ids make that
+ * harmless.
  */
 export function leaseLock(vault: Vault, clock: Clock, owner: string): Lock {
   const KEY = "lease";
   const holder = async (): Promise<string | null> => {
     const lease = await vault.read<{ owner: string; until: number }>(KEY);
     const left = lease ? lease.until - clock.now() : 0;
-    // A lease that ends later than any lease can was made before the clock was put back.
+    // A lease that ends too far in the future was taken before the clock was set back.
     return lease && left > 0 && left <= LEASE_MS ? lease.owner : null;
   };
   const renew = (): unknown => vault.write(KEY, { owner, until: clock.now() + LEASE_MS });
@@ -68,7 +68,7 @@ export function leaseLock(vault: Vault, clock: Clock, owner: string): Lock {
   };
 }
 
-/** For a storage that nobody else uses. */
+/** No locking, for a storage that is not shared. */
 export const noLock: Lock = async (_name, run) => {
   await run();
   return true;

@@ -1,9 +1,9 @@
-// E-mail address and phone number, normalised and hashed on the device. The networks disagree on what is to be
-// hashed, hence four variants. Clear text stays here.
+// Normalises and hashes e-mail address and phone number on the device. Networks require different normalisations,
+// hence four variants. Clear text is never sent.
 
 import { sha256 } from "./sha256.js";
 
-/** The hashes, under the names that the server takes. */
+/** Hashes by the server's field names. */
 export interface Matching {
   email?: string;
   emailGoogle?: string;
@@ -11,16 +11,16 @@ export interface Matching {
   phoneE164?: string;
 }
 
-/** What is hashed. */
+/** Normalised strings before hashing. */
 export type Normalised = Matching;
 
-// Unicode's white space. JavaScript's own `\s` differs in two characters, and other languages' tables would disagree.
+// Unicode white space. JavaScript's `\s` differs in two characters from other implementations of the shared table.
 const BLANK = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const OUTER_BLANKS = new RegExp(`^[${BLANK}]+|[${BLANK}]+$`, "g");
 const ADDRESS = new RegExp(`^[^${BLANK}@]+@[^${BLANK}@]+\\.[^${BLANK}@]+$`);
 const SEPARATORS = new RegExp(`[${BLANK}().-]`, "g");
 
-/** The strings to hash for an e-mail address; nothing when it is none. */
+/** Returns the strings to hash for an e-mail address; empty if it is invalid. */
 export function normaliseEmail(input: string): Normalised {
   const email = input.replace(OUTER_BLANKS, "").toLowerCase();
   if (!ADDRESS.test(email)) return {};
@@ -31,17 +31,17 @@ export function normaliseEmail(input: string): Normalised {
   return plain && emailGoogle !== email ? { email, emailGoogle } : { email };
 }
 
-/** The strings to hash for a phone number; nothing when it is none. */
+/** Returns the strings to hash for a phone number; empty if it is invalid. */
 export function normalisePhone(input: string): Normalised {
   const number = input.replace(SEPARATORS, "");
   if (!/^\+?[0-9]+$/.test(number)) return {};
   const phone = number.replace(/^\+?0*/, "");
   if (phone.length < 8 || phone.length > 15) return {};
-  // One zero in front is how a number is dialled inside its country: which one, nobody knows.
+  // A single leading zero is a national format without country code, so there is no E.164 form.
   return /^0(?!0)/.test(number) ? { phone } : { phone, phoneE164: `+${phone}` };
 }
 
-/** The hashes of whatever of the two can be read. */
+/** Returns the hashes of the valid inputs. */
 export function matching(email?: string | null, phone?: string | null): Matching {
   const strings: Normalised = {
     ...(typeof email === "string" ? normaliseEmail(email) : {}),

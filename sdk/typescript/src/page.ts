@@ -1,10 +1,10 @@
-/** Tells when a page is left and when it is there again; nothing outside of a browser. */
+/** Watches whether the page is active; undefined outside of a browser. */
 export function watchPage(): ((onChange: (isActive: boolean) => void) => () => void) | undefined {
   if (typeof document === "undefined" || typeof window === "undefined" || !window.addEventListener) return undefined;
   return (onChange) => {
     const left = (): void => onChange(false);
     const back = (): void => onChange(true);
-    // Phones often end a page that is hidden without telling it anything more.
+    // Mobile browsers often discard a hidden page without further events.
     const turned = (): void => onChange(document.visibilityState !== "hidden");
     window.addEventListener("pagehide", left);
     window.addEventListener("pageshow", back);

@@ -2,26 +2,26 @@ import { utf8 } from "./sha256.js";
 import type { Clock, Maybe } from "./types.js";
 import { all, then, type Vault } from "./vault.js";
 
-/** Events that one request may carry; the server takes no more. */
+/** Maximum events per request (server limit). */
 const BATCH_EVENTS = 100;
-/** Bytes of them; the server takes 1 MiB. */
+/** Maximum bytes per request; the server's limit is 1 MiB. */
 const BATCH_BYTES = 500_000;
 const START = "q.";
-/** No clock is believed beyond it: larger numbers could not be counted up. */
+/** Upper bound for the clock, so that sequence numbers stay safe integers. */
 const SEQUENCE_MAX = 8e15;
 
-/** What waits: an event without money, one with it, or who the person is. */
+/** Kind of entry: event without revenue, event with revenue, or identity. */
 export type Kind = "e" | "r" | "i";
 
-/** Something that waits to be sent. */
+/** An entry of the queue. */
 export interface Entry {
-  /** Its place and kind; see `keyOf`. */
+  /** Sequence, kind and id; see `keyOf`. */
   key: string;
-  /** As JSON, exactly as it will be sent each time. */
+  /** JSON, identical in every attempt. */
   json: string;
 }
 
-/** `q.<sequence>.<kind>.<id>`: sorted, the keys are the order; the kind is known without reading the value. */
+/** `q.<sequence>.<kind>.<id>`: keys sort in queue order, and the kind is known without reading the value. */
 function keyOf(sequence: number, kind: Kind, id: string): string {
   return `${START}${String(sequence).padStart(16, "0")}.${kind}.${id}`;
 }
@@ -30,11 +30,11 @@ export const kindOf = (key: string): Kind => key.split(".")[2] as Kind;
 export const sequenceOf = (key: string): number => Number(key.split(".")[1]);
 
 /**
- * The queue. Every entry is a record of its own: two tabs that add at the same moment cannot overwrite each other, and
- * adding never has to read.
+ * The persistent queue. Each entry is a separate record, so tabs cannot overwrite each other's entries, and adding
+ * needs no read.
  */
 export class Queue {
-  /** What this instance added and nobody has taken yet: a page that goes away has no time to read. */
+  /** Unsent entries of this instance in memory: a closing page has no time to read the storage. */
   private readonly own = new Map<string, { json: string; isStored: boolean }>();
   private sequence = 0;
   private size = 0;
@@ -46,7 +46,7 @@ export class Queue {
     private readonly onDrop: (count: number) => void,
   ) {}
 
-  /** Finds out where the order stands. */
+  /** Loads the keys and the last sequence number. */
   load(): Maybe<string[]> {
     return then(this.keys(), (keys) => {
       this.sequence = keys.reduce((last, key) => Math.max(last, sequenceOf(key)), this.sequence);
@@ -54,7 +54,7 @@ export class Queue {
     });
   }
 
-  /** Adds an entry behind all others, wherever the clock stands. Gives its key when it is stored. */
+  /** Appends an entry, whatever the clock shows. Returns its key once it is stored. */
   add(kind: Kind, id: string, json: string): Maybe<string> {
     const now = Math.min(Math.floor(this.clock.now()) * 1000, SEQUENCE_MAX);
     this.sequence = Math.max(this.sequence + 1, now);
@@ -68,24 +68,24 @@ export class Queue {
     });
   }
 
-  /** What this instance added behind a key and is still here, without asking the storage. */
+  /** Returns this instance's entries after a key, without reading the storage. */
   ownSince(after: string): Entry[] {
     const entries = [...this.own].map(([key, { json }]) => ({ key, json }));
     return entries.filter(({ key }) => key > after);
   }
 
-  /** The keys in their order. */
+  /** Returns all keys in order. */
   keys(): Maybe<string[]> {
     return then(this.vault.keys(START), (keys) => {
       this.size = keys.length;
       const there = new Set(keys);
-      // Another tab may have sent ours.
+      // Another tab may have sent entries of this instance.
       this.own.forEach(({ isStored }, key) => isStored && !there.has(key) && this.own.delete(key));
       return keys;
     });
   }
 
-  /** Drops what is too much: the oldest events without money first, then the oldest. */
+  /** Drops entries over the limit: the oldest events without revenue first, then the oldest. */
   trim(): Maybe<void> {
     return then(this.keys(), (keys) => {
       const excess = keys.length - this.limit;
@@ -97,7 +97,7 @@ export class Queue {
     });
   }
 
-  /** What goes out next: events up to the limits, or the one entry that says who the person is. */
+  /** Returns the next batch: events up to the limits, or a single identity entry. */
   async head(max: number): Promise<Entry[]> {
     await this.trim();
     const keys = await this.keys();
@@ -107,7 +107,7 @@ export class Queue {
       const isIdentity = kindOf(key) === "i";
       if (batch.length >= Math.min(max, BATCH_EVENTS) || (isIdentity && batch.length > 0)) break;
       const json = await this.vault.get(key);
-      // Another tab has sent it since.
+      // Another tab has sent it in the meantime.
       if (json === null) continue;
       bytes += utf8(json).length + 1;
       if (bytes > BATCH_BYTES && batch.length > 0) break;
@@ -126,7 +126,7 @@ export class Queue {
     );
   }
 
-  /** Forgets everything. */
+  /** Removes all entries. */
   clear(): Maybe<void> {
     return then(this.keys(), (keys) => this.remove(keys));
   }

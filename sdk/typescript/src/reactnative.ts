@@ -1,7 +1,7 @@
 import { asyncStorageAdapter, type AsyncStorageLike } from "./storage.js";
 import type { Device, Options } from "./types.js";
 
-/** As much of React Native as is used. The app hands it over: this package depends on nothing. */
+/** The used parts of React Native. The app passes them, so that this package has no dependency. */
 export interface ReactNativeLike {
   Platform: { OS: string; Version: string | number; constants?: object };
   Dimensions?: { get(of: "screen"): { width: number; height: number; scale: number } };
@@ -10,7 +10,7 @@ export interface ReactNativeLike {
   };
 }
 
-/** The options that React Native itself can answer: what the device is, where to keep things, when the app sleeps. */
+/** Returns the options that React Native can provide: device, storage and lifecycle. */
 export function fromReactNative(
   native: ReactNativeLike,
   asyncStorage: AsyncStorageLike,
@@ -19,7 +19,7 @@ export function fromReactNative(
   const constants = (Platform.constants ?? {}) as Record<string, unknown>;
   const device: Device = {
     platform: Platform.OS === "ios" || Platform.OS === "android" ? Platform.OS : "web",
-    // On Android `Version` is the level of the interface; the version that people know is a constant.
+    // On Android, `Version` is the API level; the OS version is the constant `Release`.
     osVersion: String(constants["Release"] ?? constants["osVersion"] ?? Platform.Version),
   };
   if (typeof constants["Model"] === "string") device.model = constants["Model"];

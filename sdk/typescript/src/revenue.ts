@@ -1,30 +1,30 @@
-// Amounts of money as exact decimals. They are read as the server reads them, so that what the SDK takes the server
-// takes too, and never pass through a float that would have to be rounded.
+// Parses amounts as exact decimals with the server's rules, so that the server accepts every amount that the SDK
+// accepts.
 
 const DECIMALS_MAX = 6;
 const INTEGER_DIGITS_MAX = 12;
 
-/** A decimal, shortest form: `9.99`, `-3`, `0.000001`; nothing when it is no amount. */
+/** Returns the amount as the shortest decimal, such as `9.99`, `-3` or `0.000001`; null if it is invalid. */
 export function decimal(revenue: unknown): string | null {
   if (typeof revenue === "string") return fromText(revenue);
   return typeof revenue === "number" && Number.isFinite(revenue) ? fromNumber(revenue) : null;
 }
 
-/** Digits, a point, digits. No exponent, no sign but a minus, no grouping: what is written is meant. */
+/** Accepts digits with an optional decimal point and minus sign; no exponent and no grouping. */
 function fromText(text: string): string | null {
   const parts = /^(-?)([0-9]{1,12})(?:\.([0-9]{1,6}))?$/.exec(text);
   return parts && shortest(parts[1] === "-", parts[2]!, parts[3] ?? "");
 }
 
-/** A number may carry a float's noise (`9.990000000000002`), which is rounded away, half to even. */
+/** Rounds a float to six decimals, half to even, which removes noise such as in `9.990000000000002`. */
 function fromNumber(number: number): string | null {
   const [mantissa, exponent] = String(Math.abs(number)).split("e") as [string, string?];
   const [whole, fraction = ""] = mantissa.split(".") as [string, string?];
   const digits = whole + fraction;
-  // How many of the digits stand before the sixth decimal.
-  const kept = whole.length + Number(exponent ?? 0) + DECIMALS_MAX;
-  let micros = kept < 0 ? "" : digits.slice(0, kept).padEnd(kept, "0");
-  const dropped = kept < 0 ? "" : digits.slice(kept);
+  // Number of digits up to the sixth decimal.
+  const keep = whole.length + Number(exponent ?? 0) + DECIMALS_MAX;
+  let micros = keep < 0 ? "" : digits.slice(0, keep).padEnd(keep, "0");
+  const dropped = keep < 0 ? "" : digits.slice(keep);
   const half = "5".padEnd(dropped.length, "0");
   const isOdd = /[13579]$/.test(micros);
   if (dropped && (dropped > half || (dropped === half && isOdd))) micros = increment(micros);
@@ -47,7 +47,7 @@ function shortest(isNegative: boolean, integer: string, fraction: string): strin
   return isNegative && amount !== "0" ? `-${amount}` : amount;
 }
 
-/** Three letters in capitals; nothing when it is no currency. */
+/** Returns the code in capitals; null unless it has three letters. */
 export function currencyCode(text: unknown): string | null {
   return typeof text === "string" && /^[A-Za-z]{3}$/.test(text) ? text.toUpperCase() : null;
 }

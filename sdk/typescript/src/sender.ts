@@ -2,59 +2,59 @@ import type { Http, Outcome } from "./http.js";
 import { kindOf, type Entry, type Queue } from "./queue.js";
 import type { Clock, Lock, Problem } from "./types.js";
 
-/** The first pause after a failure; each further one is twice as long, up to the longest. */
+/** Exponential back-off: first and maximum delay. */
 const PAUSE_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
-/** Refusals in a row after which it is not the entries that are wrong, and the pause then. */
+/** Consecutive rejections after which the server is presumed faulty, and the pause that follows. */
 const REFUSALS_MAX = 10;
 const REFUSALS_PAUSE_MS = 3_600_000;
-/** When to look again while another tab is sending. */
+/** Retry delay while another tab is sending. */
 const BUSY_MS = 2_000;
 
-/** How a round ended. */
+/** Result of a sending round. */
 export type Verdict = { kind: "empty" } | { kind: "later"; afterMs: number; busy?: boolean } | { kind: "halt" };
 
-/** What the sender needs of the rest. */
-export interface Parts {
+/** Dependencies of the sender. */
+export interface SenderDependencies {
   queue: Queue;
   http: Http;
   lock: Lock;
   clock: Clock;
   random: () => number;
-  /** The id that is stored: another tab may have made it. */
+  /** The stored device id, which another tab may have created. */
   deviceId(): Promise<string>;
-  /** Registers the device where that is due. Nothing: the queue may go. */
+  /** Registers the device if it is due. Returns undefined if the queue may be sent. */
   enrol(): Promise<Verdict | undefined>;
-  /** What follows when the queue is empty. */
+  /** Called when the queue is empty. */
   after(): Promise<Verdict>;
-  /** Stops everything; gives the verdict that ends the round. */
+  /** Disables the SDK and returns the verdict that ends the round. */
   disable(): Promise<Verdict>;
   onProblem(problem: Problem): void;
 }
 
-/** Takes the queue to the server: one request at a time, in order, until it is empty. */
+/** Sends the queue in order, one request at a time, until it is empty. */
 export class Sender {
   private timer: unknown;
   private running: Promise<boolean> | undefined;
   private again = false;
   private halted = false;
   private failures = 0;
-  /** Smaller after a batch that was refused as a whole: the culprit is to be found. */
+  /** Maximum batch size. Halved after a rejected batch, to isolate the invalid entry. */
   private batchMax = Infinity;
   private refusals = 0;
 
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly deps: SenderDependencies) {}
 
-  /** Sends soon, together with what comes until then. A pause after a failure is not cut short. */
+  /** Schedules sending, so that following events share the request. Does not shorten a back-off. */
   soon(delayMs: number): void {
     if (this.halted || this.timer !== undefined) return;
-    this.timer = this.parts.clock.setTimeout(() => {
+    this.timer = this.deps.clock.setTimeout(() => {
       this.timer = undefined;
       void this.flush();
     }, delayMs);
   }
 
-  /** Sends now. True: nothing is left. */
+  /** Sends now. Returns true if the queue is empty afterwards. */
   flush(): Promise<boolean> {
     if (this.halted) return Promise.resolve(false);
     this.cancel();
@@ -65,7 +65,7 @@ export class Sender {
     return (this.running = this.run());
   }
 
-  /** Sends nothing more; gives a promise for the end of what is under way. */
+  /** Stops sending and waits for the request in flight. */
   async stop(): Promise<void> {
     this.halted = true;
     this.cancel();
@@ -73,7 +73,7 @@ export class Sender {
   }
 
   private cancel(): void {
-    this.parts.clock.clearTimeout(this.timer);
+    this.deps.clock.clearTimeout(this.timer);
     this.timer = undefined;
   }
 
@@ -83,7 +83,7 @@ export class Sender {
       this.again = false;
       verdict = await this.lockedRound();
     } while (this.again && verdict.kind === "empty" && !this.halted);
-    // Here and not when the promise is done: whoever calls in between must begin anew.
+    // Reset here and not when the promise settles, so that a call in between starts a new run.
     this.running = undefined;
     if (verdict.kind === "halt") {
       this.halted = true;
@@ -99,28 +99,28 @@ export class Sender {
     return false;
   }
 
-  /** Doubles from failure to failure. Spread out, so that a million phones do not come back in the same second. */
+  /** Returns the next delay: doubled on each failure, with jitter so that devices do not retry in sync. */
   private pause(): number {
     const full = Math.min(PAUSE_MS * 2 ** this.failures++, PAUSE_MAX_MS);
-    return full * (0.5 + this.parts.random() / 2);
+    return full * (0.5 + this.deps.random() / 2);
   }
 
   private async lockedRound(): Promise<Verdict> {
     let verdict: Verdict = { kind: "later", afterMs: 0, busy: true };
     try {
-      await this.parts.lock("tributary", async () => {
+      await this.deps.lock("tributary", async () => {
         verdict = await this.round();
       });
     } catch (error) {
-      // A storage or lock of the app's own may fail in ways of its own. The queue must not stand still for it.
-      this.parts.onProblem({ code: "storage_failed", message: String(error) });
+      // A custom storage or lock may fail. The queue must continue nevertheless.
+      this.deps.onProblem({ code: "storage_failed", message: String(error) });
       verdict = { kind: "later", afterMs: 0 };
     }
     return verdict;
   }
 
   private async round(): Promise<Verdict> {
-    const { queue, enrol, after } = this.parts;
+    const { queue, enrol, after } = this.deps;
     const enrolled = await enrol();
     if (enrolled) return enrolled;
     for (;;) {
@@ -134,17 +134,17 @@ export class Sender {
   }
 
   private async send(batch: Entry[]): Promise<Outcome> {
-    const { http } = this.parts;
-    const deviceId = await this.parts.deviceId();
+    const { http } = this.deps;
+    const deviceId = await this.deps.deviceId();
     if (kindOf(batch[0]!.key) === "i") {
       return http.post("identify", `{"deviceId":${JSON.stringify(deviceId)},${batch[0]!.json.slice(1)}`);
     }
     return http.post("events", eventsBody(deviceId, batch));
   }
 
-  /** Takes off the queue what is settled. Nothing: the next batch may go. */
+  /** Removes settled entries from the queue. Returns undefined if the next batch may be sent. */
   private async settle(batch: Entry[], outcome: Outcome): Promise<Verdict | undefined> {
-    const { queue, onProblem } = this.parts;
+    const { queue, onProblem } = this.deps;
     switch (outcome.kind) {
       case "done":
         if (kindOf(batch[0]!.key) !== "i" && !this.isComplete(batch, outcome.data)) {
@@ -159,15 +159,15 @@ export class Sender {
           this.batchMax = batch.length >> 1;
           return undefined;
         }
-        onProblem({ code: "request_refused", message: `The server refused an entry of the queue: ${outcome.code}.` });
+        onProblem({ code: "request_refused", message: `The server rejected a queued entry: ${outcome.code}.` });
         await queue.remove([batch[0]!.key]);
         if (++this.refusals < REFUSALS_MAX) return undefined;
         this.refusals = 0;
         return { kind: "later", afterMs: REFUSALS_PAUSE_MS };
       case "disabled":
-        return this.parts.disable();
+        return this.deps.disable();
       case "locked":
-        return lockedOut(onProblem);
+        return reportInvalidKey(onProblem);
       case "later":
         return outcome;
       case "same":
@@ -175,20 +175,20 @@ export class Sender {
     }
   }
 
-  /** Whether there is a word on every event. Those that were rejected will never be right, and are told. */
+  /** Returns whether the response covers every event. Rejected events are reported to `onProblem`. */
   private isComplete(batch: Entry[], data: unknown): boolean {
     if (!Array.isArray(data) || data.length !== batch.length) return false;
-    for (const { status, eventId, error } of data as Word[]) {
+    for (const { status, eventId, error } of data as EventResult[]) {
       if (status !== "rejected") continue;
       const why = (error?.details ?? []).map(({ field, message }) => `${field}: ${message}`).join(" ");
-      this.parts.onProblem({ code: "event_rejected", message: why, ...(eventId && { eventId }) });
+      this.deps.onProblem({ code: "event_rejected", message: why, ...(eventId && { eventId }) });
     }
     return true;
   }
 }
 
-/** What the server says about one event. */
-interface Word {
+/** Result of one event in the response. */
+interface EventResult {
   status: string;
   eventId?: string | null;
   error?: { details?: { field: string; message: string }[] };
@@ -197,9 +197,9 @@ interface Word {
 export const eventsBody = (deviceId: string, batch: Entry[]): string =>
   `{"deviceId":${JSON.stringify(deviceId)},"events":[${batch.map(({ json }) => json).join(",")}]}`;
 
-/** A wrong key: nothing is lost, and nothing is tried again before the next start. */
-export function lockedOut(onProblem: (problem: Problem) => void): Verdict {
-  const message = "The server does not know this SDK key. Events stay queued; nothing is sent before the next start.";
+/** Handles an invalid key: events stay queued, and nothing is sent before the next start. */
+export function reportInvalidKey(onProblem: (problem: Problem) => void): Verdict {
+  const message = "Invalid SDK key. Events stay queued; nothing is sent before the next start.";
   onProblem({ code: "invalid_api_key", message });
   return { kind: "halt" };
 }

@@ -2,7 +2,7 @@ import { systemClock } from "./clock.js";
 import { Conversions } from "./conversions.js";
 import { browserDevice } from "./device.js";
 import { Enrolment } from "./enrolment.js";
-import { eventJson, readEvent, type Tracked } from "./event.js";
+import { eventJson, readEvent, type TrackCall } from "./event.js";
 import { Http, KEEPALIVE_BYTES } from "./http.js";
 import { browserLock, leaseLock, noLock } from "./lock.js";
 import { matching, type Matching } from "./matching.js";
@@ -17,10 +17,10 @@ import { VERSION } from "./version.js";
 
 const QUEUE_LIMIT = 1_000;
 const FLUSH_DELAY_MS = 1_000;
-/** A step back of the clock that is taken for a correction: within it, times go on as they were. */
+/** Largest backward step of the clock that counts as a correction. */
 const CORRECTION_MS = 1_000;
 
-/** The person, as the server was told. The user id is kept as a hash: it is only compared. */
+/** The identity last sent to the server. The user id is stored as a hash, for comparison only. */
 interface Person {
   user?: string;
   matching?: Matching;
@@ -39,21 +39,21 @@ export class Session {
   private deviceId = "";
   private person: Person = {};
   private lastStamp = 0;
-  /** Up to which of its own events the page has handed them to the browser. */
+  /** Last queue key that was sent with a beacon. */
   private beaconed = "";
   private endLifecycle: (() => void) | undefined;
 
-  constructor(given: Options) {
-    const device = given.device ?? browserDevice();
-    if (!given.key || !given.baseUrl) throw new Error("Tributary: configure needs key and baseUrl.");
+  constructor(configured: Options) {
+    const device = configured.device ?? browserDevice();
+    if (!configured.key || !configured.baseUrl) throw new Error("Tributary: configure needs key and baseUrl.");
     if (!device?.platform) throw new Error("Tributary: outside of a browser, configure needs device.platform.");
-    const options = (this.options = guarded(given));
+    const options = (this.options = guarded(configured));
     const clock = (this.clock = options.clock ?? systemClock);
     const problem = (found: Problem): void => options.onProblem?.(found);
     const failed = (error: unknown): void => problem({ code: "storage_failed", message: String(error) });
     const vault = (this.vault = new Vault(options.storage ?? defaultStorage(), failed));
     const dropped = (count: number): void =>
-      problem({ code: "queue_full", message: `${count} of the oldest events were dropped.` });
+      problem({ code: "queue_full", message: `Queue full: dropped the ${count} oldest events.` });
     const queue = (this.queue = new Queue(vault, clock, options.queueLimit ?? QUEUE_LIMIT, dropped));
     const send = options.fetch ?? ((url, request) => fetch(url, request as RequestInit));
     const http = (this.http = new Http(options.baseUrl, options.key, VERSION, send, clock));
@@ -67,8 +67,8 @@ export class Session {
       device,
       options,
       deviceId,
-      onDocument: (document) => this.conversions?.hear(document, null),
-      onDisabled: () => this.forget(),
+      onDocument: (document) => this.conversions?.storeDocument(document, null),
+      onDisabled: () => this.clearStored(),
     }));
     this.sender = new Sender({
       queue,
@@ -84,12 +84,12 @@ export class Session {
     });
   }
 
-  /** Reads what earlier sessions left. With a synchronous storage it is done on return. */
+  /** Loads the stored state. Synchronous with a synchronous storage. */
   load(): Maybe<void> {
     const { vault } = this;
     return then(vault.get("device"), (stored) => {
       this.deviceId = this.options.deviceId ?? stored ?? uuid();
-      // An id that could not be read is not overwritten: it is read again before anything is sent.
+      // If reading failed, do not overwrite the stored id: it is read again before anything is sent.
       const isKept = stored === this.deviceId || vault.hasFailed;
       return then(isKept ? undefined : vault.set("device", this.deviceId), () =>
         then(vault.read<Person>("person"), (person) => {
@@ -102,7 +102,7 @@ export class Session {
     });
   }
 
-  /** Begins to send. */
+  /** Starts sending. */
   start(): void {
     const { userId, lifecycle } = this.options;
     if (userId !== undefined) void this.setUserId(userId);
@@ -110,10 +110,10 @@ export class Session {
     void this.sender.flush();
   }
 
-  /** Stores an event; gives its id, or null where it was not recorded. */
-  track(tracked: Tracked): Maybe<string | null> {
+  /** Stores an event. Returns its id, or null if it was not recorded. */
+  track(call: TrackCall): Maybe<string | null> {
     if (!this.enrolment.isEnabled) return null;
-    const event = readEvent(tracked, this.stamp(tracked.at), (problem) => this.options.onProblem?.(problem));
+    const event = readEvent(call, this.stamp(call.at), (problem) => this.options.onProblem?.(problem));
     if (!event) return null;
     const kind = event.revenue === undefined ? "e" : "r";
     return then(this.queue.add(kind, event.eventId, eventJson(event)), (key) => {
@@ -133,7 +133,7 @@ export class Session {
     if (!this.enrolment.isEnabled) return;
     const hashes = matching(email, phone);
     if ((email && !hashes.email) || (phone && !hashes.phone)) {
-      const message = "An e-mail address or phone number could not be read and was left out.";
+      const message = "Invalid e-mail address or phone number; it was left out.";
       this.options.onProblem?.({ code: "invalid_matching", message });
     }
     const known = this.person.matching;
@@ -154,7 +154,7 @@ export class Session {
     return this.enrolment.attribution(timeoutMs);
   }
 
-  /** The id that is stored: of two tabs that began together, one has overwritten the other's. */
+  /** Returns the stored device id. If two tabs started together, one has overwritten the other's id. */
   async storedDeviceId(): Promise<string> {
     this.deviceId = this.options.deviceId ?? (await this.vault.get("device")) ?? this.deviceId;
     return this.deviceId;
@@ -167,18 +167,18 @@ export class Session {
   async shutdown(): Promise<void> {
     this.endLifecycle?.();
     await this.sender.stop();
-    this.enrolment.release(null);
+    this.enrolment.resolveWaiters(null);
   }
 
-  /** Of two tabs, one sends; where nobody else can use the storage, there is nothing to agree on. */
+  /** Returns the lock that lets only one tab send. A storage that is not shared needs none. */
   private defaultLock(): Lock {
     if (!this.vault.shared) return noLock;
     return browserLock() ?? leaseLock(this.vault, this.clock, uuid());
   }
 
   /**
-   * The page goes away: what it added is handed to the browser, which sends it on its own. Nobody hears the answer, so
-   * it stays queued and may arrive twice; its ids make that harmless.
+   * Sends unsent events with a beacon when the page goes away. The response is unknown, so they stay queued and may be
+   * sent twice; event ids make that harmless.
    */
   private leave(): void {
     const beacon = typeof navigator === "undefined" ? undefined : navigator.sendBeacon?.bind(navigator);
@@ -193,22 +193,24 @@ export class Session {
       batch.push(entry);
     }
     const last = batch[batch.length - 1];
-    // Events of a device that nobody has heard of would be credited to nothing.
-    if (last && !this.enrolment.isTold) beacon(this.http.beaconUrl("configure"), this.enrolment.body(this.deviceId));
+    // Register the device first: events of an unknown device are not attributed.
+    if (last && !this.enrolment.isUpToDate) {
+      beacon(this.http.beaconUrl("configure"), this.enrolment.body(this.deviceId));
+    }
     if (last && beacon(this.http.beaconUrl("events"), eventsBody(this.deviceId, batch))) this.beaconed = last.key;
   }
 
-  /** Keeps who the person is, and queues what the server has to hear of it: before the events that follow. */
-  private identify(person: Person, news: object | null): Maybe<void> {
+  /** Stores the identity and queues the change, ahead of the events that follow. */
+  private identify(person: Person, change: object | null): Maybe<void> {
     this.person = person;
     return then(this.vault.write("person", person), () =>
-      news ? then(this.queue.add("i", uuid(), JSON.stringify(news)), () => this.sender.soon(0)) : undefined,
+      change ? then(this.queue.add("i", uuid(), JSON.stringify(change)), () => this.sender.soon(0)) : undefined,
     );
   }
 
   /**
-   * The time of an event: the wall clock's. Events of one moment, or after a small correction, still get later and
-   * later times, since the server's log is sorted by them; a clock that was set is followed.
+   * Returns the time of an event. Events in the same millisecond, or after a small correction of the clock, get
+   * increasing times, because the server's log is sorted by time. Larger changes of the clock are followed.
    */
   private stamp(at: number): number {
     const now = Math.max(0, Math.floor(at));
@@ -217,20 +219,20 @@ export class Session {
     return this.lastStamp;
   }
 
-  /** The queue is empty. Whatever else is due comes last. */
+  /** Runs after the queue is empty: refreshes the conversion-value configuration. */
   private async afterQueue(): Promise<Verdict> {
     await this.conversions?.refresh(await this.storedDeviceId());
-    return this.enrolment.isTold ? { kind: "empty" } : { kind: "later", afterMs: 0 };
+    return this.enrolment.isUpToDate ? { kind: "empty" } : { kind: "later", afterMs: 0 };
   }
 
-  /** Keeps nothing of what was to be sent. Who the person is, the server may have to hear anew one day. */
-  private forget(): Maybe<void> {
+  /** Clears the queue and the stored identity, so that it is sent again if the SDK is enabled later. */
+  private clearStored(): Maybe<void> {
     this.person = {};
     return then(this.vault.remove("person"), () => this.queue.clear());
   }
 }
 
-/** The options with callbacks whose mistakes stay the app's. */
+/** Wraps the app's callbacks so that their exceptions do not reach the SDK. */
 function guarded(options: Options): Options {
   const guard = <T>(callback: ((value: T) => void) | undefined) =>
     callback &&
@@ -238,7 +240,7 @@ function guarded(options: Options): Options {
       try {
         callback(value);
       } catch (error) {
-        if (typeof console !== "undefined") console.error("Tributary: a callback of the app failed.", error);
+        if (typeof console !== "undefined") console.error("Tributary: an app callback threw an error.", error);
       }
     });
   const { onAttribution, onOpenedLink, onProblem } = options;

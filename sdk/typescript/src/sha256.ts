@@ -1,12 +1,12 @@
-// SHA-256 in plain JavaScript. The browser's own is asynchronous and missing on pages without https and in React
-// Native; what is hashed here has a few dozen bytes.
+// SHA-256 in plain JavaScript. The browser's implementation is asynchronous, and missing without https and in React
+// Native. Inputs are only a few dozen bytes.
 
-/** UTF-8. React Native's engine has no TextEncoder everywhere. */
+/** Encodes UTF-8. Not every React Native engine has TextEncoder. */
 export function utf8(text: string): number[] {
   const bytes: number[] = [];
   for (const character of text) {
     const code = character.codePointAt(0)!;
-    // Half a character has no UTF-8; it is replaced, as TextEncoder does it.
+    // A lone surrogate is replaced, like TextEncoder does.
     const point = code >= 0xd800 && code < 0xe000 ? 0xfffd : code;
     if (point < 0x80) bytes.push(point);
     else if (point < 0x800) bytes.push(0xc0 | (point >> 6), 0x80 | (point & 63));
@@ -18,7 +18,7 @@ export function utf8(text: string): number[] {
   return bytes;
 }
 
-/** The first 32 bits of the fractional part of a root of a prime, which is where the constants come from. */
+/** First 32 bits of the fractional part of a prime's root: the source of the constants. */
 const fraction = (root: number): number => ((root - Math.floor(root)) * 0x100000000) | 0;
 
 const primes: number[] = [];
@@ -30,7 +30,7 @@ const START = primes.slice(0, 8).map((prime) => fraction(Math.sqrt(prime)));
 
 const rotate = (word: number, by: number): number => (word >>> by) | (word << (32 - by));
 
-/** The SHA-256 of a text in UTF-8, as 64 lower-case hexadecimal digits. */
+/** Returns the SHA-256 of a UTF-8 text as 64 lower-case hex digits. */
 export function sha256(text: string): string {
   const bytes = utf8(text);
   const length = bytes.length;

@@ -1,17 +1,17 @@
 import type { Storage } from "./types.js";
 
-/** Keeps nothing beyond this process: the last resort, and for tests. */
+/** In-memory storage without persistence: the last fallback, and for tests. */
 export function memoryStorage(): Storage {
-  const kept = new Map<string, string>();
+  const values = new Map<string, string>();
   return {
-    get: (key) => kept.get(key) ?? null,
-    set: (key, value) => void kept.set(key, value),
-    remove: (key) => void kept.delete(key),
-    keys: () => [...kept.keys()],
+    get: (key) => values.get(key) ?? null,
+    set: (key, value) => void values.set(key, value),
+    remove: (key) => void values.delete(key),
+    keys: () => [...values.keys()],
   };
 }
 
-/** The browser's `localStorage`. It answers at once, so that an event is on disk before `trackEvent` returns. */
+/** The browser's `localStorage`. It is synchronous, so an event is stored before `trackEvent` returns. */
 export function localStorageAdapter(): Storage {
   const store = localStorage;
   return {
@@ -32,7 +32,7 @@ export function localStorageAdapter(): Storage {
 
 const TABLE = "records";
 
-/** The browser's IndexedDB: more room than `localStorage`, and there in workers as well. */
+/** The browser's IndexedDB: more space than `localStorage`, and available in workers. */
 export function indexedDbAdapter(name = "tributary"): Storage {
   let opened: Promise<IDBDatabase> | undefined;
   const open = (): Promise<IDBDatabase> =>
@@ -40,7 +40,7 @@ export function indexedDbAdapter(name = "tributary"): Storage {
       const request = indexedDB.open(name, 1);
       request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
       request.onsuccess = () => {
-        // Browsers close a database that they clear away, or that is deleted elsewhere: it is opened anew.
+        // Browsers close a database that was cleared or deleted elsewhere. The next call reopens it.
         request.result.onclose = () => (opened = undefined);
         request.result.onversionchange = () => {
           request.result.close();
@@ -49,7 +49,7 @@ export function indexedDbAdapter(name = "tributary"): Storage {
         resolve(request.result);
       };
       request.onerror = () => {
-        // The next call may have more luck.
+        // The next call tries again.
         opened = undefined;
         reject(request.error);
       };
@@ -58,7 +58,7 @@ export function indexedDbAdapter(name = "tributary"): Storage {
     const transaction = (await open()).transaction(TABLE, mode);
     const request = ask(transaction.objectStore(TABLE));
     return new Promise<T>((resolve, reject) => {
-      // Not when the request succeeded, but when it is on disk.
+      // Resolve when the transaction is durable, not when the request succeeded.
       transaction.oncomplete = () => resolve(request.result as T);
       transaction.onerror = transaction.onabort = () => reject(transaction.error);
     });
@@ -72,7 +72,7 @@ export function indexedDbAdapter(name = "tributary"): Storage {
   };
 }
 
-/** As much of React Native's AsyncStorage as is used. */
+/** The used parts of React Native's AsyncStorage. */
 export interface AsyncStorageLike {
   getItem(key: string): Promise<string | null>;
   setItem(key: string, value: string): Promise<void>;
@@ -80,7 +80,7 @@ export interface AsyncStorageLike {
   getAllKeys(): Promise<readonly string[]>;
 }
 
-/** React Native's AsyncStorage. The app hands it over: this package depends on nothing. */
+/** Wraps React Native's AsyncStorage. The app passes it, so that this package has no dependency. */
 export function asyncStorageAdapter(store: AsyncStorageLike): Storage {
   return {
     get: (key) => store.getItem(key),
@@ -90,10 +90,10 @@ export function asyncStorageAdapter(store: AsyncStorageLike): Storage {
   };
 }
 
-/** The best that this place has. */
+/** Returns the best available storage. */
 export function defaultStorage(): Storage {
   try {
-    // Reading the property throws where the person forbids storage; writing where there is no room for any.
+    // Reading `localStorage` throws if storage is disabled; writing throws if the quota is exceeded.
     const probe = "tributary.probe";
     localStorage.setItem(probe, "1");
     localStorage.removeItem(probe);

@@ -1,24 +1,23 @@
-// What an app that uses the SDK sees. Nothing here names a type of the browser or of React Native, so that the
-// same declarations serve both.
+// The public types. They use no browser or React Native types, so that the same declarations serve both.
 
-/** A value, at once or later. */
+/** A value or a promise of it. */
 export type Maybe<T> = T | Promise<T>;
 
 /**
- * Where the SDK keeps what must survive a restart. Answers may come at once or as promises; with one that answers at
- * once, an event is stored before `trackEvent` returns.
+ * Persistent storage. Methods may be synchronous or return promises. With a synchronous storage, an event is stored
+ * before `trackEvent` returns.
  */
 export interface Storage {
   get(key: string): Maybe<string | null>;
   set(key: string, value: string): Maybe<void>;
   remove(key: string): Maybe<void>;
-  /** Every key, also of others. */
+  /** Returns all keys, including those of other libraries. */
   keys(): Maybe<string[]>;
-  /** Whether others, such as another tab, may use it at the same time. */
+  /** Whether others, such as another tab, may use it concurrently. */
   shared?: boolean;
 }
 
-/** Time, for tests. */
+/** A clock; replaceable for tests. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
@@ -26,32 +25,32 @@ export interface Clock {
   clearTimeout(handle: unknown): void;
 }
 
-/** A request. */
+/** An HTTP request. */
 export interface HttpRequest {
   method: string;
   headers: Record<string, string>;
   body?: string;
-  /** Whether it should outlive the page. */
+  /** Whether the request should outlive the page. */
   keepalive?: boolean;
   signal?: unknown;
 }
 
-/** As much of an answer as is looked at. */
+/** The used parts of an HTTP response. */
 export interface HttpAnswer {
   status: number;
   headers: { get(name: string): string | null };
   text(): Promise<string>;
 }
 
-/** The network: `fetch`, or something that behaves like it. */
+/** `fetch`, or a compatible function. */
 export type Fetch = (url: string, request: HttpRequest) => Promise<HttpAnswer>;
 
-/** Runs something unless another tab runs it at this moment; tells whether it ran. */
+/** Runs a function unless another tab is running it. Resolves to whether it ran. */
 export type Lock = (name: string, run: () => Promise<void>) => Promise<boolean>;
 
 export type Platform = "ios" | "android" | "web";
 
-/** What the device is. In a browser all of it is found out. */
+/** Device data. In a browser it is detected. */
 export interface Device {
   platform: Platform;
   osVersion?: string;
@@ -62,13 +61,13 @@ export interface Device {
   locale?: string;
   timezone?: string;
   screen?: { width: number; height: number; scale: number };
-  /** Apple's id of the vendor. */
+  /** Apple's identifier for vendor. */
   idfv?: string;
-  /** Of the browser, or of the platform's web view. */
+  /** User agent of the browser or of the platform's web view. */
   userAgent?: string;
 }
 
-/** What the Play Store's install referrer library gives. */
+/** Result of the Play Install Referrer library. */
 export interface InstallReferrer {
   referrer?: string;
   clickAtSeconds?: number;
@@ -77,28 +76,28 @@ export interface InstallReferrer {
   installBeginAtServerSeconds?: number;
 }
 
-/** What only the native side can find out. Each is optional; one that fails or hangs holds nothing up. */
+/** Data that only native code can provide. Each is optional; failures and timeouts are ignored. */
 export interface Providers {
-  /** Android: the Play Store's install referrer. Asked until it was delivered once. */
+  /** Android: the Play Store's install referrer. Called until it was delivered once. */
   installReferrer?(): Maybe<InstallReferrer | null>;
-  /** iOS: the token of AdServices. Asked until it was delivered once. */
+  /** iOS: the AdServices token. Called until it was delivered once. */
   adServicesToken?(): Maybe<string | null>;
-  /** IDFA or GAID. Asked only where the consent allows it. */
+  /** IDFA or GAID. Called only if the consent allows it. */
   advertisingId?(): Maybe<string | null>;
-  /** The URL that started the app, if one did. */
+  /** The URL that started the app, if any. */
   openedUrl?(): Maybe<string | null>;
-  /** The user agent of the platform's web view. Asked with a URL that opened the app: some ad networks need it. */
+  /** User agent of the platform's web view. Called when a URL opened the app, because some ad networks require it. */
   userAgent?(): Maybe<string | null>;
 }
 
-/** What the person agreed to; what is left out was not asked. */
+/** The user's consent; omitted fields are unknown. */
 export interface Consent {
   adUserData?: boolean | null;
   adPersonalization?: boolean | null;
   tracking?: "authorized" | "denied" | "notDetermined" | "restricted" | null;
 }
 
-/** What an install is credited to. */
+/** Attribution of an install. */
 export interface Attribution {
   id: string;
   network: string;
@@ -114,7 +113,7 @@ export interface Attribution {
   decidedAt: string;
 }
 
-/** A link of the app's that opened it. */
+/** A link that opened the app. */
 export interface OpenedLink {
   linkId: string;
   deepLink: string | null;
@@ -124,9 +123,9 @@ export interface OpenedLink {
 
 export type Coarse = "low" | "medium" | "high";
 
-/** What the platform is to be told. */
+/** A conversion value to report to the platform. */
 export interface ConversionValue {
-  /** 0 in the windows 1 and 2, where Apple does not look at it. */
+  /** 0 in windows 1 and 2, where Apple ignores it. */
   fineValue: number;
   coarseValue: Coarse;
   lockWindow: boolean;
@@ -134,7 +133,7 @@ export interface ConversionValue {
   window: number;
 }
 
-/** Something that the app may want to know; nothing of it needs an answer. */
+/** A problem report for the app. No action is required. */
 export interface Problem {
   code:
     | "invalid_name"
@@ -153,15 +152,15 @@ export interface Problem {
   eventId?: string;
 }
 
-/** How an event is recorded. */
+/** Options of `trackEvent`. */
 export interface TrackOptions {
-  /** An id of your own, 1 to 255 bytes. A web event of the same id and kind is the same event, and counts once. */
+  /** Your own event id, 1 to 255 bytes. A web event with the same id and kind counts as the same event. */
   eventId?: string | undefined;
 }
 
-/** What an event may say. `revenue` and `currency` are money; everything else is kept as it is. */
+/** Event parameters. `revenue` and `currency` are the amount; everything else is stored unchanged. */
 export interface Params {
-  /** A number, or a decimal such as "9.99". */
+  /** A number or a decimal string such as "9.99". */
   revenue?: number | string | null;
   /** ISO 4217, three letters. */
   currency?: string | null;
@@ -171,33 +170,33 @@ export interface Params {
 export interface Options {
   /** The app's SDK key, `pk_live_…` or `pk_test_…`. */
   key: string;
-  /** Where Tributary is, such as `https://links.example.com`. */
+  /** URL of your Tributary server, such as `https://links.example.com`. */
   baseUrl: string;
   userId?: string;
-  /** What it runs on. Needed outside of browsers; see `fromReactNative`. */
+  /** Device data. Required outside of browsers; see `fromReactNative`. */
   device?: Device;
-  /** An id of your own for the device, instead of one that is made and kept. */
+  /** Your own device id instead of a generated one. */
   deviceId?: string;
   providers?: Providers;
-  /** Called when the decision is known, and when a better one is made. */
+  /** Called when the attribution is known, and when it improves. */
   onAttribution?(attribution: Attribution): void;
-  /** Called when a link of the app's opened it. */
+  /** Called when a link opened the app. */
   onOpenedLink?(link: OpenedLink): void;
-  /** Passes a conversion value on to the platform. Without it none are looked at. */
+  /** Passes a conversion value to the platform. Without it, conversion values are not evaluated. */
   onConversionValue?(value: ConversionValue): Maybe<void>;
   onProblem?(problem: Problem): void;
-  /** Default: localStorage, else IndexedDB, else memory. */
+  /** Default: localStorage, otherwise IndexedDB, otherwise memory. */
   storage?: Storage;
   clock?: Clock;
   fetch?: Fetch;
-  /** Default: the browser's own locks, else a lease in the storage if that is shared. */
+  /** Default: Web Locks, otherwise a lease in a shared storage. */
   lock?: Lock;
-  /** Tells when the app goes to the background and comes back; gives a function that ends it. */
+  /** Subscribes to the app going to the background and coming back. Returns a function that unsubscribes. */
   lifecycle?(onChange: (isActive: boolean) => void): () => void;
-  /** From 0 to 1, for tests: what spreads the retries. */
+  /** Random numbers from 0 to 1 for jitter; replaceable for tests. */
   random?(): number;
-  /** Events that are kept until they are delivered; 1,000. */
+  /** Maximum queued events. Default: 1,000. */
   queueLimit?: number;
-  /** How long an event waits for others to go with it; 1,000. */
+  /** Delay in milliseconds in which events are batched. Default: 1,000. */
   flushDelayMs?: number;
 }

@@ -2,7 +2,7 @@ interface RandomSource {
   getRandomValues?(bytes: Uint8Array): Uint8Array;
 }
 
-/** A random UUID. React Native's engine has no `crypto` of its own; its `Math.random` is seeded by the system. */
+/** Returns a random UUID. React Native has no `crypto`; its `Math.random` is seeded by the system. */
 export function uuid(): string {
   const bytes = new Uint8Array(16);
   const source = (globalThis as { crypto?: RandomSource }).crypto;

@@ -1,31 +1,31 @@
 import type { Maybe, Storage } from "./types.js";
 
-/** Whether a value comes later. Any promise will do, not only this engine's own. */
+/** Returns whether a value is a promise, including polyfilled ones. */
 function isLater<T>(value: Maybe<T>): value is Promise<T> {
   return typeof (value as { then?: unknown } | null)?.then === "function";
 }
 
-/** Goes on with a value: at once if it is there, else when it is. This is what keeps a synchronous storage so. */
+/** Continues with a value, synchronously unless it is a promise. This keeps a synchronous storage synchronous. */
 export function then<T, R>(value: Maybe<T>, next: (value: T) => Maybe<R>): Maybe<R> {
   return isLater(value) ? value.then(next) : next(value);
 }
 
-/** Goes on when all are there. */
+/** Continues when all values are available. */
 export function all<T, R>(values: Maybe<T>[], next: (values: T[]) => Maybe<R>): Maybe<R> {
   return values.some(isLater) ? Promise.all(values).then(next) : next(values as T[]);
 }
 
-/** What begins every key of ours. */
+/** Prefix of all storage keys. */
 const PREFIX = "tributary.";
 
 /**
- * The storage as the SDK uses it. What cannot be written (no room, storage forbidden) is kept in memory: it survives
- * no restart, and until then nothing is lost.
+ * The storage with a memory fallback. Values that cannot be written (quota exceeded, storage disabled) stay in memory
+ * until the app restarts.
  */
 export class Vault {
   private readonly unwritten = new Map<string, string>();
   readonly shared: boolean;
-  /** Whether something could not be read: then what seems to be missing may be there. */
+  /** Whether a read failed, so that a missing value may exist after all. */
   hasFailed = false;
 
   constructor(
@@ -36,11 +36,11 @@ export class Vault {
   }
 
   get(key: string): Maybe<string | null> {
-    const kept = this.unwritten.get(key);
-    return kept !== undefined ? kept : this.attempt(() => this.storage.get(PREFIX + key), null);
+    const fallback = this.unwritten.get(key);
+    return fallback !== undefined ? fallback : this.attempt(() => this.storage.get(PREFIX + key), null);
   }
 
-  /** A record; nothing where it is missing or unreadable. */
+  /** Reads a record; null if it is missing or unreadable. */
   read<T>(key: string): Maybe<T | null> {
     return then(this.get(key), (text) => {
       try {
@@ -74,7 +74,7 @@ export class Vault {
     return this.attempt(() => this.storage.remove(PREFIX + key), undefined);
   }
 
-  /** The keys that begin so, in order. */
+  /** Returns the keys with this prefix in order. */
   keys(start: string): Maybe<string[]> {
     return then(
       this.attempt(() => this.storage.keys(), []),

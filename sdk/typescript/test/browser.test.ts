@@ -1,4 +1,4 @@
-// The example page in Chromium, against the real server.
+// Tests of the example page in Chromium with a real server.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -25,7 +25,7 @@ after(async () => {
   await server?.stop();
 });
 
-/** A browser profile of its own, for one app. */
+/** Creates an app and a separate browser profile. */
 async function profile(): Promise<{ app: App; context: BrowserContext; open(more?: string): Promise<Page> }> {
   proxy.losesAnswers = false;
   const app = await server.app();
@@ -38,10 +38,10 @@ async function profile(): Promise<{ app: App; context: BrowserContext; open(more
   return { app, context, open };
 }
 
-/** The ids that a page has tracked. */
+/** Returns the ids of the events that a page has tracked. */
 const tracked = (page: Page): Promise<string[]> => page.evaluate("Promise.all(window.tracked)");
 
-/** Tracks some events in a page and gives their ids. */
+/** Tracks events in a page and returns their ids. */
 const track = (page: Page, name: string, count: number): Promise<string[]> =>
   page.evaluate(
     `Promise.all(Array.from({length: ${count}}, (_, n) => Tributary.trackEvent(${JSON.stringify(name)}, {n})))`,
@@ -54,11 +54,11 @@ async function assertOnce(app: App, ids: string[]): Promise<LoggedEvent[]> {
   return events;
 }
 
-test("the example page: events, money, the person and the attribution", async () => {
+test("the example page sends events, revenue and identity, and shows the attribution", async () => {
   const { app, context, open } = await profile();
   const page = await open();
   const bodies: string[] = [];
-  page.on("request", (asked) => bodies.push(asked.url() + (asked.postData() ?? "")));
+  page.on("request", (request) => bodies.push(request.url() + (request.postData() ?? "")));
   await page.click("#view");
   await page.click("#purchase");
   await page.fill("#email", "Joe@Example.com");
@@ -75,20 +75,20 @@ test("the example page: events, money, the person and the attribution", async ()
   assert.equal(events[2]!.revenue!.amount, 9.99);
   assert.equal(events[0]!.deviceId, await page.textContent("#device"));
   await until(() => bodies.some((body) => body.includes("emailGoogle") || body.includes('"matching"')), "identify");
-  const said = bodies.join("\n").toLowerCase();
-  for (const clear of ["joe@", "example.com", "4155552671", "555-2671"]) assert.ok(!said.includes(clear), clear);
-  assert.ok(said.includes("2481f36dfc515ca76451aaadf1399026942a01ee50c6d0a61988b43cef039bc2"));
+  const sent = bodies.join("\n").toLowerCase();
+  for (const clear of ["joe@", "example.com", "4155552671", "555-2671"]) assert.ok(!sent.includes(clear), clear);
+  assert.ok(sent.includes("2481f36dfc515ca76451aaadf1399026942a01ee50c6d0a61988b43cef039bc2"));
   await context.close();
 });
 
-test("offline, then online: everything arrives by itself", async () => {
+test("sends queued events when the browser is online again", async () => {
   const { app, context, open } = await profile();
   const page = await open();
   await until(async () => (await server.events(app)).length === 1, "the first event");
   await context.setOffline(true);
   await track(page, "offline", 3);
   await page.click("#flush");
-  await page.waitForFunction("document.getElementById('log').textContent.includes('not everything is sent')");
+  await page.waitForFunction("document.getElementById('log').textContent.includes('queue not sent completely')");
   const ids = await page.evaluate<string[]>(
     "Object.keys(localStorage).filter(k => k.includes('.q.')).map(k => k.split('.').pop())",
   );
@@ -99,7 +99,7 @@ test("offline, then online: everything arrives by itself", async () => {
   await context.close();
 });
 
-test("a page that is closed before it sends: the browser sends for it", async () => {
+test("sends a beacon when a page is closed before sending", async () => {
   const { app, context, open } = await profile();
   const page = await open();
   await until(async () => (await server.events(app)).length === 1, "the first event");
@@ -114,14 +114,14 @@ test("a page that is closed before it sends: the browser sends for it", async ()
   );
   assert.ok(proxy.beacons.length > beacons);
   assert.match(proxy.beacons.pop()!, /^text\/plain/);
-  // The next page finds them still queued, sends them again, and they are there once.
+  // The next page sends the queued events again, and the server stores them once.
   const again = await open();
   await again.waitForFunction("Object.keys(localStorage).filter(k => k.includes('.q.')).length === 0");
   await assertOnce(app, [...first, ...ids, ...(await tracked(again))]);
   await context.close();
 });
 
-test("a page that is closed mid-send, its answers lost: each event once after it is opened again", async () => {
+test("stores each event once if a page is closed during a request and the response is lost", async () => {
   const { app, context, open } = await profile();
   const page = await open();
   await until(async () => (await server.events(app)).length === 1, "the first event");
@@ -144,7 +144,7 @@ test("a page that is closed mid-send, its answers lost: each event once after it
   await context.close();
 });
 
-test("two tabs at once: one device, every event once", async () => {
+test("two tabs share one device and send every event once", async () => {
   const { app, context, open } = await profile();
   const [one, two] = await Promise.all([open(), open()]);
   proxy.losesAnswers = true;
@@ -164,7 +164,7 @@ test("two tabs at once: one device, every event once", async () => {
   await context.close();
 });
 
-test("IndexedDB keeps the queue as well", async () => {
+test("IndexedDB persists the queue", async () => {
   const { app, context, open } = await profile();
   const page = await open("&storage=indexeddb");
   await until(async () => (await server.events(app)).length === 1, "the first event");

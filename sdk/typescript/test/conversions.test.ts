@@ -1,9 +1,9 @@
-// Conversion values in a running app: fetching, restarts, callbacks. What the values are, the shared table says.
+// Conversion values in a running app: fetching, restarts, callbacks. The shared table tests the values themselves.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConversionValue } from "../src/types";
-import { agreeable, answer, type Asked } from "./support/network";
+import { acceptAll, answer, type RecordedRequest } from "./support/network";
 import { Bench } from "./support/sdk";
 
 const DOCUMENT = {
@@ -24,45 +24,45 @@ const DOCUMENT = {
   ],
 };
 
-/** An iOS app that notes what it is told. */
+/** An iOS app that records the reported values. */
 class App extends Bench {
-  readonly told: number[] = [];
-  readonly callbacks = { onConversionValue: ({ fineValue }: ConversionValue): void => void this.told.push(fineValue) };
+  readonly reported: number[] = [];
+  readonly callbacks = { onConversionValue: ({ fineValue }: ConversionValue): void => void this.reported.push(fineValue) };
 
   constructor() {
     super({ device: { platform: "ios" } });
-    this.network.play = serve;
+    this.network.respond = serve;
   }
 }
 
-function serve(asked: Asked): ReturnType<typeof answer> {
-  if (asked.door === "skan") return answer(200, JSON.stringify({ data: DOCUMENT }), { ETag: '"3"' });
-  if (asked.door !== "configure") return agreeable(asked);
+function serve(request: RecordedRequest): ReturnType<typeof answer> {
+  if (request.endpoint === "skan") return answer(200, JSON.stringify({ data: DOCUMENT }), { ETag: '"3"' });
+  if (request.endpoint !== "configure") return acceptAll(request);
   return answer(200, JSON.stringify({ data: { sdkEnabled: true, attribution: null, skan: DOCUMENT } }));
 }
 
-test("the first launch makes a call without a network; values follow as events come", async () => {
+test("reports an initial value offline at first launch, then values as events arrive", async () => {
   const app = new App();
-  app.network.mood = "offline";
+  app.network.mode = "offline";
   await app.configure(app.callbacks);
-  assert.deepEqual(app.told, [0]);
+  assert.deepEqual(app.reported, [0]);
   void app.sdk.trackEvent("view_content");
   await app.clock.pass(100_000);
-  assert.deepEqual(app.told, [0], "without a document nothing is decided");
-  app.network.mood = "fine";
+  assert.deepEqual(app.reported, [0], "no further value without a document");
+  app.network.mode = "fine";
   await app.sdk.flush();
-  assert.deepEqual(app.told, [0, 1]);
+  assert.deepEqual(app.reported, [0, 1]);
   void app.sdk.trackEvent("view_content");
   await app.clock.pass(0);
-  assert.deepEqual(app.told, [0, 1, 5], "what happened before the document counts");
+  assert.deepEqual(app.reported, [0, 1, 5], "events before the document count");
   void app.sdk.trackEvent("purchase", { revenue: "4.99", currency: "EUR" });
   await app.clock.pass(0);
   void app.sdk.trackEvent("purchase", { revenue: 0.02, currency: "USD" });
   await app.clock.pass(0);
-  assert.deepEqual(app.told, [0, 1, 5, 40]);
+  assert.deepEqual(app.reported, [0, 1, 5, 40]);
 });
 
-test("a restart neither forgets nor repeats", async () => {
+test("a restart keeps the state and repeats no call", async () => {
   const app = new App();
   await app.configure(app.callbacks);
   await app.clock.pass(10);
@@ -72,25 +72,25 @@ test("a restart neither forgets nor repeats", async () => {
   await app.clock.pass(10);
   void app.sdk.trackEvent("view_content");
   await app.clock.pass(10);
-  assert.deepEqual(app.told, [0, 1, 5]);
+  assert.deepEqual(app.reported, [0, 1, 5]);
 });
 
-test("an event that was queued when the app was killed is counted at the next start", async () => {
+test("counts events at the next start if the app was killed after queueing them", async () => {
   const app = new App();
-  app.network.mood = "offline";
+  app.network.mode = "offline";
   await app.configure(app.callbacks);
   await app.clock.pass(10);
   const before = app.storage.get("tributary.skan") as string;
   for (let n = 0; n < 2; n++) void app.sdk.trackEvent("view_content");
-  // As if it had been killed between the two writes.
+  // Simulates a kill between the two writes.
   void app.storage.set("tributary.skan", before);
-  app.network.mood = "fine";
+  app.network.mode = "fine";
   await app.restart(app.callbacks);
   await app.clock.pass(10);
-  assert.deepEqual(app.told, [0, 5]);
+  assert.deepEqual(app.reported, [0, 5]);
 });
 
-test("the document is asked for hourly, with its tag", async () => {
+test("fetches the document hourly with its ETag", async () => {
   const app = new App();
   const tags: (string | undefined)[] = [];
   const { fetch } = app.network;
@@ -111,14 +111,14 @@ test("the document is asked for hourly, with its tag", async () => {
   assert.deepEqual(tags, [undefined, '"3"']);
 });
 
-test("a callback that fails is called again by the next event", async () => {
+test("retries a failed callback with the next event", async () => {
   const app = new App();
   let isBroken = true;
-  const told: number[] = [];
+  const reported: number[] = [];
   await app.configure({
     onConversionValue: ({ fineValue }) => {
       if (isBroken) throw new Error("StoreKit");
-      told.push(fineValue);
+      reported.push(fineValue);
     },
   });
   await app.clock.pass(10);
@@ -126,18 +126,18 @@ test("a callback that fails is called again by the next event", async () => {
   isBroken = false;
   void app.sdk.trackEvent("open");
   await app.clock.pass(10);
-  assert.deepEqual(told, [1]);
+  assert.deepEqual(reported, [1]);
 });
 
-test("an SDK that was told to stop tells the platform nothing more", async () => {
+test("a disabled SDK reports no more values", async () => {
   const app = new App();
   await app.configure(app.callbacks);
   await app.clock.pass(10);
-  app.network.play = () => answer(403, '{"error":{"code":"sdk_disabled"}}');
+  app.network.respond = () => answer(403, '{"error":{"code":"sdk_disabled"}}');
   void app.sdk.trackEvent("open");
   await app.clock.pass(1_000);
   for (let n = 0; n < 2; n++) void app.sdk.trackEvent("view_content");
   await app.restart(app.callbacks);
   await app.clock.pass(1_000);
-  assert.deepEqual(app.told, [0, 1]);
+  assert.deepEqual(app.reported, [0, 1]);
 });

@@ -1,4 +1,4 @@
-// One storage, several instances: only one sends at a time.
+// Several instances on one storage: only one sends at a time.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { Bench } from "./support/sdk";
 
 const shared = (): Bench => new Bench({ storage: { ...memoryStorage(), shared: true } });
 
-/** Another tab of the same browser. */
+/** Starts another instance on the same storage, like a second tab. */
 function second(bench: Bench): Tributary {
   const first = bench.sdk;
   bench.sdk = new Tributary();
@@ -18,7 +18,7 @@ function second(bench: Bench): Tributary {
   return other;
 }
 
-test("two instances on one storage send every event once, and know the same device", async () => {
+test("two instances on one storage send every event once and share the device id", async () => {
   const bench = shared();
   await bench.configure();
   const other = second(bench);
@@ -31,11 +31,11 @@ test("two instances on one storage send every event once, and know the same devi
   assert.equal(sent.length, 40);
   assert.equal(new Set(sent).size, 40);
   assert.equal(await bench.sdk.getDeviceId(), await other.getDeviceId());
-  assert.equal(new Set(bench.network.asked.map(({ body }) => body.deviceId)).size, 1);
+  assert.equal(new Set(bench.network.requests.map(({ body }) => body.deviceId)).size, 1);
   assert.equal(bench.stored("lease").length, 0);
 });
 
-test("a lease of somebody who died ends, wherever the clock is set to", async () => {
+test("the lease of a dead instance expires, whatever the clock shows", async () => {
   for (const until of [29_000, 86_400_000, -1]) {
     const bench = shared();
     const lease = JSON.stringify({ owner: "dead", until: bench.clock.now() + until });
@@ -47,7 +47,7 @@ test("a lease of somebody who died ends, wherever the clock is set to", async ()
   }
 });
 
-test("while somebody else holds the lease, nothing is sent", async () => {
+test("sends nothing while another instance holds the lease", async () => {
   const bench = shared();
   await bench.configure();
   await bench.clock.pass(1_000);

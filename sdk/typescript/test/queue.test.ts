@@ -1,4 +1,4 @@
-// The queue and when it is sent, with time and network in the test's hands.
+// The queue and its sending, with a fake clock and network.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,7 +13,7 @@ test("an event is stored before the call returns", () => {
   assert.equal(bench.stored("q.").length, 1);
 });
 
-test("with a storage that takes its time, the promise waits for it", async () => {
+test("the promise waits for an asynchronous storage", async () => {
   const inner = new Map<string, string>();
   const slow = <T>(value: T): Promise<T> => new Promise((done) => setTimeout(() => done(value), 2));
   const bench = new Bench({
@@ -24,16 +24,16 @@ test("with a storage that takes its time, the promise waits for it", async () =>
       keys: () => slow([...inner.keys()]),
     },
   });
-  bench.network.mood = "offline";
+  bench.network.mode = "offline";
   void bench.configure();
   const id = await bench.sdk.trackEvent("a", { x: 1 });
   assert.ok([...inner.keys()].some((key) => key.endsWith(id!)));
-  bench.network.mood = "fine";
+  bench.network.mode = "fine";
   assert.equal(await bench.sdk.flush(), true);
   assert.deepEqual(bench.network.batches, [["a"]]);
 });
 
-test("calls before configure are kept, in order and with their times", async () => {
+test("buffers calls before configure with their order and times", async () => {
   const bench = new Bench();
   const before = Date.now();
   void bench.sdk.trackEvent("first");
@@ -43,15 +43,15 @@ test("calls before configure are kept, in order and with their times", async () 
   await bench.configure();
   await bench.clock.pass(2_000);
   assert.deepEqual(
-    bench.network.asked.map(({ door }) => door),
+    bench.network.requests.map(({ endpoint }) => endpoint),
     ["configure", "events", "identify", "events"],
   );
   assert.deepEqual(bench.network.batches, [["first"], ["second"]]);
-  const sent = bench.network.asked[1]!.body.events as unknown as { timestampMs: number }[];
+  const sent = bench.network.requests[1]!.body.events as unknown as { timestampMs: number }[];
   assert.ok(Math.abs(sent[0]!.timestampMs - before) < 5_000);
 });
 
-test("batches have at most a hundred events, in order", async () => {
+test("sends batches of at most 100 events in order", async () => {
   const bench = new Bench();
   await bench.configure();
   for (const name of names(250)) void bench.sdk.trackEvent(name);
@@ -64,51 +64,51 @@ test("batches have at most a hundred events, in order", async () => {
   assert.equal(bench.stored("q.").length, 0);
 });
 
-test("events of one moment get later and later times", async () => {
+test("events in the same millisecond get increasing times", async () => {
   const bench = new Bench();
   await bench.configure();
   for (const name of names(150)) void bench.sdk.trackEvent(name);
   await bench.clock.pass(1_000);
-  const times = bench.network.asked.flatMap(({ body }) => (body.events ?? []) as unknown as { timestampMs: number }[]);
+  const times = bench.network.requests.flatMap(({ body }) => (body.events ?? []) as unknown as { timestampMs: number }[]);
   times.forEach(({ timestampMs }, i) => assert.ok(i === 0 || timestampMs > times[i - 1]!.timestampMs));
 });
 
-test("after a failure the same ids go out again, ever more seldom", async () => {
+test("retries with the same ids and increasing delays", async () => {
   const bench = new Bench();
   await bench.configure();
   await bench.clock.pass(0);
-  bench.network.mood = "offline";
+  bench.network.mode = "offline";
   const id = await bench.sdk.trackEvent("a");
   await bench.clock.pass(3_600_000);
   const tries = bench.network.count("events");
   assert.ok(tries > 10 && tries < 30, String(tries));
-  bench.network.mood = "fine";
+  bench.network.mode = "fine";
   await bench.clock.pass(300_000);
   assert.equal(bench.stored("q.").length, 0);
-  assert.ok(bench.network.asked.flatMap(({ body }) => body.events ?? []).every(({ eventId }) => eventId === id));
-  const after = bench.network.asked.length;
+  assert.ok(bench.network.requests.flatMap(({ body }) => body.events ?? []).every(({ eventId }) => eventId === id));
+  const after = bench.network.requests.length;
   await bench.clock.pass(600_000);
-  assert.equal(bench.network.asked.length, after, "nothing is sent when nothing is left");
+  assert.equal(bench.network.requests.length, after, "no requests while the queue is empty");
 });
 
-test("a new event does not cut a pause short; flush does", async () => {
+test("a new event does not shorten the back-off, flush does", async () => {
   const bench = new Bench();
   await bench.configure();
   await bench.clock.pass(0);
-  bench.network.mood = "offline";
+  bench.network.mode = "offline";
   void bench.sdk.trackEvent("a");
   await bench.clock.pass(60_000);
   const tries = bench.network.count("events");
   void bench.sdk.trackEvent("b");
   await bench.clock.pass(1_500);
   assert.equal(bench.network.count("events"), tries);
-  bench.network.mood = "fine";
+  bench.network.mode = "fine";
   assert.equal(await bench.sdk.flush(), true);
 });
 
-test("a full queue drops the oldest events without money first", async () => {
+test("a full queue drops the oldest events without revenue first", async () => {
   const bench = new Bench({ queueLimit: 4 });
-  bench.network.mood = "offline";
+  bench.network.mode = "offline";
   await bench.configure();
   void bench.sdk.trackEvent("paid1", { revenue: 1, currency: "EUR" });
   for (const name of names(3)) void bench.sdk.trackEvent(name);
@@ -116,12 +116,12 @@ test("a full queue drops the oldest events without money first", async () => {
   void bench.sdk.trackEvent("e4");
   assert.deepEqual(bench.codes, ["queue_full", "queue_full"]);
   for (const name of ["paid3", "paid4", "paid5"]) void bench.sdk.trackEvent(name, { revenue: 3, currency: "EUR" });
-  bench.network.mood = "fine";
+  bench.network.mode = "fine";
   await bench.clock.pass(10_000);
   assert.deepEqual(bench.network.batches, [["paid2", "paid3", "paid4", "paid5"]]);
 });
 
-test("a storage that is full or forbidden loses nothing while the app runs", async () => {
+test("a full or disabled storage loses nothing while the app runs", async () => {
   const bench = new Bench({
     storage: {
       get: () => null,
@@ -132,10 +132,10 @@ test("a storage that is full or forbidden loses nothing while the app runs", asy
       keys: () => [],
     },
   });
-  bench.network.mood = "offline";
+  bench.network.mode = "offline";
   await bench.configure();
   for (const name of names(3)) void bench.sdk.trackEvent(name);
-  bench.network.mood = "fine";
+  bench.network.mode = "fine";
   await bench.clock.pass(10_000);
   assert.deepEqual(bench.network.batches.flat(), names(3));
   assert.ok(bench.codes.includes("storage_failed"));
@@ -143,21 +143,21 @@ test("a storage that is full or forbidden loses nothing while the app runs", asy
 
 test("shutdown keeps the queue for the next configure", async () => {
   const bench = new Bench();
-  bench.network.mood = "offline";
+  bench.network.mode = "offline";
   await bench.configure();
   void bench.sdk.trackEvent("a");
   await bench.sdk.shutdown();
-  const asked = bench.network.asked.length;
+  const requestCount = bench.network.requests.length;
   await bench.clock.pass(3_600_000);
-  assert.equal(bench.network.asked.length, asked);
-  bench.network.mood = "fine";
+  assert.equal(bench.network.requests.length, requestCount);
+  bench.network.mode = "fine";
   void bench.sdk.trackEvent("b");
   await bench.configure();
   await bench.clock.pass(1_000);
   assert.deepEqual(bench.network.batches.flat(), ["a", "b"]);
 });
 
-test("what cannot be read is left out, and told; the event stays", async () => {
+test("leaves out invalid values, reports them, and sends the event", async () => {
   const bench = new Bench();
   await bench.configure();
   const cycle: Record<string, unknown> = {};
@@ -176,7 +176,7 @@ test("what cannot be read is left out, and told; the event stays", async () => {
     "invalid_params",
     "invalid_params",
   ]);
-  const sent = bench.network.asked.flatMap(({ body }) => body.events ?? []) as unknown as Record<string, unknown>[];
+  const sent = bench.network.requests.flatMap(({ body }) => body.events ?? []) as unknown as Record<string, unknown>[];
   assert.deepEqual(
     sent.map(({ revenue, currency, params }) => [revenue, currency, params]),
     [
@@ -190,7 +190,7 @@ test("what cannot be read is left out, and told; the event stays", async () => {
   assert.equal((sent[4]!["name"] as string).length, 255);
 });
 
-test("an id of the app's own is sent; one that cannot be an id is replaced, and told", async () => {
+test("sends a custom event id, and replaces and reports an invalid one", async () => {
   const bench = new Bench();
   await bench.configure();
   assert.equal(await bench.sdk.trackEvent("purchase", { revenue: 5 }, { eventId: "order.1001" }), "order.1001");
@@ -201,25 +201,25 @@ test("an id of the app's own is sent; one that cannot be an id is replaced, and 
   }
   await bench.clock.pass(1_000);
   assert.deepEqual(bench.codes, Array(4).fill("invalid_event_id"));
-  const sent = bench.network.asked.flatMap(({ body }) => body.events ?? []) as unknown as { eventId: string }[];
+  const sent = bench.network.requests.flatMap(({ body }) => body.events ?? []) as unknown as { eventId: string }[];
   assert.equal(sent.length, 6);
   assert.equal(sent[0]!.eventId, "order.1001");
 });
 
-test("a callback that throws harms nobody", async () => {
+test("a throwing callback does not affect the SDK", async () => {
   const bench = new Bench();
-  const said = console.error;
+  const original = console.error;
   console.error = () => undefined;
   try {
     await bench.configure({
       onAttribution: () => {
-        throw new Error("of the app");
+        throw new Error("app error");
       },
     });
     void bench.sdk.trackEvent("a");
     await bench.clock.pass(1_000);
   } finally {
-    console.error = said;
+    console.error = original;
   }
   assert.deepEqual(bench.network.batches, [["a"]]);
 });

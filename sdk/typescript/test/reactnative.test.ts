@@ -1,4 +1,4 @@
-// The built package in an engine that has nothing but the language, as React Native's is.
+// The built package in a bare JavaScript engine, like React Native.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -7,22 +7,22 @@ import { createContext, runInContext } from "node:vm";
 import type * as Package from "../src/index";
 import type { Options } from "../src/types";
 import { FakeClock } from "./support/clock";
-import { agreeable, Network } from "./support/network";
+import { acceptAll, Network } from "./support/network";
 
-/** Loads the package where there is no document, no fetch, no crypto, no timers. */
+/** Loads the package without document, fetch, crypto and timers. */
 function load(): typeof Package {
   const module = { exports: {} };
   runInContext(readFileSync("dist/index.cjs", "utf8"), createContext({ module }));
   return module.exports as typeof Package;
 }
 
-/** AsyncStorage, as far as it matters. */
-class Shelf {
-  readonly kept = new Map<string, string>();
-  getItem = async (key: string): Promise<string | null> => this.kept.get(key) ?? null;
-  setItem = async (key: string, value: string): Promise<void> => void this.kept.set(key, value);
-  removeItem = async (key: string): Promise<void> => void this.kept.delete(key);
-  getAllKeys = async (): Promise<string[]> => [...this.kept.keys()];
+/** A minimal AsyncStorage. */
+class FakeAsyncStorage {
+  readonly items = new Map<string, string>();
+  getItem = async (key: string): Promise<string | null> => this.items.get(key) ?? null;
+  setItem = async (key: string, value: string): Promise<void> => void this.items.set(key, value);
+  removeItem = async (key: string): Promise<void> => void this.items.delete(key);
+  getAllKeys = async (): Promise<string[]> => [...this.items.keys()];
 }
 
 const native = (onListen: (listener: (state: string) => void) => void = () => undefined) => ({
@@ -36,35 +36,35 @@ const native = (onListen: (listener: (state: string) => void) => void = () => un
   },
 });
 
-test("nothing but the language is needed: events survive a restart and are sent when the app sleeps", async () => {
+test("works in a bare engine: events survive a restart and are sent in the background", async () => {
   const clock = new FakeClock();
   const network = new Network();
-  network.play = agreeable;
-  const shelf = new Shelf();
+  network.respond = acceptAll;
+  const asyncStorage = new FakeAsyncStorage();
   const common = { key: "pk_live_test", baseUrl: "http://127.0.0.1:9", clock, fetch: network.fetch };
   let turn: (state: string) => void = () => undefined;
 
-  network.mood = "offline";
+  network.mode = "offline";
   const first = load();
   const options = (sdk: typeof Package): Options => ({
     ...common,
     ...sdk.fromReactNative(
       native((listener) => (turn = listener)),
-      shelf,
+      asyncStorage,
     ),
   });
   void first.trackEvent("before");
   void first.configure(options(first));
   assert.ok(await first.trackEvent("purchase", { revenue: 9.99, currency: "EUR" }));
-  assert.equal([...shelf.kept.keys()].filter((key) => key.includes(".q.")).length, 2);
+  assert.equal([...asyncStorage.items.keys()].filter((key) => key.includes(".q.")).length, 2);
   await first.shutdown();
 
-  network.mood = "fine";
+  network.mode = "fine";
   const second = load();
   await second.configure(options(second));
   await clock.pass(10);
   assert.deepEqual(network.batches, [["before", "purchase"]]);
-  const { body } = network.asked.find(({ door }) => door === "configure")!;
+  const { body } = network.requests.find(({ endpoint }) => endpoint === "configure")!;
   assert.deepEqual(
     [body["platform"], body["osVersion"], body["model"], body["manufacturer"], body["screen"]],
     ["android", "14", "Pixel 8", "Google", { width: 412, height: 915, scale: 2.625 }],
@@ -73,6 +73,6 @@ test("nothing but the language is needed: events survive a restart and are sent 
   turn("background");
   await clock.pass(10);
   assert.deepEqual(network.batches.pop(), ["last"]);
-  assert.equal([...shelf.kept.keys()].filter((key) => key.includes(".q.")).length, 0);
+  assert.equal([...asyncStorage.items.keys()].filter((key) => key.includes(".q.")).length, 0);
   await second.shutdown();
 });

@@ -1,4 +1,4 @@
-// Against the real server: whatever happens on the way, every event arrives exactly once.
+// Tests with the real server: every event arrives exactly once, whatever fails on the way.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-/** The options of a device of an app. */
+/** Returns the options of a device. */
 function options(app: App, network: Network, more: Partial<Options> = {}): Options {
   return {
     key: app.key,
@@ -34,7 +34,7 @@ function options(app: App, network: Network, more: Partial<Options> = {}): Optio
   };
 }
 
-/** Every id once, in this order. */
+/** Asserts that the app's log has exactly these ids in this order. */
 async function assertLog(app: App, ids: (string | null)[]): Promise<void> {
   const events = await server.events(app);
   assert.deepEqual(
@@ -43,23 +43,23 @@ async function assertLog(app: App, ids: (string | null)[]): Promise<void> {
   );
 }
 
-test("lost answers: the events are there once, in order", async () => {
+test("stores events once and in order if responses are lost", async () => {
   const app = await server.app();
   const network = new Network();
   const clock = new FakeClock();
   const sdk = new Tributary();
-  // Of the first twelve requests, every second one arrives and is answered in vain.
+  // Of the first twelve requests, the responses to every second one are lost.
   network.script = Array.from({ length: 12 }, (_, i) => (i % 2 ? "fine" : "lost"));
   await sdk.configure(options(app, network, { clock }));
   const ids: (string | null)[] = [];
   for (let n = 0; n < 330; n++) ids.push(await sdk.trackEvent(`e${n}`, { n }));
   for (let tries = 0; !(await sdk.flush()); tries++) assert.ok(tries < 20);
-  assert.ok(network.batches.length > 4, "some were sent twice");
+  assert.ok(network.batches.length > 4, "some requests were repeated");
   await assertLog(app, ids);
   await sdk.shutdown();
 });
 
-test("offline for an hour: nothing is lost, and the first launch is attributed afterwards", async () => {
+test("loses nothing during an hour offline and attributes the first launch afterwards", async () => {
   const app = await server.app({ android: { packageName: "com.example.sdk" } });
   const link = { name: "Spring", slug: `spring-${Date.now()}`, network: "network_a" };
   await server.rest("POST", `/apps/${app.id}/links`, link);
@@ -71,18 +71,18 @@ test("offline for an hour: nothing is lost, and the first launch is attributed a
   const referrer = new URL(tap.headers.get("location")!).searchParams.get("referrer")!;
 
   const network = new Network();
-  // The device's clock begins an hour ago, so that what it says now is true.
+  // The device's clock starts an hour ago, so that it shows the real time at the end.
   const clock = new FakeClock(Date.now() - 3_600_000, network.idle);
   const sdk = new Tributary();
-  network.mood = "offline";
+  network.mode = "offline";
   await sdk.configure(options(app, network, { clock, providers: { installReferrer: () => ({ referrer }) } }));
   const ids: (string | null)[] = [];
   for (let minute = 0; minute < 60; minute++) {
     ids.push(await sdk.trackEvent("tick", { minute }));
     await clock.pass(60_000);
   }
-  assert.ok(network.asked.length < 40, `${network.asked.length} attempts in an hour`);
-  network.mood = "fine";
+  assert.ok(network.requests.length < 40, `${network.requests.length} attempts in an hour`);
+  network.mode = "fine";
   await clock.pass(300_000);
   await assertLog(app, ids);
   const events = await server.events(app);
@@ -91,23 +91,23 @@ test("offline for an hour: nothing is lost, and the first launch is attributed a
   await sdk.shutdown();
 });
 
-/** Starts a process that tracks five events, and kills it once it says a word. */
-async function kill(folder: string, app: App, prefix: string, mood: string, word: string): Promise<void> {
+/** Starts a process that tracks five events, and kills it once it has printed `word`. */
+async function kill(folder: string, app: App, prefix: string, mode: string, word: string): Promise<void> {
   const victim = fileURLToPath(new URL("support/victim.js", import.meta.url));
-  const child = spawn(process.execPath, [victim, folder, server.url, app.key, prefix, mood], {
+  const child = spawn(process.execPath, [victim, folder, server.url, app.key, prefix, mode], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   await new Promise<void>((done, failed) => {
-    let said = "";
+    let output = "";
     child.stdout.on("data", (chunk: Buffer) => {
-      said += chunk.toString();
-      if (said.includes(word)) child.kill("SIGKILL");
+      output += chunk.toString();
+      if (output.includes(word)) child.kill("SIGKILL");
     });
-    child.once("exit", () => (said.includes(word) ? done() : failed(new Error(`it ended and said ${said}`))));
+    child.once("exit", () => (output.includes(word) ? done() : failed(new Error(`the process exited: ${output}`))));
   });
 }
 
-test("killed between queueing and sending, and between sending and hearing: all arrive once", async () => {
+test("stores all events once if the app is killed before sending or before the response", async () => {
   const app = await server.app();
   const folder = mkdtempSync(join(tmpdir(), "tributary-victim-"));
   try {
@@ -132,7 +132,7 @@ test("killed between queueing and sending, and between sending and hearing: all 
   }
 });
 
-test("the clock is set forward and back, also across a restart: every event once, in the order it happened", async () => {
+test("sends every event once and in order if the clock changes, also across a restart", async () => {
   const app = await server.app();
   const network = new Network();
   const clock = new FakeClock();
@@ -141,7 +141,7 @@ test("the clock is set forward and back, also across a restart: every event once
   const ids: (string | null)[] = [];
   let sdk = new Tributary();
   const begin = (): Promise<void> => sdk.configure(options(app, network, { clock, storage }));
-  network.mood = "offline";
+  network.mode = "offline";
   await begin();
   for (const step of [0, 2 * day, -5 * day, 60_000, -500, 3 * day]) {
     clock.set(step);
@@ -149,21 +149,21 @@ test("the clock is set forward and back, also across a restart: every event once
     await clock.pass(1_000);
   }
   await sdk.shutdown();
-  // Back to before everything, even before 1970.
+  // Back to before 1970.
   clock.set(-70 * 365 * day);
   sdk = new Tributary();
   await begin();
   ids.push(await sdk.trackEvent("after the restart"));
-  network.mood = "fine";
+  network.mode = "fine";
   assert.equal(await sdk.flush(), true);
-  const sent = network.asked.flatMap(({ body }) => body.events ?? []).map(({ eventId }) => eventId);
+  const sent = network.requests.flatMap(({ body }) => body.events ?? []).map(({ eventId }) => eventId);
   assert.deepEqual(sent, ids);
   const events = await server.events(app);
   assert.deepEqual(events.map(({ eventId }) => eventId).sort(), [...ids].sort());
   await sdk.shutdown();
 });
 
-test("two tabs at once: every event once", async () => {
+test("two tabs send every event once", async () => {
   const app = await server.app();
   const network = new Network();
   const storage: Storage = { ...memoryStorage(), shared: true };
@@ -190,7 +190,7 @@ test("two tabs at once: every event once", async () => {
   await Promise.all(tabs.map((tab) => tab.shutdown()));
 });
 
-test("money, person and parameters arrive as they were meant", async () => {
+test("revenue, identity and parameters arrive unchanged", async () => {
   const app = await server.app();
   const network = new Network();
   const sdk = new Tributary();
@@ -208,7 +208,7 @@ test("money, person and parameters arrive as they were meant", async () => {
   await sdk.shutdown();
 });
 
-test("revenue.json: the server reads every row as the table says, texts and numbers", async () => {
+test("revenue.json: the server accepts and rejects the same amounts as the table", async () => {
   const app = await server.app();
   const path = "../tables/revenue.json";
   interface Row {
@@ -237,7 +237,7 @@ test("revenue.json: the server reads every row as the table says, texts and numb
   });
 });
 
-test("sdk.enabled: false stops the SDK, true lets the next start go on", async () => {
+test("sdk.enabled: false stops the SDK, true enables it at the next start", async () => {
   const app = await server.app();
   const network = new Network();
   const storage = memoryStorage();
@@ -246,14 +246,14 @@ test("sdk.enabled: false stops the SDK, true lets the next start go on", async (
   await sdk.trackEvent("before");
   await until(() => sdk.flush(), "an empty queue");
   await server.rest("PATCH", `/apps/${app.id}`, { sdk: { enabled: false } });
-  await sdk.trackEvent("not taken");
+  await sdk.trackEvent("rejected");
   assert.equal(await sdk.flush(), false);
   assert.equal(await sdk.trackEvent("not even stored"), null);
   await sdk.shutdown();
   await server.rest("PATCH", `/apps/${app.id}`, { sdk: { enabled: true } });
   sdk = new Tributary();
   await sdk.configure(options(app, network, { storage }));
-  await until(() => sdk.flush(), "an answer");
+  await until(() => sdk.flush(), "a response");
   await sdk.trackEvent("after");
   await until(() => sdk.flush(), "an empty queue");
   assert.deepEqual(
@@ -263,7 +263,7 @@ test("sdk.enabled: false stops the SDK, true lets the next start go on", async (
   await sdk.shutdown();
 });
 
-test("the conversion-value configuration of the server is evaluated on the device", async () => {
+test("evaluates the server's conversion-value configuration on the device", async () => {
   const app = await server.app();
   const value = (name: string, fineValue: number, event: string, condition: object): object => ({
     name,
@@ -279,22 +279,22 @@ test("the conversion-value configuration of the server is evaluated on the devic
   });
   const network = new Network();
   const clock = new FakeClock();
-  const told: number[] = [];
+  const reported: number[] = [];
   const sdk = new Tributary();
-  const onConversionValue = ({ fineValue }: ConversionValue): void => void told.push(fineValue);
+  const onConversionValue = ({ fineValue }: ConversionValue): void => void reported.push(fineValue);
   await sdk.configure(options(app, network, { clock, device: { platform: "ios" }, onConversionValue }));
-  await until(() => told.length === 2, "the value of the install");
+  await until(() => reported.length === 2, "the value of the install");
   await sdk.trackEvent("purchase", { revenue: "9.99", currency: "USD" });
   await sdk.trackEvent("purchase", { revenue: "0.01", currency: "USD" });
-  await until(() => told.length === 3, "the value of the purchase");
-  assert.deepEqual(told, [0, 2, 40]);
-  // Two hours on: asked once without a tag, then with it, and told that nothing is new.
+  await until(() => reported.length === 3, "the value of the purchase");
+  assert.deepEqual(reported, [0, 2, 40]);
+  // After two hours: one request without ETag, then one with it that returns 304.
   for (let hour = 0; hour < 2; hour++) {
     await sdk.flush();
     clock.set(3_600_000);
     assert.equal(await sdk.flush(), true);
   }
   assert.equal(network.count("skan"), 2);
-  assert.deepEqual(told, [0, 2, 40]);
+  assert.deepEqual(reported, [0, 2, 40]);
   await sdk.shutdown();
 });

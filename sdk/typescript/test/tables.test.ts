@@ -1,10 +1,10 @@
-// The tables that the server's own functions pass, too: crates/domain/tests/tables.rs and the domain's evaluation.
+// Shared tables that the server passes as well: crates/domain/tests/tables.rs and its evaluation of conversion values.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { evaluate, NEW_STATE, type Document, type Held, type State } from "../src/evaluate";
+import { evaluate, NEW_STATE, type Document, type AgedDocument, type State } from "../src/evaluate";
 import { matching, normaliseEmail, normalisePhone } from "../src/matching";
 import { decimal } from "../src/revenue";
 import { sha256 } from "../src/sha256";
@@ -21,7 +21,7 @@ interface MatchingCase {
   hashes: Record<string, string>;
 }
 
-test("matching.json: what is hashed, and its hashes", () => {
+test("matching.json: normalised strings and their hashes", () => {
   const { cases } = table<{ cases: MatchingCase[] }>("matching");
   for (const { name, field, input, normalised, hashes } of cases) {
     const strings = field === "email" ? normaliseEmail(input) : normalisePhone(input);
@@ -39,7 +39,7 @@ interface RevenueCase {
   amount: string | null;
 }
 
-test("revenue.json: which amounts are taken, and as what", () => {
+test("revenue.json: accepted amounts and their value", () => {
   const { cases } = table<{ cases: RevenueCase[] }>("revenue");
   for (const { name, kind, input, amount } of cases) {
     assert.equal(decimal(kind === "text" ? input : Number(input)), amount, `${kind}: ${name}`);
@@ -68,22 +68,22 @@ interface ConversionRow {
   expected: Call[];
 }
 
-/** Plays a row as a device would. What is remembered goes through JSON, as through a storage. */
+/** Simulates a device. The state is serialised to JSON after each step, like in a storage. */
 function play(row: ConversionRow, documents: Record<string, Document>): Call[] {
   const named = (document: Document | string | null): Document | null =>
     typeof document === "string" ? documents[document]! : document;
   const calls: Call[] = [];
   let document = named(row.document);
   let fetchedAt = 0;
-  let remembered = JSON.stringify(NEW_STATE);
+  let stored = JSON.stringify(NEW_STATE);
   const step = (
     after: number,
     atSeconds: number,
     event?: { name: string; revenue?: string; currency?: string },
   ): void => {
-    const held: Held | null = document && { document, ageMs: (atSeconds - fetchedAt) * 1000 };
-    const { state, update } = evaluate(held, JSON.parse(remembered) as State, atSeconds * 1000, event);
-    remembered = JSON.stringify(state);
+    const aged: AgedDocument | null = document && { document, ageMs: (atSeconds - fetchedAt) * 1000 };
+    const { state, update } = evaluate(aged, JSON.parse(stored) as State, atSeconds * 1000, event);
+    stored = JSON.stringify(state);
     if (!update) return;
     const { window, fineValue: fine, coarseValue: coarse, lockWindow: lock } = update;
     calls.push({ after, window, fine, coarse, lock });
@@ -101,7 +101,7 @@ function play(row: ConversionRow, documents: Record<string, Document>): Call[] {
   return calls;
 }
 
-test("conversion_values.json: every row makes exactly its calls", () => {
+test("conversion_values.json: every row gives exactly its calls", () => {
   const { documents, rows } = table<{ documents: Record<string, Document>; rows: ConversionRow[] }>(
     "conversion_values",
   );
@@ -109,13 +109,13 @@ test("conversion_values.json: every row makes exactly its calls", () => {
   assert.ok(rows.length >= 80);
 });
 
-test("SHA-256 is the one that Node knows, whatever the length", () => {
+test("SHA-256 equals Node's implementation for all lengths", () => {
   for (let length = 0; length < 200; length++) {
     const text = "ä😀z".repeat(length).slice(0, length);
     assert.equal(sha256(text), createHash("sha256").update(text, "utf8").digest("hex"), String(length));
   }
 });
 
-test("what is no amount at all is none", () => {
+test("rejects values that are not amounts", () => {
   for (const value of [NaN, Infinity, null, undefined, {}, [], true]) assert.equal(decimal(value), null);
 });

@@ -5,13 +5,13 @@ interface Timer {
   run: () => void;
 }
 
-/** A clock that stands still until it is moved. Timers go by the time that passes; the wall clock can be set beside. */
+/** A manual clock. Timers depend on the passed time; the wall clock can be changed separately. */
 export class FakeClock implements Clock {
   private passed = 0;
   private timers = new Map<number, Timer>();
   private next = 1;
 
-  /** `idle` waits for what takes real time: while it is under way, this clock stands still. */
+  /** `idle` waits for real I/O, during which this clock does not advance. */
   constructor(
     private wall = Date.now(),
     private readonly idle: () => Promise<void> = async () => undefined,
@@ -30,12 +30,12 @@ export class FakeClock implements Clock {
     this.timers.delete(handle as number);
   }
 
-  /** Puts the wall clock forward or back, as a person does in the settings. */
+  /** Changes the wall clock, like a user in the settings. */
   set(byMs: number): void {
     this.wall += byMs;
   }
 
-  /** Lets time pass, timer by timer, and lets what they start come to rest. */
+  /** Advances the time, runs due timers in order, and waits for the work they start. */
   async pass(ms: number): Promise<void> {
     const end = this.passed + ms;
     for (;;) {
@@ -50,7 +50,7 @@ export class FakeClock implements Clock {
     await this.settle();
   }
 
-  /** Lets everything run that waits for nothing but its turn, or for an answer. */
+  /** Runs pending microtasks and I/O. */
   private async settle(): Promise<void> {
     for (let turn = 0; turn < 20; turn++) {
       await new Promise((done) => setImmediate(done));

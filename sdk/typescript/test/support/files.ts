@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from "node:path";
 import type { Storage } from "../../src/types";
 
-/** A storage of files, one per record, which outlives its process. */
+/** A persistent storage with one file per record. */
 export function fileStorage(folder: string): Storage {
   mkdirSync(folder, { recursive: true });
   const path = (key: string): string => join(folder, encodeURIComponent(key));
@@ -15,7 +15,7 @@ export function fileStorage(folder: string): Storage {
       }
     },
     set(key, value) {
-      // Never half a record, whenever the process is killed.
+      // Write and rename, so that a killed process leaves no partial record.
       writeFileSync(`${path(key)}~`, value);
       renameSync(`${path(key)}~`, path(key));
     },

@@ -1,16 +1,16 @@
 import type { Fetch, HttpAnswer, HttpRequest } from "../../src/types";
 
 /** What the network does with a request. */
-export type Mood =
-  /** It is passed on, and so is the answer. */
+export type NetworkMode =
+  /** Requests and responses pass. */
   | "fine"
-  /** Nothing leaves the device. */
+  /** Requests fail. */
   | "offline"
-  /** It arrives; the answer does not. */
+  /** The request arrives, the response is lost. */
   | "lost"
-  /** Somebody in between answers with a page of its own. */
+  /** A captive portal answers. */
   | "portal"
-  /** The server is overloaded. */
+  /** The server answers 503 with Retry-After. */
   | "busy";
 
 const answer = (status: number, text: string, headers: Record<string, string> = {}): HttpAnswer => ({
@@ -19,42 +19,42 @@ const answer = (status: number, text: string, headers: Record<string, string> = 
   text: () => Promise.resolve(text),
 });
 
-/** A request that was made. */
-export interface Asked {
-  door: string;
+/** A recorded request. */
+export interface RecordedRequest {
+  endpoint: string;
   body: { deviceId?: string; events?: { eventId: string; name: string }[] } & Record<string, unknown>;
 }
 
-/** The way to the server, with moods. */
+/** A fake network between SDK and server. */
 export class Network {
-  mood: Mood = "fine";
-  /** What the next requests meet, before the mood. */
-  script: Mood[] = [];
-  readonly asked: Asked[] = [];
+  mode: NetworkMode = "fine";
+  /** Modes of the next requests, before `mode` applies. */
+  script: NetworkMode[] = [];
+  readonly requests: RecordedRequest[] = [];
   private readonly pending = new Set<Promise<unknown>>();
-  /** Answers instead of the server. */
-  play: ((asked: Asked) => HttpAnswer | undefined) | undefined;
+  /** Responds instead of the server. */
+  respond: ((recorded: RecordedRequest) => HttpAnswer | undefined) | undefined;
 
   readonly fetch: Fetch = async (url: string, request: HttpRequest) => {
-    const door = new URL(url).pathname.replace("/api/track/", "");
-    const asked: Asked = { door, body: JSON.parse(request.body ?? "{}") as Asked["body"] };
-    this.asked.push(asked);
-    const mood = this.script.shift() ?? this.mood;
-    if (mood === "offline") throw new TypeError("Failed to fetch");
-    if (mood === "portal") return answer(200, "<html>Please sign in to this hotel's Wi-Fi.</html>");
-    if (mood === "busy") return answer(503, '{"error":{"code":"unavailable"}}', { "Retry-After": "3" });
-    const played = this.play?.(asked);
-    const real = played ?? (await this.passOn(url, request));
-    if (mood === "lost") throw new TypeError("connection reset");
+    const endpoint = new URL(url).pathname.replace("/api/track/", "");
+    const recorded: RecordedRequest = { endpoint, body: JSON.parse(request.body ?? "{}") as RecordedRequest["body"] };
+    this.requests.push(recorded);
+    const mode = this.script.shift() ?? this.mode;
+    if (mode === "offline") throw new TypeError("Failed to fetch");
+    if (mode === "portal") return answer(200, "<html>Please sign in to this hotel's Wi-Fi.</html>");
+    if (mode === "busy") return answer(503, '{"error":{"code":"unavailable"}}', { "Retry-After": "3" });
+    const scripted = this.respond?.(recorded);
+    const real = scripted ?? (await this.forward(url, request));
+    if (mode === "lost") throw new TypeError("connection reset");
     return real;
   };
 
-  /** Waits for the real answers that are under way. */
+  /** Waits for the requests in flight. */
   readonly idle = async (): Promise<void> => {
     while (this.pending.size > 0) await Promise.allSettled([...this.pending]);
   };
 
-  private async passOn(url: string, request: HttpRequest): Promise<HttpAnswer> {
+  private async forward(url: string, request: HttpRequest): Promise<HttpAnswer> {
     const whole = fetch(url, request as RequestInit).then(async (real) => {
       const text = await real.text();
       return { status: real.status, headers: real.headers, text: () => Promise.resolve(text) };
@@ -67,23 +67,23 @@ export class Network {
     }
   }
 
-  /** The names of the events in each request that carried some. */
+  /** Event names of each request with events. */
   get batches(): string[][] {
-    return this.asked.flatMap(({ body }) => (body.events ? [body.events.map(({ name }) => name)] : []));
+    return this.requests.flatMap(({ body }) => (body.events ? [body.events.map(({ name }) => name)] : []));
   }
 
-  count(door: string): number {
-    return this.asked.filter((asked) => asked.door === door).length;
+  count(endpoint: string): number {
+    return this.requests.filter((recorded) => recorded.endpoint === endpoint).length;
   }
 }
 
-/** A server that says yes to everything, for tests that are not about it. */
-export function agreeable({ door, body }: Asked): HttpAnswer {
-  if (door === "identify") return answer(204, "");
-  if (door === "events") {
+/** A server that accepts everything. */
+export function acceptAll({ endpoint, body }: RecordedRequest): HttpAnswer {
+  if (endpoint === "identify") return answer(204, "");
+  if (endpoint === "events") {
     return answer(202, JSON.stringify({ data: body.events!.map(({ eventId }) => ({ eventId, status: "accepted" })) }));
   }
-  if (door === "skan") return answer(304, "");
+  if (endpoint === "skan") return answer(304, "");
   const attribution = { id: "att_1", network: "organic" };
   return answer(
     200,

@@ -2,9 +2,9 @@ import { Tributary } from "../../src/tributary";
 import { memoryStorage } from "../../src/storage";
 import type { Options, Problem, Storage } from "../../src/types";
 import { FakeClock } from "./clock";
-import { agreeable, Network } from "./network";
+import { acceptAll, Network } from "./network";
 
-/** An SDK with everything injected, on a server that says yes. */
+/** An SDK with fake clock, network and storage, and a server that accepts everything. */
 export class Bench {
   readonly problems: Problem[] = [];
   readonly clock: FakeClock;
@@ -15,7 +15,7 @@ export class Bench {
   constructor(private readonly options: Partial<Options> = {}) {
     this.clock = (options.clock as FakeClock | undefined) ?? new FakeClock();
     this.storage = options.storage ?? memoryStorage();
-    this.network.play = agreeable;
+    this.network.respond = acceptAll;
   }
 
   configure(more: Partial<Options> = {}): Promise<void> {
@@ -33,14 +33,14 @@ export class Bench {
     });
   }
 
-  /** The app is ended and started again. */
+  /** Restarts the app. */
   async restart(more: Partial<Options> = {}): Promise<void> {
     await this.sdk.shutdown();
     this.sdk = new Tributary();
     await this.configure(more);
   }
 
-  /** What lies in the storage under keys that begin so. */
+  /** Returns the storage keys with this prefix. */
   stored(start: string): string[] {
     return (this.storage.keys() as string[]).filter((key) => key.startsWith(`tributary.${start}`));
   }

@@ -1,4 +1,4 @@
-// The real server, in a folder of its own.
+// The real server in a temporary folder.
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, openSync } from "node:fs";
@@ -6,11 +6,11 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-/** The binary that cargo built, unless TRIBUTARY_BIN names another. */
+/** Returns the path of the binary: TRIBUTARY_BIN or the debug build. */
 function binary(): string {
   const target = resolve("../..", process.env["CARGO_TARGET_DIR"] ?? "target");
   const path = process.env["TRIBUTARY_BIN"] ?? join(target, "debug/tributary");
-  if (!existsSync(path)) throw new Error(`no binary at ${path}; cargo build makes it`);
+  if (!existsSync(path)) throw new Error(`no binary at ${path}; run cargo build`);
   return path;
 }
 
@@ -25,7 +25,7 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** An event as the log shows it. */
+/** An event in the event log. */
 export interface LoggedEvent {
   eventId: string;
   name: string;
@@ -54,7 +54,7 @@ export class Server {
     const folder = mkdtempSync(join(tmpdir(), "tributary-sdk-"));
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
-    // Settings of whoever calls must not reach the server under test.
+    // The caller's settings must not affect the server under test.
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TRIBUTARY_"));
     const env = {
       ...Object.fromEntries(inherited),
@@ -65,7 +65,7 @@ export class Server {
     };
     const log = openSync(join(folder, "log"), "w");
     const child = spawn(binary(), ["serve"], { env, stdio: ["ignore", log, log] });
-    // A test that is stopped leaves nothing running.
+    // Kill the server if the test is aborted.
     process.once("exit", () => child.kill("SIGKILL"));
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
     for (let attempt = 0; ; attempt++) {
@@ -80,8 +80,8 @@ export class Server {
       }
       await new Promise((done) => setTimeout(done, 100));
     }
-    const made = execFileSync(binary(), ["admin", "key", "create", "--permission", "full"], { env });
-    return new Server(child, folder, url, made.toString().trim());
+    const key = execFileSync(binary(), ["admin", "key", "create", "--permission", "full"], { env });
+    return new Server(child, folder, url, key.toString().trim());
   }
 
   async stop(): Promise<void> {
@@ -91,7 +91,7 @@ export class Server {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Asks the REST interface. */
+  /** Calls the REST API. */
   async rest<T>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await fetch(`${this.url}/api/v1${path}`, {
       method,
@@ -103,14 +103,14 @@ export class Server {
     return JSON.parse(text) as T;
   }
 
-  /** An app of its own for every test: none sees another's events. */
+  /** Creates an app, so that tests do not see each other's events. */
   async app(settings: object = {}): Promise<App> {
     const { data } = await this.rest<{ data: { id: string } }>("POST", "/apps", { name: "SDK", ...settings });
     const { data: made } = await this.rest<{ data: { sdk: { liveKey: string } } }>("GET", `/apps/${data.id}`);
     return { id: data.id, key: made.sdk.liveKey };
   }
 
-  /** The events of an app as they happened, without the install that the server records itself. */
+  /** Returns the events of an app in order, without the install that the server records. */
   async events(app: App): Promise<LoggedEvent[]> {
     const events: LoggedEvent[] = [];
     for (let cursor: string | null = null; ; ) {
@@ -125,10 +125,10 @@ export class Server {
   }
 }
 
-/** Waits until something is so. */
+/** Waits until a condition holds. */
 export async function until(is: () => boolean | Promise<boolean>, what: string, ms = 15_000): Promise<void> {
   for (const end = Date.now() + ms; !(await is()); ) {
-    if (Date.now() > end) throw new Error(`not in time: ${what}`);
+    if (Date.now() > end) throw new Error(`timed out waiting for ${what}`);
     await new Promise((done) => setTimeout(done, 25));
   }
 }

@@ -1,16 +1,16 @@
-// A process that is killed: it tracks events, says so, and waits for its end. Arguments: folder, URL, key, prefix,
-// what to do about the network.
+// A process to be killed: it tracks events, prints its progress, and waits. Arguments: folder, URL, key, prefix,
+// network mode.
 
 import { Tributary } from "../../src/tributary";
 import { fileStorage } from "./files";
-import { Network, type Mood } from "./network";
+import { Network, type NetworkMode } from "./network";
 
-const [folder, baseUrl, key, prefix, mood] = process.argv.slice(2) as [string, string, string, string, Mood];
+const [folder, baseUrl, key, prefix, mode] = process.argv.slice(2) as [string, string, string, string, NetworkMode];
 
 const network = new Network();
-network.mood = mood;
-// Its device is registered; what is lost are the answers to events.
-if (mood === "lost") network.script = ["fine"];
+network.mode = mode;
+// Register the device first; only the responses to events are lost.
+if (mode === "lost") network.script = ["fine"];
 const sdk = new Tributary();
 void sdk.configure({
   key,
@@ -21,7 +21,7 @@ void sdk.configure({
   flushDelayMs: 0,
 });
 for (let number = 1; number <= 5; number++) void sdk.trackEvent(`${prefix}${number}`, { number });
-// Nothing was awaited: what is said here is that the calls have returned.
+// Nothing was awaited: the calls have returned.
 process.stdout.write("tracked\n");
-// The second attempt: the first has arrived, and nobody heard.
+// The second attempt means that the first one has arrived and its response was lost.
 setInterval(() => process.stdout.write(network.count("events") > 1 ? "sent\n" : ""), 5);

@@ -1,5 +1,4 @@
-// What the browser tests need around the browser: the example page on an origin of its own, and a way to the server
-// that loses answers.
+// Support for browser tests: a server for the example page, and a proxy that can lose responses.
 
 import { readFileSync } from "node:fs";
 import { createServer, request, type Server as HttpServer } from "node:http";
@@ -18,10 +17,10 @@ const PAGES: Record<string, [string, string]> = {
 
 /** Serves the example page. */
 export async function servePage(): Promise<{ url: string; stop(): void }> {
-  const server = createServer((asked, answer) => {
-    const page = PAGES[new URL(asked.url ?? "/", "http://x").pathname];
-    if (!page) return void answer.writeHead(404).end();
-    answer.writeHead(200, { "Content-Type": page[1] }).end(readFileSync(page[0]));
+  const server = createServer((incoming, outgoing) => {
+    const page = PAGES[new URL(incoming.url ?? "/", "http://x").pathname];
+    if (!page) return void outgoing.writeHead(404).end();
+    outgoing.writeHead(200, { "Content-Type": page[1] }).end(readFileSync(page[0]));
   });
   const url = await listen(server);
   return {
@@ -33,34 +32,34 @@ export async function servePage(): Promise<{ url: string; stop(): void }> {
   };
 }
 
-/** A way to the server. */
+/** A proxy in front of the server. */
 export class Proxy {
-  /** Whether the answers to events get lost. */
+  /** Whether responses to events are dropped. */
   losesAnswers = false;
-  /** Batches that were passed on. */
+  /** Forwarded batches. */
   batches = 0;
   readonly beacons: string[] = [];
   url = "";
   private readonly server: HttpServer;
 
   constructor(target: string) {
-    this.server = createServer((asked, answer) => {
-      const isEvents = asked.method === "POST" && (asked.url ?? "").startsWith("/api/track/events");
-      if (isEvents && asked.url!.includes("?key=")) this.beacons.push(asked.headers["content-type"] ?? "");
+    this.server = createServer((incoming, outgoing) => {
+      const isEvents = incoming.method === "POST" && (incoming.url ?? "").startsWith("/api/track/events");
+      if (isEvents && incoming.url!.includes("?key=")) this.beacons.push(incoming.headers["content-type"] ?? "");
       const isLost = isEvents && this.losesAnswers;
-      const options = { method: asked.method, headers: asked.headers };
-      const onward = request(target + asked.url, options, (real) => {
+      const options = { method: incoming.method, headers: incoming.headers };
+      const onward = request(target + incoming.url, options, (real) => {
         if (isEvents) this.batches++;
         if (isLost) {
           real.resume();
-          real.on("end", () => answer.destroy());
+          real.on("end", () => outgoing.destroy());
           return;
         }
-        answer.writeHead(real.statusCode ?? 502, real.headers);
-        real.pipe(answer);
+        outgoing.writeHead(real.statusCode ?? 502, real.headers);
+        real.pipe(outgoing);
       });
-      onward.on("error", () => answer.destroy());
-      asked.pipe(onward);
+      onward.on("error", () => outgoing.destroy());
+      incoming.pipe(onward);
     });
   }
 
@@ -74,7 +73,7 @@ export class Proxy {
   }
 }
 
-/** The browser of this machine. */
+/** Returns the path of an installed Chromium. */
 export function browserPath(): string {
   const places = [
     process.env["CHROMIUM_BIN"],
@@ -83,6 +82,6 @@ export function browserPath(): string {
     "/usr/bin/google-chrome",
   ];
   const found = places.find((place) => place && existsSync(place));
-  if (!found) throw new Error("no Chromium; CHROMIUM_BIN may name one");
+  if (!found) throw new Error("Chromium not found; set CHROMIUM_BIN");
   return found;
 }
