@@ -1,17 +1,17 @@
-// The whole way, as a person goes it: set-up, app, link, click, event, network, delivery, key, conversion values, out.
-// Every page on the way is looked at: screenshots for people, axe for machines.
+// Walks through the dashboard in a browser: set-up, app, link, click, event, network, delivery, key, conversion values,
+// sign-out. Takes screenshots of every page and checks it with axe.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { PASSWORD, Service, lookAt, openBrowser } from "./support.mjs";
+import { PASSWORD, Service, inspectPage, openBrowser } from "./support.mjs";
 
-// Markup in every field that somebody outside, or a colleague, can fill.
+// Goes into every field that a visitor or a team member can fill.
 const MARKUP = `<img src=x onerror="document.title='owned'"><script>document.title="owned"</script>`;
 const ANDROID = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Mobile Safari/537.36";
 
-// What is no fault: an answer that refuses something, and a preview that a page gives up when it is left. htmx reports the latter
-// under these two names; a request that fails has another one.
-const NO_FAULT = /status of (4\d\d)|^htmx:(afterRequest|sendAbort)\b/;
+// Expected console errors: 4xx responses, and previews that htmx aborts when the page is left. A failed request has
+// another event name.
+const EXPECTED_ERROR = /status of (4\d\d)|^htmx:(afterRequest|sendAbort)\b/;
 
 let service, browser, page, app, sdkKey, linkUrl;
 const problems = [];
@@ -23,10 +23,10 @@ before(async () => {
   page = await context.newPage();
   page.on("pageerror", (error) => problems.push(`${page.url()}: ${error}`));
   page.on("console", (message) => {
-    if (message.type() === "error" && !NO_FAULT.test(message.text())) problems.push(`${page.url()}: ${message.text()}`);
+    if (message.type() === "error" && !EXPECTED_ERROR.test(message.text())) problems.push(`${page.url()}: ${message.text()}`);
   });
   page.on("request", (request) => {
-    if (!request.url().startsWith(service.url) && !request.url().startsWith("data:")) problems.push(`asked elsewhere: ${request.url()}`);
+    if (!request.url().startsWith(service.url) && !request.url().startsWith("data:")) problems.push(`request to another host: ${request.url()}`);
   });
   page.on("dialog", (dialog) => dialog.accept());
 });
@@ -37,25 +37,25 @@ after(async () => {
 });
 
 const open = (path) => page.goto(service.url + path);
-const look = async (name) => problems.push(...(await lookAt(page, name)));
+const inspect = async (name) => problems.push(...(await inspectPage(page, name)));
 const submit = (name) => Promise.all([page.waitForNavigation(), page.getByRole("button", { name, exact: true }).click()]);
 const post = (path, key, body) =>
   fetch(service.url + path, { method: "POST", headers: { "content-type": "application/json", "x-tributary-key": key, "user-agent": ANDROID }, body: JSON.stringify(body) });
 
-test("set-up makes an account and signs it in", async () => {
+test("set-up creates an account and signs in", async () => {
   await open(await service.setupLink());
-  await look("setup");
+  await inspect("setup");
   await page.getByLabel("E-mail").fill("owner@example.com");
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await submit("Create account");
   await page.getByRole("link", { name: "Open the dashboard" }).click();
   await page.waitForURL("**/portfolio");
-  await look("portfolio-empty");
+  await inspect("portfolio-empty");
 });
 
-test("an app", async () => {
+test("an app is created", async () => {
   await open("/apps/new");
-  await look("app-new");
+  await inspect("app-new");
   await submit("Create app");
   assert.match(await page.getByRole("alert").innerText(), /Must not be empty/);
   await page.getByLabel("Name", { exact: true }).fill(`Runner ${MARKUP}`);
@@ -64,41 +64,41 @@ test("an app", async () => {
   await submit("Create app");
   app = page.url().match(/\/apps\/(app_\w+)\/start/)[1];
   assert.match(await page.locator(".lead").innerText(), /0 of 6 done/);
-  await look("start");
+  await inspect("start");
 });
 
-test("a link, previewed while it is written", async () => {
+test("a link is previewed and created", async () => {
   await open(`/apps/${app}/links`);
-  await look("links-empty");
+  await inspect("links-empty");
   await open(`/apps/${app}/links/new`);
   await page.getByLabel("Name", { exact: true }).fill(`Spring ${MARKUP}`);
   await page.getByLabel("Slug").fill("spring-social");
   await page.getByLabel("Network", { exact: true }).selectOption("network_a");
   await page.locator("#preview-url", { hasText: "/c/spring-social" }).waitFor();
   await page.locator("#preview-parameters", { hasText: "campaign_id=" }).waitFor();
-  await look("link-new");
+  await inspect("link-new");
   await submit("Create link");
   linkUrl = await page.locator("#preview-url").innerText();
-  await look("link");
+  await inspect("link");
   await open(`/apps/${app}/links`);
-  await look("links");
+  await inspect("links");
 });
 
-test("test data is on the same page, and live data again", async () => {
-  const world = (name) => page.getByRole("navigation", { name: "Environment" }).getByRole("link", { name }).click();
+test("pages switch between live and test data", async () => {
+  const environment = (name) => page.getByRole("navigation", { name: "Environment" }).getByRole("link", { name }).click();
   for (const path of ["", "/links"]) {
     await open(`/apps/${app}${path}`);
-    await world("Test");
+    await environment("Test");
     await page.waitForURL(`**/apps/${app}${path}?environment=test`);
     assert.match(await page.locator(".banner-notice").innerText(), /never mixed with live data/);
-    await world("Live");
+    await environment("Live");
     await page.waitForURL(`**/apps/${app}${path}`);
   }
 });
 
-test("the simulator's networks are connected and tested", async () => {
+test("a simulated network is connected and tested", async () => {
   await open(`/apps/${app}/integrations`);
-  await look("integrations");
+  await inspect("integrations");
   await open(`/apps/${app}/integrations/network_a`);
   await page.getByLabel("Forward events").check();
   await page.getByLabel("Access token").fill("EAABsbCS1234567890");
@@ -107,17 +107,17 @@ test("the simulator's networks are connected and tested", async () => {
   await submit("Save");
   assert.match(await page.locator(".head .pill").innerText(), /Active/);
   await page.getByRole("button", { name: "Test connection" }).click();
-  await page.getByText("The network took the test event").waitFor();
-  await look("integration");
+  await page.getByText("The network accepted the test event").waitFor();
+  await inspect("integration");
   assert.doesNotMatch(await page.content(), /EAABsbCS1234567890/);
 });
 
-test("a click, an install and a purchase appear live", async () => {
+test("a click, an install and a purchase appear without a reload", async () => {
   await open(`/apps/${app}/settings`);
-  await look("settings");
+  await inspect("settings");
   sdkKey = await page.locator("#live-key").innerText();
   await open(`/apps/${app}/events`);
-  await look("events-empty");
+  await inspect("events-empty");
   const tap = await fetch(`${linkUrl}?fbclid=abc123&campaign_name=${encodeURIComponent(MARKUP)}`, {
     redirect: "manual",
     headers: { "user-agent": ANDROID, accept: "text/html" },
@@ -138,43 +138,43 @@ test("a click, an install and a purchase appear live", async () => {
     ],
   });
   assert.equal(sent.status, 202);
-  // Nobody reloads the page: it asks by itself.
+  // The page polls, so it is not reloaded.
   await page.getByRole("link", { name: "purchase" }).waitFor();
-  await page.locator(".pill-good", { hasText: "network_a" }).first().waitFor({ timeout: 60_000 });
-  await look("events");
+  await page.locator(".pill-good", { hasText: "Meta" }).first().waitFor({ timeout: 60_000 });
+  await inspect("events");
 });
 
-test("an event tells its story, and so does its device", async () => {
+test("an event and its device show attribution and delivery", async () => {
   await Promise.all([page.waitForNavigation(), page.getByRole("link", { name: "purchase" }).click()]);
-  assert.match(await page.locator("main").innerText(), /It counts, and is the device's first payment/);
-  assert.match(await page.locator("main").innerText(), /delivered\s+network_a as Purchase/);
+  assert.match(await page.locator("main").innerText(), /Counted as the device's first payment/);
+  assert.match(await page.locator("main").innerText(), /delivered\s+Meta network_a as Purchase/);
   await page.locator("details.fold summary").first().click();
-  await look("event");
+  await inspect("event");
   await open(`/apps/${app}/devices/device-1`);
-  assert.match(await page.locator("main").innerText(), /taken/);
-  await look("device");
+  assert.match(await page.locator("main").innerText(), /credited/);
+  await inspect("device");
   await open(`/apps/${app}/deliveries`);
-  assert.match(await page.locator("main").innerText(), /purchase → network_a as Purchase/);
-  await look("deliveries");
+  assert.match(await page.locator("main").innerText(), /purchase → Meta network_a as Purchase/);
+  await inspect("deliveries");
   await open(`/apps/${app}`);
   assert.match(await page.locator(".kpis").innerText(), /Net revenue\s+\$9\.99/);
-  await look("overview");
+  await inspect("overview");
   await open(`/apps/${app}/explore?groupBy=network&then=campaign`);
   assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
-  await look("explore");
+  await inspect("explore");
   const file = await page.request.get(`${service.url}/apps/${app}/explore.csv?groupBy=network`);
   assert.match(await file.text(), /^network,clicks,installs/);
   await open(`/apps/${app}/cohorts?interval=day`);
-  await look("cohorts");
+  await inspect("cohorts");
   await open("/portfolio");
-  await look("portfolio");
+  await inspect("portfolio");
   await open(`/apps/${app}/start`);
   assert.match(await page.locator(".lead").innerText(), /5 of 6 done/);
 });
 
-test("the event mapping takes a name of ours and refuses what is never forwarded", async () => {
+test("the event mapping accepts a custom event and rejects one that is never forwarded", async () => {
   await open(`/apps/${app}/settings/mapping`);
-  await look("mapping");
+  await inspect("mapping");
   const form = page.locator("form#network_a");
   const event = form.getByLabel(/row 9: your event/);
   await event.fill("refund");
@@ -186,42 +186,42 @@ test("the event mapping takes a name of ours and refuses what is never forwarded
   assert.equal(await form.getByLabel(/row 9: your event/).inputValue(), "boss_defeated");
 });
 
-test("conversion values are checked as they are typed, tried out and saved", async () => {
+test("conversion values are validated while typing and saved", async () => {
   await open(`/apps/${app}/conversion-values`);
-  await look("conversion-values-empty");
+  await inspect("conversion-values-empty");
   await submit("Funnel");
-  await page.locator("#checked", { hasText: "Nothing is wrong with it" }).waitFor();
+  await page.locator("#checked", { hasText: "The configuration is valid" }).waitFor();
   assert.match(await page.locator("#checked").innerText(), /purchase/);
   const first = page.locator('input[name="windows[0].values[0].fineValue"]');
   await first.fill("99");
-  await page.locator("#checked", { hasText: "Not yet" }).waitFor();
+  await page.locator("#checked", { hasText: "Cannot be saved yet" }).waitFor();
   await first.fill("63");
-  await page.locator("#checked", { hasText: "Nothing is wrong with it" }).waitFor();
+  await page.locator("#checked", { hasText: "The configuration is valid" }).waitFor();
   const values = () => page.locator('input[name^="windows[2].values"][name$=".name"]').count();
   const count = await values();
   await page.locator('button[name="add"][value="2"]').click();
   await page.locator(`input[name="windows[2].values[${count}].name"]`).waitFor();
-  await look("conversion-values");
+  await inspect("conversion-values");
   await page.locator('#document button:has-text("Save")').click();
   await page.getByText("Saved.").waitFor();
   assert.match(await page.locator("main").innerText(), /Version 1/);
   await open(`/apps/${app}/conversion-values/postbacks`);
-  await look("postbacks");
+  await inspect("postbacks");
 });
 
-test("a billing provider's secret is made, and shown once", async () => {
+test("a billing provider's secret is generated and shown once", async () => {
   await open(`/apps/${app}/integrations`);
   const card = page.getByRole("region", { name: "Superwall", exact: true });
-  await Promise.all([page.waitForNavigation(), card.getByRole("button", { name: "Make a secret" }).click()]);
+  await Promise.all([page.waitForNavigation(), card.getByRole("button", { name: "Generate secret" }).click()]);
   const secret = await page.locator("#secret").innerText();
   assert.match(secret, /^whsec_/);
-  await look("integrations-secret");
+  await inspect("integrations-secret");
   await page.reload();
   assert.ok(!(await page.content()).includes(secret));
   assert.match(await card.innerText(), /Secret set/);
 });
 
-test("costs are told by the line", async () => {
+test("costs are imported as lines", async () => {
   await open(`/apps/${app}/costs`);
   await page.getByLabel("Lines").fill("yesterday,network_a,,1,USD");
   await submit("Save costs");
@@ -229,13 +229,13 @@ test("costs are told by the line", async () => {
   await page.getByLabel("Lines").fill("2026-01-02,network_a,238,120.50,USD");
   await submit("Save costs");
   assert.match(await page.locator("tbody").innerText(), /\$120\.50/);
-  await look("costs");
+  await inspect("costs");
   const today = new Date().toISOString().slice(0, 10);
   await page.getByLabel("Lines").fill(`${today},network_a,238,4.00,USD`);
   await submit("Save costs");
   await open(`/apps/${app}`);
   assert.match(await page.locator("main").innerText(), /ROAS\s+2\.50/);
-  await look("overview-costs");
+  await inspect("overview-costs");
   await open(`/apps/${app}/explore?groupBy=network`);
   assert.match(await page.locator("tbody tr", { hasText: "network_a" }).innerText(), /\$4\.00\s+\$4\.00\s+2\.50/);
   await open(`/apps/${app}/explore?groupBy=hour&range=today`);
@@ -247,24 +247,24 @@ test("costs are told by the line", async () => {
 test("an API key is shown once, works, and is revoked", async () => {
   await open("/keys");
   await page.getByLabel("Name", { exact: true }).fill(MARKUP);
-  await submit("Make the key");
-  await look("keys");
+  await submit("Create key");
+  await inspect("keys");
   const key = await page.locator("#key").innerText();
-  const ask = () => fetch(`${service.url}/api/v1/apps`, { headers: { authorization: `Bearer ${key}` } });
-  assert.equal((await ask()).status, 200);
-  // Asked for again, the page neither shows the key nor makes another.
+  const callApi = () => fetch(`${service.url}/api/v1/apps`, { headers: { authorization: `Bearer ${key}` } });
+  assert.equal((await callApi()).status, 200);
+  // A reload neither shows the key nor creates another.
   await page.reload();
   assert.ok(!(await page.content()).includes(key));
   await Promise.all([page.waitForNavigation(), page.getByRole("button", { name: `Revoke ${MARKUP}` }).click()]);
-  assert.equal((await ask()).status, 401);
+  assert.equal((await callApi()).status, 401);
 });
 
-test("a viewer is invited, sees reports, and changes nothing", async () => {
+test("an invited viewer sees reports and cannot change anything", async () => {
   await open("/team");
   await page.getByLabel("E-mail").fill("viewer@example.com");
   await page.getByLabel(/viewer/).check();
-  await submit("Make an invitation");
-  await look("team");
+  await submit("Create invitation");
+  await inspect("team");
   const link = await page.locator("#link").innerText();
   const context = await browser.newContext();
   const guest = await context.newPage();
@@ -281,19 +281,19 @@ test("a viewer is invited, sees reports, and changes nothing", async () => {
   }
   await context.close();
   await open("/audit-log");
-  await look("audit-log");
+  await inspect("audit-log");
 });
 
-test("a session ends at the change of the password and at the sign-out", async () => {
+test("a password change and a sign-out end sessions", async () => {
   const context = await browser.newContext({ storageState: await page.context().storageState() });
   const other = await context.newPage();
   assert.match((await other.goto(`${service.url}/account`)).url(), /\/account/);
   await open("/account");
-  await look("account");
-  await page.getByLabel("Present password").fill(PASSWORD);
+  await inspect("account");
+  await page.getByLabel("Current password").fill(PASSWORD);
   await page.getByLabel("New password").fill(`${PASSWORD} indeed`);
   await submit("Change password");
-  await page.getByText("Your password is changed").waitFor();
+  await page.getByText("Password changed").waitFor();
   await other.goto(`${service.url}/account`);
   assert.match(other.url(), /\/sign-in\?next=%2Faccount/);
   await context.close();
@@ -301,26 +301,26 @@ test("a session ends at the change of the password and at the sign-out", async (
   await submit("Sign out");
   await open(`/apps/${app}/events`);
   assert.match(page.url(), /\/sign-in/);
-  await look("sign-in");
+  await inspect("sign-in");
   await page.getByLabel("E-mail").fill("owner@example.com");
   await page.getByLabel("Password", { exact: true }).fill(`${PASSWORD} indeed`);
   await submit("Sign in");
   assert.match(page.url(), new RegExp(`/apps/${app}/events`));
 });
 
-test("five wrong passwords slow down", async () => {
+test("sign-in is rate limited after five wrong passwords", async () => {
   const context = await browser.newContext();
   const guest = await context.newPage();
   await guest.goto(`${service.url}/sign-in`);
   for (let attempt = 0; attempt < 6; attempt++) {
-    await guest.getByLabel("E-mail").fill("somebody@example.com");
+    await guest.getByLabel("E-mail").fill("unknown@example.com");
     await guest.getByLabel("Password", { exact: true }).fill("not the password");
     await Promise.all([guest.waitForNavigation(), guest.getByRole("button", { name: "Sign in" }).click()]);
   }
-  assert.match(await guest.getByRole("alert").innerText(), /Too many attempts/);
+  assert.match(await guest.getByRole("alert").innerText(), /Too many failed attempts/);
   await context.close();
 });
 
-test("no page had a fault, ran anything planted, or asked anybody else", () => {
+test("no page had errors, ran injected scripts or called other hosts", () => {
   assert.deepEqual(problems, []);
 });

@@ -1,4 +1,4 @@
-// The real server, the real simulator and the machine's own browser.
+// Starts a server, a simulator and the locally installed browser.
 
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
@@ -15,12 +15,12 @@ export const screenshots = process.env.SCREENSHOTS_DIR ?? join(target, "dashboar
 export const PASSWORD = "a lazy fox in the coal mine";
 
 function freePort() {
-  return new Promise((done, failed) => {
+  return new Promise((resolvePort, reject) => {
     const probe = createServer();
-    probe.once("error", failed);
+    probe.once("error", reject);
     probe.listen(0, "127.0.0.1", () => {
       const { port } = probe.address();
-      probe.close(() => done(port));
+      probe.close(() => resolvePort(port));
     });
   });
 }
@@ -31,19 +31,19 @@ async function until(what, attempt) {
     if (found) return found;
     await new Promise((done) => setTimeout(done, 100));
   }
-  throw new Error(`waited in vain for ${what}`);
+  throw new Error(`timed out waiting for ${what}`);
 }
 
-/** Server and simulator, in a folder of their own. */
+/** A server and a simulator in a temporary folder. */
 export class Service {
   static async start() {
-    if (!existsSync(binary)) throw new Error(`no binary at ${binary}; cargo build makes it`);
+    if (!existsSync(binary)) throw new Error(`no binary at ${binary}; run cargo build`);
     const service = new Service();
     service.folder = mkdtempSync(join(tmpdir(), "tributary-browser-"));
     const [port, simulatorPort] = [await freePort(), await freePort()];
     service.url = `http://127.0.0.1:${port}`;
     service.simulator = `http://127.0.0.1:${simulatorPort}`;
-    // Settings of whoever calls must not reach the server under test.
+    // The caller's settings must not reach the server under test.
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TRIBUTARY_"));
     service.env = {
       ...Object.fromEntries(inherited),
@@ -60,7 +60,7 @@ export class Service {
       service.run("server", ["serve"]),
     ];
     process.once("exit", () => service.stop());
-    await until("the server", () => fetch(`${service.url}/readyz`).then((answer) => answer.ok, () => false));
+    await until("the server", () => fetch(`${service.url}/readyz`).then((response) => response.ok, () => false));
     return service;
   }
 
@@ -69,12 +69,12 @@ export class Service {
     return spawn(binary, command, { env: this.env, stdio: ["ignore", log, log] });
   }
 
-  /** The one-time link that the server prints as long as nobody has an account. */
+  /** Returns the one-time set-up link that the server prints until an account exists. */
   setupLink() {
     return until("the set-up link", () => readFileSync(join(this.folder, "server.log"), "utf8").match(/\/setup\/\w+/)?.[0]);
   }
 
-  /** What a command on the machine prints. */
+  /** Runs a command and returns its output. */
   command(...words) {
     return execFileSync(binary, words, { env: this.env, encoding: "utf8" }).trim();
   }
@@ -85,36 +85,36 @@ export class Service {
   }
 }
 
-/** The browser of this machine. */
+/** Launches the locally installed Chromium. */
 export function openBrowser() {
-  const places = [process.env.CHROMIUM_BIN, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-  const executablePath = places.find((place) => place && existsSync(place));
-  if (!executablePath) throw new Error("no Chromium; install it, or name it in CHROMIUM_BIN");
+  const paths = [process.env.CHROMIUM_BIN, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  const executablePath = paths.find((path) => path && existsSync(path));
+  if (!executablePath) throw new Error("Chromium not found; install it or set CHROMIUM_BIN");
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 
-/** Looks at a page in every way: both widths, both colour schemes, and with axe. Gives the faults it found. */
-export async function lookAt(page, name) {
+/** Takes screenshots in two widths and both colour schemes and runs axe. Returns the problems found. */
+export async function inspectPage(page, name) {
   mkdirSync(screenshots, { recursive: true });
-  const faults = [];
+  const problems = [];
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 900 });
-    const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    if (wider > 0) faults.push(`${name} at ${width}: ${wider} px wider than the screen`);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    if (overflow > 0) problems.push(`${name} at ${width}: ${overflow} px wider than the screen`);
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.screenshot({ path: join(screenshots, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      // Contrast differs by scheme, everything else by width.
-      faults.push(...(await accessibility(page, `${name} at ${width}, ${colorScheme}`)));
+      // Contrast depends on the colour scheme, everything else on the width.
+      problems.push(...(await accessibilityViolations(page, `${name} at ${width}, ${colorScheme}`)));
     }
   }
   await page.setViewportSize({ width: 1280, height: 900 });
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
-  return faults;
+  return problems;
 }
 
-async function accessibility(page, name) {
-  // The policy of the pages forbids scripts between tags; the debugger's own evaluation is not bound by it.
+async function accessibilityViolations(page, name) {
+  // The Content-Security-Policy forbids inline scripts but does not apply to evaluate().
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
@@ -122,5 +122,5 @@ async function accessibility(page, name) {
       .filter((one) => one.impact === "serious" || one.impact === "critical")
       .map((one) => `${one.id}: ${one.help} ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
   });
-  return found.map((fault) => `${name}: ${fault}`);
+  return found.map((violation) => `${name}: ${violation}`);
 }

@@ -1,1 +1,1 @@
-//! Nothing here: the acceptance tests are in `tests/`.
+//! Empty: the acceptance tests are in `tests/`.

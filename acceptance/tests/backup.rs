@@ -1,4 +1,4 @@
-//! Backups: made under load, restored elsewhere, and refused where something would be lost.
+//! Backups: taken under load, restored elsewhere, and refused if they would overwrite data.
 
 use crate::website::Website;
 use std::collections::BTreeMap;
@@ -9,32 +9,32 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
-/// Clients that send at a time.
+/// Concurrent clients.
 const CLIENTS: usize = 6;
-/// Events that are acknowledged before the backup begins.
-const BEFORE: usize = 200;
+/// Acknowledged events before the backup starts.
+const EVENTS_BEFORE: usize = 200;
 
-/// Sends purchases without end, and writes down which were acknowledged.
+/// Sends purchases until the task is aborted and records which were acknowledged.
 async fn send(site: Website, client: usize, acknowledged: Arc<Mutex<Vec<String>>>) {
     for number in 0.. {
         let id = format!("order-{client}-{number}");
-        site.accepted(&site.purchase(&id, "9.99")).await;
+        site.send_accepted(&site.purchase(&id, "9.99")).await;
         acknowledged.lock().unwrap().push(id);
     }
 }
 
-/// How often each event is in the log.
-async fn times(site: &Website) -> BTreeMap<String, usize> {
-    let mut times = BTreeMap::new();
+/// Counts how often each event is in the event log.
+async fn event_counts(site: &Website) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
     for event in site.log().await {
         let id = event["eventId"].as_str().unwrap().to_owned();
-        *times.entry(id).or_default() += 1;
+        *counts.entry(id).or_default() += 1;
     }
-    times
+    counts
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_under_load_has_everything_that_was_acknowledged_before_it() {
+async fn a_backup_under_load_contains_everything_acknowledged_before_it() {
     let database = TestDatabase::new(Engine::Sqlite).await;
     let server = ServerProcess::start(&database).await;
     let key = ServerProcess::full_key(&database);
@@ -47,49 +47,50 @@ async fn a_backup_under_load_has_everything_that_was_acknowledged_before_it() {
         let site = site.through(server.base_url());
         clients.spawn(send(site, client, acknowledged.clone()));
     }
-    while acknowledged.lock().unwrap().len() < BEFORE {
+    while acknowledged.lock().unwrap().len() < EVENTS_BEFORE {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
     let file = database.folder().join("backup.db");
     let before = acknowledged.lock().unwrap().clone();
-    let made = {
+    let backup = {
         let arguments = ["backup", file.to_str().unwrap()];
         tokio::task::block_in_place(|| ServerProcess::run(&database, &arguments))
     };
-    assert!(made.unwrap().contains("checked"));
+    assert!(backup.unwrap().contains("verified"));
     let after = acknowledged.lock().unwrap().len();
     println!(
-        "{} acknowledged before, {} when it was done",
+        "{} acknowledged before the backup, {} after it",
         before.len(),
         after
     );
-    assert!(after > before.len(), "nobody waits for a backup");
+    assert!(after > before.len(), "a backup does not block requests");
     clients.shutdown().await;
 
     let elsewhere = TestDatabase::new(Engine::Sqlite).await;
     ServerProcess::run(&elsewhere, &["restore", file.to_str().unwrap()]).unwrap();
     let restored = ServerProcess::start(&elsewhere).await;
-    let times = times(&site.through(restored.base_url())).await;
+    let counts = event_counts(&site.through(restored.base_url())).await;
     for id in &before {
-        assert_eq!(times.get(id), Some(&1), "{id}");
+        assert_eq!(counts.get(id), Some(&1), "{id}");
     }
-    assert!(times.values().all(|times| *times == 1));
-    // It goes on where it was: the same event again is known, a new one is taken.
+    assert!(counts.values().all(|count| *count == 1));
+    // The restored server detects a repeated event and accepts a new one.
     let site = site.through(restored.base_url());
     let again = site.send(&site.purchase(&before[0], "9.99")).await;
     assert_eq!(again.expect(202).data()["duplicate"], true);
-    site.accepted(&site.purchase("order-after", "9.99")).await;
-    assert_eq!(times_of(&site, &before[0]).await, 1);
-    assert_eq!(times_of(&site, "order-after").await, 1);
+    site.send_accepted(&site.purchase("order-after", "9.99"))
+        .await;
+    assert_eq!(event_count(&site, &before[0]).await, 1);
+    assert_eq!(event_count(&site, "order-after").await, 1);
     assert!(server.terminate().success() && restored.terminate().success());
 }
 
-async fn times_of(site: &Website, id: &str) -> usize {
-    times(site).await.get(id).copied().unwrap_or(0)
+async fn event_count(site: &Website, id: &str) -> usize {
+    event_counts(site).await.get(id).copied().unwrap_or(0)
 }
 
-/// A command on a data folder, whose key is in it.
+/// Runs a command on a data folder that contains its secret key.
 fn tributary(data: &Path, arguments: &[&str]) -> Output {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(|deps| deps.parent()).unwrap();
@@ -102,14 +103,14 @@ fn tributary(data: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn done(data: &Path, arguments: &[&str]) -> String {
+fn run(data: &Path, arguments: &[&str]) -> String {
     let output = tributary(data, arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn refused(data: &Path, arguments: &[&str]) -> String {
+fn run_refused(data: &Path, arguments: &[&str]) -> String {
     let output = tributary(data, arguments);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
@@ -117,113 +118,113 @@ fn refused(data: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn one_file_is_all_that_it_takes_and_it_is_its_owners_alone() {
+fn a_backup_is_one_file_that_only_its_owner_can_read() {
     let folder = TestDatabase::temp_folder();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let file = folder.path().join("backup.db");
     let name = file.to_str().unwrap();
-    done(&from, &["migrate"]);
-    done(&from, &["admin", "organization", "create", "First"]);
-    let told = done(&from, &["backup", name]);
-    assert!(told.contains("secret key"), "{told}");
+    run(&from, &["migrate"]);
+    run(&from, &["admin", "organization", "create", "First"]);
+    let text = run(&from, &["backup", name]);
+    assert!(text.contains("secret key"), "{text}");
     assert_eq!(
         std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
         0o600
     );
 
-    done(&to, &["restore", name]);
+    run(&to, &["restore", name]);
     let key = |folder: &Path| std::fs::read_to_string(folder.join("secret_key")).unwrap();
     assert_eq!(key(&from), key(&to));
-    assert!(done(&to, &["admin", "organization", "list"]).contains("First"));
+    assert!(run(&to, &["admin", "organization", "list"]).contains("First"));
     let left: Vec<_> = folder.path().read_dir().unwrap().collect();
-    assert_eq!(left.len(), 3, "nothing else is left behind: {left:?}");
+    assert_eq!(left.len(), 3, "no other files remain: {left:?}");
 }
 
 #[test]
-fn nothing_is_overwritten() {
+fn backup_and_restore_do_not_overwrite_files() {
     let folder = TestDatabase::temp_folder();
     let (data, file) = (folder.path().join("data"), folder.path().join("backup.db"));
     let name = file.to_str().unwrap();
-    let text = refused(&data, &["backup", name]);
-    assert!(text.contains("right folder") && !data.exists(), "{text}");
-    done(&data, &["migrate"]);
-    done(&data, &["admin", "organization", "create", "First"]);
-    done(&data, &["backup", name]);
-    let text = refused(&data, &["backup", name]);
+    let text = run_refused(&data, &["backup", name]);
+    assert!(text.contains("check data_dir") && !data.exists(), "{text}");
+    run(&data, &["migrate"]);
+    run(&data, &["admin", "organization", "create", "First"]);
+    run(&data, &["backup", name]);
+    let text = run_refused(&data, &["backup", name]);
     assert!(text.contains("--force"), "{text}");
-    done(&data, &["backup", name, "--force"]);
-    let text = refused(&data, &["restore", name]);
+    run(&data, &["backup", name, "--force"]);
+    let text = run_refused(&data, &["restore", name]);
     assert!(
         text.contains("already") && text.contains("data_dir"),
         "{text}"
     );
-    // Somebody took the file from under a server.
+    // The database file was removed while a server was running.
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("tributary.db-wal"), "").unwrap();
-    let text = refused(&other, &["restore", name]);
+    let text = run_refused(&other, &["restore", name]);
     assert!(text.contains("stop"), "{text}");
 }
 
-/// The marker of a damaged database that was moved away does not make the restored one pass for unclean.
+/// A damaged database was moved away; its marker must not mark the restored one as unclean.
 #[test]
-fn a_marker_that_was_left_behind_goes() {
+fn restore_removes_a_leftover_unclean_marker() {
     let folder = TestDatabase::temp_folder();
     let (data, file) = (folder.path().join("data"), folder.path().join("backup.db"));
     let name = file.to_str().unwrap();
-    done(&data, &["migrate"]);
-    done(&data, &["admin", "organization", "create", "First"]);
-    done(&data, &["backup", name]);
+    run(&data, &["migrate"]);
+    run(&data, &["admin", "organization", "create", "First"]);
+    run(&data, &["backup", name]);
     let (database, marker) = (data.join("tributary.db"), data.join("tributary.db-unclean"));
     std::fs::write(&marker, "").unwrap();
-    let text = refused(&data, &["restore", name]);
+    let text = run_refused(&data, &["restore", name]);
     assert!(text.contains("-unclean"), "{text}");
-    assert!(marker.exists(), "a refusal removes nothing");
+    assert!(marker.exists(), "a refused restore removes nothing");
 
     std::fs::rename(&database, folder.path().join("moved.db")).unwrap();
-    done(&data, &["restore", name]);
+    run(&data, &["restore", name]);
     assert!(!marker.exists());
     let listed = tributary(&data, &["admin", "organization", "list"]);
-    let told = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let output = String::from_utf8_lossy(&listed.stdout).into_owned();
     let log = String::from_utf8_lossy(&listed.stderr).into_owned();
-    assert!(told.contains("First"), "{told}{log}");
+    assert!(output.contains("First"), "{output}{log}");
     assert!(!marker.exists());
 }
 
 #[test]
-fn a_backup_without_its_key_asks_for_it() {
+fn restoring_a_backup_without_its_key_asks_for_the_key() {
     let folder = TestDatabase::temp_folder();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let file = folder.path().join("backup.db");
     let name = file.to_str().unwrap();
-    done(&from, &["migrate"]);
-    done(&from, &["admin", "organization", "create", "First"]);
-    done(&from, &["backup", name, "--without-key"]);
-    let text = refused(&to, &["restore", name]);
+    run(&from, &["migrate"]);
+    run(&from, &["admin", "organization", "create", "First"]);
+    run(&from, &["backup", name, "--without-key"]);
+    let text = run_refused(&to, &["restore", name]);
     assert!(text.contains("TRIBUTARY_SECRET_KEY"), "{text}");
     assert!(!to.join("tributary.db").exists());
-    done(&to, &["migrate"]);
-    done(&to, &["admin", "organization", "create", "Another"]);
+    run(&to, &["migrate"]);
+    run(&to, &["admin", "organization", "create", "Another"]);
     for file in ["tributary.db", "tributary.db-wal", "tributary.db-shm"] {
-        // Whether the last command left them does not matter.
+        // The last command may have removed them.
         let _gone = std::fs::remove_file(to.join(file));
     }
-    let text = refused(&to, &["restore", name]);
-    assert!(text.contains("not the one"), "{text}");
+    let text = run_refused(&to, &["restore", name]);
+    assert!(text.contains("does not match"), "{text}");
     std::fs::copy(from.join("secret_key"), to.join("secret_key")).unwrap();
-    done(&to, &["restore", name]);
-    assert!(done(&to, &["admin", "organization", "list"]).contains("First"));
+    run(&to, &["restore", name]);
+    assert!(run(&to, &["admin", "organization", "list"]).contains("First"));
 }
 
 #[test]
-fn what_is_no_backup_is_not_restored() {
+fn restore_rejects_a_file_that_is_not_a_backup() {
     let folder = TestDatabase::temp_folder();
-    let (data, file) = (folder.path().join("data"), folder.path().join("letter"));
+    let (data, file) = (folder.path().join("data"), folder.path().join("text"));
     let name = file.to_str().unwrap();
-    let text = refused(&data, &["restore", name]);
-    assert!(text.contains("no file"), "{text}");
-    std::fs::write(&file, "these are the words of a letter ".repeat(500)).unwrap();
-    let text = refused(&data, &["restore", name]);
-    assert!(text.contains("no backup of Tributary"), "{text}");
+    let text = run_refused(&data, &["restore", name]);
+    assert!(text.contains("does not exist"), "{text}");
+    std::fs::write(&file, "this text is not a database file ".repeat(500)).unwrap();
+    let text = run_refused(&data, &["restore", name]);
+    assert!(text.contains("not a Tributary backup"), "{text}");
     assert!(!data.exists());
 }

@@ -1,6 +1,6 @@
-//! Bad input is normal: a clear error each, never a 500, nothing half-written.
+//! Bad input always gets a clear error, never a 500, and leaves no partial writes.
 
-use crate::routes::{Needs, Place, ROUTES};
+use crate::routes::{Needs, ROUTES, RouteFixture};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use reqwest::Method;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
-/// Bodies that no route takes, with the codes that may answer them.
+/// Returns bodies that every route rejects, with the error codes that are acceptable.
 fn hostile_bodies() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
     const MALFORMED: &[&str] = &["malformed_json"];
     const FAULTY: &[&str] = &["validation_failed", "unknown_field"];
@@ -76,7 +76,7 @@ fn hostile_bodies() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
             FAULTY,
         ),
         ("many fields", many_fields(), FAULTY),
-        ("many fields twice", many_fields_twice(), FAULTY),
+        ("many duplicate fields", many_duplicate_fields(), FAULTY),
     ]
 }
 
@@ -87,14 +87,15 @@ fn many_fields() -> Vec<u8> {
     format!("{{{}}}", fields.join(",")).into_bytes()
 }
 
-/// What makes a search for duplicates slow that compares each field with all before it.
-fn many_fields_twice() -> Vec<u8> {
+/// Makes a quadratic search for duplicate fields slow.
+fn many_duplicate_fields() -> Vec<u8> {
     let known = "\"name\":0,\"enabled\":0,".repeat(40_000);
     format!("{{{}{known}\"x\":0}}", "\"\":0,".repeat(40_000)).into_bytes()
 }
 
-async fn everything(server: &TestServer, key: &str, place: &Place) -> Vec<Value> {
-    let app = format!("/api/v1/apps/{}", place.app);
+/// Reads everything that a write could have changed.
+async fn read_everything(server: &TestServer, key: &str, fixture: &RouteFixture) -> Vec<Value> {
+    let app = format!("/api/v1/apps/{}", fixture.app);
     let mut seen = Vec::new();
     for path in [
         "",
@@ -129,31 +130,31 @@ async fn everything(server: &TestServer, key: &str, place: &Place) -> Vec<Value>
 }
 
 on_both_engines! {
-    async fn hostile_bodies_are_refused_everywhere_and_change_nothing(engine: Engine) {
+    async fn every_route_rejects_hostile_bodies_without_changing_anything(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let place = Place::new(&server, &key).await;
-        let before = everything(&server, &key, &place).await;
-        for route in ROUTES.iter().filter(|route| route.body(&place).is_some()) {
+        let fixture = RouteFixture::new(&server, &key).await;
+        let before = read_everything(&server, &key, &fixture).await;
+        for route in ROUTES.iter().filter(|route| route.body(&fixture).is_some()) {
             for (name, body, codes) in hostile_bodies() {
-                // The doors of the SDK look no further into what they ignore than they must.
+                // The SDK endpoints ignore unknown fields without validating them.
                 let codes = if route.needs == Needs::SdkKey { &["malformed_json", "validation_failed"] } else { codes };
-                let request = route.request(&server, &place, route.key(&place, &key));
+                let request = route.request(&server, &fixture, route.key(&fixture, &key));
                 let request = request.header("content-type", "application/json").body(body);
                 let begun = Instant::now();
                 let answer = server.send(request).await;
                 assert!(begun.elapsed() < Duration::from_secs(25), "{name} at {route:?} takes too long");
                 assert!(codes.contains(&answer.code().as_str()), "{name} at {route:?}: {answer:?}");
-                assert!(answer.text.len() < 100_000, "an error has a limit, too");
+                assert!(answer.text.len() < 100_000, "error responses have a size limit");
             }
         }
-        assert_eq!(everything(&server, &key, &place).await, before, "nothing half-written");
+        assert_eq!(read_everything(&server, &key, &fixture).await, before, "nothing was written");
     }
 
-    async fn any_value_in_any_field_is_answered(engine: Engine) {
+    async fn any_value_in_any_field_gets_a_valid_response(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let place = Place::new(&server, &key).await;
+        let fixture = RouteFixture::new(&server, &key).await;
         let odd = [
             json!(null), json!(true), json!(0), json!(-1), json!(1.5), json!(1e300), json!(""), json!("\u{0}"),
             json!("\u{202e}<script>alert(1)</script>'; drop table apps; --"), json!("é".repeat(5_000)),
@@ -165,21 +166,21 @@ on_both_engines! {
             "iosUrl", "destinationUrl", "passParams", "deepLink", "customData", "campaign", "enabled", "scope",
             "settings", "credentials", "eventMapping", "currency", "acceptTestSignals", "windows",
         ];
-        for route in ROUTES.iter().filter(|route| route.needs == Needs::AppsWrite && route.body(&place).is_some()) {
+        for route in ROUTES.iter().filter(|route| route.needs == Needs::AppsWrite && route.body(&fixture).is_some()) {
             for field in fields {
                 for value in &odd {
                     let mut body = json!({"name": "Odd"});
                     body[field] = value.clone();
-                    let answer = server.call(route.method, &route.at(&place), &key, Some(body)).await;
+                    let answer = server.call(route.method, &route.path_for(&fixture), &key, Some(body)).await;
                     let status = answer.status.as_u16();
                     assert!(matches!(status, 200 | 201 | 409 | 422), "{field}={value} at {route:?}: {answer:?}");
-                    assert!(!answer.text.contains("drop table") || status < 300, "a refused value is not repeated");
+                    assert!(!answer.text.contains("drop table") || status < 300, "an error does not echo the value");
                 }
             }
         }
     }
 
-    async fn packed_bodies_are_taken_within_the_limit(engine: Engine) {
+    async fn compressed_bodies_are_accepted_up_to_the_limit(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let post = async |encoding: &str, body: Vec<u8>| -> TestResponse {
@@ -187,7 +188,7 @@ on_both_engines! {
             let request = request.header("content-type", "application/json").header("content-encoding", encoding);
             server.send(request.body(body)).await
         };
-        post("gzip", gzip(b"{\"name\": \"Packed\"}")).await.expect(201);
+        post("gzip", gzip(b"{\"name\": \"Compressed\"}")).await.expect(201);
         post("identity", b"{\"name\": \"Plain\"}".to_vec()).await.expect(201);
         let members = [gzip(b"{\"name\": "), gzip(b"\"Two\"}")].concat();
         post("gzip", members).await.expect(201);
@@ -200,7 +201,7 @@ on_both_engines! {
         assert_eq!(post("br", b"x".to_vec()).await.expect(415).code(), "unsupported_media_type");
     }
 
-    async fn the_largest_body_is_read_and_one_byte_more_is_not(engine: Engine) {
+    async fn a_body_of_the_maximum_size_is_accepted_and_a_larger_one_is_rejected(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let post = async |bytes: usize| {
@@ -213,7 +214,7 @@ on_both_engines! {
         assert_eq!(post(tributary_api::BODY_BYTES_MAX + 1).await.expect(413).code(), "payload_too_large");
     }
 
-    async fn texts_come_back_as_they_were_sent(engine: Engine) {
+    async fn texts_are_returned_as_they_were_sent(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         for name in ["Läufer 走る ✓", "<b>bold</b> & \"quoted\" 'single'", "a\\b/c", "\u{202e}right to left", "%00%s{}"] {
@@ -224,7 +225,7 @@ on_both_engines! {
         }
     }
 
-    async fn queries_are_strict(engine: Engine) {
+    async fn invalid_query_parameters_are_rejected(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         for query in ["limti=5", "limit=5&limit=6", "limit=%FF", "x", "cursor=%00", "=", "appId=1"] {

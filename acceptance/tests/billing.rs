@@ -1,4 +1,4 @@
-//! Billing providers and an app that they report to: what the tests of that door share.
+//! Helpers for the tests of billing webhooks: an app and the notifications of its providers.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Method;
@@ -14,20 +14,20 @@ use tributary_testkit::{TestResponse, TestServer};
 
 use crate::website::START;
 
-/// What the provider sends in `Authorization`.
+/// Value of the `Authorization` header that the provider sends.
 pub(crate) const SECRET: &str = "Bearer of a secret, 0123456789";
-/// An Android phone's browser: it gets its click id in the address of the store.
+/// User agent of an Android phone, which gets its click id in the store URL.
 const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
      Chrome/141.0.0.0 Mobile Safari/537.36";
-/// A minute, in milliseconds.
+/// Milliseconds per minute.
 pub(crate) const MINUTE: i64 = 60_000;
 
-/// An app whose subscriptions a provider reports.
+/// An app whose subscriptions a billing provider reports.
 pub(crate) struct Shop<'a> {
     pub(crate) server: &'a TestServer,
     pub(crate) key: String,
     pub(crate) test_key: String,
-    /// The app's path.
+    /// API path of the app.
     pub(crate) app: String,
     pub(crate) id: String,
     pub(crate) sdk_key: String,
@@ -35,16 +35,16 @@ pub(crate) struct Shop<'a> {
 }
 
 impl<'a> Shop<'a> {
-    /// A new app with `RevenueCat` set up.
+    /// Creates an app with a `RevenueCat` secret.
     pub(crate) async fn open(server: &'a TestServer) -> Self {
-        let shop = Self::bare(server).await;
-        shop.set(json!({"billing": {"revenuecat": {"secret": SECRET}}}))
+        let shop = Self::without_billing(server).await;
+        shop.update_app(json!({"billing": {"revenuecat": {"secret": SECRET}}}))
             .await;
         shop
     }
 
-    /// A new app.
-    pub(crate) async fn bare(server: &'a TestServer) -> Self {
+    /// Creates an app without a billing provider.
+    pub(crate) async fn without_billing(server: &'a TestServer) -> Self {
         let organization = server.organization("Example").await;
         let key = server
             .key(organization, Permission::Full, Environment::Live)
@@ -65,27 +65,29 @@ impl<'a> Shop<'a> {
         }
     }
 
-    /// Changes the app.
-    pub(crate) async fn set(&self, change: Value) {
+    /// Changes settings of the app.
+    pub(crate) async fn update_app(&self, change: Value) {
         self.server
             .patch(&self.app, &self.key, change)
             .await
             .expect(200);
     }
 
-    /// Where a provider posts.
-    pub(crate) fn door(&self, provider: &str) -> String {
+    /// Returns the path of the provider's webhook.
+    pub(crate) fn webhook_path(&self, provider: &str) -> String {
         format!("/api/webhook/{provider}/{}", self.id)
     }
 
-    /// Posts bytes with headers.
+    /// Posts a body to the provider's webhook.
     pub(crate) async fn post(
         &self,
         provider: &str,
         headers: &[(&str, &str)],
         body: &str,
     ) -> TestResponse {
-        let mut request = self.server.request(Method::POST, &self.door(provider));
+        let mut request = self
+            .server
+            .request(Method::POST, &self.webhook_path(provider));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -99,20 +101,20 @@ impl<'a> Shop<'a> {
             .await
     }
 
-    /// Posts an event that is taken; gives whether it was here before.
-    pub(crate) async fn accepted(&self, event: &Value) -> bool {
+    /// Posts an event that must be accepted. Returns whether it was a duplicate.
+    pub(crate) async fn send_accepted(&self, event: &Value) -> bool {
         let answer = self.send(event).await.expect(200);
         let data = answer.data();
         assert_eq!(data["received"], true, "{answer:?}");
         data["duplicate"].as_bool().unwrap()
     }
 
-    /// The log, oldest first.
+    /// Returns the event log, oldest first.
     pub(crate) async fn log(&self) -> Vec<Value> {
-        self.log_of(&self.key).await
+        self.log_with_key(&self.key).await
     }
 
-    pub(crate) async fn log_of(&self, key: &str) -> Vec<Value> {
+    pub(crate) async fn log_with_key(&self, key: &str) -> Vec<Value> {
         let path = format!("{}/events?limit=500", self.app);
         let mut events = self.server.get(&path, key).await.expect(200).data();
         let events = events.as_array_mut().unwrap();
@@ -120,8 +122,8 @@ impl<'a> Shop<'a> {
         std::mem::take(events)
     }
 
-    /// The event that a provider's id made.
-    pub(crate) async fn logged(&self, id: &str) -> Value {
+    /// Returns the logged event with this id.
+    pub(crate) async fn logged_event(&self, id: &str) -> Value {
         let log = self.log().await;
         let found = log.iter().find(|one| one["eventId"] == id);
         found
@@ -129,7 +131,7 @@ impl<'a> Shop<'a> {
             .clone()
     }
 
-    /// The figures of all networks since ever.
+    /// Returns the figures of the whole history by network.
     pub(crate) async fn figures(&self) -> BTreeMap<String, Figures> {
         let app = AppId::parse(&self.id).unwrap();
         let (from, until) = (Timestamp::from_millis(0), Timestamp::from_millis(START * 2));
@@ -140,7 +142,7 @@ impl<'a> Shop<'a> {
         figures.unwrap().into_iter().collect()
     }
 
-    /// Money in less money back, in millionths of a dollar, by network.
+    /// Returns revenue minus refunds by network, in millionths of a dollar.
     pub(crate) async fn net(&self) -> BTreeMap<String, i64> {
         let figures = self.figures().await.into_iter();
         figures
@@ -149,7 +151,7 @@ impl<'a> Shop<'a> {
             .collect()
     }
 
-    /// How the provider's notifications do.
+    /// Returns the health of the provider's webhook.
     pub(crate) async fn health(&self, provider: &str) -> Value {
         let path = format!("{}/billing", self.app);
         let data = self.server.get(&path, &self.key).await.expect(200).data();
@@ -160,24 +162,24 @@ impl<'a> Shop<'a> {
             .clone()
     }
 
-    /// Calls a door of the SDK.
-    pub(crate) async fn track(&self, door: &str, body: Value) -> TestResponse {
+    /// Calls an SDK endpoint.
+    pub(crate) async fn track(&self, endpoint: &str, body: Value) -> TestResponse {
         let request = self
             .server
-            .request(Method::POST, &format!("/api/track/{door}"));
+            .request(Method::POST, &format!("/api/track/{endpoint}"));
         let request = request
             .header("x-tributary-key", &self.sdk_key)
             .header("content-type", "application/json");
         self.server.send(request.body(body.to_string())).await
     }
 
-    /// A phone's first call, credited to a click of `network_a`.
-    pub(crate) async fn installed(&self, device: &str) {
-        self.configured(device, json!({})).await;
+    /// Configures a device whose install is attributed to a click of `network_a`.
+    pub(crate) async fn install(&self, device: &str) {
+        self.install_with(device, json!({})).await;
     }
 
-    /// The same with further fields.
-    pub(crate) async fn configured(&self, device: &str, fields: Value) {
+    /// Does the same with more fields in the request.
+    pub(crate) async fn install_with(&self, device: &str, fields: Value) {
         let fallback = json!({"name": "L", "androidUrl": "https://play.google.com/store/apps/details?id=com.example"});
         let links = format!("{}/links", self.app);
         let link = self
@@ -204,7 +206,7 @@ impl<'a> Shop<'a> {
         assert_eq!(answer["attribution"]["network"], "network_a", "{answer}");
     }
 
-    /// Connects the app to `network_a`; nothing works off its queue here.
+    /// Connects the app to `network_a`. No forwarder runs, so deliveries stay queued.
     pub(crate) async fn connect(&self) {
         let path = format!("{}/integrations/network_a", self.app);
         let body = json!({
@@ -214,7 +216,7 @@ impl<'a> Shop<'a> {
         self.server.patch(&path, &self.key, body).await.expect(200);
     }
 
-    /// Deliveries by the event's id and name at the network, with their status.
+    /// Returns the status of each delivery by event id and event name at the network.
     pub(crate) async fn deliveries(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         for event in self.log().await {
@@ -231,7 +233,7 @@ impl<'a> Shop<'a> {
     }
 }
 
-/// An event of `RevenueCat`'s that happened so many minutes after the clock began.
+/// Builds a `RevenueCat` event at this minute of the test clock.
 pub(crate) fn event(kind: &str, id: &str, minute: i64) -> Value {
     json!({
         "type": kind, "id": id, "app_user_id": "person-1", "original_app_user_id": "person-1",
@@ -243,7 +245,7 @@ pub(crate) fn event(kind: &str, id: &str, minute: i64) -> Value {
     })
 }
 
-/// The same with other fields; null takes one away.
+/// Replaces fields of an event. Null removes a field.
 pub(crate) fn with(mut event: Value, fields: Value) -> Value {
     let Value::Object(fields) = fields else {
         panic!("fields are an object")
@@ -258,15 +260,15 @@ pub(crate) fn with(mut event: Value, fields: Value) -> Value {
     event
 }
 
-/// The same with money, of a transaction.
-pub(crate) fn paid(event: Value, transaction: &str, price: f64) -> Value {
+/// Adds a transaction and its price to an event.
+pub(crate) fn with_payment(event: Value, transaction: &str, price: f64) -> Value {
     let money = json!({
         "price": price, "price_in_purchased_currency": price, "transaction_id": transaction,
     });
     with(event, money)
 }
 
-/// The signature of `t.body` in hexadecimal digits.
+/// Returns the hexadecimal signature of `seconds.body`.
 pub(crate) fn hex_mac(secret: &str, seconds: i64, body: &str) -> String {
     let mac = mac(secret.as_bytes(), &format!("{seconds}.{body}"));
     tributary_domain::vocabulary::digest::hex(&mac)
@@ -278,14 +280,14 @@ pub(crate) fn mac(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// The published samples, where they are.
+/// Returns the folder of the published samples, if it exists.
 pub(crate) fn vectors() -> Option<PathBuf> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors"));
     if folder.is_dir() {
         return Some(folder);
     }
     println!(
-        "NOT CHECKED: the published samples are not at {}",
+        "SKIPPED: the published samples are not at {}",
         folder.display()
     );
     None

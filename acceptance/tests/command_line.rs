@@ -1,9 +1,9 @@
-//! The command line: wrong settings are named and end with exit code 2, what may heal by itself with 1.
+//! The command line. Wrong settings are named and exit with 2; errors worth a retry exit with 1.
 
 use std::process::{Command, Output, Stdio};
 use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
-/// Runs the binary, with nothing but these settings.
+/// Runs the binary with only these environment variables.
 pub(crate) fn tributary(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let test = std::env::current_exe().unwrap();
     let binary = test
@@ -20,11 +20,11 @@ pub(crate) fn tributary(arguments: &[&str], environment: &[(&str, &str)]) -> Out
         .unwrap()
 }
 
-fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> String {
-    ended_with(2, arguments, environment)
+fn run_refused(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    run_failing(2, arguments, environment)
 }
 
-fn ended_with(code: i32, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+fn run_failing(code: i32, arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let output = tributary(arguments, environment);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
@@ -33,9 +33,9 @@ fn ended_with(code: i32, arguments: &[&str], environment: &[(&str, &str)]) -> St
 
 #[test]
 fn a_wrong_setting_is_named() {
-    let text = refused(&["serve"], &[("TRIBUTARY_LISTEN", "everywhere")]);
+    let text = run_refused(&["serve"], &[("TRIBUTARY_LISTEN", "everywhere")]);
     assert!(text.contains("TRIBUTARY_LISTEN"), "{text}");
-    let text = refused(&["serve"], &[("TRIBUTARY_LISTNE", "127.0.0.1:0")]);
+    let text = run_refused(&["serve"], &[("TRIBUTARY_LISTNE", "127.0.0.1:0")]);
     assert!(
         text.contains("TRIBUTARY_LISTNE") && text.contains("TRIBUTARY_LISTEN"),
         "{text}"
@@ -43,10 +43,10 @@ fn a_wrong_setting_is_named() {
     let folder = TestDatabase::temp_folder();
     let file = folder.path().join("t.toml");
     std::fs::write(&file, "listen = 5\n[limits]\nconections = 3\n").unwrap();
-    let text = refused(&["serve", "--config", file.to_str().unwrap()], &[]);
+    let text = run_refused(&["serve", "--config", file.to_str().unwrap()], &[]);
     assert!(
         text.contains("listen") && text.contains("conections"),
-        "every fault at once: {text}"
+        "every fault is reported at once: {text}"
     );
 }
 
@@ -67,20 +67,20 @@ fn a_command_in_the_wrong_folder_creates_no_database_there() {
         "backup file.db",
     ] {
         let words: Vec<&str> = command.split(' ').collect();
-        let text = refused(&words, &[("TRIBUTARY_DATA_DIR", data)]);
-        assert!(text.contains("right folder"), "{text}");
+        let text = run_refused(&words, &[("TRIBUTARY_DATA_DIR", data)]);
+        assert!(text.contains("check data_dir"), "{text}");
     }
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn an_occupied_port_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
-    // The other program may give it back, so a supervisor should try again.
-    let text = ended_with(
+    // The port may become free, so a supervisor should retry.
+    let text = run_failing(
         1,
         &["serve"],
         &[("TRIBUTARY_LISTEN", &address), ("TRIBUTARY_DATA_DIR", data)],
@@ -92,16 +92,16 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn postgres_wants_a_key_and_an_answer_and_its_password_is_not_shown() {
+fn postgres_errors_name_the_setting_and_hide_the_password() {
     let url = "postgres://someone:canary-password@127.0.0.1:1/x";
-    let text = refused(&["serve"], &[("TRIBUTARY_DATABASE_URL", url)]);
+    let text = run_refused(&["serve"], &[("TRIBUTARY_DATABASE_URL", url)]);
     assert!(text.contains("secret_key"), "{text}");
     let key = "ab".repeat(32);
     let environment = [
         ("TRIBUTARY_DATABASE_URL", url),
         ("TRIBUTARY_SECRET_KEY", &key),
     ];
-    let text = ended_with(1, &["migrate"], &environment);
+    let text = run_failing(1, &["migrate"], &environment);
     assert!(
         text.contains("database_url") && !text.contains("canary"),
         "{text}"
@@ -109,14 +109,14 @@ fn postgres_wants_a_key_and_an_answer_and_its_password_is_not_shown() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
+fn an_unwritable_folder_and_a_file_that_is_not_a_database_are_named() {
     let folder = TestDatabase::temp_folder();
     let file = folder.path().join("file");
-    std::fs::write(&file, "a letter, and no database".repeat(100)).unwrap();
-    // Below a file no folder can be made, whoever asks.
+    std::fs::write(&file, "text, not a database".repeat(100)).unwrap();
+    // Not even root can create a folder below a file.
     let data = file.join("data");
     let data = data.to_str().unwrap();
-    let text = refused(&["serve"], &[("TRIBUTARY_DATA_DIR", data)]);
+    let text = run_refused(&["serve"], &[("TRIBUTARY_DATA_DIR", data)]);
     assert!(
         text.contains(data) && text.contains("writable") && text.contains("TRIBUTARY_DATA_DIR"),
         "{text}"
@@ -128,8 +128,8 @@ fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
         ("TRIBUTARY_DATA_DIR", data.to_str().unwrap()),
         ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
     ];
-    // It may be a setting that names the wrong file, or a database whose first page is damaged.
-    let text = ended_with(3, &["serve"], &environment);
+    // The setting may name the wrong file, or the database's first page may be damaged.
+    let text = run_failing(3, &["serve"], &environment);
     assert!(
         text.contains(file.to_str().unwrap()) && text.contains("database_url"),
         "{text}"
@@ -137,7 +137,7 @@ fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
 }
 
 #[test]
-fn without_a_bank_there_are_rates_all_the_same() {
+fn the_compiled_in_rates_work_without_a_rate_source() {
     let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     let environment = [
@@ -156,7 +156,7 @@ fn without_a_bank_there_are_rates_all_the_same() {
 }
 
 #[test]
-fn help_tells_newcomers_what_it_is_and_every_command_explains_itself() {
+fn help_describes_the_product_and_every_command() {
     let help = |arguments: &[&str]| {
         let output = tributary(arguments, &[]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -164,7 +164,10 @@ fn help_tells_newcomers_what_it_is_and_every_command_explains_itself() {
         text
     };
     let text = help(&["--help"]);
-    assert!(text.starts_with("Install attribution"), "{text}");
+    assert!(
+        text.starts_with("Self-hosted install attribution"),
+        "{text}"
+    );
     let (_, commands) = text.split_once("Commands:\n").unwrap();
     let (commands, _) = commands.split_once("\n\n").unwrap();
     let names: Vec<&str> = commands
@@ -189,22 +192,22 @@ fn help_tells_newcomers_what_it_is_and_every_command_explains_itself() {
 }
 
 #[test]
-fn shells_and_man_know_the_commands() {
-    let wrong = [("TRIBUTARY_LISTEN", "everywhere")];
-    for (shell, sign) in [
+fn completions_and_man_pages_list_the_commands() {
+    let invalid_settings = [("TRIBUTARY_LISTEN", "everywhere")];
+    for (shell, marker) in [
         ("bash", "complete -F _tributary"),
         ("zsh", "#compdef tributary"),
         ("fish", "complete -c tributary"),
     ] {
-        let output = tributary(&["completions", shell], &wrong);
+        let output = tributary(&["completions", shell], &invalid_settings);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "no setting matters to it");
+        assert!(output.status.success(), "completions ignore the settings");
         assert!(
-            text.contains(sign) && text.contains("without-key"),
+            text.contains(marker) && text.contains("without-key"),
             "{shell}"
         );
     }
-    let output = tributary(&["man"], &wrong);
+    let output = tributary(&["man"], &invalid_settings);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         text.contains(".TH tributary 1") && text.contains("backup"),
@@ -212,7 +215,10 @@ fn shells_and_man_know_the_commands() {
     );
     let folder = TestDatabase::temp_folder();
     let path = folder.path().join("man1");
-    let written = tributary(&["man", "--folder", path.to_str().unwrap()], &wrong);
+    let written = tributary(
+        &["man", "--folder", path.to_str().unwrap()],
+        &invalid_settings,
+    );
     assert!(written.status.success());
     for page in ["tributary.1", "tributary-demo.1", "tributary-admin-key.1"] {
         assert!(path.join(page).exists(), "{page}");
@@ -220,26 +226,26 @@ fn shells_and_man_know_the_commands() {
 }
 
 #[test]
-fn backups_of_postgres_are_left_to_its_own_tools() {
+fn backup_and_restore_of_postgres_refer_to_pg_dump() {
     let key = "ab".repeat(32);
     let environment = [
         ("TRIBUTARY_DATABASE_URL", "postgres://someone@127.0.0.1:1/x"),
         ("TRIBUTARY_SECRET_KEY", key.as_str()),
     ];
     for command in ["backup", "restore"] {
-        let text = refused(&[command, "file"], &environment);
+        let text = run_refused(&[command, "file"], &environment);
         assert!(text.contains("pg_dump"), "{text}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_with_another_secret_refuses_to_start() {
+async fn a_node_with_a_different_secret_key_refuses_to_start() {
     for engine in [Engine::Sqlite, Engine::Postgres] {
         let database = TestDatabase::new(engine).await;
         ServerProcess::full_key(&database);
         let (url, data) = (database.url(), database.folder());
         let key = "ab".repeat(32);
-        let text = refused(
+        let text = run_refused(
             &["serve"],
             &[
                 ("TRIBUTARY_DATABASE_URL", &url),
@@ -253,7 +259,7 @@ async fn a_node_with_another_secret_refuses_to_start() {
 }
 
 #[test]
-fn a_database_of_a_newer_version_is_not_touched() {
+fn a_database_of_a_newer_version_is_rejected() {
     let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     let environment = [
@@ -269,7 +275,7 @@ fn a_database_of_a_newer_version_is_not_touched() {
             (),
         )
         .unwrap();
-    let text = refused(&["serve"], &environment);
+    let text = run_refused(&["serve"], &environment);
     assert!(
         text.contains("newer version") && text.contains("999"),
         "{text}"
@@ -277,7 +283,7 @@ fn a_database_of_a_newer_version_is_not_touched() {
 }
 
 #[test]
-fn the_doctor_finds_a_sound_installation_sound() {
+fn doctor_reports_no_errors_for_a_new_installation() {
     let folder = TestDatabase::temp_folder();
     let data = folder.path().to_str().unwrap();
     let environment = [("TRIBUTARY_DATA_DIR", data)];
@@ -315,7 +321,7 @@ fn settings_are_printed_without_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn metrics_can_be_off_the_public_port() {
+async fn metrics_can_be_served_on_a_separate_port() {
     let database = TestDatabase::new(Engine::Sqlite).await;
     let port = {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -331,10 +337,10 @@ async fn metrics_can_be_off_the_public_port() {
         .await
         .unwrap();
     assert_eq!(private.status(), 200);
-    let nowhere = reqwest::get(format!("http://{port}/")).await.unwrap();
-    assert_eq!(nowhere.status(), 404);
-    for answer in [&public, &private, &nowhere] {
-        let id = answer.headers()["x-request-id"].to_str().unwrap();
+    let unknown = reqwest::get(format!("http://{port}/")).await.unwrap();
+    assert_eq!(unknown.status(), 404);
+    for response in [&public, &private, &unknown] {
+        let id = response.headers()["x-request-id"].to_str().unwrap();
         assert!(id.starts_with("req_"), "{id}");
     }
     assert!(

@@ -1,4 +1,4 @@
-//! `tributary demo`, as a newcomer meets it: one command, a filled dashboard that moves, and nothing left behind.
+//! `tributary demo` shows a dashboard with live sample data and cleans up after itself.
 
 use crate::networks::now_ms;
 use reqwest::{Client, StatusCode};
@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tributary_testkit::{TestDatabase, client};
 
-/// How long an unoptimised demo may take to fill its database on a machine that does other things beside it.
+/// Maximum time until an unoptimised demo on a busy machine has filled its database.
 const READY_MAX: Duration = Duration::from_mins(6);
-/// How long until something new must have happened.
-const NEWS_MAX: Duration = Duration::from_mins(3);
+/// Maximum time until the live stream produces a new event.
+const NEW_EVENT_MAX: Duration = Duration::from_mins(3);
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The binary, with nothing of the test's own environment.
+/// Returns a command for the binary with an empty environment.
 fn tributary(arguments: &[&str]) -> Command {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(|deps| deps.parent()).unwrap();
@@ -24,11 +24,11 @@ fn tributary(arguments: &[&str]) -> Command {
     command
 }
 
-/// A demo in a process of its own.
+/// A running demo process.
 struct Demo {
     child: Child,
     output: PathBuf,
-    /// Where it makes its temporary folder.
+    /// Parent of the demo's temporary folder.
     temporary: tempfile::TempDir,
     client: Client,
 }
@@ -39,12 +39,9 @@ impl Demo {
         let temporary = TestDatabase::temp_folder();
         let output = temporary.path().join("output");
         let child = tributary(&["demo", "--listen", "127.0.0.1:0"])
-            // Its own; a setting of a real server that must not matter.
+            // The demo must ignore the settings of a real server.
             .env("TMPDIR", temporary.path())
-            .env(
-                "TRIBUTARY_DATABASE_URL",
-                "postgres://nobody@127.0.0.1:1/real",
-            )
+            .env("TRIBUTARY_DATABASE_URL", "postgres://user@127.0.0.1:1/real")
             .stdout(std::fs::File::create(&output).unwrap())
             .stderr(Stdio::inherit())
             .spawn()
@@ -61,8 +58,8 @@ impl Demo {
         std::fs::read_to_string(&self.output).unwrap()
     }
 
-    /// What stands behind a label of its greeting.
-    fn told(&self, label: &str) -> String {
+    /// Returns the value after a label of the start-up message.
+    fn printed_value(&self, label: &str) -> String {
         let output = self.output();
         let line = output
             .lines()
@@ -71,9 +68,9 @@ impl Demo {
         line.split_whitespace().next().unwrap().to_owned()
     }
 
-    async fn ready(&mut self) {
+    async fn wait_until_ready(&mut self) {
         let begun = Instant::now();
-        while !self.output().contains("Ctrl-C stops it") {
+        while !self.output().contains("Ctrl-C to stop the demo") {
             let ended = self.child.try_wait().unwrap();
             assert_eq!(ended, None, "{}", self.output());
             assert!(begun.elapsed() < READY_MAX, "{}", self.output());
@@ -82,11 +79,11 @@ impl Demo {
     }
 
     async fn get(&self, path: &str) -> Value {
-        let base = self.told("Dashboard");
+        let base = self.printed_value("Dashboard");
         let answer = self
             .client
             .get(format!("{}{path}", base.trim_end_matches('/')))
-            .bearer_auth(self.told("API key"))
+            .bearer_auth(self.printed_value("API key"))
             .send()
             .await
             .unwrap();
@@ -96,10 +93,10 @@ impl Demo {
     }
 
     fn stop(mut self) -> tempfile::TempDir {
-        let told = Command::new("kill")
+        let kill = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();
-        assert!(told.unwrap().success());
+        assert!(kill.unwrap().success());
         assert!(self.child.wait().unwrap().success());
         std::mem::replace(&mut self.temporary, TestDatabase::temp_folder())
     }
@@ -107,30 +104,36 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // Already ended where the test stopped it.
+        // The test may have stopped it already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-/// The folders in a folder.
-fn folders(of: &std::path::Path) -> Vec<PathBuf> {
-    let entries = of.read_dir().unwrap().map(|entry| entry.unwrap().path());
+/// Lists the folders in a folder.
+fn folders(parent: &std::path::Path) -> Vec<PathBuf> {
+    let entries = parent
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     entries.filter(|path| path.is_dir()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_command_shows_everything_and_leaves_nothing_behind() {
+async fn the_demo_shows_sample_data_and_removes_its_files() {
     let mut demo = Demo::start();
-    demo.ready().await;
-    let base = demo.told("Dashboard").trim_end_matches('/').to_owned();
+    demo.wait_until_ready().await;
+    let base = demo
+        .printed_value("Dashboard")
+        .trim_end_matches('/')
+        .to_owned();
     assert_eq!(folders(demo.temporary.path()).len(), 1);
 
-    // The account that it prints is let in, by the page that people use.
+    // The printed account can sign in.
     let form = format!(
         "email={}&password={}",
-        demo.told("E-mail").replace('@', "%40"),
-        demo.told("Password")
+        demo.printed_value("E-mail").replace('@', "%40"),
+        demo.printed_value("Password")
     );
     let sign_in = demo
         .client
@@ -144,15 +147,15 @@ async fn one_command_shows_everything_and_leaves_nothing_behind() {
     assert_eq!(sign_in.status(), StatusCode::SEE_OTHER);
     let cookie = sign_in.headers()["set-cookie"].to_str().unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();
-    let front = demo
+    let portfolio = demo
         .client
         .get(format!("{base}/portfolio"))
         .header("cookie", cookie)
         .send()
         .await
         .unwrap();
-    assert_eq!(front.status(), StatusCode::OK);
-    let page = front.text().await.unwrap();
+    assert_eq!(portfolio.status(), StatusCode::OK);
+    let page = portfolio.text().await.unwrap();
     for app in ["Lantern", "Stride", "Quill"] {
         assert!(page.contains(app), "{app} is missing: {page}");
     }
@@ -166,9 +169,9 @@ async fn one_command_shows_everything_and_leaves_nothing_behind() {
         .collect();
     assert_eq!(apps.len(), 3);
     for app in &apps {
-        is_lively(&demo, app).await;
+        assert_has_history(&demo, app).await;
     }
-    moves(&demo, &apps).await;
+    wait_for_new_events(&demo, &apps).await;
 
     let folder = folders(demo.temporary.path()).remove(0);
     let temporary = demo.stop();
@@ -176,16 +179,16 @@ async fn one_command_shows_everything_and_leaves_nothing_behind() {
     assert_eq!(folders(temporary.path()), Vec::<PathBuf>::new());
 }
 
-/// Sixty days of everything.
-async fn is_lively(demo: &Demo, app: &str) {
+/// Checks that an app has sixty days of data of every kind.
+async fn assert_has_history(demo: &Demo, app: &str) {
     let path = format!("/api/v1/apps/{app}");
     let from = jiff::Timestamp::from_millisecond(now_ms() - 59 * DAY_MS).unwrap();
     let from = from.strftime("%Y-%m-%d");
-    let question = format!("{path}/stats?groupBy=day&from={from}&timezone=UTC&limit=500");
-    let stats = demo.get(&question).await;
-    let busy = stats["data"].as_array().unwrap().iter();
-    let busy = busy.filter(|day| day["installs"].as_i64().unwrap() > 0);
-    assert!(busy.count() > 50, "{stats}");
+    let query = format!("{path}/stats?groupBy=day&from={from}&timezone=UTC&limit=500");
+    let stats = demo.get(&query).await;
+    let days = stats["data"].as_array().unwrap().iter();
+    let days_with_installs = days.filter(|day| day["installs"].as_i64().unwrap() > 0);
+    assert!(days_with_installs.count() > 50, "{stats}");
     let totals = &stats["meta"]["totals"];
     for figure in [
         "clicks",
@@ -212,55 +215,58 @@ async fn is_lively(demo: &Demo, app: &str) {
         .get(&format!("{path}/events?name=install&limit=500"))
         .await;
     let installs = installs["data"].as_array().unwrap();
-    let by = |install: &Value| {
+    let match_type = |install: &Value| {
         install["attribution"]["matchType"]
             .as_str()
             .unwrap()
             .to_owned()
     };
-    let match_types: BTreeSet<String> = installs.iter().map(by).collect();
-    let every = [
+    let match_types: BTreeSet<String> = installs.iter().map(match_type).collect();
+    let expected = [
         "adservices",
         "click_id",
         "organic",
         "probabilistic",
         "referrer",
     ];
-    assert_eq!(match_types, every.map(str::to_owned).into());
-    assert!(is_suspicious(demo, &path, installs).await, "nobody cheats");
+    assert_eq!(match_types, expected.map(str::to_owned).into());
+    assert!(
+        has_fraud_signal(demo, &path, installs).await,
+        "no install has a fraud signal"
+    );
 }
 
-/// Whether any of the installs was marked, or refused.
-async fn is_suspicious(demo: &Demo, path: &str, installs: &[Value]) -> bool {
+/// Returns whether an install was flagged or rejected as fraud.
+async fn has_fraud_signal(demo: &Demo, path: &str, installs: &[Value]) -> bool {
     for install in installs {
         let device = install["deviceId"].as_str().unwrap();
-        let story = demo
+        let device = demo
             .get(&format!("{path}/devices/{device}"))
             .await
             .to_string();
-        if story.contains("short_ctit") || story.contains("impossible_device") {
+        if device.contains("short_ctit") || device.contains("impossible_device") {
             return true;
         }
     }
     false
 }
 
-/// Something new happens, and what happened of late is delivered to the networks.
-async fn moves(demo: &Demo, apps: &[String]) {
+/// Waits until the live stream adds an event and the simulated networks receive a delivery.
+async fn wait_for_new_events(demo: &Demo, apps: &[String]) {
     let begun = Instant::now();
     let started = now_ms();
-    let (mut news, mut delivered) = (false, false);
-    while !(news && delivered) {
+    let (mut new_event, mut delivered) = (false, false);
+    while !(new_event && delivered) {
         assert!(
-            begun.elapsed() < NEWS_MAX,
-            "news: {news}, delivered: {delivered}"
+            begun.elapsed() < NEW_EVENT_MAX,
+            "new event: {new_event}, delivered: {delivered}"
         );
         tokio::time::sleep(Duration::from_millis(500)).await;
         for app in apps {
             let newest = demo
                 .get(&format!("/api/v1/apps/{app}/events?limit=1"))
                 .await;
-            news |= newest["data"][0]["timestampMs"].as_i64().unwrap() > started;
+            new_event |= newest["data"][0]["timestampMs"].as_i64().unwrap() > started;
             let path = format!("/api/v1/apps/{app}/deliveries?status=delivered&limit=1");
             delivered |= demo.get(&path).await["data"][0].is_object();
         }
@@ -268,7 +274,7 @@ async fn moves(demo: &Demo, apps: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_port_that_is_taken_is_said_before_anything_is_made() {
+async fn an_occupied_port_is_reported_before_the_demo_creates_files() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let temporary = TestDatabase::temp_folder();

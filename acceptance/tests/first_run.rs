@@ -1,4 +1,4 @@
-//! The newcomer's path, in a process of its own: start, open the link, make an app and a link.
+//! The first start: open the set-up link, create an account, an app and a link.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -10,6 +10,7 @@ fn setup_link(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Submits the set-up form.
 async fn submit(link: &str, base_url: &str, email: &str) -> (StatusCode, String) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let form = format!("email={email}&password=a+long+enough+password");
@@ -18,8 +19,8 @@ async fn submit(link: &str, base_url: &str, email: &str) -> (StatusCode, String)
         .header("origin", base_url)
         .header("content-type", "application/x-www-form-urlencoded")
         .body(form);
-    let answer = request.send().await.unwrap();
-    (answer.status(), answer.text().await.unwrap())
+    let response = request.send().await.unwrap();
+    (response.status(), response.text().await.unwrap())
 }
 
 fn key_in(page: &str) -> String {
@@ -31,7 +32,7 @@ fn key_in(page: &str) -> String {
 }
 
 on_both_engines! {
-    async fn a_newcomer_gets_from_the_first_start_to_a_link(engine: Engine) {
+    async fn the_first_start_leads_to_an_account_an_app_and_a_link(engine: Engine) {
         let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
         let base_url = server.base_url().to_owned();
@@ -48,25 +49,25 @@ on_both_engines! {
         let key = key_in(&page);
         let app = server.call("POST", "/api/v1/apps", &key, Some(json!({"name": "Runner"}))).await.expect(201);
         let path = format!("/api/v1/apps/{}/links", app.data()["id"].as_str().unwrap());
-        let link_made = server.call("POST", &path, &key, Some(json!({"name": "Spring"}))).await.expect(201);
-        assert!(link_made.data()["url"].as_str().unwrap().starts_with(&base_url));
+        let new_link = server.call("POST", &path, &key, Some(json!({"name": "Spring"}))).await.expect(201);
+        assert!(new_link.data()["url"].as_str().unwrap().starts_with(&base_url));
 
         let (status, page) = submit(&link, &base_url, "other%40example.com").await;
         assert_eq!(status, 404, "a link works once: {page}");
         assert!(!server.log().contains("setup_"), "the link is printed, not logged");
-        assert!(server.terminate().success(), "told to stop, it exits with 0");
+        assert!(server.terminate().success(), "the server exits with 0 when it is terminated");
 
         let again = ServerProcess::start(&database).await;
-        assert_eq!(setup_link(&again.output()), None, "somebody has an account now");
+        assert_eq!(setup_link(&again.output()), None, "no set-up link once an account exists");
         again.call("GET", "/api/v1/apps", &key, None).await.expect(200);
     }
 
-    async fn the_command_line_does_the_same_beside_a_running_server(engine: Engine) {
+    async fn the_command_line_manages_a_running_server(engine: Engine) {
         let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
         let run = |arguments: &[&str]| ServerProcess::run(&database, arguments);
-        let made = run(&["admin", "organization", "create", "Second"]).unwrap();
-        assert!(made.starts_with("org_"), "{made}");
+        let created = run(&["admin", "organization", "create", "Second"]).unwrap();
+        assert!(created.starts_with("org_"), "{created}");
         let ambiguous = run(&["admin", "key", "create", "--permission", "full"]).unwrap_err();
         assert!(ambiguous.contains("--organization"), "{ambiguous}");
         let key = run(&["admin", "key", "create", "--permission", "read-only", "--organization", "Second", "--name", "CI"]);
@@ -84,11 +85,11 @@ on_both_engines! {
         let invite = ["admin", "user", "create", "--email", "you@example.com", "--role", "viewer", "--organization", "Second"];
         let link = run(&invite).unwrap();
         let link = link.replace("http://127.0.0.1:8080", server.base_url());
-        let (status, page) = submit(&link, server.base_url(), "somebody-else%40example.com").await;
+        let (status, page) = submit(&link, server.base_url(), "another%40example.com").await;
         assert_eq!(status, 200, "{page}");
         let email = tributary_domain::access::person::Email::parse("you@example.com").unwrap();
         let store = database.open().await;
-        assert!(store.user_by_email(&email).await.unwrap().is_some(), "the link's address counts");
+        assert!(store.user_by_email(&email).await.unwrap().is_some(), "the e-mail address of the invitation is used");
         store.close().await;
         let unknown = run(&["admin", "key", "create", "--permission", "full", "--organization", "Third"]).unwrap_err();
         assert!(unknown.contains("admin organization list"), "{unknown}");

@@ -1,12 +1,13 @@
-//! Checks the architecture: dependencies between crates, calls from adapters into `domain`, names of types.
+//! Checks the architecture: dependencies between crates, calls from adapters into `domain`, type
+//! names.
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Which of our crates each crate may use. A new crate needs a row, and an argument for it in
+/// The workspace crates that each crate may use. A new crate needs a row here and a reason in
 /// `docs/ARCHITECTURE.md`.
-const ARROWS: &[(&str, &[&str])] = &[
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("fields", &["domain"]),
     ("store", &["domain"]),
@@ -51,9 +52,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fuzz", &["api", "domain", "store", "store-sqlite"]),
 ];
 
-/// The dependencies of `domain`: arithmetic, parsing and cryptography. None of them blocks, draws random bytes, serialises, or
-/// reaches a disk or a network. clippy.toml forbids jiff's clock.
-const DOMAIN_USES: &[&str] = &[
+/// The dependencies of `domain`: arithmetic, parsing and cryptography. None of them blocks, draws
+/// random bytes, serialises, or does I/O. `clippy.toml` forbids jiff's clock.
+const DOMAIN_DEPENDENCIES: &[&str] = &[
     "aes-gcm",
     "base64",
     "chacha20poly1305",
@@ -75,9 +76,9 @@ const DOMAIN_USES: &[&str] = &[
     "x509-cert",
 ];
 
-/// The functions and modules of `domain` that both storage adapters call. All their other imports are types: records, facts
-/// and decisions. Rules belong in `domain`, and the reads and writes around them in `recording`. An addition here needs a reason
-/// why neither fits.
+/// The functions and modules of `domain` that both storage adapters call. Their other imports are
+/// types. Rules belong in `domain`, the reads and writes around them in `recording`. An addition
+/// needs a reason why neither fits.
 const ADAPTERS_CALL: &[&str] = &[
     // The decision of one store method.
     "event::sdk::decide",
@@ -107,8 +108,8 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
         let normal = package
             .dependencies
             .iter()
-            .filter(|one| one.kind == DependencyKind::Normal);
-        normal.map(|one| one.name.clone()).collect()
+            .filter(|dependency| dependency.kind == DependencyKind::Normal);
+        normal.map(|dependency| dependency.name.clone()).collect()
     };
     packages
         .iter()
@@ -121,11 +122,11 @@ fn crates_use_only_what_the_architecture_allows() {
     let found = dependencies();
     assert_eq!(
         found.len(),
-        ARROWS.len(),
-        "a crate without a row: {:?}",
+        ALLOWED_DEPENDENCIES.len(),
+        "a crate lacks a row: {:?}",
         found.keys()
     );
-    for (name, allowed) in ARROWS {
+    for (name, allowed) in ALLOWED_DEPENDENCIES {
         let used = &found[&format!("tributary-{name}")];
         let ours = used
             .iter()
@@ -137,16 +138,16 @@ fn crates_use_only_what_the_architecture_allows() {
 }
 
 #[test]
-fn the_domain_cannot_reach_outside() {
+fn the_domain_has_only_listed_dependencies() {
     let mut used = dependencies()["tributary-domain"].clone();
     used.sort();
     assert_eq!(
-        used, DOMAIN_USES,
+        used, DOMAIN_DEPENDENCIES,
         "justify each dependency: it must not do I/O"
     );
 }
 
-/// clippy.toml forbids it everywhere; this test allows an exception in the server only.
+/// `clippy.toml` forbids it everywhere; this test allows an exception in the server only.
 #[test]
 fn only_the_server_reads_the_environment() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates");
@@ -164,26 +165,31 @@ fn only_the_server_reads_the_environment() {
         "store-postgres",
         "store-sqlite",
     ];
-    let mut read = 0;
+    let mut files = 0;
     for name in crates {
         for path in sources(&PathBuf::from(format!("{root}/{name}/src"))) {
             let text = std::fs::read_to_string(&path).unwrap();
             let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
             let path = path.display();
-            assert!(!shipped.contains("std::env::"), "{path} reads the environment");
-            read += 1;
+            assert!(
+                !shipped.contains("std::env::"),
+                "{path} reads the environment"
+            );
+            files += 1;
         }
     }
-    assert!(read > 50, "found only {read} files");
+    assert!(files > 50, "found only {files} files");
 }
 
 /// Returns the paths below a prefix that a source imports.
-fn imported(text: &str, prefix: &str) -> Vec<String> {
+fn imports(text: &str, prefix: &str) -> Vec<String> {
     let start = format!("use {prefix}::");
     let declarations = text.split(&start).skip(1);
     let mut paths = Vec::new();
     for declaration in declarations {
-        let end = declaration.find(';').expect("a declaration ends with a semicolon");
+        let end = declaration
+            .find(';')
+            .expect("a declaration ends with a semicolon");
         expand("", &declaration[..end], &mut paths);
     }
     paths
@@ -200,25 +206,25 @@ fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
     let before = format!("{before}{}", tree[..open].trim());
     let close = tree.rfind('}').expect("braces are balanced");
     let (mut depth, mut begin) = (0, open + 1);
-    for (place, letter) in tree.char_indices().take_while(|(place, _)| *place <= close) {
+    for (index, letter) in tree.char_indices().take_while(|(index, _)| *index <= close) {
         match letter {
             '{' => depth += 1,
             '}' => depth -= 1,
             _ => {}
         }
-        let ends = (letter == ',' && depth == 1) || (letter == '}' && depth == 0);
-        if ends {
-            let one = tree[begin..place].trim();
-            if !one.is_empty() {
-                expand(&before, one, paths);
+        let is_end = (letter == ',' && depth == 1) || (letter == '}' && depth == 0);
+        if is_end {
+            let branch = tree[begin..index].trim();
+            if !branch.is_empty() {
+                expand(&before, branch, paths);
             }
-            begin = place + 1;
+            begin = index + 1;
         }
     }
 }
 
 /// Returns the functions and modules of `domain` that a crate's product code names.
-fn called(name: &str) -> BTreeSet<String> {
+fn called_functions(name: &str) -> BTreeSet<String> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"));
     let mut called = BTreeSet::new();
     for file in sources(&root.join(name).join("src")) {
@@ -233,7 +239,7 @@ fn called(name: &str) -> BTreeSet<String> {
             let last = path.rsplit("::").next().unwrap_or(path);
             last.starts_with(|letter: char| letter.is_ascii_lowercase())
         };
-        let paths = imported(&text, "tributary_domain");
+        let paths = imports(&text, "tributary_domain");
         called.extend(paths.into_iter().filter(|path| is_lower(path)));
         for call in text.split("tributary_domain::").skip(1) {
             let end =
@@ -271,7 +277,7 @@ fn adapters_decide_nothing() {
         .map(|path| (*path).to_owned())
         .collect();
     for adapter in ["store-sqlite", "store-postgres"] {
-        assert_eq!(called(adapter), allowed, "{adapter}");
+        assert_eq!(called_functions(adapter), allowed, "{adapter}");
     }
 }
 
@@ -279,10 +285,10 @@ fn adapters_decide_nothing() {
 fn imports_are_expanded() {
     let text = "use d::a;\nuse d::b::{self, C, e::{F, g}, h as i};\nuse other::x;";
     let expected = ["a", "b", "b::C", "b::e::F", "b::e::g", "b::h"];
-    assert_eq!(imported(text, "d"), expected);
+    assert_eq!(imports(text, "d"), expected);
 }
 
-/// Words that may declare a type.
+/// Keywords that declare a type.
 const TYPE_KEYWORDS: [&str; 4] = ["struct", "enum", "trait", "type"];
 /// Names that every module may use for its own error and row.
 const SHARED_TYPE_NAMES: [&str; 2] = ["Error", "Row"];

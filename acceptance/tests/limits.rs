@@ -1,4 +1,4 @@
-//! Limits and time-outs: slow clients, many requests, many connections, a stop in the middle.
+//! Limits and timeouts: slow clients, many requests, many connections, shutdown during a request.
 
 use reqwest::Method;
 use serde_json::json;
@@ -12,7 +12,7 @@ use tributary_testkit::{Engine, TestServer, TestServerSettings, on_both_engines}
 const HEADER_TIMEOUT: Duration = Duration::from_millis(700);
 const BODY_TIMEOUT: Duration = Duration::from_millis(1_200);
 
-fn impatient() -> TestServerSettings {
+fn short_timeouts() -> TestServerSettings {
     TestServerSettings {
         header_timeout: HEADER_TIMEOUT,
         timeouts: Timeouts {
@@ -23,9 +23,9 @@ fn impatient() -> TestServerSettings {
     }
 }
 
-/// Sends the first piece, then the others one by one with a pause, until the server closes; gives how long
-/// that took and what it answered.
-async fn slowly(server: &TestServer, first: &str, piece: &str) -> (Duration, String) {
+/// Sends `first`, then `piece` again and again with pauses, until the server closes the connection.
+/// Returns how long that took and the response.
+async fn send_slowly(server: &TestServer, first: &str, piece: &str) -> (Duration, String) {
     let begun = Instant::now();
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     socket.write_all(first.as_bytes()).await.unwrap();
@@ -35,7 +35,7 @@ async fn slowly(server: &TestServer, first: &str, piece: &str) -> (Duration, Str
         while !piece.is_empty() && writing.write_all(piece.as_bytes()).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // Held open, or the server would see the end of the request.
+        // Keep the socket open, or the server would see the end of the request.
         tokio::time::sleep(Duration::from_secs(30)).await;
     });
     let mut answer = Vec::new();
@@ -50,62 +50,62 @@ async fn slowly(server: &TestServer, first: &str, piece: &str) -> (Duration, Str
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_are_cut_off() {
-    let server = TestServer::start_with(Engine::Sqlite, impatient()).await;
+async fn slow_clients_are_disconnected() {
+    let server = TestServer::start_with(Engine::Sqlite, short_timeouts()).await;
     let key = server.full_key().await;
-    let within = |took: Duration, limit: Duration, name: &str| {
+    let assert_within = |took: Duration, limit: Duration, name: &str| {
         assert!(
             took >= limit.mul_f32(0.8),
-            "{name}: cut off after {took:?} already"
+            "{name}: closed after only {took:?}"
         );
         assert!(
             took < limit + Duration::from_secs(10),
-            "{name}: held for {took:?}"
+            "{name}: open for {took:?}"
         );
     };
-    let (took, answer) = slowly(&server, "", "").await;
-    within(took, HEADER_TIMEOUT, "says nothing");
+    let (took, answer) = send_slowly(&server, "", "").await;
+    assert_within(took, HEADER_TIMEOUT, "sends nothing");
     assert_eq!(answer, "");
-    let (took, _) = slowly(&server, "GET /healthz HT", "").await;
-    within(took, HEADER_TIMEOUT, "half a request line");
-    let (took, _) = slowly(
+    let (took, _) = send_slowly(&server, "GET /healthz HT", "").await;
+    assert_within(took, HEADER_TIMEOUT, "half a request line");
+    let (took, _) = send_slowly(
         &server,
         "GET /healthz HTTP/1.1\r\nhost: x\r\n",
         "x-a: b\r\n",
     )
     .await;
-    within(took, HEADER_TIMEOUT, "one header at a time");
-    let (took, answer) = slowly(&server, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "").await;
-    within(took, HEADER_TIMEOUT, "idle after an answer");
+    assert_within(took, HEADER_TIMEOUT, "one header at a time");
+    let (took, answer) = send_slowly(&server, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "").await;
+    assert_within(took, HEADER_TIMEOUT, "idle after a response");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let head = format!(
         "POST /api/v1/apps HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
          content-type: application/json\r\ncontent-length: 100000\r\n\r\n"
     );
-    let (took, answer) = slowly(&server, &head, "x").await;
-    within(took, BODY_TIMEOUT, "one byte of body at a time");
+    let (took, answer) = send_slowly(&server, &head, "x").await;
+    assert_within(took, BODY_TIMEOUT, "one byte of body at a time");
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("\"request_timeout\""), "{answer}");
     server.get("/api/v1/apps", &key).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_silent_clients_do_not_keep_others_out() {
+async fn many_idle_connections_do_not_block_other_clients() {
     let settings = TestServerSettings {
         connections: 50,
-        ..impatient()
+        ..short_timeouts()
     };
     let server = TestServer::start_with(Engine::Sqlite, settings).await;
-    let mut silent = Vec::new();
+    let mut idle = Vec::new();
     for _ in 0..200 {
-        silent.push(TcpStream::connect(server.address).await.unwrap());
+        idle.push(TcpStream::connect(server.address).await.unwrap());
     }
     let answer = server.send(server.request(Method::GET, "/healthz")).await;
     answer.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_never_reads_is_cut_off() {
+async fn a_client_that_never_reads_is_disconnected() {
     const CONNECTIONS: usize = 5;
     let settings = TestServerSettings {
         connections: CONNECTIONS,
@@ -113,7 +113,7 @@ async fn a_client_that_never_reads_is_cut_off() {
         ..TestServerSettings::default()
     };
     let server = TestServer::start_with(Engine::Sqlite, settings).await;
-    // Far more than the buffers of both ends hold.
+    // Much more than the socket buffers hold.
     let request = "GET /api/v1/docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n";
     let requests = request.repeat(20);
     let mut unread = Vec::new();
@@ -126,11 +126,11 @@ async fn a_client_that_never_reads_is_cut_off() {
     }
     let answer = server.send(server.request(Method::GET, "/healthz"));
     let answer = tokio::time::timeout(Duration::from_secs(25), answer).await;
-    answer.expect("their places are free again").expect(200);
+    answer.expect("their connections were closed").expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn heads_have_a_limit() {
+async fn request_heads_have_a_size_limit() {
     let server = TestServer::start(Engine::Sqlite).await;
     let key = server.full_key().await;
     let long = server.request(
@@ -147,7 +147,7 @@ async fn heads_have_a_limit() {
 }
 
 on_both_engines! {
-    async fn a_key_has_a_rate_and_another_key_is_not_held_back(engine: Engine) {
+    async fn a_rate_limit_applies_to_each_key_separately(engine: Engine) {
         let rates = RateSettings { per_key: 5, per_address: 0, failures_per_minute: 0 };
         let server = TestServer::start_with(engine, TestServerSettings { rates, ..TestServerSettings::default() }).await;
         let organization = server.organization("Example").await;
@@ -161,7 +161,7 @@ on_both_engines! {
                 break;
             }
         }
-        let limited = limited.expect("five a second are not two hundred");
+        let limited = limited.expect("a limit of 5 requests per second applies");
         assert_eq!(limited.code(), "rate_limited");
         assert_eq!(limited.json()["error"]["retryable"], true);
         assert_eq!(limited.header("retry-after"), Some("1"));
@@ -171,7 +171,7 @@ on_both_engines! {
         server.get("/api/v1/apps", &busy).await.expect(200);
     }
 
-    async fn an_address_has_a_rate_that_no_header_talks_it_out_of(engine: Engine) {
+    async fn forwarded_headers_do_not_bypass_the_address_rate_limit(engine: Engine) {
         let rates = RateSettings { per_key: 0, per_address: 5, failures_per_minute: 0 };
         let server = TestServer::start_with(engine, TestServerSettings { rates, ..TestServerSettings::default() }).await;
         let mut limited = 0;
@@ -180,10 +180,10 @@ on_both_engines! {
             let request = request.header("x-forwarded-for", format!("203.0.113.{}", number % 250));
             limited += usize::from(server.send(request).await.status.as_u16() == 429);
         }
-        assert!(limited > 50, "only {limited} were held back");
+        assert!(limited > 50, "only {limited} requests were limited");
     }
 
-    async fn a_stop_finishes_what_was_accepted(engine: Engine) {
+    async fn shutdown_finishes_requests_in_progress(engine: Engine) {
         let mut server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let mut socket = TcpStream::connect(server.address).await.unwrap();
@@ -194,10 +194,10 @@ on_both_engines! {
             body.len()
         );
         socket.write_all(head.as_bytes()).await.unwrap();
-        // Said as soon as somebody reads the body: the request is under way.
-        let mut go_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
-        socket.read_exact(&mut go_on).await.unwrap();
-        assert!(go_on.starts_with(b"HTTP/1.1 100"), "{go_on:?}");
+        // The server sends this when it starts to read the body: the request is in progress.
+        let mut interim = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+        socket.read_exact(&mut interim).await.unwrap();
+        assert!(interim.starts_with(b"HTTP/1.1 100"), "{interim:?}");
         let address = server.address;
         let stopping = async {
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -208,6 +208,6 @@ on_both_engines! {
         };
         let (answer, ()) = tokio::join!(stopping, server.stop());
         assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
-        assert!(TcpStream::connect(address).await.is_err(), "nobody new is let in");
+        assert!(TcpStream::connect(address).await.is_err(), "no new connections are accepted");
     }
 }

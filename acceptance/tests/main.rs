@@ -1,17 +1,11 @@
-//! Tributary, tried from outside.
+//! Black-box tests of Tributary.
 //!
-//! `spec/` holds the interface to its specification, a file for each part of it; `faults/` breaks things on
-//! purpose; `simulation/` plays at random against a model; `documents/` holds the documents and the packaging to what they
-//! say; `operation/` starts, watches and stops the binary. Whatever touches a database runs on both engines.
+//! `spec/` tests the API, one file per part. `faults/` injects failures. `simulation/` compares
+//! random histories with a model. `documents/` checks documents and packaging. `operation/` starts,
+//! monitors and stops the binary. Tests that use a database run on both engines.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that meets what it did not expect should fail"
-)]
-#![expect(
-    clippy::print_stdout,
-    reason = "the fault experiments print their accounts"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails on an unexpected result")]
+#![expect(clippy::print_stdout, reason = "the fault tests print their totals")]
 
 mod documents {
     mod commands;
@@ -32,7 +26,7 @@ mod spec {
     mod billing;
     mod billing_appstore;
     mod billing_joins;
-    mod billing_life;
+    mod billing_lifecycle;
     mod billing_sdk;
     mod billing_vectors;
     mod clicks;
@@ -54,14 +48,14 @@ mod spec {
     mod reports_model;
     mod skan;
     mod skan_postbacks;
+    mod skan_postbacks_api;
     mod skan_postbacks_fuzz;
-    mod skan_postbacks_rest;
     mod tenancy;
     mod track;
-    mod track_doors;
+    mod track_endpoints;
     mod track_skan;
     mod web_events;
-    mod web_events_at_once;
+    mod web_events_concurrency;
     mod web_events_fields;
     mod web_events_ledger;
     mod web_events_money;
@@ -98,6 +92,6 @@ mod simulation {
     mod web_cases;
     mod web_compare;
     mod web_events;
-    mod web_judge;
+    mod web_history;
     mod web_model;
 }

@@ -1,23 +1,23 @@
-//! The four networks, simulated, and a server that sends to them: what the tests of forwarding share.
+//! Helpers for the tests of forwarding: a server and the four simulated networks.
 
-use crate::website::{PERSON, Website};
+use crate::website::{BROWSER, Website};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tributary_simulator::{RunningSimulator, SimulatedNetwork, Simulator, SimulatorConfig};
 use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
-/// The four, with the parameter that each one's click ids come in.
+/// The four networks with the URL parameter of their click ids.
 pub(crate) const NETWORKS: [(SimulatedNetwork, &str); 4] = [
     (SimulatedNetwork::NetworkA, "fbclid"),
     (SimulatedNetwork::NetworkB, "gclid"),
     (SimulatedNetwork::NetworkC, "ttclid"),
     (SimulatedNetwork::NetworkD, "oppref"),
 ];
-/// An Android phone's browser: it gets its click id in the address of the store.
+/// User agent of an Android phone, which gets its click id in the store URL.
 const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
      Chrome/141.0.0.0 Mobile Safari/537.36";
-/// What stands for each event at `network_b`: its key and the number of its conversion action.
+/// Conversion actions of `network_b` by event.
 const ACTIONS: [(&str, &str); 8] = [
     ("install", "101"),
     ("purchase", "102"),
@@ -29,26 +29,26 @@ const ACTIONS: [(&str, &str); 8] = [
     ("view_content", "108"),
 ];
 
-/// A simulator and a server that sends to it.
-pub(crate) struct Simulated {
+/// A server that forwards to a simulator.
+pub(crate) struct ServerWithSimulator {
     pub(crate) server: ServerProcess,
     pub(crate) simulator: RunningSimulator,
     pub(crate) key: String,
     pub(crate) database: TestDatabase,
 }
 
-/// Now, in milliseconds: these tests run by the clock of the machine, as the simulator does.
+/// Returns the current time in milliseconds. The simulator also uses the system clock.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the simulator goes by the machine's clock, too"
+    reason = "the simulator uses the system clock"
 )]
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
 }
 
-impl Simulated {
-    /// A new one.
+impl ServerWithSimulator {
+    /// Starts a simulator and a server with a new database.
     pub(crate) async fn start(engine: Engine) -> Self {
         let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
@@ -62,7 +62,7 @@ impl Simulated {
         }
     }
 
-    /// One more server of the same database.
+    /// Starts another server with the same database.
     pub(crate) async fn serve(
         database: &TestDatabase,
         simulator: &RunningSimulator,
@@ -82,15 +82,15 @@ impl Simulated {
         ServerProcess::start_with(database, &settings).await
     }
 
-    /// A website of a new app, with a click of this network.
+    /// Creates an app with a website and a click of this network.
     pub(crate) async fn site(&self, network: SimulatedNetwork) -> Website {
         let mut site = Website::open_at(self.server.base_url(), &self.key).await;
-        let (_, parameter) = NETWORKS[place(network)];
+        let (_, parameter) = NETWORKS[network_index(network)];
         site.click = site.tap(&site.link, &format!("{parameter}=E.C.P.1")).await;
         site
     }
 
-    /// Connects an app to a network, under an account of its own; gives what the simulator calls it.
+    /// Connects an app to a network with a new account. Returns the account id.
     pub(crate) async fn connect(
         &self,
         site: &Website,
@@ -105,7 +105,7 @@ impl Simulated {
             ),
             SimulatedNetwork::NetworkB => {
                 let actions: BTreeMap<_, _> = ACTIONS.into_iter().collect();
-                // A project of its own: requests of one project keep their distance.
+                // A separate client id, because requests of one client are paced.
                 let client = format!("{account}-x.apps.example");
                 (
                     json!({"operatingAccountId": account, "clientId": client, "conversionActions": actions}),
@@ -127,16 +127,16 @@ impl Simulated {
         account
     }
 
-    /// What the network took, by account: names (of conversion actions, their keys), each with its books.
+    /// Returns the conversions that the network received for an account.
     pub(crate) fn received(&self, network: SimulatedNetwork, account: &str) -> Vec<Value> {
         self.simulator
             .control()
             .conversions(network, Some(account), None, 100_000)
     }
 
-    /// The names of what it took.
+    /// Returns the names of the received events.
     pub(crate) fn names(&self, network: SimulatedNetwork, account: &str) -> BTreeSet<String> {
-        let named = |conversion: Value| {
+        let event_name = |conversion: Value| {
             let name = conversion["eventName"].as_str().unwrap().to_owned();
             let key = ACTIONS.into_iter().find(|(_, action)| *action == name);
             match (network, key) {
@@ -146,12 +146,12 @@ impl Simulated {
         };
         self.received(network, account)
             .into_iter()
-            .map(named)
+            .map(event_name)
             .collect()
     }
 
-    /// Orders a fault of one account.
-    pub(crate) fn fault(
+    /// Injects a fault for one account.
+    pub(crate) fn inject_fault(
         &self,
         network: SimulatedNetwork,
         account: &str,
@@ -165,20 +165,21 @@ impl Simulated {
     }
 }
 
-pub(crate) fn place(network: SimulatedNetwork) -> usize {
+/// Returns the index of a network in [`NETWORKS`].
+pub(crate) fn network_index(network: SimulatedNetwork) -> usize {
     NETWORKS
         .iter()
-        .position(|(one, _)| *one == network)
+        .position(|(other, _)| *other == network)
         .unwrap()
 }
 
-/// A web event that happened now.
-pub(crate) fn fresh(event: &Value) -> Value {
+/// Sets the time of a web event to now.
+pub(crate) fn with_current_time(event: &Value) -> Value {
     crate::website::with(event, "timestampMs", now_ms())
 }
 
-/// How the deliveries of an app stand, by status.
-pub(crate) async fn standing(site: &Website) -> BTreeMap<String, usize> {
+/// Counts the deliveries of an app by status.
+pub(crate) async fn delivery_counts(site: &Website) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for delivery in deliveries(site).await {
         let status = delivery["status"].as_str().unwrap().to_owned();
@@ -187,7 +188,7 @@ pub(crate) async fn standing(site: &Website) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Every delivery of an app.
+/// Returns every delivery of an app.
 pub(crate) async fn deliveries(site: &Website) -> Vec<Value> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -205,26 +206,33 @@ pub(crate) async fn deliveries(site: &Website) -> Vec<Value> {
     }
 }
 
-/// Waits until nothing of an app is pending any more.
-pub(crate) async fn settled(site: &Website, longest: Duration) -> BTreeMap<String, usize> {
+/// Waits until no delivery of an app is pending. Returns the counts by status.
+pub(crate) async fn wait_until_settled(
+    site: &Website,
+    timeout: Duration,
+) -> BTreeMap<String, usize> {
     let begun = Instant::now();
     loop {
-        let standing = standing(site).await;
-        if !standing.contains_key("pending") {
-            return standing;
+        let counts = delivery_counts(site).await;
+        if !counts.contains_key("pending") {
+            return counts;
         }
-        assert!(begun.elapsed() < longest, "still pending: {standing:?}");
+        assert!(begun.elapsed() < timeout, "still pending: {counts:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-/// An app's device whose install came from a click of this network.
-pub(crate) async fn installed(site: &Website, network: SimulatedNetwork, device: &str) -> String {
+/// Configures a device whose install is attributed to a click of this network. Returns the SDK key.
+pub(crate) async fn install_from_click(
+    site: &Website,
+    network: SimulatedNetwork,
+    device: &str,
+) -> String {
     let app = site.call("GET", "", Value::Null).await.expect(200).data();
     let sdk_key = app["sdk"]["liveKey"].as_str().unwrap().to_owned();
     let fallback = json!({"name": "L", "androidUrl": "https://play.google.com/store/apps/details?id=com.example"});
-    let link = site.make_link(fallback).await;
-    let (_, parameter) = NETWORKS[place(network)];
+    let link = site.create_link(fallback).await;
+    let (_, parameter) = NETWORKS[network_index(network)];
     let url = format!("{}/c/{link}?{parameter}=E.C.P.1", site.base);
     let tapped = site
         .client
@@ -251,16 +259,20 @@ pub(crate) async fn installed(site: &Website, network: SimulatedNetwork, device:
     sdk_key
 }
 
-/// Calls a door of the SDK.
-pub(crate) async fn track(site: &Website, sdk_key: &str, door: &str, body: &Value) -> Value {
+/// Calls an SDK endpoint.
+pub(crate) async fn track(site: &Website, sdk_key: &str, endpoint: &str, body: &Value) -> Value {
     let request = site
         .client
-        .post(format!("{}/api/track/{door}", site.base))
+        .post(format!("{}/api/track/{endpoint}", site.base))
         .header("x-tributary-key", sdk_key)
-        .header("user-agent", PERSON)
+        .header("user-agent", BROWSER)
         .header("content-type", "application/json")
         .body(body.to_string());
     let answer = request.send().await.unwrap();
-    assert!(answer.status().is_success(), "{door}: {}", answer.status());
+    assert!(
+        answer.status().is_success(),
+        "{endpoint}: {}",
+        answer.status()
+    );
     serde_json::from_str(&answer.text().await.unwrap()).unwrap()
 }

@@ -1,6 +1,6 @@
-//! The description: committed, served and true.
+//! Checks the OpenAPI description: it is committed, served and matches the server.
 
-use crate::routes::{Needs, Place, ROUTES};
+use crate::routes::{Needs, ROUTES, RouteFixture};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn description() -> Value {
     yaml_serde::from_str(&tributary_api::openapi_yaml()).expect("the description is YAML")
 }
 
-/// Every operation: its path, its method, and what is said of it.
+/// Returns every operation with its path and method.
 fn operations(api: &Value) -> Vec<(String, String, Value)> {
     let mut operations = Vec::new();
     for (path, item) in api["paths"].as_object().unwrap() {
@@ -26,18 +26,18 @@ fn operations(api: &Value) -> Vec<(String, String, Value)> {
 }
 
 #[test]
-fn the_committed_description_is_the_one_of_the_code() {
+fn the_committed_description_is_up_to_date() {
     let committed =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi.yaml"))
             .expect("openapi.yaml is committed");
     assert!(
         committed == tributary_api::openapi_yaml(),
-        "openapi.yaml is old: cargo run -- openapi > openapi.yaml"
+        "openapi.yaml is outdated; run: cargo run -- openapi > openapi.yaml"
     );
 }
 
-/// Names of the shapes in a file: of whatever follows a derived `ToSchema`.
-fn shapes(text: &str) -> Vec<String> {
+/// Returns the names of the types that derive `ToSchema`.
+fn schema_names(text: &str) -> Vec<String> {
     let derived = text.split("ToSchema").skip(1);
     let named = derived.filter_map(|rest| {
         let (_, rest) = rest.split_once('\n')?;
@@ -54,9 +54,9 @@ fn shapes(text: &str) -> Vec<String> {
     named.collect()
 }
 
-/// The description keeps one of two shapes of the same name and says nothing about it.
+/// utoipa silently drops one of two schemas with the same name.
 #[test]
-fn no_two_shapes_have_one_name() {
+fn no_two_schemas_share_a_name() {
     let mut folders = vec![PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../crates/api/src"
@@ -68,17 +68,17 @@ fn no_two_shapes_have_one_name() {
                 folders.push(entry.path());
                 continue;
             }
-            for name in shapes(&std::fs::read_to_string(entry.path()).unwrap()) {
-                let place = entry.path().display().to_string();
-                assert!(seen.insert(name.clone()), "a second {name} in {place}");
+            for name in schema_names(&std::fs::read_to_string(entry.path()).unwrap()) {
+                let path = entry.path().display().to_string();
+                assert!(seen.insert(name.clone()), "a second {name} in {path}");
             }
         }
     }
-    assert!(seen.len() > 50, "the shapes are found: {}", seen.len());
+    assert!(seen.len() > 50, "found only {} schemas", seen.len());
 }
 
 #[test]
-fn every_route_has_a_row() {
+fn every_route_is_described_and_tested() {
     let api = description();
     let described: BTreeSet<(String, String)> = operations(&api)
         .into_iter()
@@ -105,7 +105,7 @@ fn every_operation_has_an_id_a_summary_and_examples() {
             let example = content
                 .get("example")
                 .or_else(|| content["schema"].get("example"));
-            assert!(example.is_some(), "{name} has no example of a body");
+            assert!(example.is_some(), "{name} has no example of its body");
         }
         let responses = operation["responses"].as_object().unwrap();
         for (status, response) in responses
@@ -115,8 +115,8 @@ fn every_operation_has_an_id_a_summary_and_examples() {
             if status != "204" {
                 let content = response["content"].as_object();
                 let content =
-                    content.unwrap_or_else(|| panic!("{name} answers {status} with nothing"));
-                // A file is described in words.
+                    content.unwrap_or_else(|| panic!("{name} has no content for {status}"));
+                // Responses other than JSON need no example.
                 let has_example = content
                     .get("application/json")
                     .is_none_or(|json| json.get("example").is_some());
@@ -135,13 +135,13 @@ async fn the_served_description_is_the_committed_one() {
     assert_eq!(answer.text, tributary_api::openapi_yaml());
 }
 
-/// Every example of a body is accepted as it is printed, but for the click that a website event names: nobody can
-/// print one that is verified.
+/// Sends every example of a request body. Only the click id of a web event is replaced, because it
+/// must be signed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_examples_work() {
+async fn every_example_is_accepted() {
     let server = TestServer::start(Engine::Sqlite).await;
     let key = server.full_key().await;
-    let place = Place::with_website(&server, &key).await;
+    let fixture = RouteFixture::with_website(&server, &key).await;
     for (path, method, operation) in operations(&description()) {
         let Some(body) = operation.get("requestBody") else {
             continue;
@@ -155,16 +155,16 @@ async fn the_examples_work() {
             .iter()
             .find(|one| one.path == path && one.method == method)
             .unwrap();
-        let key = route.key(&place, &key);
+        let key = route.key(&fixture, &key);
         let answer = route
-            .call(&server, &place, key, Some(place.fill(example.clone())))
+            .call(&server, &fixture, key, Some(fixture.fill(example.clone())))
             .await;
         assert!(answer.status.is_success(), "{method} {path}: {answer:?}");
     }
 }
 
-/// The codes that the description lists for an operation and a status.
-fn listed(operation: &Value, status: u16) -> BTreeSet<String> {
+/// Returns the error codes that the description lists for a status of an operation.
+fn listed_codes(operation: &Value, status: u16) -> BTreeSet<String> {
     let response = &operation["responses"][status.to_string()];
     let words = response["description"].as_str().unwrap_or_default();
     words
@@ -175,40 +175,42 @@ fn listed(operation: &Value, status: u16) -> BTreeSet<String> {
         .collect()
 }
 
-/// Each operation lists the errors that it answers: without a key, with keys that do not suffice, with bodies and
-/// queries that cannot be read, and on ids that name nothing.
+/// Calls each operation with invalid keys, bodies, queries and unknown ids. The operation must list
+/// every error that it returns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_that_are_seen_are_listed() {
+async fn every_returned_error_is_listed() {
     let server = TestServer::start(Engine::Sqlite).await;
     let key = server.full_key().await;
-    let place = Place::with_website(&server, &key).await;
-    let nowhere = Place {
+    let fixture = RouteFixture::with_website(&server, &key).await;
+    let unknown_ids = RouteFixture {
         app: "app_00000000000000000000000000".to_owned(),
         link: "lnk_00000000000000000000000000".to_owned(),
         delivery: "dlv_00000000000000000000000000".to_owned(),
-        ..place.clone()
+        ..fixture.clone()
     };
     let api = description();
     let mut seen = BTreeSet::new();
     for route in ROUTES {
         let operation = &api["paths"][route.path][route.method.to_lowercase()];
-        let own = route.key(&place, &key);
+        let own = route.key(&fixture, &key);
         let body = operation
             .get("requestBody")
-            .map(|_| json!({"fieldThatIsNot": []}));
+            .map(|_| json!({"unknownField": []}));
         let mut answers = vec![
-            route.call(&server, &place, "nonsense", body.clone()).await,
             route
-                .call(&server, &place, &place.sdk_keys[1], body.clone())
+                .call(&server, &fixture, "nonsense", body.clone())
                 .await,
-            route.call(&server, &place, own, body.clone()).await,
             route
-                .call(&server, &place, own, body.as_ref().map(|_| json!([])))
+                .call(&server, &fixture, &fixture.sdk_keys[1], body.clone())
                 .await,
-            route.call(&server, &nowhere, own, body.clone()).await,
+            route.call(&server, &fixture, own, body.clone()).await,
+            route
+                .call(&server, &fixture, own, body.as_ref().map(|_| json!([])))
+                .await,
+            route.call(&server, &unknown_ids, own, body.clone()).await,
         ];
-        for query in ["cursor=x", "fieldThatIsNot=1"] {
-            let path = format!("{}?{query}", route.at(&place));
+        for query in ["cursor=x", "unknownField=1"] {
+            let path = format!("{}?{query}", route.path_for(&fixture));
             answers.push(server.call(route.method, &path, own, None).await);
         }
         for answer in answers {
@@ -219,8 +221,8 @@ async fn errors_that_are_seen_are_listed() {
             let code = answer.code();
             let (method, path) = (route.method, route.path);
             assert!(
-                listed(operation, status).contains(&code),
-                "{method} {path} answers {status} {code}, which is not listed: {answer:?}"
+                listed_codes(operation, status).contains(&code),
+                "{method} {path} returns {status} {code}, which is not listed: {answer:?}"
             );
             seen.insert(code);
         }
@@ -228,26 +230,25 @@ async fn errors_that_are_seen_are_listed() {
     assert!(seen.len() > 8, "{seen:?}");
 }
 
-/// The description has the errors that an operation lists beside its handler, and no others.
+/// The description contains exactly the errors that the handler declares.
 #[test]
 fn operations_list_their_own_errors() {
     let api = description();
     let web_event = &api["paths"]["/api/v1/apps/{appId}/web-events"]["post"];
-    assert!(listed(web_event, 422).contains("refund_exceeds_payment"));
-    assert_eq!(listed(web_event, 409).len(), 1);
+    assert!(listed_codes(web_event, 422).contains("refund_exceeds_payment"));
+    assert_eq!(listed_codes(web_event, 409).len(), 1);
     let app = &api["paths"]["/api/v1/apps/{appId}"]["get"];
     assert!(app["responses"].get("409").is_none() && app["responses"].get("422").is_none());
     let retry = &api["paths"]["/api/v1/apps/{appId}/deliveries/{deliveryId}/retry"]["post"];
-    assert!(listed(retry, 409).contains("delivery_not_retryable"));
+    assert!(listed_codes(retry, 409).contains("delivery_not_retryable"));
 }
 
-/// What the description says a body takes is what the reader of the body takes: an unknown field is told
-/// which ones there are, and that list has to be the description's.
+/// The error about an unknown field lists the known ones. That list must match the description.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_take_the_fields_that_are_described_and_no_others() {
+async fn bodies_accept_exactly_the_described_fields() {
     let server = TestServer::start(Engine::Sqlite).await;
     let key = server.full_key().await;
-    let place = Place::new(&server, &key).await;
+    let fixture = RouteFixture::new(&server, &key).await;
     let api = description();
     let mut compared = 0;
     for (path, method, operation) in operations(&api) {
@@ -259,21 +260,21 @@ async fn bodies_take_the_fields_that_are_described_and_no_others() {
             .find(|one| one.path == path && one.method == method)
             .unwrap();
         if route.needs == Needs::SdkKey {
-            // These doors ignore what they do not know; see the next test.
+            // SDK endpoints ignore unknown fields; see the next test.
             continue;
         }
         let schema = &body["content"]["application/json"]["schema"];
         let mut objects = Vec::new();
         described_objects(&api, schema, &mut Vec::new(), &mut objects);
-        for (place_in_body, fields) in objects {
-            let body = body_with(&place_in_body, json!({"fieldThatIsNot": 1}));
+        for (path_in_body, fields) in objects {
+            let body = body_with(&path_in_body, json!({"unknownField": 1}));
             let answer = server
-                .call(&method, &route.at(&place), &key, Some(body))
+                .call(&method, &route.path_for(&fixture), &key, Some(body))
                 .await;
-            let taken = taken_fields(&answer.json(), &place_in_body);
+            let known = known_fields(&answer.json(), &path_in_body);
             assert_eq!(
-                taken, fields,
-                "{method} {path} at {place_in_body:?}: {answer:?}"
+                known, fields,
+                "{method} {path} at {path_in_body:?}: {answer:?}"
             );
             compared += 1;
         }
@@ -281,13 +282,13 @@ async fn bodies_take_the_fields_that_are_described_and_no_others() {
     assert!(compared > 20, "only {compared} objects were compared");
 }
 
-/// The doors of the SDK ignore what they do not know, so there each described field is sent as what it cannot
-/// be: whoever reads it says so.
+/// SDK endpoints ignore unknown fields, so each described field is sent with a wrong type. An error
+/// about the field shows that the endpoint reads it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_doors_of_the_sdk_read_every_field_that_is_described() {
+async fn sdk_endpoints_read_every_described_field() {
     let server = TestServer::start(Engine::Sqlite).await;
     let key = server.full_key().await;
-    let place = Place::new(&server, &key).await;
+    let fixture = RouteFixture::new(&server, &key).await;
     let api = description();
     let mut compared = 0;
     for route in ROUTES.iter().filter(|route| route.needs == Needs::SdkKey) {
@@ -298,17 +299,21 @@ async fn the_doors_of_the_sdk_read_every_field_that_is_described() {
         let schema = &body["content"]["application/json"]["schema"];
         let mut objects = Vec::new();
         described_objects(&api, schema, &mut Vec::new(), &mut objects);
-        for (way, fields) in objects {
+        for (object_path, fields) in objects {
             for field in fields {
                 // No field is both a list and an object.
-                let mut faulty = false;
+                let mut is_rejected = false;
                 for wrong in [json!([[]]), json!({"x": 1})] {
-                    let body = body_with(&way, json!({ field.as_str(): wrong }));
-                    let key = &place.sdk_keys[0];
-                    let answer = route.call(&server, &place, key, Some(body)).await;
-                    faulty |= faulty_fields(&answer.json(), &way).contains(&field);
+                    let body = body_with(&object_path, json!({ field.as_str(): wrong }));
+                    let key = &fixture.sdk_keys[0];
+                    let answer = route.call(&server, &fixture, key, Some(body)).await;
+                    is_rejected |= rejected_fields(&answer.json(), &object_path).contains(&field);
                 }
-                assert!(faulty, "{} does not read {way:?} {field}", route.path);
+                assert!(
+                    is_rejected,
+                    "{} does not read {object_path:?} {field}",
+                    route.path
+                );
                 compared += 1;
             }
         }
@@ -316,10 +321,10 @@ async fn the_doors_of_the_sdk_read_every_field_that_is_described() {
     assert!(compared > 30, "only {compared} fields were compared");
 }
 
-/// The fields of an object that are at fault. Those of an event are in the outcome of that event.
-fn faulty_fields(answer: &Value, way: &[String]) -> BTreeSet<String> {
-    let in_event = way.iter().any(|step| step == "[]");
-    let steps = way.iter().map(String::as_str);
+/// Returns the rejected fields of an object. The result of an event lists those of the event.
+fn rejected_fields(answer: &Value, object_path: &[String]) -> BTreeSet<String> {
+    let in_event = object_path.iter().any(|step| step == "[]");
+    let steps = object_path.iter().map(String::as_str);
     let path = steps
         .filter(|step| *step != "[]" && !(in_event && *step == "events"))
         .fold(String::new(), |path, step| path + step + ".");
@@ -333,54 +338,56 @@ fn faulty_fields(answer: &Value, way: &[String]) -> BTreeSet<String> {
     fields.map(str::to_owned).collect()
 }
 
-/// Objects with named fields inside a schema, with the way to each; `[]` is an item of a list.
+/// Collects the objects inside a schema with the path to each; `[]` is an item of a list.
 fn described_objects(
     api: &Value,
     schema: &Value,
-    way: &mut Vec<String>,
+    object_path: &mut Vec<String>,
     found: &mut Vec<(Vec<String>, BTreeSet<String>)>,
 ) {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap();
-        return described_objects(api, &api["components"]["schemas"][name], way, found);
+        return described_objects(api, &api["components"]["schemas"][name], object_path, found);
     }
     for alternative in ["oneOf", "allOf"] {
         for option in schema[alternative].as_array().into_iter().flatten() {
-            described_objects(api, option, way, found);
+            described_objects(api, option, object_path, found);
         }
     }
     if let Some(properties) = schema["properties"].as_object() {
-        found.push((way.clone(), properties.keys().cloned().collect()));
+        found.push((object_path.clone(), properties.keys().cloned().collect()));
         for (name, property) in properties {
-            way.push(name.clone());
-            described_objects(api, property, way, found);
-            way.pop();
+            object_path.push(name.clone());
+            described_objects(api, property, object_path, found);
+            object_path.pop();
         }
     }
     if let Some(items) = schema.get("items") {
-        way.push("[]".to_owned());
-        described_objects(api, items, way, found);
-        way.pop();
+        object_path.push("[]".to_owned());
+        described_objects(api, items, object_path, found);
+        object_path.pop();
     }
 }
 
-fn body_with(way: &[String], object: Value) -> Value {
-    let mut body = way
+/// Builds a body that contains an object at this path.
+fn body_with(object_path: &[String], object: Value) -> Value {
+    let mut body = object_path
         .iter()
         .rev()
         .fold(object, |inner, step| match step.as_str() {
             "[]" => json!([inner]),
             name => json!({ name: inner }),
         });
-    // A batch is only looked into when its device is known.
-    if way.first().is_some_and(|first| first == "events") {
+    // A batch is read only if it names a device.
+    if object_path.first().is_some_and(|first| first == "events") {
         body["deviceId"] = json!("d1");
     }
     body
 }
 
-fn taken_fields(answer: &Value, way: &[String]) -> BTreeSet<String> {
-    let path = way
+/// Returns the fields that an error about an unknown field lists.
+fn known_fields(answer: &Value, object_path: &[String]) -> BTreeSet<String> {
+    let path = object_path
         .iter()
         .fold(String::new(), |path, step| match step.as_str() {
             "[]" => format!("{path}[0]"),
@@ -388,9 +395,9 @@ fn taken_fields(answer: &Value, way: &[String]) -> BTreeSet<String> {
             name => format!("{path}.{name}"),
         });
     let field = if path.is_empty() {
-        "fieldThatIsNot".to_owned()
+        "unknownField".to_owned()
     } else {
-        format!("{path}.fieldThatIsNot")
+        format!("{path}.unknownField")
     };
     let details = answer["error"]["details"]
         .as_array()
@@ -403,7 +410,7 @@ fn taken_fields(answer: &Value, way: &[String]) -> BTreeSet<String> {
         .and_then(|fault| fault["message"].as_str())
         .unwrap_or_default();
     let list = message
-        .strip_prefix("No such field. This object takes: ")
+        .strip_prefix("Unknown field. Known fields: ")
         .unwrap_or_default();
     list.trim_end_matches('.')
         .split(", ")

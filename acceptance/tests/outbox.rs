@@ -1,4 +1,4 @@
-//! Deliveries brought to their ends as a worker would, with no network at all.
+//! Settles deliveries as the forwarder would, without a network.
 
 use crate::website::Website;
 use serde_json::json;
@@ -13,11 +13,11 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{DeliverySettlement, LeaseId, QueueRef, SettledDelivery};
 use tributary_testkit::TestServer;
 
-/// Deliveries that are taken at once, more than any test makes.
+/// Batch size, larger than the number of deliveries in any test.
 const ALL: u32 = 1_000;
 const LEASE: LeaseId = LeaseId([7; 16]);
 
-/// Connects `network_a`; its test events would be seen and not counted.
+/// Connects `network_a` with a test event code.
 pub(crate) async fn connect(site: &Website) {
     let change = json!({
         "enabled": true,
@@ -28,31 +28,31 @@ pub(crate) async fn connect(site: &Website) {
     site.call("PATCH", path, change).await.expect(200);
 }
 
-/// What an attempt came to.
+/// Result of an attempt.
 pub(crate) struct Outcome {
     pub(crate) verdict: AttemptVerdict,
-    /// How the deliveries end; nothing: they wait a minute.
-    pub(crate) ends: Option<(DeliveryStatus, Option<&'static str>)>,
-    /// What it does to the queue.
+    /// Final status and reason. `None`: the deliveries wait for a minute.
+    pub(crate) end: Option<(DeliveryStatus, Option<&'static str>)>,
+    /// Updates the state of the queue.
     pub(crate) state: fn(&mut QueueState, Timestamp),
 }
 
 impl Outcome {
-    /// The network took them.
+    /// The network accepted the events.
     pub(crate) const DELIVERED: Self = Self {
         verdict: AttemptVerdict::Delivered,
-        ends: Some((DeliveryStatus::Delivered, None)),
+        end: Some((DeliveryStatus::Delivered, None)),
         state: |state, at| state.record_success(at),
     };
-    /// The network will never take them.
+    /// The network rejected the events for good.
     pub(crate) const FAILED: Self = Self {
         verdict: AttemptVerdict::Terminal,
-        ends: Some((DeliveryStatus::Failed, Some("2804003"))),
+        end: Some((DeliveryStatus::Failed, Some("2804003"))),
         state: |_, _| {},
     };
 }
 
-/// Makes one attempt at everything of an app that is due at `network_a`; gives the ids.
+/// Settles one attempt for every delivery of an app that is due at `network_a`. Returns their ids.
 pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) -> Vec<String> {
     let queue = QueueRef {
         app: AppId::parse(app.rsplit('/').next().unwrap()).unwrap(),
@@ -62,14 +62,14 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
     let now = server.clock.now();
     let until = now.plus(Duration::from_mins(1));
     let leased = store.lease_queue(queue, LEASE, now, until).await.unwrap();
-    let leased = leased.expect("the queue is nobody's");
+    let leased = leased.expect("the queue is not leased");
     let revision = leased.integration.revision.number();
     let due = store.due_deliveries(queue, LEASE, revision, now, ALL).await;
-    let taken = due.unwrap().expect("the queue is ours");
+    let taken = due.unwrap().expect("the lease is valid");
     let begun = taken.iter().map(|pending| pending.id).collect();
     store.begin_sending(queue, LEASE, begun, now).await.unwrap();
     let ids = taken.iter().map(|pending| pending.id.to_string()).collect();
-    let next = || match outcome.ends {
+    let next = || match outcome.end {
         Some((status, reason)) => NextStep::End {
             status,
             reason: reason.map(str::to_owned),
@@ -84,7 +84,7 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
         status: Some(400),
         duration_ms: 180,
         verdict: outcome.verdict,
-        answer: Some("words".to_owned()),
+        answer: Some("text".to_owned()),
         refusal: Some("100".to_owned()),
     };
     let settled = taken.into_iter().map(|pending| SettledDelivery {

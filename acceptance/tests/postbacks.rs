@@ -1,4 +1,4 @@
-//! Posting postbacks, reading what became of them, and the genuine ones that are published.
+//! Helpers for the tests of postbacks: posting them, reading results, Apple's published samples.
 
 pub(crate) use tributary_testkit::postbacks::{
     ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit,
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use tributary_testkit::postbacks::test_keys;
 use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings};
 
-/// A server that believes our own key.
+/// Starts a server that trusts the test key.
 pub(crate) async fn server(engine: Engine) -> TestServer {
     let settings = TestServerSettings {
         postback_keys: test_keys(),
@@ -20,25 +20,25 @@ pub(crate) async fn server(engine: Engine) -> TestServer {
     TestServer::start_with(engine, settings).await
 }
 
-/// Makes an app with an App Store id and gives its path.
-pub(crate) async fn advertised(server: &TestServer, key: &str, store_id: i64) -> String {
+/// Creates an app with an App Store id. Returns its path.
+pub(crate) async fn create_advertised_app(server: &TestServer, key: &str, store_id: i64) -> String {
     let body = json!({"name": "Runner", "ios": {"appStoreId": store_id.to_string()}});
-    let made = server.post("/api/v1/apps", key, body).await.expect(201);
-    format!("/api/v1/apps/{}", made.data()["id"].as_str().unwrap())
+    let created = server.post("/api/v1/apps", key, body).await.expect(201);
+    format!("/api/v1/apps/{}", created.data()["id"].as_str().unwrap())
 }
 
-/// Posts bytes at a door, as a device does.
+/// Posts a body to an endpoint, as a device does.
 pub(crate) async fn post(
     server: &TestServer,
-    door: &str,
+    path: &str,
     body: impl Into<reqwest::Body>,
 ) -> TestResponse {
     server
-        .send(server.request(Method::POST, door).body(body))
+        .send(server.request(Method::POST, path).body(body))
         .await
 }
 
-/// The published postbacks: name, body, and what is expected. Nothing where they are not at hand, which is said.
+/// Returns the published postbacks with name, body and expected result, if they are available.
 pub(crate) fn vectors() -> Option<Vec<(String, String, Value)>> {
     let folder = PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -59,14 +59,14 @@ pub(crate) fn vectors() -> Option<Vec<(String, String, Value)>> {
     Some(expected.as_object().unwrap().iter().map(read).collect())
 }
 
-/// The items of an app's list of postbacks.
+/// Returns the postbacks of an app.
 pub(crate) async fn list(server: &TestServer, app: &str, key: &str, query: &str) -> Vec<Value> {
     let path = format!("{app}/skan/postbacks?limit=500&{query}");
     let data = server.get(&path, key).await.expect(200).data();
     data.as_array().unwrap().clone()
 }
 
-/// `meta.totals` of an app's figures.
+/// Returns `meta.totals` of an app's SKAN statistics.
 pub(crate) async fn totals(server: &TestServer, app: &str, key: &str) -> Value {
     let answer = server
         .get(&format!("{app}/skan/stats"), key)

@@ -1,5 +1,5 @@
-//! Secrets and people: canaries are planted wherever a secret goes in, and looked for wherever the process
-//! writes.
+//! Sends canary values wherever the API accepts secrets or personal data, and searches everything
+//! that the process writes.
 
 use serde_json::json;
 use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
@@ -7,7 +7,7 @@ use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 const CANARY: &str = "canary7f3kQ9";
 
 on_both_engines! {
-    async fn no_secret_reaches_logs_answers_metrics_or_the_database(engine: Engine) {
+    async fn no_secret_reaches_logs_responses_metrics_or_the_database(engine: Engine) {
         let database = TestDatabase::new(engine).await;
         let settings = [("TRIBUTARY_LOG__LEVEL", "trace"), ("TRIBUTARY_LOG__FORMAT", "json")];
         let server = ServerProcess::start_with(&database, &settings).await;
@@ -21,7 +21,7 @@ on_both_engines! {
             ("PATCH", path.clone(), json!({"billing": {"revenuecat": {"secret": secret}}})),
             ("PATCH", format!("{path}/integrations/network_a"), json!({"credentials": {"accessToken": secret, "appSecret": secret}})),
             ("PATCH", format!("{path}/integrations/network_b"), json!({"credentials": {"serviceAccountKey": secret}})),
-            // Refused, with the canary as the value that is at fault.
+            // Rejected requests with the canary as the invalid value.
             ("PATCH", path.clone(), json!({"timezone": CANARY, "linkDomain": format!("https://{CANARY}"), CANARY.to_lowercase(): 1})),
             ("PATCH", format!("{path}/integrations/network_a"), json!({"credentials": {"accessToken": [secret]}})),
         ];
@@ -30,15 +30,15 @@ on_both_engines! {
         }
         let sdk_key = server.call("GET", &path, &key, None).await.data()["sdk"]["liveKey"].as_str().unwrap().to_owned();
         let identify = format!("/api/track/identify?key={sdk_key}");
-        let clear = json!({"deviceId": "d1", "matching": {"email": format!("{CANARY}@example.com"), "phone": CANARY}});
-        answers += &server.call("POST", &identify, &key, Some(clear)).await.expect(422).text;
+        let plain_text = json!({"deviceId": "d1", "matching": {"email": format!("{CANARY}@example.com"), "phone": CANARY}});
+        answers += &server.call("POST", &identify, &key, Some(plain_text)).await.expect(422).text;
         let wrong = format!("/api/track/configure?key=pk_live_{CANARY}");
         answers += &server.call("POST", &wrong, &key, Some(json!({"deviceId": CANARY}))).await.expect(401).text;
         for wrong in [format!("ak_live_{CANARY}"), CANARY.to_owned(), format!("pk_live_{CANARY}")] {
             answers += &server.call("GET", &path, &wrong, None).await.text;
         }
         answers += &server.call("GET", &format!("{path}?token={CANARY}"), &key, None).await.text;
-        answers += &server.call("GET", &format!("/nowhere/{CANARY}"), &key, None).await.text;
+        answers += &server.call("GET", &format!("/unknown/{CANARY}"), &key, None).await.text;
         answers += &server.call("GET", "/setup/setup_canary7f3kQ9", &key, None).await.text;
         for read in ["", "/integrations", "/links", "/skan"] {
             answers += &server.call("GET", &format!("{path}{read}"), &key, None).await.text;
@@ -48,21 +48,22 @@ on_both_engines! {
         assert!(metrics.contains("tributary_http_requests_total"), "{metrics}");
         let log = server.log();
         assert!(log.contains("http.route"), "the log is not empty");
-        for (name, text) in [("answers", &answers), ("metrics", &metrics), ("log", &log)] {
-            assert!(!text.contains(CANARY), "{name} hold the canary: {}", around(text));
-            assert!(!text.contains(&key), "{name} hold the API key");
+        for (name, text) in [("responses", &answers), ("metrics", &metrics), ("log", &log)] {
+            assert!(!text.contains(CANARY), "{name} contains the canary: {}", around(text));
+            assert!(!text.contains(&key), "{name} contains the API key");
         }
         assert!(server.terminate().success());
         if engine == tributary_testkit::Engine::Sqlite {
             for file in std::fs::read_dir(database.folder()).unwrap().map(Result::unwrap) {
                 let bytes = std::fs::read(file.path()).unwrap();
                 let found = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
-                assert!(!found, "{} holds the canary in clear", file.path().display());
+                assert!(!found, "{} contains the canary in plain text", file.path().display());
             }
         }
     }
 }
 
+/// Returns the text before the canary for an error message.
 fn around(text: &str) -> &str {
     let at = text.find(CANARY).unwrap_or(0);
     let begin = (0..=at.saturating_sub(200))

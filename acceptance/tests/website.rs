@@ -1,5 +1,5 @@
-//! A website whose verified events are sent: what the tests of that door share. It knows a server by its address
-//! alone, so that it is the same for one in this process and one in a process of its own.
+//! Helpers for the tests of web events: an app with a website. They only need the server's address,
+//! so they work with in-process servers and with server processes.
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -12,43 +12,43 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_testkit::{TestResponse, TestServer};
 
-/// 2026-01-01T00:00:00Z, where the clock of every test begins.
+/// Start of the test clock: 2026-01-01T00:00:00Z.
 pub(crate) const START: i64 = 1_767_225_600_000;
-/// How long an event is sent again while the server is busy.
+/// Maximum time to retry an event while the server is unavailable.
 const DELIVERY_MAX: Duration = Duration::from_mins(1);
-/// Between two times that it is sent.
+/// Pause between two attempts.
 const DELIVERY_PAUSE: Duration = Duration::from_millis(500);
-/// Where the website is.
+/// Origin of the website.
 pub(crate) const SHOP: &str = "https://shop.example.com";
-/// A person's browser.
-pub(crate) const PERSON: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) \
+/// User agent of a browser.
+pub(crate) const BROWSER: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) \
      AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
 
-/// An app that takes website events, a `web_funnel` link to its website, and a click on it.
+/// An app with web events enabled, a `web_funnel` link to its website, and a click.
 #[derive(Debug, Clone)]
 pub(crate) struct Website {
     pub(crate) client: Client,
     pub(crate) base: String,
     pub(crate) key: String,
-    /// The app's path.
+    /// API path of the app.
     pub(crate) app: String,
-    /// The link.
+    /// Id of the link.
     pub(crate) link: String,
-    /// A click of `network_a` on it.
+    /// Id of a click of `network_a` on the link.
     pub(crate) click: String,
-    /// When its events happen.
+    /// Time of its events, in milliseconds.
     pub(crate) time: i64,
 }
 
 impl Website {
-    /// One of a new organization's new app.
+    /// Creates an organization, an app and its website.
     pub(crate) async fn open(server: &TestServer) -> Self {
         let key = server.full_key().await;
         let app = server.app(&key).await;
-        Self::of(format!("http://{}", server.address), key, app).await
+        Self::for_app(format!("http://{}", server.address), key, app).await
     }
 
-    /// One of a new organization's new app, and who may read its figures.
+    /// Does the same and returns an authorization to read the app's figures.
     pub(crate) async fn open_with_reader(server: &TestServer) -> (Self, Authorized<AnalyticsRead>) {
         let organization = server.organization("Example").await;
         let key = server
@@ -58,19 +58,22 @@ impl Website {
         (site, Authorized::operator(organization))
     }
 
-    /// The figures of its app since ever, by network, out of the roll-ups.
+    /// Returns the figures of the whole history by network, from the roll-ups.
     pub(crate) async fn figures(
         &self,
         server: &TestServer,
         reader: &Authorized<AnalyticsRead>,
     ) -> BTreeMap<String, Figures> {
         let app = AppId::parse(self.app.rsplit('/').next().unwrap()).unwrap();
-        let ever = (Timestamp::from_millis(0), Timestamp::from_millis(START * 2));
-        let figures = server.store.figures_by_network(reader, app, ever).await;
+        let whole_history = (Timestamp::from_millis(0), Timestamp::from_millis(START * 2));
+        let figures = server
+            .store
+            .figures_by_network(reader, app, whole_history)
+            .await;
         figures.unwrap().into_iter().collect()
     }
 
-    /// One of a new app of a server that is known by its address.
+    /// Creates an app and its website on the server at this address.
     pub(crate) async fn open_at(base: &str, key: &str) -> Self {
         let app = call(
             &client(),
@@ -81,7 +84,7 @@ impl Website {
         )
         .await;
         let id = app.expect(201).data()["id"].as_str().unwrap().to_owned();
-        Self::of(
+        Self::for_app(
             base.to_owned(),
             key.to_owned(),
             format!("/api/v1/apps/{id}"),
@@ -89,8 +92,8 @@ impl Website {
         .await
     }
 
-    /// One of an app that is there.
-    pub(crate) async fn of(base: String, key: String, app: String) -> Self {
+    /// Creates a website for an existing app.
+    pub(crate) async fn for_app(base: String, key: String, app: String) -> Self {
         let mut site = Self {
             client: client(),
             base,
@@ -100,16 +103,16 @@ impl Website {
             click: String::new(),
             time: START,
         };
-        site.switch(true).await;
-        site.link = site.funnel(&format!("{SHOP}/start")).await;
+        site.set_web_events(true).await;
+        site.link = site.create_funnel_link(&format!("{SHOP}/start")).await;
         site.click = site.tap(&site.link, "fbclid=f1&campaign_id=238").await;
         site
     }
 
-    /// The same website on a server that has the real clock: an event is not earlier than its click.
+    /// Uses the current time for events, because an event must not be earlier than its click.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a server in another process has the real clock"
+        reason = "a server process uses the system clock"
     )]
     pub(crate) fn at_real_time(self) -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -117,7 +120,7 @@ impl Website {
         Self { time, ..self }
     }
 
-    /// The same website, called through another server of the same database.
+    /// Uses another server with the same database.
     pub(crate) fn through(&self, base: &str) -> Self {
         Self {
             base: base.to_owned(),
@@ -125,51 +128,51 @@ impl Website {
         }
     }
 
-    /// Turns the door on or off.
-    pub(crate) async fn switch(&self, enabled: bool) {
+    /// Enables or disables web events.
+    pub(crate) async fn set_web_events(&self, enabled: bool) {
         self.call("PATCH", "", json!({"webEvents": {"enabled": enabled}}))
             .await
             .expect(200);
     }
 
-    /// Makes a `web_funnel` link; gives its id.
-    pub(crate) async fn funnel(&self, destination: &str) -> String {
-        self.make_link(json!({"name": "L", "type": "web_funnel", "destinationUrl": destination}))
+    /// Creates a `web_funnel` link. Returns its id.
+    pub(crate) async fn create_funnel_link(&self, destination: &str) -> String {
+        self.create_link(json!({"name": "L", "type": "web_funnel", "destinationUrl": destination}))
             .await
     }
 
-    /// Makes a link; gives its id.
-    pub(crate) async fn make_link(&self, fields: Value) -> String {
+    /// Creates a link. Returns its id.
+    pub(crate) async fn create_link(&self, fields: Value) -> String {
         let link = self.call("POST", "/links", fields).await.expect(201).data();
         link["id"].as_str().unwrap().to_owned()
     }
 
-    /// Taps a link as a person does; gives the click id that the website gets.
+    /// Taps a link in a browser. Returns the click id in the redirect.
     pub(crate) async fn tap(&self, link: &str, query: &str) -> String {
-        self.tap_as(link, query, PERSON).await
+        self.tap_as(link, query, BROWSER).await
     }
 
-    /// Taps a link with this browser.
-    pub(crate) async fn tap_as(&self, link: &str, query: &str, agent: &str) -> String {
+    /// Taps a link with this user agent. Returns the click id in the redirect.
+    pub(crate) async fn tap_as(&self, link: &str, query: &str, user_agent: &str) -> String {
         let request = self
             .client
             .get(format!("{}/w/{link}?{query}", self.base))
-            .header("user-agent", agent);
+            .header("user-agent", user_agent);
         let answer = request.send().await.unwrap();
         let location = answer.headers()["location"].to_str().unwrap();
         let (_, rest) = location
             .split_once("ar_click_id=")
-            .unwrap_or_else(|| panic!("no click: {location}"));
+            .unwrap_or_else(|| panic!("no click id: {location}"));
         rest.split('&').next().unwrap().to_owned()
     }
 
-    /// Calls something below the app.
+    /// Calls an endpoint below the app's path.
     pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> TestResponse {
         let url = format!("{}{}{path}", self.base, self.app);
         call(&self.client, method, &url, &self.key, &body).await
     }
 
-    /// Calls something below the app; nothing when no whole answer came.
+    /// Calls an endpoint below the app's path. Returns `None` without a complete response.
     pub(crate) async fn try_call(
         &self,
         method: &str,
@@ -182,29 +185,29 @@ impl Website {
 
     /// Sends an event.
     pub(crate) async fn send(&self, event: &Value) -> TestResponse {
-        self.try_send(event).await.expect("the server answers")
+        self.try_send(event).await.expect("a response")
     }
 
-    /// Sends an event; nothing when no whole answer came.
+    /// Sends an event. Returns `None` without a complete response.
     pub(crate) async fn try_send(&self, event: &Value) -> Option<TestResponse> {
         let url = format!("{}{}/web-events", self.base, self.app);
         try_call(&self.client, "POST", &url, &self.key, event.to_string()).await
     }
 
-    /// Sends a body as it stands.
+    /// Sends a raw body.
     pub(crate) async fn send_text(&self, body: &str) -> TestResponse {
         let url = format!("{}{}/web-events", self.base, self.app);
         let answer = try_call(&self.client, "POST", &url, &self.key, body.to_owned()).await;
-        answer.expect("the server answers")
+        answer.expect("a response")
     }
 
-    /// Sends an event that is accepted for the first time.
-    pub(crate) async fn accepted(&self, event: &Value) {
+    /// Sends an event that must be accepted and not be a duplicate.
+    pub(crate) async fn send_accepted(&self, event: &Value) {
         let answer = self.send(event).await.expect(202);
         assert_eq!(answer.data()["duplicate"], false, "{event}: {answer:?}");
     }
 
-    /// Sends an event as a backend does: again when the answer allows it, as a disk may stall beside other tests.
+    /// Sends an event and retries after 503, because other tests may slow down the disk.
     pub(crate) async fn deliver(&self, event: &Value) {
         let begun = Instant::now();
         loop {
@@ -218,8 +221,8 @@ impl Website {
         }
     }
 
-    /// Sends an event that is refused; gives status, code and whether it may be tried again.
-    pub(crate) async fn refused(&self, event: &Value) -> (u16, String, bool) {
+    /// Sends an event that must be refused. Returns status, error code and whether it is retryable.
+    pub(crate) async fn send_refused(&self, event: &Value) -> (u16, String, bool) {
         let answer = self.send(event).await;
         let retryable = answer.json()["error"]["retryable"].as_bool();
         (
@@ -229,14 +232,14 @@ impl Website {
         )
     }
 
-    /// The faults of an event's fields.
-    pub(crate) async fn faults(&self, event: &Value) -> Vec<(String, String)> {
+    /// Sends an invalid event. Returns the faults of its fields.
+    pub(crate) async fn send_invalid(&self, event: &Value) -> Vec<(String, String)> {
         let answer = self.send(event).await.expect(422);
         assert_eq!(answer.code(), "validation_failed", "{event}: {answer:?}");
         answer.faults()
     }
 
-    /// An event of no money.
+    /// Builds an event without revenue.
     pub(crate) fn event(&self, id: &str, kind: &str) -> Value {
         json!({
             "eventId": id, "arClickId": self.click, "deviceId": "visitor-1", "timestampMs": self.time,
@@ -244,7 +247,7 @@ impl Website {
         })
     }
 
-    /// An event with a price or a payment in dollars.
+    /// Builds an event with revenue in dollars.
     pub(crate) fn priced(&self, id: &str, kind: &str, revenue: &str) -> Value {
         let mut event = self.event(id, kind);
         event["revenue"] = json!(revenue);
@@ -252,24 +255,24 @@ impl Website {
         event
     }
 
-    /// An initial payment in dollars.
+    /// Builds a purchase in dollars.
     pub(crate) fn purchase(&self, id: &str, revenue: &str) -> Value {
         self.priced(id, "purchase", revenue)
     }
 
-    /// A renewal or refund in dollars.
+    /// Builds a renewal or refund in dollars.
     pub(crate) fn child(&self, id: &str, kind: &str, revenue: &str, parent: &str) -> Value {
         let mut event = self.priced(id, kind, revenue);
         event["originalTransactionId"] = json!(parent);
         event
     }
 
-    /// A refund in dollars.
+    /// Builds a refund in dollars.
     pub(crate) fn refund(&self, id: &str, revenue: &str, payment: &str) -> Value {
         self.child(id, "refund", revenue, payment)
     }
 
-    /// Every event of the log, read page by page, newest first.
+    /// Returns the whole event log, newest first.
     pub(crate) async fn log(&self) -> Vec<Value> {
         let (mut events, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -287,8 +290,8 @@ impl Website {
         }
     }
 
-    /// The one event of the log that its sender gave this id.
-    pub(crate) async fn logged(&self, id: &str) -> Value {
+    /// Returns the only logged event with this id.
+    pub(crate) async fn logged_event(&self, id: &str) -> Value {
         let mut log = self.log().await;
         log.retain(|event| event["eventId"] == id);
         assert_eq!(log.len(), 1, "{id}: {log:?}");
@@ -296,26 +299,26 @@ impl Website {
     }
 }
 
-/// An event with one field otherwise.
+/// Replaces a field of an event.
 pub(crate) fn with(event: &Value, field: &str, value: impl Into<Value>) -> Value {
     let mut event = event.clone();
     event[field] = value.into();
     event
 }
 
-/// An event without a field.
+/// Removes a field of an event.
 pub(crate) fn without(event: &Value, field: &str) -> Value {
     let mut event = event.clone();
     event.as_object_mut().unwrap().remove(field);
     event
 }
 
-/// An amount of an answer in millionths.
+/// Parses an amount of a response into millionths.
 pub(crate) fn micros(number: &Value) -> i64 {
     let text = number.to_string();
     let amount = Amount::parse(text.trim_matches('"'));
     amount
-        .unwrap_or_else(|_| panic!("no amount: {number}"))
+        .unwrap_or_else(|_| panic!("not an amount: {number}"))
         .micros()
 }
 
@@ -353,5 +356,5 @@ async fn try_call(
 
 async fn call(client: &Client, method: &str, url: &str, key: &str, body: &Value) -> TestResponse {
     let answer = try_call(client, method, url, key, body.to_string()).await;
-    answer.expect("the server answers")
+    answer.expect("a response")
 }

@@ -1,74 +1,74 @@
 /*
- * powercut: what would be left on the disk if the power failed now?
+ * powercut: shows what would be on the disk if the power failed now.
  *
- * A preloaded library that keeps, beside a data folder, a second folder holding only what the program
- * has made durable. Run the program on the first folder, kill it at any moment, and open the second:
- * that is the disk after a power cut. Killing alone proves nothing about durability, because everything
- * written before SIGKILL is still in the kernel's page cache.
+ * A preloaded library that maintains a second copy of a data folder. The copy contains only what the
+ * program has synced. Run the program on the first folder, kill it at any moment, and open the copy:
+ * that is the disk after a power cut. SIGKILL alone does not test durability, because the kernel's page
+ * cache still contains everything written before it.
  *
  * 64-bit Linux with glibc, one process, dynamically linked.
  *
  *   gcc -O2 -Wall -Wextra -shared -fPIC -o libpowercut.so powercut.c -ldl -pthread
  *
- *   mkdir -p live; rm -rf disk; cp -a live disk    # both must begin alike
+ *   mkdir -p live; rm -rf disk; cp -a live disk    # both must be equal at the start
  *   POWERCUT_LIVE=$PWD/live POWERCUT_DISK=$PWD/disk LD_PRELOAD=$PWD/libpowercut.so \
  *       tributary serve ... &                      # its data folder is $PWD/live
  *   ...load, and a log of everything that was acknowledged...
  *   kill -9 $!; rm -rf disk/.powercut              # the cut
- *   tributary serve ...                            # now on a copy of $PWD/disk: every acknowledgement there?
+ *   tributary serve ...                            # on a copy of $PWD/disk: is everything acknowledged there?
  *
- * Every test that uses it needs its counter-test: with POWERCUT_IGNORE=-wal (or `PRAGMA synchronous=NORMAL`)
- * the same run must lose acknowledged rows. A run that cannot fail shows nothing.
+ * Every test that uses the library needs a negative control: with POWERCUT_IGNORE=-wal (or
+ * `PRAGMA synchronous=NORMAL`) the same run must lose acknowledged rows.
  *
  * Settings (environment)
  *   POWERCUT_LIVE  the folder the program works in. Unset: the library does nothing.
- *   POWERCUT_DISK  where the durable state is kept; on the same file system, outside LIVE.
+ *   POWERCUT_DISK  the folder for the durable state; on the same file system, outside LIVE.
  *   POWERCUT_AT    n: SIGKILL the process on entering its n-th fsync/fdatasync under LIVE, before that
  *                  sync has any effect. n = 1, 2, 3, ... visits every commit point in turn.
- *   POWERCUT_LEAK  0..100: the chance, in percent, that a 512-byte piece of a write reaches the disk by
- *                  itself at once, as background write-back does. Gives torn and reordered writes.
+ *   POWERCUT_LEAK  0..100: the probability, in percent, that a 512-byte sector of a write reaches the disk
+ *                  without a sync, as with background write-back. Produces torn and reordered writes.
  *   POWERCUT_SEED  seed for LEAK (default 1; scheduling still differs between runs).
- *   POWERCUT_FAST  1: do not call the real fsync. What counts as durable is the same: DISK is written by this library
- *                  and read after a kill, never after a real power cut. Faster, but then nothing queues up behind a sync
- *                  and group commit is hardly exercised.
+ *   POWERCUT_FAST  1: do not call the real fsync. The durable state is the same, because DISK is read after a
+ *                  kill, never after a real power cut. Faster, but requests hardly queue up behind a sync, so
+ *                  group commit is hardly tested.
  *   POWERCUT_FAIL  errors to inject, separated by commas: CALL:FILE:NTH:HOW, for example
  *                  sync:-wal:7:EIO,write:.db:20:ENOSPC,write:-wal:30:short,sync:/:1:EIO
  *                    CALL  sync (fsync, fdatasync), write (every wrapped way to write) or truncate.
- *                    FILE  how the path ends; `/` is a folder under LIVE.
+ *                    FILE  suffix of the path; `/` is a folder under LIVE.
  *                    NTH   which such call of the process fails, counted from 1.
  *                    HOW   EIO or ENOSPC; `full`: this and every later such call fails with ENOSPC; for writes also
- *                          `short`: half is written, and the call after it on the same kind of file fails with
- *                          ENOSPC, as on a disk that is filling up.
- *                  Each but `full` fires once. The first time it says so on standard error, with the path below LIVE that it hit (`.` is LIVE):
- *                  `powercut: injected CALL:FILE:NTH:HOW into PATH`.
- *   POWERCUT_TELL  how paths end whose successful syncs are told on standard error, where there was anything to sync:
- *                  `powercut: synced PATH`. With `.db` each is a checkpoint.
- *   POWERCUT_IGNORE  how paths end whose syncs are reported as done without making anything durable: a program that
- *                  forgets to sync, for counter-tests.
+ *                          `short`: half is written, and the next write to such a file fails with ENOSPC, as on
+ *                          a disk that fills up.
+ *                  Each fault except `full` fires once. The library reports the first time on standard error, with
+ *                  the path below LIVE (`.` is LIVE): `powercut: injected CALL:FILE:NTH:HOW into PATH`.
+ *   POWERCUT_TELL  path suffix: report successful syncs of these files on standard error, if there was anything to
+ *                  sync, as `powercut: synced PATH`. With `.db`, each is a checkpoint.
+ *   POWERCUT_IGNORE  path suffix: syncs of these files succeed without making anything durable, as if the program
+ *                  never synced them. For negative controls.
  *
  * The model
- *   Data     A write is durable once fsync or fdatasync of that file returned 0. What is copied is the
+ *   Data     A write is durable once fsync or fdatasync of that file returned 0. The library copies the
  *            state at entry to the call.
  *   Length   As data: truncation and growth become durable with the file's sync.
- *   Names    Creating, renaming and removing become durable with fsync of the folder that holds the name.
- *            A file that was synced but whose folder was not is absent after the cut (POSIX promises no
- *            more, although ext4 is kinder).
- *   Failure  A sync that fails loses the data it covered for good: a later, successful sync does not bring
- *            it back. That is what Linux does; it is why a failed fsync must never be retried.
+ *   Names    Creating, renaming and removing become durable with fsync of the parent folder.
+ *            A synced file in an unsynced folder is missing after the cut. ext4 does better, but POSIX does
+ *            not guarantee more.
+ *   Failure  A failed sync loses its data: a later, successful sync does not recover it. Linux behaves like
+ *            this, so a failed fsync must never be retried.
  *            To inject one: POWERCUT_FAIL=sync:-wal:7:EIO
- *   -shm     SQLite's shared-memory index is left out, as it is rebuilt from the WAL.
+ *   -shm     SQLite's shared-memory index is ignored, because SQLite rebuilds it from the WAL.
  *
  * What it does not model
  *   - Writes by calls that are not wrapped below: mmap, io_uring, copy_file_range, sendfile, pwritev2,
  *     stdio, hole punching, raw system calls (static binaries, Go, the rustix crate's default backend).
- *     They count as lost, so the error is on the strict side: a test fails that should pass. A program
- *     that relies on them needs another tool. O_SYNC and O_DSYNC are ordinary writes here: strict, too.
- *   - Other ways to sync: sync, syncfs, msync and sync_file_range make nothing durable here. Strict again.
- *   - Several processes on the same files: each keeps its own books. Not for PostgreSQL, whose backends
- *     write what another process syncs.
+ *     They count as lost, so the library errs on the strict side: a test may fail that should pass. A
+ *     program that relies on them needs another tool. O_SYNC and O_DSYNC count as ordinary writes.
+ *   - Other ways to sync: sync, syncfs, msync and sync_file_range make nothing durable here.
+ *   - Several processes on the same files: each tracks only its own writes. Not for PostgreSQL, where one
+ *     process syncs the writes of another.
  *   - A disk that lies about its flush, bit rot, lost sectors; order inside one fsync beyond LEAK.
- *   - mkdir is durable at once; rmdir, links and the renaming of folders are not followed up.
- *   - Power loss of the whole machine: open sockets, other processes and the clock go on as they were.
+ *   - mkdir is durable at once; rmdir, links and renamed folders are not tracked.
+ *   - Power loss of the whole machine: open sockets, other processes and the clock continue.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -108,15 +108,15 @@ struct file {
 	ino_t ino;                /* 0 once the inode has lost its last name */
 	int is_dir, named;        /* named: the durable bytes have a durable name */
 	char path[PATH_MAX];      /* canonical path when it was first opened */
-	char stored[PATH_MAX];    /* where its durable bytes are kept; under .powercut until it has a name */
+	char stored[PATH_MAX];    /* path of its durable bytes; under .powercut until it has a name */
 	struct range *dirty;      /* written since the last sync */
 	size_t dirty_len, dirty_cap;
 	off_t lowest;             /* shortest length since the last sync, or -1 */
-	pthread_mutex_t syncing;  /* one sync of a file at a time, so that none overtakes another */
+	pthread_mutex_t syncing;  /* one sync of a file at a time, in order */
 	struct file *next;
 };
 
-/* A change of names that waits for its folder's fsync. */
+/* A name change that is pending until its folder is synced. */
 struct change {
 	enum { APPEAR, VANISH, MOVE } what;
 	char from[PATH_MAX], to[PATH_MAX]; /* paths under LIVE */
@@ -129,8 +129,8 @@ static char live[PATH_MAX], disk[PATH_MAX];
 static size_t live_len;
 static long cut_at, syncs, leak, serial, skip_real_sync;
 static uint64_t rng = 1;
-static char ignored[64]; /* how paths end whose syncs do nothing */
-static char told[64];    /* how paths end whose syncs are told */
+static char ignored[64];  /* suffix of paths whose syncs do nothing */
+static char reported[64]; /* suffix of paths whose syncs are reported */
 static struct file *files, *by_fd[MAX_FD];
 static struct change *first_change, **last_change = &first_change;
 
@@ -162,7 +162,7 @@ static void read_faults(const char *setting)
 		    sscanf(entry, "%15[^:]:%63[^:]:%ld:%15s", f->call, f->file, &f->nth, f->how) != 4 ||
 		    (strcmp(f->how, "EIO") && strcmp(f->how, "ENOSPC") && strcmp(f->how, "full") &&
 		     strcmp(f->how, "short"))) {
-			fprintf(stderr, "powercut: POWERCUT_FAIL does not take %s\n", entry);
+			fprintf(stderr, "powercut: invalid entry in POWERCUT_FAIL: %s\n", entry);
 			_exit(2);
 		}
 		f->is_full = !strcmp(f->how, "full");
@@ -177,8 +177,8 @@ static int ends_with(const char *path, const char *end)
 	return n >= m && !strcmp(path + n - m, end);
 }
 
-/* One line in one write, so that lines of several threads do not mix. */
-static void announce(const char *what, const char *of, const char *path)
+/* Writes the line at once, so that lines of several threads do not mix. */
+static void report(const char *what, const char *of, const char *path)
 {
 	char line[PATH_MAX + 256];
 	int n = snprintf(line, sizeof line, "powercut: %s%s%s\n", what, of, path[live_len] ? path + live_len + 1 : ".");
@@ -186,7 +186,7 @@ static void announce(const char *what, const char *of, const char *path)
 		return;
 }
 
-/* The error that this call must fail with, or 0. *is_short: write half of it instead. */
+/* Returns the error that this call must fail with, or 0. *is_short: write half of it instead. */
 static int injected(const char *call, const char *path, int is_dir, int *is_short)
 {
 	int error = 0;
@@ -206,7 +206,7 @@ static int injected(const char *call, const char *path, int is_dir, int *is_shor
 			continue;
 		char of[sizeof f->text + 8];
 		snprintf(of, sizeof of, "%s into ", f->text);
-		announce("injected ", of, path);
+		report("injected ", of, path);
 		if (f->is_short && is_short) {
 			*is_short = 1;
 			__atomic_store_n(&f->after_short, 1, __ATOMIC_SEQ_CST);
@@ -237,10 +237,10 @@ __attribute__((constructor)) static void start(void)
 	if ((v = getenv("POWERCUT_IGNORE")))
 		snprintf(ignored, sizeof ignored, "%s", v);
 	if ((v = getenv("POWERCUT_TELL")))
-		snprintf(told, sizeof told, "%s", v);
+		snprintf(reported, sizeof reported, "%s", v);
 	snprintf(stash, sizeof stash, "%s/.powercut", disk);
 	mkdir(stash, 0755);
-	live_len = strlen(live); /* last: from here on the library is active */
+	live_len = strlen(live); /* last, because it activates the library */
 }
 
 static int under_live(const char *path)
@@ -311,19 +311,19 @@ static int directly_in(const char *path, const char *dir)
 	return !strncmp(path, dir, n) && path[n] == '/' && !strchr(path + n + 1, '/');
 }
 
-static void aside(struct file *f) /* bytes without a durable name are kept here */
+static void set_aside(struct file *f) /* moves bytes without a durable name to .powercut */
 {
 	if (snprintf(f->stored, PATH_MAX, "%s/.powercut/%ld", disk, ++serial) >= PATH_MAX)
 		abort();
 	f->named = 0;
 }
 
-/* The name is free again. A file that had it may still be open, and be synced: its bytes move aside. */
+/* Frees a name. A file that had it may still be open and synced, so its bytes move to .powercut. */
 static void vanish(const char *target)
 {
 	for (struct file *f = files; f; f = f->next) {
 		if (f->named && !f->is_dir && !strcmp(f->stored, target)) {
-			aside(f);
+			set_aside(f);
 			REAL(rename)(target, f->stored);
 			return;
 		}
@@ -331,7 +331,7 @@ static void vanish(const char *target)
 	REAL(unlink)(target);
 }
 
-/* Give the durable bytes of f (perhaps none) the name `path`. */
+/* Gives the durable bytes of f the name `path`. There may be none. */
 static void appear(struct file *f, const char *path)
 {
 	char target[PATH_MAX];
@@ -346,8 +346,8 @@ static void appear(struct file *f, const char *path)
 	f->named = 1;
 }
 
-/* Is there a change waiting that concerns this name? */
-static int unsettled(const char *path)
+/* Is a change of this name pending? */
+static int is_pending(const char *path)
 {
 	for (struct change *c = first_change; c; c = c->next)
 		if (!strcmp(c->from, path) || (c->what == MOVE && !strcmp(c->to, path)))
@@ -355,7 +355,7 @@ static int unsettled(const char *path)
 	return 0;
 }
 
-/* fsync of a folder: its waiting changes happen, in order. A move belongs to the folder it moves into. */
+/* Applies the pending changes of a synced folder in order. A move belongs to its target folder. */
 static void sync_names(const char *dir)
 {
 	struct change **at = &first_change, *c;
@@ -404,9 +404,9 @@ static struct file *get(const char *path, const struct stat *st)
 	pthread_mutex_init(&f->syncing, NULL);
 	strcpy(f->path, path);
 	on_disk(path, f->stored);
-	f->named = !stat(f->stored, &there) && !unsettled(path);
-	if (!f->is_dir && !f->named) { /* new: it is kept aside until its folder is synced */
-		aside(f);
+	f->named = !stat(f->stored, &there) && !is_pending(path);
+	if (!f->is_dir && !f->named) { /* new: its bytes stay in .powercut until its folder is synced */
+		set_aside(f);
 		later(APPEAR, path, NULL, f);
 	}
 	f->next = files;
@@ -448,7 +448,7 @@ static int open_stored(struct file *f)
 	return REAL(open)(f->stored, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 }
 
-/* fd itself, or a second descriptor where fd is write-only. Give it back with done_reading. */
+/* Returns fd, or a second descriptor if fd is write-only. Release it with done_reading. */
 static int readable(int fd)
 {
 	char self[64];
@@ -482,7 +482,7 @@ static void wrote(struct file *f, int fd, off_t from, off_t to)
 	if (!leak)
 		return;
 	int out = open_stored(f), in = readable(fd);
-	for (off_t at = from; at < to;) { /* some sectors reach the disk on their own */
+	for (off_t at = from; at < to;) { /* some sectors reach the disk without a sync */
 		off_t end = (at / SECTOR + 1) * SECTOR;
 		if (end > to)
 			end = to;
@@ -510,7 +510,7 @@ static int sync_file(struct file *f, int fd, int (*real)(int))
 
 	pthread_mutex_lock(&f->syncing);
 
-	/* The state at entry: what is written while the disk works is the next sync's business. */
+	/* Copies the state at entry. Writes during the real sync belong to the next one. */
 	pthread_mutex_lock(&lock);
 	fstat(fd, &st);
 	length = st.st_size;
@@ -542,7 +542,7 @@ static int sync_file(struct file *f, int fd, int (*real)(int))
 	result = error ? -1 : skip_real_sync ? 0 : real(fd);
 	saved = error ? error : errno;
 
-	if (result == 0) { /* after a failure the ranges are gone for good */
+	if (result == 0) { /* after a failure the ranges are lost */
 		pthread_mutex_lock(&lock);
 		int out = open_stored(f);
 		int bad = out < 0 || (lowest >= 0 && REAL(ftruncate)(out, lowest));
@@ -553,11 +553,11 @@ static int sync_file(struct file *f, int fd, int (*real)(int))
 			used += n;
 		}
 		if (bad || REAL(ftruncate)(out, length) || fchmod(out, st.st_mode & 07777))
-			abort(); /* the books are wrong: better no result than a false one */
+			abort(); /* the copy is wrong: fail rather than report a false result */
 		REAL(close)(out);
 		pthread_mutex_unlock(&lock);
-		if (told[0] && count && ends_with(f->path, told))
-			announce("synced ", "", f->path);
+		if (reported[0] && count && ends_with(f->path, reported))
+			report("synced ", "", f->path);
 	}
 	free(bytes);
 	free(ranges);
@@ -607,7 +607,7 @@ int fdatasync(int fd) { return sync_any(fd, REAL(fdatasync)); }
 		va_end(args);                                             \
 	}
 
-/* O_TRUNC throws away what was there: the same as truncating to nothing after opening. */
+/* O_TRUNC is the same as truncating to zero after opening. */
 static int finish_open(int fd, int flags)
 {
 	opened(fd);
@@ -670,7 +670,7 @@ int dup3(int fd, int to, int flags) { return copied(fd, REAL(dup3)(fd, to, flags
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* Writes happen under the lock, so that no sync can come between a write and its entry in the books. */
+/* Writes happen under the lock, so that no sync runs between a write and its record. */
 #define TRACKED_WRITE(call, shorter, position)                            \
 	struct file *f = tracked(fd);                                     \
 	if (!f)                                                           \
@@ -691,7 +691,7 @@ FCNTL(fcntl64)
 	errno = saved;                                                    \
 	return n;
 
-#define HERE lseek(fd, 0, SEEK_CUR) /* the end of what was just written, with O_APPEND too */
+#define HERE lseek(fd, 0, SEEK_CUR) /* the end of the last write, also with O_APPEND */
 
 ssize_t write(int fd, const void *b, size_t len)
 {
@@ -742,7 +742,7 @@ static void lost_name(const char *path)
 	struct stat st;
 	struct file *f = lstat(path, &st) ? NULL : find(&st);
 	if (f && st.st_nlink == 1)
-		f->ino = 0; /* the number may be given to another file */
+		f->ino = 0; /* the inode number may be reused */
 }
 
 static int removed(int dir, const char *path, int flags)

@@ -1,23 +1,23 @@
-//! Every command of the documents that claims to be runnable is run: the `sh` fences of a page are one script, against a
-//! server and a simulator of their own.
+//! Runs the commands of the documents. The `sh` fences of a page form one script, which runs
+//! against its own server and simulator.
 
 use super::fences::{Document, RUN, documents};
-use crate::networks::Simulated;
+use crate::networks::ServerWithSimulator;
 use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
 use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
-/// How long a page's commands may take.
+/// Maximum run time of a page's commands.
 const PAGE_MAX: Duration = Duration::from_mins(5);
-/// What the pages call the server and the simulator.
+/// Addresses of the server and the simulator in the documents.
 const SERVER: &str = "127.0.0.1:8080";
 const SIMULATOR: &str = "127.0.0.1:8090";
-/// The first failure ends a script. A page shows answers of success, so any other is one, which `curl` alone would not say.
+/// Stops the script at the first failure. Plain `curl` would ignore an HTTP error.
 const PREAMBLE: &str =
     "set -euo pipefail\ncurl() { command curl --fail-with-body --no-progress-meter \"$@\"; }\n";
 
-/// The script of a page; nothing when it has no commands.
+/// Returns the script of a page, if it has commands.
 fn script(page: &Document) -> Option<String> {
     let mut script = String::from(PREAMBLE);
     for fence in page.fences().iter().filter(|fence| fence.tag == RUN) {
@@ -31,7 +31,7 @@ fn address(url: &str) -> &str {
 }
 
 async fn run(page: &Document, script: &str) {
-    let simulated = Simulated::start(Engine::Sqlite).await;
+    let simulated = ServerWithSimulator::start(Engine::Sqlite).await;
     let script = script
         .replace(SERVER, address(simulated.server.base_url()))
         .replace(SIMULATOR, address(&simulated.simulator.base_url()));
@@ -40,16 +40,16 @@ async fn run(page: &Document, script: &str) {
     fs::write(&path, script).unwrap();
     let mut shell = ServerProcess::shell(&simulated.database, PAGE_MAX);
     shell.arg("-x").arg(&path).current_dir(folder.path());
-    let done = tokio::task::spawn_blocking(move || shell.output().unwrap());
-    let done = done.await.unwrap();
+    let output = tokio::task::spawn_blocking(move || shell.output().unwrap());
+    let output = output.await.unwrap();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     assert!(
-        done.status.success(),
-        "the commands of {} ended with {}\n{}\n{}",
+        output.status.success(),
+        "the commands of {} exited with {}\n{}\n{}",
         page.path.display(),
-        done.status,
-        text(&done.stdout),
-        text(&done.stderr)
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
     );
 }
 
@@ -65,6 +65,6 @@ async fn the_commands_of_the_documents_work() {
     }
     assert!(
         pages.iter().any(|page| page.ends_with("README.md")),
-        "the README has a tour: {pages:?}"
+        "the README has no commands: {pages:?}"
     );
 }

@@ -1,5 +1,5 @@
-//! The handbooks leave nothing out: every table, every metric, every page. (Settings are held by the configuration's own
-//! tests.)
+//! Checks that the documents cover every table, metric and page. The tests of the configuration
+//! cover the settings.
 
 use super::fences::{documents, root};
 use std::fs;
@@ -25,7 +25,7 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The tables that a folder of migrations leaves behind.
+/// Returns the tables that exist after a folder's migrations.
 fn tables(folder: &str) -> Vec<String> {
     let mut migrations = files(folder, "sql");
     migrations.sort();
@@ -57,15 +57,18 @@ fn every_table_is_in_the_data_model() {
         let tables = tables(&format!("crates/store-{engine}/migrations"));
         assert!(tables.len() > 40, "{tables:?}");
         for table in tables {
-            let named = model.contains(&format!("`{table}`"));
-            assert!(named, "docs/DATA-MODEL.md lacks {table} of {engine}");
+            let is_documented = model.contains(&format!("`{table}`"));
+            assert!(
+                is_documented,
+                "docs/DATA-MODEL.md lacks {table} of {engine}"
+            );
         }
     }
 }
 
 #[test]
-fn every_metric_is_in_the_handbook() {
-    let handbook = page("docs/OPERATIONS.md");
+fn every_metric_is_in_operations_md() {
+    let operations = page("docs/OPERATIONS.md");
     let mut metrics = 0;
     for file in files("crates", "rs") {
         if !file.ends_with("metrics.rs") {
@@ -76,22 +79,22 @@ fn every_metric_is_in_the_handbook() {
                 && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
             if is_metric {
                 metrics += 1;
-                assert!(handbook.contains(text), "docs/OPERATIONS.md lacks {text}");
+                assert!(operations.contains(text), "docs/OPERATIONS.md lacks {text}");
             }
         }
     }
-    assert!(metrics > 10, "the metrics are not found");
+    assert!(metrics > 10, "found only {metrics} metrics");
 }
 
 #[test]
-fn every_page_is_reached_from_the_readme() {
+fn every_page_is_linked_from_the_index() {
     assert!(page("README.md").contains("(docs/README.md)"));
     let index = page("docs/README.md");
     for document in documents() {
         if document.path.parent() == Some(Path::new("docs")) {
             let name = document.path.file_name().unwrap().to_string_lossy();
-            let linked = name == "README.md" || index.contains(&format!("({name})"));
-            assert!(linked, "docs/README.md does not list {name}");
+            let is_listed = name == "README.md" || index.contains(&format!("({name})"));
+            assert!(is_listed, "docs/README.md does not list {name}");
         }
     }
     let decisions = page("docs/adr/README.md");
@@ -110,21 +113,21 @@ fn every_decision_has_a_date_and_a_status() {
     for path in decisions.filter(|path| !path.ends_with("README.md")) {
         let page = fs::read_to_string(&path).unwrap();
         let line = page.lines().nth(2).unwrap_or_default();
-        let dated = line.strip_prefix("Date: 20").is_some_and(|rest| {
+        let is_valid = line.strip_prefix("Date: 20").is_some_and(|rest| {
             let status = rest.split_once(". Status: ").map(|(_, status)| status);
-            let known = |status: &str| {
+            let is_known = |status: &str| {
                 ["accepted", "superseded"]
                     .iter()
                     .any(|one| status.starts_with(one))
             };
-            status.is_some_and(known)
+            status.is_some_and(is_known)
         });
-        assert!(dated, "{}: {line}", path.display());
+        assert!(is_valid, "{}: {line}", path.display());
     }
 }
 
-/// What the interface, the pages and the handbooks call our environments. A provider's words are in BILLING.md and in the
-/// readers of webhooks.
+/// The API, the pages and the documents use these names. Only `BILLING.md` and the webhook parsers
+/// use the names of billing providers.
 #[test]
 fn environments_are_live_and_test() {
     let mut texts = files("crates/api/src/v1", "rs");
@@ -133,12 +136,12 @@ fn environments_are_live_and_test() {
     texts.retain(|file| !file.ends_with("BILLING.md"));
     for file in texts {
         let text = fs::read_to_string(&file).unwrap().to_lowercase();
-        // Codes keep their names.
+        // Codes and the stores' own sandboxes keep their names.
         let text = ["production_only", "`sandbox`", "a store's sandbox"]
             .iter()
             .fold(text, |text, allowed| text.replace(allowed, ""));
         for word in ["sandbox", "production"] {
-            assert!(!text.contains(word), "{} says {word}", file.display());
+            assert!(!text.contains(word), "{} contains {word}", file.display());
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The documents of the repository, and what is fenced in them.
+//! The documents of the repository and their fenced code blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Fences whose commands a test runs.
+/// Tag of fences whose commands a test runs.
 pub(super) const RUN: &str = "sh";
-/// Every tag that a fence may have, and what it promises. `CONTRIBUTING.md` says the same in words.
+/// Allowed tags of fences. `CONTRIBUTING.md` describes them.
 const TAGS: [&str; 9] = [
-    RUN,       // commands that `commands.rs` runs, in order, document by document
-    "console", // commands that want more: a compiler, a container engine, systemd, somebody to stop them
-    "json", "yaml", // a whole text
-    "text", "mermaid", "html", "ts", "swift", // to be looked at
+    RUN,       // commands that `commands.rs` runs
+    "console", // commands that are not run: they need a compiler, Docker, systemd or Ctrl-C
+    "json", "yaml", // must parse
+    "text", "mermaid", "html", "ts", "swift", // not checked
 ];
-/// Where documents are; folders below are not looked into.
+/// Folders with documents. Subfolders are not searched.
 const FOLDERS: [&str; 6] = [
     "",
     "docs",
@@ -22,27 +22,27 @@ const FOLDERS: [&str; 6] = [
     ".github",
 ];
 
-/// A page.
+/// A Markdown page.
 pub(super) struct Document {
-    /// From the root of the repository.
+    /// Path from the root of the repository.
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-/// Something fenced.
+/// A fenced code block.
 pub(super) struct Fence<'a> {
     pub(super) tag: &'a str,
-    /// The line after the opening one.
+    /// Number of the first line inside the fence.
     pub(super) line: usize,
     pub(super) text: String,
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(super) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// Every page.
+/// Reads every page.
 pub(super) fn documents() -> Vec<Document> {
     let mut pages = Vec::new();
     for folder in FOLDERS {
@@ -57,13 +57,13 @@ pub(super) fn documents() -> Vec<Document> {
             }
         }
     }
-    assert!(pages.len() > 20, "the documents are not found");
+    assert!(pages.len() > 20, "found only {} documents", pages.len());
     pages.sort_by(|a, b| a.path.cmp(&b.path));
     pages
 }
 
 impl Document {
-    /// What is fenced, in order.
+    /// Returns the fences in order.
     pub(super) fn fences(&self) -> Vec<Fence<'_>> {
         let mut fences: Vec<Fence<'_>> = Vec::new();
         let mut open = false;
@@ -87,27 +87,27 @@ impl Document {
         fences
     }
 
-    /// The text without what is fenced, line by line.
+    /// Returns the lines outside fences.
     pub(super) fn prose(&self) -> Vec<&str> {
         let mut open = false;
         self.text
             .lines()
             .filter(|line| {
-                let fence = line.starts_with("```");
-                open ^= fence;
-                !open && !fence
+                let is_fence = line.starts_with("```");
+                open ^= is_fence;
+                !open && !is_fence
             })
             .collect()
     }
 }
 
 #[test]
-fn every_fence_says_what_it_is() {
+fn every_fence_has_an_allowed_tag() {
     for document in documents() {
         for fence in document.fences() {
             assert!(
                 TAGS.contains(&fence.tag),
-                "{}:{}: the tag {:?} is none of {TAGS:?}",
+                "{}:{}: the tag {:?} is not one of {TAGS:?}",
                 document.path.display(),
                 fence.line,
                 fence.tag
@@ -117,11 +117,11 @@ fn every_fence_says_what_it_is() {
 }
 
 #[test]
-fn what_is_fenced_as_data_can_be_read() {
+fn json_and_yaml_fences_parse() {
     for document in documents() {
         for fence in document.fences() {
-            let place = format!("{}:{}", document.path.display(), fence.line);
-            let fault = match fence.tag {
+            let location = format!("{}:{}", document.path.display(), fence.line);
+            let error = match fence.tag {
                 "json" => serde_json::from_str::<serde_json::Value>(&fence.text)
                     .err()
                     .map(|error| error.to_string()),
@@ -130,7 +130,7 @@ fn what_is_fenced_as_data_can_be_read() {
                     .map(|error| error.to_string()),
                 _ => None,
             };
-            assert_eq!(fault, None, "{place}");
+            assert_eq!(error, None, "{location}");
         }
     }
 }

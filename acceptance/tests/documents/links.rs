@@ -1,12 +1,12 @@
-//! What the documents point at is there: other pages, their headings, files of the repository.
+//! Checks that links in documents lead to existing pages, headings and files.
 
 use super::fences::{Document, documents, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Folders whose files are named with their whole path, in `code`.
-const NAMED: [&str; 8] = [
+/// Folders whose files documents name by full path, in backticks.
+const FOLDERS: [&str; 8] = [
     "acceptance/",
     "bench/",
     "crates/",
@@ -17,21 +17,22 @@ const NAMED: [&str; 8] = [
     "sdk/",
 ];
 
-/// The targets of `[text](target)` in a line.
+/// Returns the targets of `[text](target)` in a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](")
         .skip(1)
         .filter_map(|rest| rest.split(')').next())
 }
 
-/// A heading's anchor, as code forges make it.
+/// Returns the anchor that GitHub generates for a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading
+    let characters = heading
         .trim_start_matches('#')
         .trim()
         .chars()
         .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c })
+    characters
+        .map(|c| if c == ' ' { '-' } else { c })
         .collect::<String>()
         .to_lowercase()
 }
@@ -43,7 +44,7 @@ fn anchors(page: &Document) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_an_existing_target() {
     let pages = documents();
     for page in &pages {
         let prose = page.prose();
@@ -56,28 +57,28 @@ fn every_link_leads_somewhere() {
                 "" => root().join(&page.path),
                 _ => root().join(page.path.parent().unwrap()).join(path),
             };
-            let place = page.path.display();
-            assert!(file.exists(), "{place}: {target} leads nowhere");
+            let page = page.path.display();
+            assert!(file.exists(), "{page}: {target} does not exist");
             if !fragment.is_empty() {
                 let text = fs::read_to_string(&file).unwrap();
                 let path = file.clone();
-                let there = anchors(&Document { path, text });
-                assert!(there.contains(fragment), "{place}: {target}: {there:?}");
+                let anchors = anchors(&Document { path, text });
+                assert!(anchors.contains(fragment), "{page}: {target}: {anchors:?}");
             }
         }
     }
 }
 
 #[test]
-fn every_file_that_is_named_exists() {
+fn every_named_file_exists() {
     for page in documents() {
-        // History names what was.
+        // The changelog may name removed files.
         if page.path == Path::new("CHANGELOG.md") {
             continue;
         }
         for line in page.prose() {
             for code in line.split('`').skip(1).step_by(2) {
-                let is_path = NAMED.iter().any(|folder| code.starts_with(folder))
+                let is_path = FOLDERS.iter().any(|folder| code.starts_with(folder))
                     && !code.contains(['<', '{', '*', '…', ' ']);
                 assert!(
                     !is_path || root().join(code).exists(),

@@ -1,5 +1,5 @@
-//! The shape of what is packaged, as far as it can be seen without a container engine and without systemd: what is
-//! copied exists, what is set is a setting, what is started starts, and nobody is killed while they still answer.
+//! Checks the packaging without Docker and systemd: copied files exist, settings are valid,
+//! commands start, and stop timeouts are longer than the drain.
 
 use super::fences::root;
 use crate::command_line::tributary;
@@ -11,7 +11,7 @@ fn file(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The value of the first line `name = value` of a file.
+/// Returns the value of the first `name = value` line.
 fn value_in<'a>(text: &'a str, name: &str) -> &'a str {
     let line = text.lines().find_map(|line| {
         let (found, value) = line.split_once('=')?;
@@ -24,7 +24,7 @@ fn seconds(text: &str) -> u64 {
     text.trim_end_matches('s').parse().unwrap()
 }
 
-/// How long a server may take to stop.
+/// Returns how long a server may take to stop.
 fn drain_seconds() -> u64 {
     seconds(value_in(
         &file("crates/server/config.default.toml"),
@@ -32,8 +32,8 @@ fn drain_seconds() -> u64 {
     ))
 }
 
-/// The binary takes these words, and these settings.
-fn starts(words: &[&str], settings: &BTreeMap<String, String>) {
+/// Checks that the binary accepts these arguments and settings.
+fn assert_starts(words: &[&str], settings: &BTreeMap<String, String>) {
     let help = tributary(&[words, &["--help"]].concat(), &[]);
     assert!(help.status.success(), "{words:?}: {help:?}");
     let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (&**k, &**v)).collect();
@@ -41,7 +41,7 @@ fn starts(words: &[&str], settings: &BTreeMap<String, String>) {
     assert!(check.status.success(), "{settings:?}: {check:?}");
 }
 
-/// `NAME=value` words.
+/// Parses `NAME=value` words.
 fn assignments<'a>(words: impl Iterator<Item = &'a str>) -> BTreeMap<String, String> {
     words
         .map(|word| {
@@ -51,7 +51,7 @@ fn assignments<'a>(words: impl Iterator<Item = &'a str>) -> BTreeMap<String, Str
         .collect()
 }
 
-/// The instructions of the Dockerfile, one a line.
+/// Returns the instructions of the Dockerfile with their arguments.
 fn instructions() -> Vec<(String, String)> {
     let text = file("packaging/Dockerfile");
     let lines = text
@@ -65,14 +65,14 @@ fn instructions() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The argument of the last instruction of this name: that of the image.
-fn last(name: &str) -> String {
+/// Returns the argument of the last instruction of this name, which belongs to the final stage.
+fn last_instruction(name: &str) -> String {
     let found = instructions().into_iter().rfind(|(found, _)| found == name);
     found.unwrap_or_else(|| panic!("{name} is missing")).1
 }
 
 #[test]
-fn the_image_is_built_of_what_is_there() {
+fn the_image_copies_existing_files() {
     let ignored = file("packaging/Dockerfile.dockerignore");
     let mut copied = Vec::new();
     for (name, rest) in instructions() {
@@ -84,7 +84,7 @@ fn the_image_is_built_of_what_is_there() {
             assert!(root().join(source).exists(), "COPY {source}");
             assert!(
                 ignored.lines().any(|line| line == format!("!{source}")),
-                "Dockerfile.dockerignore keeps {source} away"
+                "Dockerfile.dockerignore excludes {source}"
             );
             copied.push((*source).to_owned());
         }
@@ -94,14 +94,14 @@ fn the_image_is_built_of_what_is_there() {
         assert!(workspace.contains(&format!("\"{member}")), "{member}");
         assert!(
             copied.iter().any(|source| source == member),
-            "{member} is a member of the workspace"
+            "the image lacks the workspace member {member}"
         );
     }
     let (_, image) = &instructions()[0];
     let version = value_in(&workspace, "rust-version");
     assert!(
         image.starts_with(&format!("rust:{version}-")),
-        "{image}, and the workspace wants {version}"
+        "{image}, but the workspace requires Rust {version}"
     );
     let build = "cargo build --locked --profile dist -p tributary-server";
     assert!(file("packaging/Dockerfile").contains(build));
@@ -109,26 +109,23 @@ fn the_image_is_built_of_what_is_there() {
 }
 
 #[test]
-fn the_image_starts_a_server_as_nobody() {
-    let entry: Vec<String> = serde_json::from_str(&last("ENTRYPOINT")).unwrap();
-    let command: Vec<String> = serde_json::from_str(&last("CMD")).unwrap();
+fn the_image_starts_a_server_without_root() {
+    let entry: Vec<String> = serde_json::from_str(&last_instruction("ENTRYPOINT")).unwrap();
+    let command: Vec<String> = serde_json::from_str(&last_instruction("CMD")).unwrap();
     assert!(
-        last("COPY").ends_with(" /data")
+        last_instruction("COPY").ends_with(" /data")
             && file("packaging/Dockerfile").contains(&format!("/tributary {}\n", entry[0])),
         "the entry point is copied into the image"
     );
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
-    starts(&words, &assignments(last("ENV").split(' ')));
-    let user = last("USER");
+    assert_starts(&words, &assignments(last_instruction("ENV").split(' ')));
+    let user = last_instruction("USER");
     let uid: u32 = user.split(':').next().unwrap().parse().unwrap();
-    assert_ne!(
-        uid, 0,
-        "a number, so that it can be seen that it is not root"
-    );
+    assert_ne!(uid, 0, "the image must not run as root");
 }
 
-/// A text of the compose file as it is with the settings of `env.example`, filled in.
-fn filled_in(text: &str, settings: &BTreeMap<String, String>) -> String {
+/// Replaces the variables in a text of the compose file.
+fn substitute(text: &str, settings: &BTreeMap<String, String>) -> String {
     let mut parts = text.split("${");
     let mut filled = parts.next().unwrap().to_owned();
     for part in parts {
@@ -142,7 +139,7 @@ fn filled_in(text: &str, settings: &BTreeMap<String, String>) -> String {
 }
 
 #[test]
-fn the_compose_file_sets_what_exists() {
+fn the_compose_file_is_consistent() {
     let example = file("packaging/env.example");
     let lines = example
         .lines()
@@ -150,18 +147,22 @@ fn the_compose_file_sets_what_exists() {
     let mut settings = assignments(lines);
     for name in ["TRIBUTARY_SECRET_KEY", "POSTGRES_PASSWORD"] {
         let old = settings.insert(name.to_owned(), "ab".repeat(32));
-        assert_eq!(old.as_deref(), Some(""), "nobody's secret is everybody's");
+        assert_eq!(
+            old.as_deref(),
+            Some(""),
+            "env.example must not contain a secret"
+        );
     }
     let compose: Value = yaml_serde::from_str(&file("packaging/compose.yaml")).unwrap();
     let service = &compose["services"]["tributary"];
     let environment = service["environment"].as_mapping().unwrap();
     let environment = environment.iter().map(|(name, value)| {
-        let value = filled_in(value.as_str().unwrap(), &settings);
+        let value = substitute(value.as_str().unwrap(), &settings);
         (name.as_str().unwrap().to_owned(), value)
     });
     let command = service["command"].as_sequence().unwrap();
     let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap()).collect();
-    starts(&words, &environment.collect());
+    assert_starts(&words, &environment.collect());
 
     let built = &service["build"];
     assert_eq!(built["context"].as_str(), Some(".."));
@@ -169,10 +170,10 @@ fn the_compose_file_sets_what_exists() {
     assert_eq!(service["read_only"].as_bool(), Some(true));
     let grace = service["stop_grace_period"].as_str().unwrap();
     assert!(seconds(grace) > drain_seconds(), "{grace}");
-    let waits_for = service["depends_on"].as_mapping().unwrap();
-    for (name, _) in waits_for {
-        let other = &compose["services"][name.as_str().unwrap()];
-        assert!(other["healthcheck"].is_mapping(), "{name:?}");
+    let dependencies = service["depends_on"].as_mapping().unwrap();
+    for (name, _) in dependencies {
+        let dependency = &compose["services"][name.as_str().unwrap()];
+        assert!(dependency["healthcheck"].is_mapping(), "{name:?}");
     }
     for (name, service) in compose["services"].as_mapping().unwrap() {
         for volume in service["volumes"].as_sequence().unwrap() {
@@ -184,7 +185,7 @@ fn the_compose_file_sets_what_exists() {
 }
 
 #[test]
-fn the_unit_starts_a_server_and_waits_for_its_end() {
+fn the_systemd_unit_starts_a_server_and_waits_for_its_drain() {
     let unit = file("packaging/tributary.service");
     let mut words = value_in(&unit, "ExecStart").split(' ');
     assert_eq!(words.next(), Some("/usr/local/bin/tributary"));
@@ -192,20 +193,26 @@ fn the_unit_starts_a_server_and_waits_for_its_end() {
     let settings = unit
         .lines()
         .filter_map(|line| line.strip_prefix("Environment="));
-    starts(&words, &assignments(settings));
+    assert_starts(&words, &assignments(settings));
     assert!(seconds(value_in(&unit, "TimeoutStopSec")) > drain_seconds());
     let connections = value_in(&file("crates/server/config.default.toml"), "connections")
         .parse::<u64>()
         .unwrap();
     let descriptors = value_in(&unit, "LimitNOFILE").parse::<u64>().unwrap();
-    assert!(descriptors > connections, "a connection is a descriptor");
+    assert!(
+        descriptors > connections,
+        "every connection needs a file descriptor"
+    );
     let user = value_in(&unit, "User");
     let users = file("packaging/tributary.sysusers");
-    assert!(users.contains(&format!("u {user} ")), "{user} is made");
+    assert!(
+        users.contains(&format!("u {user} ")),
+        "tributary.sysusers lacks {user}"
+    );
 }
 
 #[test]
-fn the_settings_for_the_simulator_are_settings() {
+fn the_simulator_settings_are_valid() {
     let path = root().join("packaging/simulator.toml");
     let check = tributary(
         &["--config", path.to_str().unwrap(), "config", "check"],

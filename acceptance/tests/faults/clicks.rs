@@ -1,7 +1,7 @@
-//! Redirects hold their order: the click is on disk before the 302 that names it.
+//! A click is on disk before the 302 response that contains its id.
 //!
-//! Fifty thousand taps with a SIGKILL in the middle. Every click id that a 302 carried must be stored, and
-//! nothing may be stored that nobody tapped.
+//! Clients tap a link fifty thousand times and the server is killed in between. Every click id in a
+//! 302 must be stored, and no click may be stored without a tap.
 
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -10,84 +10,94 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tributary_domain::click::token::ClickTokens;
 use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
-/// Taps that are answered in all.
+/// Answered taps in total.
 const TAPS: u64 = 50_000;
-/// People who tap at a time.
-const PEOPLE: u64 = 32;
-/// A browser, so that the taps are a person's.
-const AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 \
+/// Concurrent clients.
+const CLIENTS: u64 = 32;
+/// User agent of a browser, so that the taps are not filtered as bots.
+const USER_AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 \
                      (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1";
 
-/// What the people know at the end.
+/// Results of the clients.
 #[derive(Default)]
-struct Account {
-    /// The click ids that they were sent on with.
-    carried: BTreeSet<String>,
-    /// Taps without an answer.
+struct ClientTotals {
+    /// Click ids in redirects.
+    click_ids: BTreeSet<String>,
+    /// Taps without a response.
     unanswered: u64,
     /// Redirects without a click id.
     without_id: u64,
 }
 
-async fn tap_until_over(url: String, answered: Arc<AtomicU64>, over: Arc<AtomicBool>) -> Account {
+async fn tap_until_stopped(
+    url: String,
+    answered: Arc<AtomicU64>,
+    stopped: Arc<AtomicBool>,
+) -> ClientTotals {
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
-        .user_agent(AGENT)
+        .user_agent(USER_AGENT)
         .build()
         .unwrap();
-    let mut account = Account::default();
-    while !over.load(Ordering::Relaxed) {
-        let Ok(answer) = client.get(&url).send().await else {
-            account.unanswered += 1;
+    let mut totals = ClientTotals::default();
+    while !stopped.load(Ordering::Relaxed) {
+        let Ok(response) = client.get(&url).send().await else {
+            totals.unanswered += 1;
             continue;
         };
-        assert_eq!(answer.status(), 302);
+        assert_eq!(response.status(), 302);
         answered.fetch_add(1, Ordering::Relaxed);
-        let location = answer.headers()["location"].to_str().unwrap();
+        let location = response.headers()["location"].to_str().unwrap();
         if let Some(id) = location.split("ar_click_id=").nth(1) {
             let id = id.split('&').next().unwrap();
-            account.carried.insert(id.to_owned());
+            totals.click_ids.insert(id.to_owned());
         } else {
-            account.without_id += 1;
+            totals.without_id += 1;
         }
     }
-    account
+    totals
 }
 
-/// Taps until so many were answered in all; then the server is killed while the people go on.
+/// Kills the server after `limit` answered taps in total, while the clients continue.
 async fn tap_and_kill(
     server: &ServerProcess,
     slug: &str,
     answered: &Arc<AtomicU64>,
     limit: u64,
-) -> Account {
-    let over = Arc::new(AtomicBool::new(false));
+) -> ClientTotals {
+    let stopped = Arc::new(AtomicBool::new(false));
     let url = format!("{}/w/{slug}?fbclid=abc&campaign_id=1", server.base_url());
-    let people: Vec<_> = (0..PEOPLE)
-        .map(|_| tokio::spawn(tap_until_over(url.clone(), answered.clone(), over.clone())))
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            tokio::spawn(tap_until_stopped(
+                url.clone(),
+                answered.clone(),
+                stopped.clone(),
+            ))
+        })
         .collect();
     while answered.load(Ordering::Relaxed) < limit {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     server.kill_now();
-    over.store(true, Ordering::Relaxed);
-    let mut total = Account::default();
-    for person in people {
-        let account = person.await.unwrap();
-        total.carried.extend(account.carried);
-        total.unanswered += account.unanswered;
-        total.without_id += account.without_id;
+    stopped.store(true, Ordering::Relaxed);
+    let mut total = ClientTotals::default();
+    for client in clients {
+        let totals = client.await.unwrap();
+        total.click_ids.extend(totals.click_ids);
+        total.unanswered += totals.unanswered;
+        total.without_id += totals.without_id;
     }
     total
 }
 
 on_both_engines! {
-    async fn every_click_id_that_was_handed_out_is_stored(engine: Engine) {
+    async fn every_click_id_in_a_redirect_is_stored(engine: Engine) {
         let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
         let answered = Arc::new(AtomicU64::new(0));
-        let mut carried = BTreeSet::new();
+        let mut click_ids = BTreeSet::new();
         let (mut unanswered, mut without_id) = (0, 0);
         let slug = "spring-sale";
         for (round, limit) in [TAPS / 2, TAPS].into_iter().enumerate() {
@@ -98,17 +108,17 @@ on_both_engines! {
                 let link = json!({"name": "L", "slug": slug, "type": "web_funnel", "destinationUrl": "https://shop.example.com/x"});
                 server.call("POST", &path, &key, Some(link)).await.expect(201);
             }
-            let account = tap_and_kill(&server, slug, &answered, limit).await;
-            carried.extend(account.carried);
-            unanswered += account.unanswered;
-            without_id += account.without_id;
+            let totals = tap_and_kill(&server, slug, &answered, limit).await;
+            click_ids.extend(totals.click_ids);
+            unanswered += totals.unanswered;
+            without_id += totals.without_id;
         }
-        // A start after the kill, as an operator would have it, before the disk is looked at.
+        // Restart after the kill, as an operator would, before reading the database.
         let server = ServerProcess::start(&database).await;
         let stored = database.ids("clicks", "click_id").await;
         drop(server);
         let tokens = ClickTokens::new(&ServerProcess::keyring());
-        let ids: BTreeSet<[u8; 16]> = carried.iter().map(|text| *tokens.verify(text).unwrap().click.as_bytes()).collect();
+        let ids: BTreeSet<[u8; 16]> = click_ids.iter().map(|text| *tokens.verify(text).unwrap().click.as_bytes()).collect();
         let lost = ids.difference(&stored).count();
         let answered = answered.load(Ordering::Relaxed);
         println!(
@@ -116,10 +126,10 @@ on_both_engines! {
              stored {}, lost {lost}",
             ids.len(), stored.len()
         );
-        assert!(answered >= TAPS && ids.len() as u64 + without_id == answered, "every id is its own");
-        assert!(unanswered > 0, "the kills came while people tapped");
+        assert!(answered >= TAPS && ids.len() as u64 + without_id == answered, "every click id is unique");
+        assert!(unanswered > 0, "no tap was interrupted by a kill");
         assert_eq!(lost, 0);
-        let known = answered + unanswered;
-        assert!(stored.len() as u64 <= known, "nothing is stored that nobody tapped");
+        let tapped = answered + unanswered;
+        assert!(stored.len() as u64 <= tapped, "more clicks are stored than taps were sent");
     }
 }

@@ -1,4 +1,4 @@
-//! A database file that is damaged while the server is down after SIGKILL: the server does not serve it in silence.
+//! A database file is damaged after SIGKILL: the server detects it and does not serve it silently.
 
 use crate::website::Website;
 use rusqlite::Connection;
@@ -14,14 +14,14 @@ const SMALL: u64 = 100 * PAGE_BYTES;
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// An instance whose server was killed after it acknowledged an event.
-struct Killed {
+struct KilledInstance {
     database: TestDatabase,
     site: Website,
     filler_ends_at: u64,
 }
 
-impl Killed {
-    /// With a table of this size that nothing but the check reads.
+impl KilledInstance {
+    /// Creates one with a filler table of this size, which only the integrity check reads.
     async fn new(filler_bytes: u64) -> Self {
         let database = TestDatabase::new(Engine::Sqlite).await;
         let key = ServerProcess::full_key(&database);
@@ -29,7 +29,7 @@ impl Killed {
         let server = ServerProcess::start(&database).await;
         let site = Website::open_at(server.base_url(), &key).await;
         let site = site.at_real_time();
-        site.accepted(&site.purchase("before", "9.99")).await;
+        site.send_accepted(&site.purchase("before", "9.99")).await;
         server.signal_and_wait("KILL");
         let killed = Self {
             database,
@@ -57,26 +57,27 @@ impl Killed {
             .unwrap();
     }
 
-    /// Makes the file so large that it is checked beside serving. `SQLite` ignores bytes behind the last page, and they
-    /// take no space on the disk.
+    /// Enlarges the file so that the server checks it in the background. `SQLite` ignores bytes
+    /// after the last page, and a sparse file takes no disk space.
     fn enlarge(&self) {
         let file = std::fs::OpenOptions::new().write(true).open(self.file());
         let size = CHECKED_BEFORE_SERVING_BYTES_MAX + 1;
         file.unwrap().set_len(size).unwrap();
     }
 
-    /// The event before the kill is there, one more is taken, and a clean stop removes the marker.
-    async fn serves_normally(&self) {
+    /// Checks that the old event exists, that a new one is accepted, and that a clean shutdown
+    /// removes the marker.
+    async fn assert_serves(&self) {
         let server = ServerProcess::start(&self.database).await;
         let site = self.site.through(server.base_url());
-        site.logged("before").await;
-        site.accepted(&site.purchase("after", "9.99")).await;
+        site.logged_event("before").await;
+        site.send_accepted(&site.purchase("after", "9.99")).await;
         let log = server.log();
         assert!(log.contains("after an unclean stop"), "{log}");
         assert!(self.marker().exists());
-        // The check beside serving has ended by then, or the marker would stay.
-        if log.contains("beside serving") {
-            wait(|| server.log().contains("the database is sound")).await;
+        // The marker stays if the background check is still running.
+        if log.contains("in the background") {
+            wait_until(|| server.log().contains("database check passed")).await;
         }
         assert!(server.terminate().success());
         assert!(!self.marker().exists());
@@ -86,10 +87,10 @@ impl Killed {
     }
 }
 
-/// Adds a table whose pages are the last ones of the file; gives where they end.
+/// Adds a table at the end of the file. Returns the offset of its end.
 fn add_filler(path: &Path, bytes: u64) -> u64 {
     let connection = Connection::open(path).unwrap();
-    // Once through the file is enough: a large one takes long to write.
+    // A rollback journal and syncs would slow down writing a large file.
     connection
         .execute_batch("pragma journal_mode = delete; pragma synchronous = off")
         .unwrap();
@@ -101,9 +102,10 @@ fn add_filler(path: &Path, bytes: u64) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-async fn wait(mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition holds.
+async fn wait_until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(begun.elapsed() < WAIT_MAX);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -111,27 +113,27 @@ async fn wait(mut is_so: impl FnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sound_database_is_served_after_a_kill() {
-    let killed = Killed::new(SMALL).await;
-    killed.serves_normally().await;
+    let killed = KilledInstance::new(SMALL).await;
+    killed.assert_serves().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_sound_database_is_served_after_a_kill() {
-    let killed = Killed::new(SMALL).await;
+    let killed = KilledInstance::new(SMALL).await;
     killed.enlarge();
-    killed.serves_normally().await;
+    killed.assert_serves().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_database_is_not_served_and_a_backup_is() {
-    let killed = Killed::new(SMALL).await;
+async fn a_damaged_database_is_not_served_and_its_backup_is() {
+    let killed = KilledInstance::new(SMALL).await;
     let backup = killed.database.folder().join("backup.db");
     let backup = backup.to_str().unwrap();
     ServerProcess::run(&killed.database, &["backup", backup]).unwrap();
     killed.damage();
     for start in 0..2 {
         let started = ServerProcess::try_start_with(&killed.database, &[]).await;
-        let ended = started.expect_err("it does not start");
+        let ended = started.expect_err("the server does not start");
         assert_eq!(ended.status.code(), Some(3), "start {start}: {ended}");
         for part in [
             "the database is damaged",
@@ -150,17 +152,17 @@ async fn a_damaged_database_is_not_served_and_a_backup_is() {
     killed
         .site
         .through(server.base_url())
-        .logged("before")
+        .logged_event("before")
         .await;
     assert!(server.terminate().success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn damage_in_a_large_database_is_found_beside_serving() {
-    let killed = Killed::new(CHECKED_BEFORE_SERVING_BYTES_MAX).await;
+async fn damage_in_a_large_database_is_found_while_serving() {
+    let killed = KilledInstance::new(CHECKED_BEFORE_SERVING_BYTES_MAX).await;
     killed.damage();
     let mut server = ServerProcess::spawn(&killed.database, &[]);
-    wait(|| server.output().contains("Tributary is running at ")).await;
+    wait_until(|| server.output().contains("Tributary is running at ")).await;
     let output = server.output();
     let url = output
         .split_whitespace()
@@ -187,7 +189,7 @@ async fn damage_in_a_large_database_is_found_beside_serving() {
         is_damage(refused.status.as_u16(), &refused.text),
         "{refused:?}"
     );
-    // What is there can still be read, and the process goes on.
+    // Reads still work and the process keeps running.
     assert_eq!(get("/healthz").await.0, 200);
     let log = site.log().await;
     assert!(log.iter().any(|event| event["eventId"] == "before"));
@@ -199,5 +201,8 @@ async fn damage_in_a_large_database_is_found_beside_serving() {
         server.log()
     );
     assert!(server.terminate().success());
-    assert!(killed.marker().exists(), "every start checks again");
+    assert!(
+        killed.marker().exists(),
+        "the marker stays, so that the next start checks again"
+    );
 }

@@ -1,8 +1,11 @@
-//! Networks that fail in every way they know, and what becomes of the deliveries: each fault has an app and an account
-//! of its own, so that all of them happen at once, and apps without a fault are there to see that nobody waits for
-//! another's trouble.
+//! Deliveries when networks fail in every way that the simulator supports.
+//!
+//! Each fault has its own app and account, so that all faults happen at the same time. Apps without
+//! a fault show that one app's failures do not delay another.
 
-use crate::networks::{NETWORKS, Simulated, deliveries, fresh, settled};
+use crate::networks::{
+    NETWORKS, ServerWithSimulator, deliveries, wait_until_settled, with_current_time,
+};
 use crate::website::Website;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -10,23 +13,25 @@ use std::time::{Duration, Instant};
 use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
-/// Events of an app with a fault.
+/// Events per app with a fault.
 const EVENTS: usize = 10;
-/// Events of a batch with a poisonous one.
+/// Events in a batch with one that the network rejects.
 const BATCH: usize = 100;
-/// Which of them is poisonous.
-const POISON: &str = "event-42";
-/// Until everything has been sent: a request that hangs takes half a minute at `network_b`, and waits follow.
-const IN_THE_END: Duration = Duration::from_mins(3);
-/// Until an app without a fault has been served: less than a request that hangs takes, so that waiting for one is seen.
-const AT_ONCE: Duration = Duration::from_secs(25);
+/// Id of the event that the network rejects.
+const REJECTED_EVENT: &str = "event-42";
+/// Maximum time until everything is sent. A hanging request to `network_b` takes half a minute, and
+/// back-off follows.
+const SETTLE_MAX: Duration = Duration::from_mins(3);
+/// Maximum time for an app without a fault. Shorter than a hanging request, so that waiting for one
+/// fails the test.
+const UNAFFECTED_MAX: Duration = Duration::from_secs(25);
 
-/// A fault, and how often.
+/// A fault and how often it happens.
 struct Case {
     name: &'static str,
     fault: Value,
     times: u32,
-    /// Whether somebody has to let it go on.
+    /// Whether the integration pauses and must be resumed.
     pauses: bool,
 }
 
@@ -39,7 +44,7 @@ fn case(name: &'static str, fault: Value, times: u32) -> Case {
     }
 }
 
-/// The faults of a network.
+/// Returns the faults to test with a network.
 fn cases(network: SimulatedNetwork) -> Vec<Case> {
     let status =
         |status: u16, body: &str| json!({"kind": "status", "status": status, "body": body});
@@ -55,9 +60,9 @@ fn cases(network: SimulatedNetwork) -> Vec<Case> {
         case("reset before", json!({"kind": "reset_before"}), 1),
         case("reset after", json!({"kind": "reset_after"}), 1),
         case("HTML", status(502, "<html>Bad gateway</html>"), 1),
-        case("taken, and said to be not", processed, 1),
+        case("processed, but answered with 504", processed, 1),
     ];
-    // Whatever network_d says with success is success.
+    // Any successful status of network_d means success.
     if network != SimulatedNetwork::NetworkD {
         cases.push(case(
             "HTML with success",
@@ -90,8 +95,8 @@ fn cases(network: SimulatedNetwork) -> Vec<Case> {
     cases
 }
 
-/// An app under a fault.
-struct Patient {
+/// An app whose deliveries meet a fault.
+struct FaultyApp {
     site: Website,
     network: SimulatedNetwork,
     account: String,
@@ -102,27 +107,28 @@ struct Patient {
 
 async fn send(site: &Website, events: usize) {
     for number in 0..events {
-        let event = fresh(&site.purchase(&format!("event-{number}"), "9.99"));
+        let event = with_current_time(&site.purchase(&format!("event-{number}"), "9.99"));
         site.deliver(&event).await;
     }
 }
 
-/// Everything as it should be.
+/// Returns the expected counts when every event is delivered.
 fn all_delivered(events: usize) -> BTreeMap<String, usize> {
     BTreeMap::from([("delivered".to_owned(), events)])
 }
 
-async fn under_fault(
-    simulated: &Simulated,
+/// Creates an app, injects the fault, and sends events.
+async fn start_case(
+    simulated: &ServerWithSimulator,
     network: SimulatedNetwork,
     number: usize,
     case: Case,
-) -> Patient {
+) -> FaultyApp {
     let site = simulated.site(network).await;
     let account = simulated.connect(&site, network, number).await;
-    simulated.fault(network, &account, case.fault, Some(case.times));
+    simulated.inject_fault(network, &account, case.fault, Some(case.times));
     send(&site, EVENTS).await;
-    Patient {
+    FaultyApp {
         site,
         network,
         account,
@@ -132,30 +138,33 @@ async fn under_fault(
     }
 }
 
-/// A batch of a hundred with one event that the network refuses, and all others for it.
-async fn poisoned(
-    simulated: &Simulated,
+/// Creates an app with a batch that the network rejects because of one event.
+async fn start_rejected_batch(
+    simulated: &ServerWithSimulator,
     network: SimulatedNetwork,
     number: usize,
-    is_named: bool,
-) -> Patient {
+    names_event: bool,
+) -> FaultyApp {
     let site = simulated.site(network).await;
     let account = simulated.connect(&site, network, number).await;
     let own_ids = json!({"settings": {"webEventId": true}});
     let path = format!("/integrations/{}", network.label());
     site.call("PATCH", &path, own_ids).await.expect(200);
-    let poison = json!({"kind": "poison", "ids": [POISON], "index": is_named});
-    simulated.fault(network, &account, poison, None);
-    // So that all of them wait together.
+    let poison = json!({"kind": "poison", "ids": [REJECTED_EVENT], "index": names_event});
+    simulated.inject_fault(network, &account, poison, None);
+    // The 503 makes all events wait, so that they form one batch.
     let later = json!({"kind": "status", "status": 503, "body": ""});
-    simulated.fault(network, &account, later, Some(1));
+    simulated.inject_fault(network, &account, later, Some(1));
     send(&site, BATCH).await;
     let expected = [("delivered", BATCH - 1), ("failed", 1)];
-    Patient {
+    FaultyApp {
         site,
         network,
         account,
-        name: format!("{}: poison, named: {is_named}", network.label()),
+        name: format!(
+            "{}: rejected batch, names the event: {names_event}",
+            network.label()
+        ),
         expected: expected
             .map(|(name, count)| (name.to_owned(), count))
             .into(),
@@ -163,12 +172,12 @@ async fn poisoned(
     }
 }
 
-/// Waits until the network's answer stopped the integration, then lets it go on.
-async fn resume(patient: &Patient) {
-    let path = format!("/integrations/{}", patient.network.label());
+/// Waits until the integration is paused, then resumes it.
+async fn resume(app: &FaultyApp) {
+    let path = format!("/integrations/{}", app.network.label());
     let begun = Instant::now();
     loop {
-        let found = patient
+        let found = app
             .site
             .call("GET", &path, Value::Null)
             .await
@@ -178,76 +187,75 @@ async fn resume(patient: &Patient) {
             let reason = found["statusReason"].as_str().unwrap();
             assert!(
                 !reason.contains("0123456789"),
-                "no credential is told: {reason}"
+                "the reason contains a credential: {reason}"
             );
             break;
         }
-        assert!(begun.elapsed() < AT_ONCE, "{}: {found}", patient.name);
+        assert!(begun.elapsed() < UNAFFECTED_MAX, "{}: {found}", app.name);
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    patient
-        .site
+    app.site
         .call("POST", &format!("{path}/resume"), Value::Null)
         .await
         .expect(200);
 }
 
-async fn examine(simulated: &Simulated, patient: &Patient) {
-    let name = &patient.name;
-    let standing = settled(&patient.site, IN_THE_END).await;
-    assert_eq!(standing, patient.expected, "{name}");
-    let received = simulated.received(patient.network, &patient.account);
-    assert_eq!(received.len(), patient.expected["delivered"], "{name}");
+async fn check_app(simulated: &ServerWithSimulator, app: &FaultyApp) {
+    let name = &app.name;
+    let counts = wait_until_settled(&app.site, SETTLE_MAX).await;
+    assert_eq!(counts, app.expected, "{name}");
+    let received = simulated.received(app.network, &app.account);
+    assert_eq!(received.len(), app.expected["delivered"], "{name}");
     for one in &received {
         assert_eq!(one["counted"], 1, "{name}: counted twice: {one}");
     }
-    let twice = received.iter().filter(|one| one["times"] != 1).count();
-    let failed: Vec<Value> = deliveries(&patient.site)
+    let repeated = received.iter().filter(|one| one["times"] != 1).count();
+    let failed: Vec<Value> = deliveries(&app.site)
         .await
         .into_iter()
         .filter(|one| one["status"] == "failed")
         .collect();
     for one in &failed {
-        assert_eq!(one["eventId"], POISON, "{name}: {one}");
+        assert_eq!(one["eventId"], REJECTED_EVENT, "{name}: {one}");
         let answer = one["attempts"].as_array().unwrap().last().unwrap()["answer"].as_str();
         assert!(
-            answer.is_some_and(|words| words.len() > 10),
-            "{name}: the network's words: {one}"
+            answer.is_some_and(|text| text.len() > 10),
+            "{name}: the network's answer is stored: {one}"
         );
     }
-    println!("{name}: {standing:?}, came more than once: {twice}");
+    println!("{name}: {counts:?}, received more than once: {repeated}");
 }
 
 on_both_engines! {
-    async fn after_the_faults_everything_deliverable_was_received_once(engine: Engine) {
-        let simulated = Simulated::start(engine).await;
-        let mut patients = Vec::new();
+    async fn every_deliverable_event_is_counted_once_after_the_faults(engine: Engine) {
+        let simulated = ServerWithSimulator::start(engine).await;
+        let mut apps = Vec::new();
         let mut number = 0;
         for (network, _) in NETWORKS {
             for case in cases(network) {
                 number += 1;
-                patients.push(under_fault(&simulated, network, number, case).await);
+                apps.push(start_case(&simulated, network, number, case).await);
             }
-            for is_named in [true, false] {
+            for names_event in [true, false] {
                 number += 1;
-                patients.push(poisoned(&simulated, network, number, is_named).await);
+                apps.push(start_rejected_batch(&simulated, network, number, names_event).await);
             }
         }
-        // Nobody waits for another's trouble.
+        // Apps without a fault are not delayed.
         for (network, _) in NETWORKS {
             number += 1;
             let site = simulated.site(network).await;
             simulated.connect(&site, network, number).await;
             let begun = Instant::now();
             send(&site, EVENTS).await;
-            assert_eq!(settled(&site, AT_ONCE).await, all_delivered(EVENTS));
+            assert_eq!(wait_until_settled(&site, UNAFFECTED_MAX).await, all_delivered(EVENTS));
             println!("{}: an app without a fault waited {:?}", network.label(), begun.elapsed());
         }
-        for patient in patients.iter().filter(|patient| patient.pauses) {
-            resume(patient).await;
+        for app in apps.iter().filter(|app| app.pauses) {
+            resume(app).await;
         }
-        for patient in &patients {
-            examine(&simulated, patient).await;
+        for app in &apps {
+            check_app(&simulated, app).await;
         }
         let log = simulated.server.log();
         for secret in ["0123456789abcdef", "client-secret-12345", "refresh-token-12345", "E.C.P.1", "127.0.0.1\""] {

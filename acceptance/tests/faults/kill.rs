@@ -1,4 +1,4 @@
-//! SIGKILL while writing, then a new start: the database opens, and nothing that was acknowledged is missing.
+//! SIGKILL during writes, then a restart: the database opens and every acknowledged write exists.
 
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +9,15 @@ use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 /// How often the server is killed.
 const ROUNDS: u64 = 5;
-/// Clients that write at a time.
+/// Concurrent clients.
 const CLIENTS: u64 = 8;
-/// What they must have written before a kill, and how long they may take for it.
+/// Minimum writes before a kill, and the maximum wait for them.
 const WRITTEN_MIN: usize = 21;
 const WRITTEN_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// What the clients know at the end: names by what became of the request.
+/// Names of the links by the result of their request.
 #[derive(Default)]
-struct Account {
+struct ClientResults {
     acknowledged: BTreeSet<String>,
     unknown: BTreeSet<String>,
 }
@@ -28,8 +28,8 @@ async fn write_until_killed(
     key: String,
     client: String,
     (stopped, written): (Arc<AtomicBool>, Arc<AtomicUsize>),
-) -> Account {
-    let mut account = Account::default();
+) -> ClientResults {
+    let mut results = ClientResults::default();
     for number in 0.. {
         if stopped.load(Ordering::Relaxed) {
             break;
@@ -41,15 +41,16 @@ async fn write_until_killed(
         match answer.map(|answer| answer.status.as_u16()) {
             Some(201) => {
                 written.fetch_add(1, Ordering::Relaxed);
-                account.acknowledged.insert(name)
+                results.acknowledged.insert(name)
             }
-            _ => account.unknown.insert(name),
+            _ => results.unknown.insert(name),
         };
     }
-    account
+    results
 }
 
-async fn stored(server: &ServerProcess, path: &str, key: &str) -> BTreeMap<String, usize> {
+/// Counts the stored links by name.
+async fn stored_links(server: &ServerProcess, path: &str, key: &str) -> BTreeMap<String, usize> {
     let mut names = BTreeMap::new();
     let mut cursor = String::new();
     loop {
@@ -70,10 +71,10 @@ async fn stored(server: &ServerProcess, path: &str, key: &str) -> BTreeMap<Strin
     }
 }
 
-/// How many links the audit log says were made.
-async fn count_lines(server: &ServerProcess, path: &str, key: &str) -> usize {
+/// Counts the created links in the audit log.
+async fn count_audit_entries(server: &ServerProcess, path: &str, key: &str) -> usize {
     let app = path.split('/').nth(4).unwrap();
-    let mut lines = 0;
+    let mut entries = 0;
     let mut cursor = String::new();
     loop {
         let path = format!("/api/v1/audit-log?appId={app}&limit=500{cursor}");
@@ -82,21 +83,22 @@ async fn count_lines(server: &ServerProcess, path: &str, key: &str) -> usize {
             .await
             .expect(200)
             .json();
-        let made = |entry: &&serde_json::Value| entry["action"] == "link.created";
-        lines += page["data"].as_array().unwrap().iter().filter(made).count();
+        let is_creation = |entry: &&serde_json::Value| entry["action"] == "link.created";
+        let page_entries = page["data"].as_array().unwrap().iter();
+        entries += page_entries.filter(is_creation).count();
         match page["meta"]["cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
-            None => return lines,
+            None => return entries,
         }
     }
 }
 
 on_both_engines! {
-    async fn nothing_acknowledged_is_missing_after_a_kill(engine: Engine) {
+    async fn every_acknowledged_write_exists_after_kills(engine: Engine) {
         let database = TestDatabase::new(engine).await;
         let key = ServerProcess::full_key(&database);
         let mut path = String::new();
-        let mut total = Account::default();
+        let mut total = ClientResults::default();
         for round in 0..ROUNDS {
             let server = Arc::new(ServerProcess::start(&database).await);
             if path.is_empty() {
@@ -107,8 +109,8 @@ on_both_engines! {
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|client| {
                     let name = format!("r{round}-c{client}");
-                    let told = (stopped.clone(), written.clone());
-                    tokio::spawn(write_until_killed(server.clone(), path.clone(), key.clone(), name, told))
+                    let shared = (stopped.clone(), written.clone());
+                    tokio::spawn(write_until_killed(server.clone(), path.clone(), key.clone(), name, shared))
                 })
                 .collect();
             tokio::time::sleep(Duration::from_millis(300 + 170 * round)).await;
@@ -116,30 +118,30 @@ on_both_engines! {
             while written.load(Ordering::Relaxed) < WRITTEN_MIN && begun.elapsed() < WRITTEN_WAIT_MAX {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            assert!(written.load(Ordering::Relaxed) >= WRITTEN_MIN, "the clients of round {round} wrote");
+            assert!(written.load(Ordering::Relaxed) >= WRITTEN_MIN, "too few writes in round {round}");
             server.kill_now();
             stopped.store(true, Ordering::Relaxed);
             for client in clients {
-                let account = client.await.unwrap();
-                total.acknowledged.extend(account.acknowledged);
-                total.unknown.extend(account.unknown);
+                let results = client.await.unwrap();
+                total.acknowledged.extend(results.acknowledged);
+                total.unknown.extend(results.unknown);
             }
         }
         let server = ServerProcess::start(&database).await;
-        let stored = stored(&server, &path, &key).await;
+        let stored = stored_links(&server, &path, &key).await;
         let lost: Vec<_> = total.acknowledged.iter().filter(|name| !stored.contains_key(*name)).collect();
         let phantom: Vec<_> = stored
             .keys()
             .filter(|name| !total.acknowledged.contains(*name) && !total.unknown.contains(*name))
             .collect();
-        let twice = stored.values().filter(|count| **count > 1).count();
+        let duplicated = stored.values().filter(|count| **count > 1).count();
         println!(
-            "{engine:?}: acknowledged {}, unknown {}, stored {}, lost {}, phantom {}, twice {twice}",
+            "{engine:?}: acknowledged {}, unknown {}, stored {}, lost {}, phantom {}, duplicated {duplicated}",
             total.acknowledged.len(), total.unknown.len(), stored.len(), lost.len(), phantom.len()
         );
-        assert!(!total.unknown.is_empty(), "the kills came while they wrote");
-        assert!(lost.is_empty() && phantom.is_empty() && twice == 0, "lost {lost:?}, phantom {phantom:?}");
-        let lines = count_lines(&server, &path, &key).await;
-        assert_eq!(lines, stored.len(), "a link and its line in the audit log commit together");
+        assert!(!total.unknown.is_empty(), "no write was interrupted by a kill");
+        assert!(lost.is_empty() && phantom.is_empty() && duplicated == 0, "lost {lost:?}, phantom {phantom:?}");
+        let entries = count_audit_entries(&server, &path, &key).await;
+        assert_eq!(entries, stored.len(), "a link and its audit entry commit together");
     }
 }

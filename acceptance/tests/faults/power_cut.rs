@@ -1,7 +1,7 @@
-//! Power cuts together with errors of the disk, on SQLite: the database stays sound, every acknowledged event is in it,
-//! and no erased device is.
+//! Power cuts combined with disk errors, on SQLite: the database stays intact, contains every
+//! acknowledged event and no erased device.
 //!
-//! A few rounds run every time; `TRIBUTARY_POWER_CUT_ROUNDS` sets another number.
+//! `TRIBUTARY_POWER_CUT_ROUNDS` changes the number of rounds.
 
 use super::power_cut_round::{Machine, Outcome, Plan, Target};
 use rand::{RngExt as _, SeedableRng as _};
@@ -9,23 +9,20 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Rounds of each test, unless the environment says otherwise. Every kind of fault has its turn.
+/// Default rounds of each test: one for every kind of fault.
 const ROUNDS: u64 = 5;
-/// Rounds of the counter-test, each of which must lose something.
+/// Rounds of the test without syncs. Each must lose events.
 const COUNTER_ROUNDS: u64 = 2;
-/// Rounds after which a new instance is set up, so that a long run does not spend its time on copying a large one.
-const ROUNDS_OF_A_MACHINE: u64 = 20;
+/// Rounds until a new instance is set up, because copying a large database is slow.
+const ROUNDS_PER_INSTANCE: u64 = 20;
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the long form of the test has more rounds"
-)]
+#[expect(clippy::disallowed_methods, reason = "a long run sets more rounds")]
 fn rounds() -> u64 {
     let rounds = std::env::var("TRIBUTARY_POWER_CUT_ROUNDS").ok();
     rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"))
 }
 
-/// A round with these faults; leaks, length and restarts differ from round to round.
+/// Plans a round with these faults. Leaks, duration and restarts vary from round to round.
 fn plan(round: u64, random: &mut ChaCha8Rng, faults: String) -> Plan {
     Plan {
         faults,
@@ -33,21 +30,21 @@ fn plan(round: u64, random: &mut ChaCha8Rng, faults: String) -> Plan {
         leak: [0, 20, 60][usize::try_from(round % 3).unwrap()],
         seed: random.random_range(1..1_000_000),
         load: Duration::from_millis(random.random_range(0..700)),
-        erasing: true,
-        restarted: round % 4 == 3,
+        erases_devices: true,
+        restarts: round % 4 == 3,
     }
 }
 
-/// What the rounds of a run came to.
+/// Totals of all rounds.
 #[derive(Debug, Default)]
 struct Total {
     acknowledged: usize,
     unavailable: usize,
     erased: usize,
-    /// Rounds with a checkpoint in a process with faults.
+    /// Rounds in which a process with faults completed a checkpoint.
     checkpointed: usize,
-    /// Rounds in which a target was hit by an error.
-    hit: BTreeMap<(Target, String), usize>,
+    /// Rounds by injected error and its target.
+    injected: BTreeMap<(Target, String), usize>,
 }
 
 impl Total {
@@ -60,12 +57,12 @@ impl Total {
         injected.sort();
         injected.dedup();
         for one in injected {
-            *self.hit.entry(one).or_default() += 1;
+            *self.injected.entry(one).or_default() += 1;
         }
     }
 }
 
-/// Runs the rounds and adds up what they came to. Every error in `expected` must have hit its target.
+/// Runs the rounds and checks each. Every error in `expected` must have been injected.
 async fn run(
     name: &str,
     expected: &[(Target, &str)],
@@ -75,7 +72,7 @@ async fn run(
     let mut random = ChaCha8Rng::seed_from_u64(17);
     let mut total = Total::default();
     for round in 0..rounds() {
-        if round > 0 && round % ROUNDS_OF_A_MACHINE == 0 {
+        if round > 0 && round % ROUNDS_PER_INSTANCE == 0 {
             machine = Machine::new().await;
         }
         let faults = faults(round, &mut random);
@@ -83,25 +80,28 @@ async fn run(
         let outcome = machine.round(&plan).await;
         println!("{name}, round {round}: {outcome:?}, {plan:?}");
         assert_eq!(outcome.damage, None, "round {round}, {plan:?}");
-        let (lost, back) = (&outcome.lost, &outcome.back);
+        let (lost, reappeared) = (&outcome.lost, &outcome.reappeared);
         assert!(lost.is_empty(), "round {round}, {plan:?}: lost {lost:?}");
-        assert!(back.is_empty(), "round {round}, {plan:?}: back {back:?}");
+        assert!(
+            reappeared.is_empty(),
+            "round {round}, {plan:?}: reappeared {reappeared:?}"
+        );
         total.add(outcome);
     }
     println!("{name}: {} rounds, 0 corrupt, 0 lost, {total:?}", rounds());
     assert!(total.acknowledged > 0 && total.erased > 0, "{total:?}");
     assert!(
         total.checkpointed > 0,
-        "the log was checkpointed: {total:?}"
+        "the log was never checkpointed: {total:?}"
     );
-    for (target, how) in expected {
-        let key = (*target, (*how).to_owned());
-        assert!(total.hit.contains_key(&key), "{key:?}: {total:?}");
+    for (target, error) in expected {
+        let key = (*target, (*error).to_owned());
+        assert!(total.injected.contains_key(&key), "{key:?}: {total:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_sync_of_the_log_and_a_power_cut_lose_nothing() {
+async fn failed_log_syncs_and_a_power_cut_lose_nothing() {
     let expected = [(Target::Log, "EIO")];
     run("failed log syncs", &expected, |_, random| {
         let first: u64 = random.random_range(2..30);
@@ -112,7 +112,7 @@ async fn a_failed_sync_of_the_log_and_a_power_cut_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_of_the_log_and_the_folder_and_a_power_cut_lose_nothing() {
+async fn log_and_folder_errors_and_a_power_cut_lose_nothing() {
     let expected = [
         (Target::Log, "EIO"),
         (Target::Log, "ENOSPC"),
@@ -122,7 +122,7 @@ async fn errors_of_the_log_and_the_folder_and_a_power_cut_lose_nothing() {
     ];
     run("log and folder", &expected, |round, random| {
         let nth: u64 = random.random_range(5..120);
-        // The first ones are synced by the start, later ones when a connection is opened after an error.
+        // Start-up does the first folder syncs; reopening after an error does later ones.
         let (early, late) = (random.random_range(1..3), random.random_range(3..6));
         match round % 5 {
             0 => format!("write:-wal:{nth}:short,sync:/:{late}:EIO"),
@@ -136,7 +136,7 @@ async fn errors_of_the_log_and_the_folder_and_a_power_cut_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_checkpoint_that_fails_and_a_power_cut_lose_nothing() {
+async fn failed_checkpoints_and_a_power_cut_lose_nothing() {
     let expected = [
         (Target::Database, "EIO"),
         (Target::Database, "ENOSPC"),
@@ -156,8 +156,8 @@ async fn a_checkpoint_that_fails_and_a_power_cut_lose_nothing() {
     .await;
 }
 
-/// The harness can fail: a log whose syncs do nothing loses acknowledged events, unless a checkpoint has moved them into
-/// the database file. So no device is erased here.
+/// Shows that the harness detects losses: without syncs of the log, acknowledged events are lost.
+/// No device is erased, because an erasure checkpoints the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_is_not_synced_loses_events_in_a_power_cut() {
     for round in 0..COUNTER_ROUNDS {
@@ -168,11 +168,11 @@ async fn a_log_that_is_not_synced_loses_events_in_a_power_cut() {
             leak: 0,
             seed: 1 + round,
             load: Duration::from_millis(300),
-            erasing: false,
-            restarted: false,
+            erases_devices: false,
+            restarts: false,
         };
         let outcome = machine.round(&plan).await;
-        let is_noticed = outcome.damage.is_some() || !outcome.lost.is_empty();
-        assert!(is_noticed, "round {round}: {outcome:?}");
+        let is_detected = outcome.damage.is_some() || !outcome.lost.is_empty();
+        assert!(is_detected, "round {round}: {outcome:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! One round of a power cut: `tributary serve` under load with `acceptance/tools/powercut.c` preloaded, killed, and then
-//! only the bytes that it had made durable.
+//! One round of the power-cut tests. `tributary serve` runs under load with
+//! `acceptance/tools/powercut.c` preloaded and is killed. Only the bytes that it had synced remain.
 
 use crate::website::{Website, with};
 use rusqlite::Connection;
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tributary_testkit::{Engine, ServerExit, ServerProcess, TestDatabase};
 
-/// Clients that send at a time.
+/// Concurrent clients.
 const CLIENTS: usize = 12;
-/// Bytes of each event's page address, so that the log fills up and is checkpointed.
+/// Bytes added to each event's page URL, so that the log fills up and is checkpointed.
 const PADDING_BYTES: usize = 900;
-/// How long to wait for answers, and for the faults, at most.
+/// Maximum wait for responses and for the injected errors.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// The pause between two erasures.
 const ERASURE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What an injected error hit.
+/// File or folder that an injected error hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     Log,
@@ -30,7 +30,7 @@ pub(super) enum Target {
     Folder,
 }
 
-/// How a round goes.
+/// Parameters of a round.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     /// `POWERCUT_FAIL`.
@@ -41,48 +41,48 @@ pub(super) struct Plan {
     pub(super) leak: u64,
     /// Seed of the leaks.
     pub(super) seed: u64,
-    /// How long the load goes on after the last of the faults.
+    /// How long the load continues after the last fault.
     pub(super) load: Duration,
-    /// Whether devices are erased meanwhile, each of which has the log checkpointed.
-    pub(super) erasing: bool,
-    /// Whether the process is killed and started again once before the power fails.
-    pub(super) restarted: bool,
+    /// Whether devices are erased during the load. Each erasure checkpoints the log.
+    pub(super) erases_devices: bool,
+    /// Whether the process is killed and restarted once before the power cut.
+    pub(super) restarts: bool,
 }
 
-/// What a round came to.
+/// Result of a round.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) acknowledged: usize,
     pub(super) unavailable: usize,
-    /// Devices whose erasure was acknowledged.
+    /// Number of devices whose erasure was acknowledged.
     pub(super) erased: usize,
-    /// The errors that were injected: where, and which.
+    /// Injected errors with their targets.
     pub(super) injected: Vec<(Target, String)>,
-    /// Checkpoints that ended well in a process with faults.
+    /// Checkpoints that a process with faults completed.
     pub(super) checkpoints: usize,
-    /// The first line of `integrity_check`, where it is not `ok`.
+    /// First line of `integrity_check`, unless it is `ok`.
     pub(super) damage: Option<String>,
-    /// Acknowledged events that are not there.
+    /// Acknowledged events that are missing.
     pub(super) lost: Vec<String>,
-    /// Devices that are there although their erasure was acknowledged.
-    pub(super) back: Vec<String>,
+    /// Erased devices that reappeared.
+    pub(super) reappeared: Vec<String>,
 }
 
-/// An instance that loses its power again and again.
+/// An instance that survives one power cut after another.
 pub(super) struct Machine {
     database: TestDatabase,
     library: PathBuf,
     _tools: TempDir,
     site: Website,
-    /// Every event that was ever acknowledged.
+    /// Acknowledged events of all rounds.
     acknowledged: BTreeSet<String>,
-    /// Every device whose erasure was acknowledged.
+    /// Erased devices of all rounds.
     erased: BTreeSet<String>,
     rounds: u64,
 }
 
 impl Machine {
-    /// Compiles the library and sets an instance up, without faults.
+    /// Compiles the library and sets up an instance without faults.
     pub(super) async fn new() -> Self {
         let tools = tempfile::tempdir().unwrap();
         let library = tools.path().join("libpowercut.so");
@@ -111,32 +111,34 @@ impl Machine {
         }
     }
 
-    /// Runs a server under load, cuts its power, and looks at what is on the disk. The next round goes on from there.
+    /// Runs a server under load, cuts the power, and checks the disk. The next round continues with
+    /// that disk.
     pub(super) async fn round(&mut self, plan: &Plan) -> Outcome {
         self.rounds += 1;
         let disk = tempfile::tempdir().unwrap();
         copy_files(&self.database.folder(), disk.path());
         let mut outcome = Outcome::default();
         let started = self.load(plan, disk.path(), &mut outcome).await;
-        // A supervisor starts a process again that an error kept from starting.
-        if plan.restarted || !started {
-            let calm = Plan {
+        // A supervisor would restart a process that failed to start.
+        if plan.restarts || !started {
+            let without_faults = Plan {
                 faults: String::new(),
                 ..plan.clone()
             };
-            let started = self.load(&calm, disk.path(), &mut outcome).await;
-            assert!(started, "without faults it starts: {plan:?}");
+            let started = self.load(&without_faults, disk.path(), &mut outcome).await;
+            assert!(started, "the server starts without faults: {plan:?}");
         }
         std::fs::remove_dir_all(disk.path().join(".powercut")).unwrap();
         for file in database_files(&self.database.folder()) {
             std::fs::remove_file(file).unwrap();
         }
         copy_files(disk.path(), &self.database.folder());
-        self.look(disk.path(), &mut outcome);
+        self.check(disk.path(), &mut outcome);
         outcome
     }
 
-    /// Starts a server whose disk becomes full after some events. The folder is to be kept as long as the server runs.
+    /// Starts a server whose disk becomes full after some events. Keep the returned folder until
+    /// the server has stopped.
     pub(super) async fn with_full_disk(&self) -> (ServerProcess, Website, TempDir) {
         let disk = tempfile::tempdir().unwrap();
         copy_files(&self.database.folder(), disk.path());
@@ -146,8 +148,8 @@ impl Machine {
             leak: 0,
             seed: 1,
             load: Duration::ZERO,
-            erasing: false,
-            restarted: false,
+            erases_devices: false,
+            restarts: false,
         };
         let server = self.start(&plan, disk.path()).await;
         let server = server.unwrap_or_else(|ended| panic!("{ended}"));
@@ -155,7 +157,7 @@ impl Machine {
         (server, site, disk)
     }
 
-    /// Starts a server with the library.
+    /// Starts a server with the library preloaded.
     async fn start(&self, plan: &Plan, disk: &Path) -> Result<ServerProcess, ServerExit> {
         let live = self.database.folder();
         let text = |path: &Path| path.to_str().unwrap().to_owned();
@@ -170,15 +172,14 @@ impl Machine {
             ("POWERCUT_LEAK", &leak),
             ("POWERCUT_SEED", &seed),
             ("POWERCUT_TELL", ".db"),
-            // The kernel outlives the kill, so real syncs would change nothing: what survives is what the library
-            // copied to its own folder when a sync succeeded.
+            // Real syncs are not needed, because the kernel survives the kill. Only bytes that the
+            // library copied to its own folder after a successful sync count.
             ("POWERCUT_FAST", "1"),
         ];
         ServerProcess::try_start_with(&self.database, &settings).await
     }
 
-    /// Starts a server, sends events until it is time, and kills it. False when it did not start; then nothing was
-    /// acknowledged.
+    /// Starts a server, sends events, and kills it. Returns false if the server did not start.
     async fn load(&mut self, plan: &Plan, disk: &Path, outcome: &mut Outcome) -> bool {
         let server = match self.start(plan, disk).await {
             Ok(server) => server,
@@ -197,11 +198,13 @@ impl Machine {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| tokio::spawn(load.clone().send(client)))
             .collect();
-        let eraser = plan.erasing.then(|| tokio::spawn(load.clone().erase()));
-        wait(|| load.answered.load(Ordering::Relaxed) >= CLIENTS).await;
+        let eraser = plan
+            .erases_devices
+            .then(|| tokio::spawn(load.clone().erase()));
+        wait_until(|| load.answered.load(Ordering::Relaxed) >= CLIENTS).await;
         let faults = plan.faults.split(',').filter(|fault| !fault.is_empty());
         let faults = faults.count();
-        wait(|| injected(&server.log()).len() >= faults).await;
+        wait_until(|| injected(&server.log()).len() >= faults).await;
         tokio::time::sleep(plan.load).await;
         server.kill_now();
         load.stopped.store(true, Ordering::Relaxed);
@@ -224,32 +227,33 @@ impl Machine {
         true
     }
 
-    fn look(&self, disk: &Path, outcome: &mut Outcome) {
+    /// Compares the database on the disk with the acknowledged requests.
+    fn check(&self, disk: &Path, outcome: &mut Outcome) {
         match stored(&disk.join("tributary.db")) {
             Ok((events, devices)) => {
                 let lost = self.acknowledged.difference(&events);
                 outcome.lost = lost.cloned().collect();
-                let back = self.erased.intersection(&devices);
-                outcome.back = back.cloned().collect();
+                let reappeared = self.erased.intersection(&devices);
+                outcome.reappeared = reappeared.cloned().collect();
             }
             Err(damage) => outcome.damage = Some(damage),
         }
     }
 }
 
-/// Waits until something is so, for a while.
-async fn wait(is_so: impl Fn() -> bool) {
+/// Waits until a condition holds, for at most `WAIT_MAX`.
+async fn wait_until(condition: impl Fn() -> bool) {
     let begun = Instant::now();
-    while !is_so() && begun.elapsed() < WAIT_MAX {
+    while !condition() && begun.elapsed() < WAIT_MAX {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// What the clients of one process share.
+/// State shared by the clients of one process.
 #[derive(Debug, Clone)]
 struct Load {
     site: Website,
-    /// What the ids of its events begin with.
+    /// Prefix of the event ids.
     name: String,
     stopped: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -260,14 +264,14 @@ impl Load {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// A purchase of a device that has the same id.
+    /// Builds a purchase whose device has the same id.
     fn purchase(&self, id: &str) -> Value {
         let page = format!("{}/{}", crate::website::SHOP, "x".repeat(PADDING_BYTES));
         let event = with(&self.site.purchase(id, "9.99"), "sourceUrl", page);
         with(&with(&event, "deviceId", id), "timestampMs", now())
     }
 
-    /// Sends events; gives those that were acknowledged, and how many were not.
+    /// Sends events. Returns the acknowledged ids and the number of 503 responses.
     async fn send(self, client: usize) -> (Vec<String>, usize) {
         let (mut acknowledged, mut unavailable) = (Vec::new(), 0);
         for number in 0.. {
@@ -290,15 +294,15 @@ impl Load {
         (acknowledged, unavailable)
     }
 
-    /// Erases one device after the other, which has the log moved into the database file; gives those whose erasure was
-    /// acknowledged.
+    /// Erases one device after another, which checkpoints the log. Returns the devices whose
+    /// erasure was acknowledged.
     async fn erase(self) -> Vec<String> {
         let mut erased = Vec::new();
         for number in 0.. {
             if self.is_stopped() {
                 break;
             }
-            let id = format!("{}-gone-{number}", self.name);
+            let id = format!("{}-erased-{number}", self.name);
             if let Some(sent) = self.site.try_send(&self.purchase(&id)).await
                 && sent.status == 202
             {
@@ -315,7 +319,7 @@ impl Load {
     }
 }
 
-/// The ids of all events of a sound database, and of their devices; otherwise what is wrong with it.
+/// Returns the ids of all events and devices, or the damage that the integrity check found.
 fn stored(path: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
     let read = || -> Result<(String, BTreeSet<String>, BTreeSet<String>), rusqlite::Error> {
         let connection = Connection::open(path)?;
@@ -336,17 +340,18 @@ fn stored(path: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
     }
 }
 
-/// The files that a power cut concerns: not `-shm`, which is rebuilt, and not what the test wrote.
+/// Returns the database files of a folder.
 fn database_files(folder: &Path) -> Vec<PathBuf> {
-    let is_ours = |path: &PathBuf| {
+    let is_database_file = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with("tributary.db"))
     };
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths.filter(is_ours).collect()
+    paths.filter(is_database_file).collect()
 }
 
+/// Copies the database files, except `-shm`, which SQLite rebuilds.
 fn copy_files(from: &Path, to: &Path) {
     for file in database_files(from) {
         let name = file.file_name().unwrap();
@@ -356,7 +361,7 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// The errors that the library says it injected.
+/// Returns the errors that the library reported in the log.
 fn injected(log: &str) -> Vec<(Target, String)> {
     let lines = log
         .lines()
@@ -368,17 +373,17 @@ fn injected(log: &str) -> Vec<(Target, String)> {
                 "tributary.db-wal" => Target::Log,
                 "tributary.db" => Target::Database,
                 "." => Target::Folder,
-                _ => panic!("no target: {injected}"),
+                _ => panic!("unknown target: {injected}"),
             };
-            let (_, how) = fault.rsplit_once(':').unwrap();
-            (target, how.to_owned())
+            let (_, error) = fault.rsplit_once(':').unwrap();
+            (target, error.to_owned())
         })
         .collect()
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a server in another process has the real clock"
+    reason = "a server process uses the system clock"
 )]
 fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

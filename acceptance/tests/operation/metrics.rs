@@ -1,11 +1,11 @@
-//! Metrics exist before anything happens, so that the documented alerts see the first incident.
+//! Metrics exist from the start, so that the documented alerts fire on the first incident.
 
 use super::metric;
 use std::fs;
 use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
-/// Without series before the first request or transaction: their labels are too many.
-const LATER: [&str; 2] = [
+/// Counters that appear with the first request or transaction, because they have many labels.
+const APPEAR_LATER: [&str; 2] = [
     "tributary_http_requests_total",
     "tributary_store_transactions_total",
 ];
@@ -15,10 +15,10 @@ fn file(path: &str) -> String {
     fs::read_to_string(format!("{root}/{path}")).unwrap()
 }
 
-/// The names of the counters that the handbook lists.
+/// Returns the counters that `docs/OPERATIONS.md` lists.
 fn documented_counters() -> Vec<String> {
-    let handbook = file("docs/OPERATIONS.md");
-    let names = handbook
+    let operations = file("docs/OPERATIONS.md");
+    let names = operations
         .split(|c: char| !c.is_ascii_lowercase() && c != '_')
         .filter(|word| word.starts_with("tributary_") && word.ends_with("_total"));
     let mut names: Vec<String> = names.map(str::to_owned).collect();
@@ -28,13 +28,13 @@ fn documented_counters() -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn counters_gauges_and_the_process_are_there_from_the_start(engine: Engine) {
+    async fn counters_gauges_and_process_metrics_exist_from_the_start(engine: Engine) {
         let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
         let metrics = server.call("GET", "/metrics", "", None).await.expect(200).text;
         for name in documented_counters() {
-            let is_there = metrics.lines().any(|line| line.starts_with(&format!("{name} ")) || line.starts_with(&format!("{name}{{")));
-            assert!(is_there || LATER.contains(&&*name), "{name} is not there: {metrics}");
+            let exists = metrics.lines().any(|line| line.starts_with(&format!("{name} ")) || line.starts_with(&format!("{name}{{")));
+            assert!(exists || APPEAR_LATER.contains(&&*name), "{name} is missing: {metrics}");
         }
         for name in [
             "tributary_store_unavailable_total",
@@ -59,12 +59,12 @@ on_both_engines! {
 }
 
 #[test]
-fn the_handbook_shows_the_alert_rules_that_are_tested() {
+fn operations_md_shows_the_tested_alert_rules() {
     let rules = file("packaging/alerts.yml");
     let (_comment, rules) = rules.split_once("groups:").unwrap();
-    let handbook = file("docs/OPERATIONS.md");
+    let operations = file("docs/OPERATIONS.md");
     assert!(
-        handbook.contains(&format!("groups:{rules}")),
-        "docs/OPERATIONS.md shows other rules"
+        operations.contains(&format!("groups:{rules}")),
+        "docs/OPERATIONS.md differs from packaging/alerts.yml"
     );
 }

@@ -1,11 +1,11 @@
-//! Operating the binary: its log, its start and its end, its metrics.
+//! Operation of the binary: log, metrics, start and shutdown.
 
 mod log_output;
 mod metrics;
 mod request_ids;
 mod starting;
 
-/// The value of a metric, named with its labels as `/metrics` shows it.
+/// Returns the value of a metric. The name includes the labels as `/metrics` shows them.
 fn metric<'a>(metrics: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = metrics.lines();
     lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))

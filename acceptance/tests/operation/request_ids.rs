@@ -7,7 +7,7 @@ fn id(answer: &TestResponse) -> String {
     answer.headers["x-request-id"].to_str().unwrap().to_owned()
 }
 
-/// The error lines of a log.
+/// Returns the error lines of a log.
 fn errors(log: &str) -> Vec<&str> {
     log.lines().filter(|line| line.contains("ERROR")).collect()
 }
@@ -16,7 +16,7 @@ on_both_engines! {
     async fn a_storage_error_is_logged_with_the_id_of_its_request(engine: Engine) {
         for format in ["text", "json"] {
             let database = TestDatabase::new(engine).await;
-            // Spans are there whatever the level.
+            // Lines must have their span at every log level.
             let settings = [("TRIBUTARY_LOG__FORMAT", format), ("TRIBUTARY_LOG__LEVEL", "error")];
             let server = ServerProcess::start_with(&database, &settings).await;
             let key = ServerProcess::full_key(&database);
@@ -24,7 +24,7 @@ on_both_engines! {
             let app = app.data()["id"].as_str().unwrap().to_owned();
             let organization = ServerProcess::run(&database, &["admin", "organization", "list"]).unwrap();
             let organization = organization.split_whitespace().next().unwrap();
-            database.direct_connection().await.run("alter table links rename to links_gone").await;
+            database.direct_connection().await.run("alter table links rename to links_renamed").await;
 
             let read = server.call("GET", &format!("/api/v1/apps/{app}/links"), &key, None).await.expect(503);
             let written = server.call("POST", &format!("/api/v1/apps/{app}/links"), &key, Some(json!({"name": "Spring"}))).await.expect(503);
@@ -51,13 +51,13 @@ on_both_engines! {
         }
     }
 
-    async fn what_a_worker_logs_names_it(engine: Engine) {
+    async fn log_lines_of_a_worker_name_the_worker(engine: Engine) {
         let database = TestDatabase::new(engine).await;
         let server = ServerProcess::start(&database).await;
-        database.direct_connection().await.run("alter table queues rename to queues_gone").await;
+        database.direct_connection().await.run("alter table queues rename to queues_renamed").await;
         let begun = std::time::Instant::now();
-        let named = |log: &str| log.lines().any(|line| line.contains("WARN") && line.contains("worker{worker=\"paused\"}"));
-        while !named(&server.log()) {
+        let names_worker = |log: &str| log.lines().any(|line| line.contains("WARN") && line.contains("worker{worker=\"paused\"}"));
+        while !names_worker(&server.log()) {
             assert!(begun.elapsed().as_secs() < 60, "{}", server.log());
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         }

@@ -1,4 +1,4 @@
-//! The server's start and end: what it waits for, what it refuses, which signals it obeys.
+//! Start and shutdown of the server: waiting for the database, refusals, signals.
 
 use crate::command_line::tributary;
 use std::net::{SocketAddr, TcpListener};
@@ -8,7 +8,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
-/// How long the server may take to say that it tries again.
+/// Maximum time until the server logs a retry.
 const LOG_WAIT_MAX: Duration = Duration::from_secs(20);
 
 fn free_address() -> SocketAddr {
@@ -16,21 +16,21 @@ fn free_address() -> SocketAddr {
     free.local_addr().unwrap()
 }
 
-/// Passes connections on to another address from now on.
-async fn pass_on(from: SocketAddr, to: SocketAddr) {
+/// Starts a proxy between two addresses.
+async fn start_proxy(from: SocketAddr, to: SocketAddr) {
     let listener = tokio::net::TcpListener::bind(from).await.unwrap();
     tokio::spawn(async move {
-        while let Ok((mut near, _)) = listener.accept().await {
+        while let Ok((mut client, _)) = listener.accept().await {
             tokio::spawn(async move {
-                let mut far = TcpStream::connect(to).await.unwrap();
-                let _ended = copy_bidirectional(&mut near, &mut far).await;
+                let mut server = TcpStream::connect(to).await.unwrap();
+                let _ended = copy_bidirectional(&mut client, &mut server).await;
             });
         }
     });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_unreachable_at_the_start_is_waited_for() {
+async fn the_server_waits_for_an_unreachable_database() {
     let database = TestDatabase::new(Engine::Postgres).await;
     let url = reqwest::Url::parse(&database.url()).unwrap();
     let host = url.host_str().unwrap();
@@ -47,23 +47,23 @@ async fn a_database_that_is_unreachable_at_the_start_is_waited_for() {
     let settings = [("TRIBUTARY_DATABASE_URL", through.as_str())];
     let mut server = ServerProcess::spawn(&database, &settings);
     let begun = Instant::now();
-    while server.log().matches("trying again").count() < 2 {
+    while server.log().matches("retrying").count() < 2 {
         assert!(server.is_running(), "{}", server.log());
         assert!(begun.elapsed() < LOG_WAIT_MAX, "{}", server.log());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    pass_on(address, real).await;
+    start_proxy(address, real).await;
     server.wait_until_ready().await.unwrap();
     assert_eq!(server.terminate().code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_waits_for_its_database_can_be_stopped() {
+async fn a_server_that_waits_for_the_database_can_be_stopped() {
     let database = TestDatabase::new(Engine::Postgres).await;
     let url = format!("postgres://someone:canary@{}/x", free_address());
     let mut server = ServerProcess::spawn(&database, &[("TRIBUTARY_DATABASE_URL", &url)]);
     let begun = Instant::now();
-    while !server.log().contains("trying again") {
+    while !server.log().contains("retrying") {
         assert!(server.is_running() && begun.elapsed() < LOG_WAIT_MAX);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -72,7 +72,7 @@ async fn a_server_that_waits_for_its_database_can_be_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_signal_to_stop_drains() {
+async fn every_stop_signal_drains() {
     for signal in ["TERM", "INT", "HUP"] {
         let database = TestDatabase::new(Engine::Sqlite).await;
         let server = ServerProcess::start(&database).await;
@@ -97,10 +97,10 @@ fn a_lost_secret_key_is_reported_and_no_new_one_is_written() {
     let key = folder.path().join("secret_key");
     let run = |words: &[&str]| tributary(words, &environment);
     assert!(run(&["migrate"]).status.success());
-    assert!(!key.exists(), "a database without data needs none");
+    assert!(!key.exists(), "an empty database needs no key");
     let create = ["admin", "key", "create", "--permission", "full"];
     assert!(run(&create).status.success());
-    let digits = std::fs::read_to_string(&key).unwrap();
+    let secret_key = std::fs::read_to_string(&key).unwrap();
     std::fs::remove_file(&key).unwrap();
     for command in [&["serve"][..], &create] {
         let output = run(command);
@@ -113,6 +113,6 @@ fn a_lost_secret_key_is_reported_and_no_new_one_is_written() {
         );
         assert!(!key.exists(), "{command:?}");
     }
-    let digits = [("TRIBUTARY_SECRET_KEY", digits.trim()), environment[0]];
-    assert!(tributary(&create, &digits).status.success());
+    let environment = [("TRIBUTARY_SECRET_KEY", secret_key.trim()), environment[0]];
+    assert!(tributary(&create, &environment).status.success());
 }

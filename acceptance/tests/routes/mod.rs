@@ -1,15 +1,15 @@
-//! Every route, once: what it needs, and how to call it. A route that is added without a row here fails
-//! `openapi::every_route_has_a_row`.
+//! Every route with the access that it needs and a valid request. A route without a row here fails
+//! `openapi::every_route_is_described_and_tested`.
 
-mod place;
+mod fixture;
 
-pub(crate) use place::Place;
+pub(crate) use fixture::RouteFixture;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use tributary_testkit::{TestResponse, TestServer};
 
-/// What a route asks for.
+/// Access that a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// No key.
@@ -20,7 +20,7 @@ pub(crate) enum Needs {
     AnalyticsRead,
     /// `apps:read`.
     AppsRead,
-    /// `apps:read`; of what only live events have, so that a test key finds nothing.
+    /// `apps:read`, for data that only live events have; a test key gets 404.
     DeliveryRead,
     /// `apps:write`, and a live key.
     AppsWrite,
@@ -28,15 +28,15 @@ pub(crate) enum Needs {
     PeopleErase,
 }
 
-/// One route.
+/// A route and how to call it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Route {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     pub(crate) needs: Needs,
-    /// A body that is accepted.
+    /// Builds a valid body.
     body: Option<fn() -> Value>,
-    /// The status of a success.
+    /// Status of a successful response.
     pub(crate) success: u16,
 }
 
@@ -56,10 +56,16 @@ const fn route(
     }
 }
 
-/// Every route of the described interface.
+/// Every route in the OpenAPI description.
 pub(crate) const ROUTES: &[Route] = &[
     route("GET", "/api/v1/apps", Needs::AppsRead, None, 200),
-    route("POST", "/api/v1/apps", Needs::AppsWrite, Some(named), 201),
+    route(
+        "POST",
+        "/api/v1/apps",
+        Needs::AppsWrite,
+        Some(name_body),
+        201,
+    ),
     route("GET", "/api/v1/apps/{appId}", Needs::AppsRead, None, 200),
     route(
         "GET",
@@ -86,7 +92,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "PATCH",
         "/api/v1/apps/{appId}",
         Needs::AppsWrite,
-        Some(web_events),
+        Some(web_events_enabled_body),
         200,
     ),
     route(
@@ -100,7 +106,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "POST",
         "/api/v1/apps/{appId}/links",
         Needs::AppsWrite,
-        Some(named),
+        Some(name_body),
         201,
     ),
     route(
@@ -114,7 +120,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "PATCH",
         "/api/v1/apps/{appId}/links/{linkId}",
         Needs::AppsWrite,
-        Some(named),
+        Some(name_body),
         200,
     ),
     route(
@@ -135,7 +141,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "PATCH",
         "/api/v1/apps/{appId}/integrations/{network}",
         Needs::AppsWrite,
-        Some(enabled),
+        Some(enabled_body),
         200,
     ),
     route(
@@ -177,7 +183,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "POST",
         "/api/v1/apps/{appId}/deliveries/retry",
         Needs::AppsWrite,
-        Some(failed),
+        Some(retry_body),
         200,
     ),
     route(
@@ -191,14 +197,14 @@ pub(crate) const ROUTES: &[Route] = &[
         "PUT",
         "/api/v1/apps/{appId}/skan",
         Needs::AppsWrite,
-        Some(enabled),
+        Some(enabled_body),
         200,
     ),
     route(
         "PATCH",
         "/api/v1/apps/{appId}/skan",
         Needs::AppsWrite,
-        Some(enabled),
+        Some(enabled_body),
         200,
     ),
     route(
@@ -247,7 +253,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "PUT",
         "/api/v1/apps/{appId}/costs",
         Needs::AppsWrite,
-        Some(spent),
+        Some(costs_body),
         200,
     ),
     route(
@@ -269,7 +275,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "POST",
         "/api/v1/apps/{appId}/skan/evaluate",
         Needs::AppsRead,
-        Some(tried),
+        Some(evaluate_body),
         200,
     ),
     route("GET", "/api/v1/skan/presets", Needs::AppsRead, None, 200),
@@ -284,7 +290,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "POST",
         "/api/v1/apps/{appId}/web-events",
         Needs::AppsWrite,
-        Some(web_event),
+        Some(web_event_body),
         202,
     ),
     route(
@@ -299,27 +305,27 @@ pub(crate) const ROUTES: &[Route] = &[
         "POST",
         "/api/track/configure",
         Needs::SdkKey,
-        Some(device),
+        Some(configure_body),
         200,
     ),
     route(
         "POST",
         "/api/track/events",
         Needs::SdkKey,
-        Some(events),
+        Some(events_body),
         202,
     ),
     route(
         "POST",
         "/api/track/identify",
         Needs::SdkKey,
-        Some(person),
+        Some(identify_body),
         204,
     ),
     route("GET", "/api/track/skan", Needs::SdkKey, None, 200),
     route("GET", "/healthz", Needs::Nothing, None, 200),
     route("GET", "/readyz", Needs::Nothing, None, 200),
-    // Last, since they take the device and the link away.
+    // Last, because they delete the device and the link.
     route(
         "DELETE",
         "/api/v1/apps/{appId}/devices/{deviceId}",
@@ -336,88 +342,88 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
 ];
 
-fn named() -> Value {
+fn name_body() -> Value {
     json!({"name": "Spring"})
 }
 
-fn web_events() -> Value {
+fn web_events_enabled_body() -> Value {
     json!({"webEvents": {"enabled": true}})
 }
 
-/// Without its click: that is the place's.
-fn web_event() -> Value {
+/// Builds a web event; [`RouteFixture::fill`] adds its click.
+fn web_event_body() -> Value {
     json!({
         "eventId": "order-1", "arClickId": "clk_", "deviceId": DEVICE, "timestampMs": 1_767_225_600_000_i64,
         "eventType": "purchase", "revenue": 49.99, "currency": "USD", "sourceUrl": "https://shop.example.com/paid",
     })
 }
 
-fn enabled() -> Value {
+fn enabled_body() -> Value {
     json!({"enabled": true})
 }
 
-fn spent() -> Value {
+fn costs_body() -> Value {
     json!({"costs": [{"day": "2026-01-01", "network": "network_a", "amount": 12.5}]})
 }
 
-fn tried() -> Value {
+fn evaluate_body() -> Value {
     json!({"events": [{"name": "purchase", "revenue": 9.99}]})
 }
 
-fn failed() -> Value {
+fn retry_body() -> Value {
     json!({"status": "failed"})
 }
 
-fn device() -> Value {
+fn configure_body() -> Value {
     json!({"deviceId": DEVICE, "platform": "android"})
 }
 
-fn events() -> Value {
+fn events_body() -> Value {
     json!({"deviceId": DEVICE, "events": [{"name": "sign_up"}]})
 }
 
-fn person() -> Value {
+fn identify_body() -> Value {
     json!({"deviceId": DEVICE, "userId": "user-42"})
 }
 
-/// The device that every app of a [`Place`] has, live and test.
+/// Device of every [`RouteFixture`], live and test.
 const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 
 impl Route {
-    /// The body it is called with.
-    pub(crate) fn body(&self, place: &Place) -> Option<Value> {
-        self.body.map(|body| place.fill(body()))
+    /// Returns a valid body for the fixture.
+    pub(crate) fn body(&self, fixture: &RouteFixture) -> Option<Value> {
+        self.body.map(|body| fixture.fill(body()))
     }
 
-    /// The path with these ids in it.
-    pub(crate) fn at(&self, place: &Place) -> String {
+    /// Returns the path with the ids of the fixture.
+    pub(crate) fn path_for(&self, fixture: &RouteFixture) -> String {
         self.path
-            .replace("{appId}", &place.app)
-            .replace("{linkId}", &place.link)
+            .replace("{appId}", &fixture.app)
+            .replace("{linkId}", &fixture.link)
             .replace("{network}", "network_a")
             .replace("{provider}", "revenuecat")
-            .replace("{deliveryId}", &place.delivery)
+            .replace("{deliveryId}", &fixture.delivery)
             .replace("{deviceId}", DEVICE)
     }
 
-    /// A key that opens it: the private one, or the SDK's own.
-    pub(crate) fn key<'a>(&self, place: &'a Place, private: &'a str) -> &'a str {
+    /// Returns the key that the route accepts: the private key, or the SDK key of the fixture.
+    pub(crate) fn key<'a>(&self, fixture: &'a RouteFixture, private: &'a str) -> &'a str {
         if self.needs == Needs::SdkKey {
-            &place.sdk_keys[0]
+            &fixture.sdk_keys[0]
         } else {
             private
         }
     }
 
-    /// A request with a key, presented as the route wants to have it.
+    /// Builds a request with the key in the header that the route expects.
     pub(crate) fn request(
         &self,
         server: &TestServer,
-        place: &Place,
+        fixture: &RouteFixture,
         key: &str,
     ) -> reqwest::RequestBuilder {
         let method = Method::from_bytes(self.method.as_bytes()).unwrap();
-        let request = server.request(method, &self.at(place));
+        let request = server.request(method, &self.path_for(fixture));
         if self.needs == Needs::SdkKey {
             request.header("x-tributary-key", key)
         } else {
@@ -425,15 +431,15 @@ impl Route {
         }
     }
 
-    /// Calls it with a key and a body.
+    /// Calls the route with a key and a body.
     pub(crate) async fn call(
         &self,
         server: &TestServer,
-        place: &Place,
+        fixture: &RouteFixture,
         key: &str,
         body: Option<Value>,
     ) -> TestResponse {
-        let mut request = self.request(server, place, key);
+        let mut request = self.request(server, fixture, key);
         if let Some(body) = body {
             request = request
                 .header("content-type", "application/json")

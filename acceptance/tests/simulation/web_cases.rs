@@ -1,61 +1,61 @@
-//! What is played: posts that belong together, repeat and contradict each other, and who sends which.
+//! Generates cases: related, repeated and conflicting posts, and the clients that send them.
 
 use super::web_model::{Kind, Post};
 use crate::website::START;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Clients at a time.
+/// Number of concurrent clients.
 const CLIENTS: usize = 12;
-/// Event ids that the posts of a case have between them.
+/// Number of event ids that the posts of a case share.
 const IDS: usize = 24;
-/// Clicks that there are, one a network.
+/// Number of clicks, one per network.
 pub(super) const CLICKS: usize = 4;
-/// One of them has no rate.
+/// Currencies of the posts; `CLF` has no exchange rate.
 const CURRENCIES: [&str; 4] = ["USD", "EUR", "JPY", "CLF"];
 
-/// How much a refund gives back.
+/// Amount of a refund.
 #[derive(Debug, Clone)]
-enum Part {
-    /// What the payment was, so many times divided by two.
+enum RefundAmount {
+    /// The payment's amount, halved this many times.
     Halved(u32),
-    /// A millionth more than that.
+    /// A millionth more than the payment.
     TooMuch,
     Micros(i64),
 }
 
-/// What a renewal or refund names.
+/// Event that a renewal or refund refers to.
 #[derive(Debug, Clone)]
-enum Parent {
+enum ParentChoice {
     /// One of the payments.
     Payment(Index),
-    /// Whatever has this id, if anything does.
+    /// Any event with this id, if there is one.
     Id(usize),
 }
 
-/// A post before its parent is known.
+/// A post before its parent and amount are chosen.
 #[derive(Debug, Clone)]
-pub(super) struct Draft {
+pub(super) struct PostDraft {
     id: usize,
     kind: Kind,
     micros: i64,
     currency: usize,
-    parent: Parent,
-    part: Part,
+    parent: ParentChoice,
+    refund: RefundAmount,
     keeps_currency: bool,
     click: Option<usize>,
     device: usize,
     minutes: i64,
 }
 
-/// What there is to be posted, and who posts what in which order.
+/// Posts of a case, and which of them each client sends in which order.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
-    pub(super) drafts: Vec<Draft>,
+    pub(super) drafts: Vec<PostDraft>,
     pub(super) scripts: Vec<Vec<Index>>,
 }
 
-fn draft() -> impl Strategy<Value = Draft> {
+fn draft() -> impl Strategy<Value = PostDraft> {
     let kind = prop_oneof![
         5 => Just(Kind::Purchase), 3 => Just(Kind::Renewal), 7 => Just(Kind::Refund),
         1 => Just(Kind::SignUp), 1 => Just(Kind::Checkout), 1 => Just(Kind::Trial),
@@ -64,26 +64,26 @@ fn draft() -> impl Strategy<Value = Draft> {
         6 => 1_i64..300_000_000, 1 => Just(1_i64), 1 => Just(2_000_000_000_i64), 1 => Just(2_000_000_001_i64),
         1 => Just(999_999_999_999_i64),
     ];
-    let part = prop_oneof![
-        4 => (0_u32..4).prop_map(Part::Halved), 1 => Just(Part::TooMuch),
-        3 => (1_i64..50_000_000).prop_map(Part::Micros),
+    let refund = prop_oneof![
+        4 => (0_u32..4).prop_map(RefundAmount::Halved), 1 => Just(RefundAmount::TooMuch),
+        3 => (1_i64..50_000_000).prop_map(RefundAmount::Micros),
     ];
     let click = prop_oneof![30 => (0..CLICKS).prop_map(Some), 1 => Just(None)];
     let currency =
         prop_oneof![4 => Just(0_usize), 3 => Just(1_usize), 2 => Just(2_usize), 1 => Just(3_usize)];
     let parent = prop_oneof![
-        4 => any::<Index>().prop_map(Parent::Payment), 1 => (0..IDS).prop_map(Parent::Id),
+        4 => any::<Index>().prop_map(ParentChoice::Payment), 1 => (0..IDS).prop_map(ParentChoice::Id),
     ];
-    let money = (amount, currency, part, prop::bool::weighted(0.95));
+    let money = (amount, currency, refund, prop::bool::weighted(0.95));
     (0..IDS, kind, money, parent, click, 0_usize..5, 0_i64..9).prop_map(
-        |(id, kind, (micros, currency, part, keeps_currency), parent, click, device, minutes)| {
-            Draft {
+        |(id, kind, (micros, currency, refund, keeps_currency), parent, click, device, minutes)| {
+            PostDraft {
                 id,
                 kind,
                 micros,
                 currency,
                 parent,
-                part,
+                refund,
                 keeps_currency,
                 click,
                 device,
@@ -99,32 +99,33 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
         .prop_map(|(drafts, scripts)| Case { drafts, scripts })
 }
 
-fn name_of(id: usize) -> String {
+fn event_id(id: usize) -> String {
     format!("event-{id}")
 }
 
-/// The posts. A refund looks at the first payment that may become its parent, so that amounts often fit exactly.
-pub(super) fn posts(drafts: &[Draft]) -> Vec<Post> {
-    let payments: Vec<&Draft> = drafts
+/// Builds the posts. A refund takes its amount from the first payment that may be its parent, so
+/// that amounts often match exactly.
+pub(super) fn posts(drafts: &[PostDraft]) -> Vec<Post> {
+    let payments: Vec<&PostDraft> = drafts
         .iter()
         .filter(|draft| draft.kind.is_payment())
         .collect();
-    let post = |draft: &Draft| {
+    let post = |draft: &PostDraft| {
         let parent = match &draft.parent {
-            Parent::Payment(index) if !payments.is_empty() => index.get(&payments).id,
-            Parent::Payment(_) => draft.id,
-            Parent::Id(id) => *id,
+            ParentChoice::Payment(index) if !payments.is_empty() => index.get(&payments).id,
+            ParentChoice::Payment(_) => draft.id,
+            ParentChoice::Id(id) => *id,
         };
         let payment = payments.iter().find(|other| other.id == parent);
         let (micros, currency) = match (draft.kind, payment) {
             (Kind::Refund, Some(payment)) => {
-                let part = match draft.part {
-                    Part::Halved(times) => (payment.micros >> times).max(1),
-                    Part::TooMuch => payment.micros + 1,
-                    Part::Micros(micros) => micros,
+                let refund = match draft.refund {
+                    RefundAmount::Halved(times) => (payment.micros >> times).max(1),
+                    RefundAmount::TooMuch => payment.micros + 1,
+                    RefundAmount::Micros(micros) => micros,
                 };
                 (
-                    -part,
+                    -refund,
                     if draft.keeps_currency {
                         payment.currency
                     } else {
@@ -137,14 +138,14 @@ pub(super) fn posts(drafts: &[Draft]) -> Vec<Post> {
             _ => (draft.micros, draft.currency),
         };
         Post {
-            id: name_of(draft.id),
+            id: event_id(draft.id),
             kind: draft.kind,
             micros,
             currency: CURRENCIES[currency],
-            parent: draft.kind.has_parent().then(|| name_of(parent)),
+            parent: draft.kind.has_parent().then(|| event_id(parent)),
             click: draft.click,
             device: draft.device,
-            // Not more than ten minutes before the click.
+            // At most ten minutes before the click.
             at: START - draft.minutes * 60_000,
         }
     };

@@ -1,4 +1,4 @@
-//! Compares what is stored with the model: the log, its money, the roll-ups.
+//! Compares the stored data with the model: the log, its amounts and the roll-ups.
 
 use super::web_cases::CLICKS;
 use super::web_model::{Kind, Model, Post, dollars};
@@ -9,8 +9,8 @@ use tributary_domain::report::Figures;
 
 const NETWORKS: [&str; CLICKS] = ["network_a", "network_b", "network_c", "network_d"];
 
-/// Whether what is stored is what the model says.
-pub(super) fn agree(
+/// Checks that the stored data equals the model.
+pub(super) fn check_stored(
     log: &[Value],
     figures: &BTreeMap<String, Figures>,
     clicks: &[String],
@@ -21,7 +21,7 @@ pub(super) fn agree(
     compare_figures(figures, model)
 }
 
-/// Every event, once, as it was sent, with its credit and whether it counts.
+/// Compares the events: each stored once and as sent, with its credit and whether it counts.
 fn compare_log(log: &[Value], clicks: &[String], model: &Model) -> Result<(), String> {
     let mut found: BTreeMap<&str, Value> = BTreeMap::new();
     for event in log {
@@ -52,7 +52,7 @@ fn compare_log(log: &[Value], clicks: &[String], model: &Model) -> Result<(), St
         .0
         .values()
         .map(|post| {
-            let click = model.credited(post).unwrap();
+            let click = model.credited_click(post).unwrap();
             let head = [
                 json!(post.kind.name()),
                 json!(format!("device-{}", post.device)),
@@ -84,7 +84,8 @@ fn compare_log(log: &[Value], clicks: &[String], model: &Model) -> Result<(), St
     Ok(())
 }
 
-/// The dollars of the log: each payment's own, and of its refunds the sum, which does not depend on their order.
+/// Compares the dollars: each payment's own, and the sum of its refunds, which does not depend on
+/// their order.
 fn compare_money(log: &[Value], model: &Model) -> Result<(), String> {
     let usd = |event: &Value| micros(&event["revenue"]["usd"]);
     let event_of = |post: &Post| {
@@ -92,19 +93,19 @@ fn compare_money(log: &[Value], model: &Model) -> Result<(), String> {
             .find(|event| event["eventId"] == post.id.as_str())
             .unwrap()
     };
-    for (payment, paid, back) in model.counted_payments() {
+    for (payment, paid, refunded) in model.counted_payments() {
         let refunds = model
             .0
             .values()
             .filter(|post| post.kind == Kind::Refund && post.parent.as_ref() == Some(&payment.id));
-        let given_back: i64 = refunds.map(|post| usd(event_of(post))).sum();
-        if usd(event_of(payment)) != paid || given_back != -back {
+        let stored_refunds: i64 = refunds.map(|post| usd(event_of(post))).sum();
+        if usd(event_of(payment)) != paid || stored_refunds != -refunded {
             return Err(format!(
-                "{paid} paid, {back} back; the log has {} and {given_back}: {payment:?}",
+                "{paid} paid and {refunded} refunded, but the log has {} and {stored_refunds}: {payment:?}",
                 usd(event_of(payment))
             ));
         }
-        if model.refunded(&payment.id) == payment.micros && back != paid {
+        if model.refunded(&payment.id) == payment.micros && refunded != paid {
             return Err(format!("a full refund does not net to zero: {payment:?}"));
         }
     }
@@ -114,13 +115,13 @@ fn compare_money(log: &[Value], model: &Model) -> Result<(), String> {
         .filter(|post| post.kind.is_payment() && dollars(post.micros, post.currency).is_none());
     for post in unconvertible {
         if !event_of(post)["revenue"]["usd"].is_null() {
-            return Err(format!("dollars out of nothing: {post:?}"));
+            return Err(format!("dollars without an exchange rate: {post:?}"));
         }
     }
     Ok(())
 }
 
-/// The roll-ups: the fold over what is stored.
+/// Compares the roll-ups with the sums over the model.
 fn compare_figures(found: &BTreeMap<String, Figures>, model: &Model) -> Result<(), String> {
     let mut expected: BTreeMap<String, Figures> = NETWORKS
         .iter()
@@ -134,7 +135,7 @@ fn compare_figures(found: &BTreeMap<String, Figures>, model: &Model) -> Result<(
             )
         })
         .collect();
-    let network = |post: &Post| NETWORKS[model.credited(post).unwrap()];
+    let network = |post: &Post| NETWORKS[model.credited_click(post).unwrap()];
     for post in model.0.values() {
         let figures = expected.get_mut(network(post)).unwrap();
         figures.events += 1;
@@ -147,12 +148,12 @@ fn compare_figures(found: &BTreeMap<String, Figures>, model: &Model) -> Result<(
             Kind::Checkout => {}
         }
     }
-    for (payment, paid, back) in model.counted_payments() {
+    for (payment, paid, refunded) in model.counted_payments() {
         let figures = expected.get_mut(network(payment)).unwrap();
         figures.revenue_micros += paid;
-        figures.refunded_micros += back;
+        figures.refunded_micros += refunded;
     }
-    // Which of a device's payments was its first depends on the order, and with it the network that has it.
+    // The order decides which payment of a device is its first, and so which network counts it.
     let mut found = found.clone();
     let paying: i64 = found
         .values_mut()

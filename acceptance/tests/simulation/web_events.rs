@@ -1,13 +1,13 @@
-//! Website events against a model: random payments, renewals, refunds, repeats, conflicts and missing parents, first
-//! from many clients at a time, then one by one. The answers are judged, and at the end the log, its money and the
-//! roll-ups are the model's, to the millionth of a dollar.
+//! Web events against a model: random payments, renewals, refunds, repeats, conflicts and missing
+//! parents, first from concurrent clients, then one by one. The responses are checked, and at the
+//! end the log, its amounts and the roll-ups equal the model to the millionth of a dollar.
 //!
 //! A failure prints its seed; `PROPTEST_RNG_SEED` repeats it, as far as a race can be repeated.
 
 use super::web_cases::{CLICKS, Case, case, posts};
-use super::web_compare::agree;
-use super::web_judge::judge;
-use super::web_model::{Kind, Outcome, Post, Reply};
+use super::web_compare::check_stored;
+use super::web_history::check_history;
+use super::web_model::{Kind, Post, PostOutcome, Reply};
 use crate::website::{Website, with};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};
@@ -20,20 +20,21 @@ use tributary_domain::access::{AnalyticsRead, Authorized, Environment, Permissio
 use tributary_domain::report::Figures;
 use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
-/// How long an engine is tried, and how many cases at least, however slow the machine is.
+/// Time per engine.
 const TIME: Duration = Duration::from_secs(18);
+/// Minimum number of cases per engine, however long they take.
 const CASES_MIN: u64 = 8;
-/// What the clicks of a website came with, one a network.
+/// Queries of the website's clicks, one per network.
 const QUERIES: [&str; CLICKS] = ["fbclid=x", "gclid=x", "ttclid=x", "oppref=x"];
 
-/// A website with a click of each network.
+/// A website with one click per network.
 #[derive(Clone)]
-struct Shop {
+struct SimulatedShop {
     site: Website,
     clicks: Arc<Vec<String>>,
 }
 
-impl Shop {
+impl SimulatedShop {
     async fn open(server: &TestServer, key: &str) -> Self {
         let mut site = Website::open_at(&format!("http://{}", server.address), key).await;
         let mut clicks = vec![std::mem::take(&mut site.click)];
@@ -46,7 +47,7 @@ impl Shop {
         }
     }
 
-    /// The body of a post, its amount written in one of the ways that mean the same.
+    /// Builds the body of a post; `variant` selects one of two spellings of the amount.
     fn body(&self, post: &Post, variant: u64) -> Value {
         let click = post.click.map_or("clk_forged", |click| &self.clicks[click]);
         let mut body = with(
@@ -66,8 +67,8 @@ impl Shop {
         body
     }
 
-    /// The log, and the figures of the roll-ups.
-    async fn stored(
+    /// Reads the log and the roll-ups.
+    async fn read_stored(
         &self,
         server: &TestServer,
         reader: &Authorized<AnalyticsRead>,
@@ -102,26 +103,26 @@ fn decimal(micros: i64, short: bool) -> String {
     }
 }
 
-fn outcome(answer: &TestResponse) -> Outcome {
+fn outcome(answer: &TestResponse) -> PostOutcome {
     match answer.status.as_u16() {
-        202 if answer.data()["duplicate"] == true => Outcome::Duplicate,
-        202 => Outcome::Accepted,
-        409 | 422 => Outcome::Refused(answer.code()),
-        _ => panic!("no answer to an event: {answer:?}"),
+        202 if answer.data()["duplicate"] == true => PostOutcome::Duplicate,
+        202 => PostOutcome::Accepted,
+        409 | 422 => PostOutcome::Refused(answer.code()),
+        _ => panic!("unexpected response to an event: {answer:?}"),
     }
 }
 
-/// How often each outcome came, and how many events are stored.
+/// Number of posts by outcome, and of stored events.
 type Tally = BTreeMap<String, u64>;
 
-/// Plays a case on a website of its own.
-async fn play(
+/// Runs a case on a new website.
+async fn run_case(
     server: &TestServer,
     key: &str,
     reader: &Authorized<AnalyticsRead>,
     case: Case,
 ) -> Result<Tally, String> {
-    let shop = Shop::open(server, key).await;
+    let shop = SimulatedShop::open(server, key).await;
     let posts = posts(&case.drafts);
     let clock = Arc::new(AtomicU64::new(0));
     let clients: Vec<_> = case
@@ -146,10 +147,11 @@ async fn play(
     for client in clients {
         replies.extend(client.await.map_err(|error| error.to_string())?);
     }
-    let mut model = judge(&replies)?;
-    let (log, figures) = shop.stored(server, reader).await;
-    agree(&log, &figures, &shop.clicks, &model)?;
-    // Alone, the model knows each answer. What waits for its parent succeeds once that is there.
+    let mut model = check_history(&replies)?;
+    let (log, figures) = shop.read_stored(server, reader).await;
+    check_stored(&log, &figures, &shop.clicks, &model)?;
+    // The model predicts the responses to sequential posts. A post without its parent succeeds once
+    // the parent is stored.
     let mut waiting = posts;
     for _turn in 0..3 {
         let mut late = Vec::new();
@@ -157,23 +159,24 @@ async fn play(
             let reply = shop.send(&post, &clock).await;
             let expected = model.post(&post);
             if reply.outcome != expected {
-                return Err(format!("{expected:?} was expected: {reply:?}"));
+                return Err(format!("expected {expected:?}: {reply:?}"));
             }
-            if reply.outcome == Outcome::Refused("original_transaction_unavailable".to_owned()) {
+            if reply.outcome == PostOutcome::Refused("original_transaction_unavailable".to_owned())
+            {
                 late.push(post);
             }
             replies.push(reply);
         }
         waiting = late;
     }
-    let (log, figures) = shop.stored(server, reader).await;
-    agree(&log, &figures, &shop.clicks, &model)?;
+    let (log, figures) = shop.read_stored(server, reader).await;
+    check_stored(&log, &figures, &shop.clicks, &model)?;
     let mut tally = Tally::from([("stored".to_owned(), model.0.len() as u64)]);
     for reply in replies {
         let name = match reply.outcome {
-            Outcome::Accepted => format!("accepted {}", reply.post.kind.name()),
-            Outcome::Duplicate => "duplicate".to_owned(),
-            Outcome::Refused(code) => code,
+            PostOutcome::Accepted => format!("accepted {}", reply.post.kind.name()),
+            PostOutcome::Duplicate => "duplicate".to_owned(),
+            PostOutcome::Refused(code) => code,
         };
         *tally.entry(name).or_default() += 1;
     }
@@ -197,17 +200,17 @@ on_both_engines! {
         let seed = seed(&config);
         println!("{engine:?}: seed {seed}");
         let mut runner = TestRunner::new(Config { rng_seed: RngSeed::Fixed(seed), ..config });
-        let (begun, failed) = (Instant::now(), AtomicBool::new(false));
+        let (started, failed) = (Instant::now(), AtomicBool::new(false));
         let total = Mutex::new(Tally::new());
         let outcome = tokio::task::block_in_place(|| runner.run(&case(), |case| {
-            let enough = total.lock().unwrap().get("cases").is_some_and(|played| *played >= CASES_MIN);
-            if enough && begun.elapsed() > TIME && !failed.load(Ordering::Relaxed) {
+            let enough = total.lock().unwrap().get("cases").is_some_and(|count| *count >= CASES_MIN);
+            if enough && started.elapsed() > TIME && !failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let played = tokio::runtime::Handle::current().block_on(play(&server, &key, &reader, case));
-            let tally = played.map_err(|complaint| {
+            let result = tokio::runtime::Handle::current().block_on(run_case(&server, &key, &reader, case));
+            let tally = result.map_err(|violation| {
                 failed.store(true, Ordering::Relaxed);
-                TestCaseError::fail(complaint)
+                TestCaseError::fail(violation)
             })?;
             let mut total = total.lock().unwrap();
             for (name, count) in tally.into_iter().chain([("cases".to_owned(), 1)]) {
@@ -220,12 +223,12 @@ on_both_engines! {
         if let Err(TestError::Fail(reason, case)) = outcome {
             panic!("seed {seed}: {reason}\n{case:#?}");
         }
-        assert!(total["cases"] >= CASES_MIN, "too few cases were played: {outcome:?}");
+        assert!(total["cases"] >= CASES_MIN, "too few cases ran: {outcome:?}");
         for name in [
             "accepted purchase", "accepted renewal", "accepted refund", "duplicate", "event_id_conflict",
             "original_transaction_unavailable", "original_transaction_invalid", "refund_exceeds_payment",
         ] {
-            assert!(total.contains_key(name), "nothing was {name}");
+            assert!(total.contains_key(name), "no post had the outcome {name}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The ledger as a model that fits on a page: a map from event id to what was posted under it. It says what one
-//! client after another must be answered; `web_judge.rs` judges what many at a time were.
+//! A model of the ledger: a map from event id to the accepted post. It predicts the responses to
+//! sequential posts; `web_history.rs` checks the responses to concurrent ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Millionths of a dollar that an event counts for at most.
+/// Largest amount that counts, in millionths of a dollar.
 const COUNTED_MAX: i64 = 2_000_000_000;
-/// Dollars per unit of a currency on the last day of 2025, as a fraction.
+/// Dollars per unit of a currency on 2025-12-31, as a fraction.
 const RATES: [(&str, i128, i128); 3] = [
     ("USD", 1, 1),
     ("EUR", 1_175, 1_000),
@@ -42,8 +42,8 @@ impl Kind {
         matches!(self, Self::Purchase | Self::Renewal)
     }
 
-    /// Whether it can belong to an event of this kind.
-    pub(super) const fn fits(self, parent: Self) -> bool {
+    /// Returns whether it can refer to an event of this kind.
+    pub(super) const fn can_refer_to(self, parent: Self) -> bool {
         match self {
             Self::Renewal => matches!(parent, Self::Purchase),
             _ => parent.is_payment(),
@@ -56,54 +56,54 @@ impl Kind {
 pub(super) struct Post {
     pub(super) id: String,
     pub(super) kind: Kind,
-    /// Less than nothing for a refund, nothing for a `sign_up`.
+    /// Negative for a refund, zero for a `sign_up`.
     pub(super) micros: i64,
     pub(super) currency: &'static str,
     pub(super) parent: Option<String>,
-    /// Which click it names; nothing is a forged one.
+    /// Index of the click; `None` is a forged click id.
     pub(super) click: Option<usize>,
     pub(super) device: usize,
     pub(super) at: i64,
 }
 
-/// What a post is answered.
+/// Response to a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum PostOutcome {
     Accepted,
     Duplicate,
-    /// By its code.
+    /// With this error code.
     Refused(String),
 }
 
-pub(super) fn refused(code: &str) -> Outcome {
-    Outcome::Refused(code.to_owned())
+pub(super) fn refused(code: &str) -> PostOutcome {
+    PostOutcome::Refused(code.to_owned())
 }
 
-/// A post, its answer, and when it was under way, by the ticks of a clock that all clients share.
+/// A post with its response, and its start and end on a clock that all clients share.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
     pub(super) post: Post,
     pub(super) began: u64,
     pub(super) ended: u64,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: PostOutcome,
 }
 
-/// What is stored: by the sender's id, the post that was accepted.
+/// Accepted posts by event id.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model(pub(super) BTreeMap<String, Post>);
 
 impl Model {
-    /// How much of a payment was given back.
+    /// Sums the refunds of a payment.
     pub(super) fn refunded(&self, payment: &str) -> i64 {
         let refunds = self.0.values().filter(|post| post.kind == Kind::Refund);
         let refunds = refunds.filter(|post| post.parent.as_deref() == Some(payment));
         -refunds.map(|post| post.micros).sum::<i64>()
     }
 
-    /// One client after another: what this post must be answered, and what is stored afterwards.
-    pub(super) fn post(&mut self, post: &Post) -> Outcome {
+    /// Applies a post after all earlier ones and returns its expected response.
+    pub(super) fn post(&mut self, post: &Post) -> PostOutcome {
         match self.0.get(&post.id) {
-            Some(before) if before == post => return Outcome::Duplicate,
+            Some(before) if before == post => return PostOutcome::Duplicate,
             Some(_) => return refused("event_id_conflict"),
             None => {}
         }
@@ -117,7 +117,7 @@ impl Model {
             let Some(parent) = self.0.get(id) else {
                 return refused("original_transaction_unavailable");
             };
-            if !post.kind.fits(parent.kind) {
+            if !post.kind.can_refer_to(parent.kind) {
                 return refused("original_transaction_invalid");
             }
             if post.kind == Kind::Refund {
@@ -130,18 +130,18 @@ impl Model {
             }
         }
         self.0.insert(post.id.clone(), post.clone());
-        Outcome::Accepted
+        PostOutcome::Accepted
     }
 
-    /// What a stored event is credited to: its own click, or the one of the payment it belongs to.
-    pub(super) fn credited(&self, post: &Post) -> Option<usize> {
+    /// Returns the click that an event is credited to: its own, or that of its payment.
+    pub(super) fn credited_click(&self, post: &Post) -> Option<usize> {
         match &post.parent {
-            Some(parent) => self.credited(&self.0[parent]),
+            Some(parent) => self.credited_click(&self.0[parent]),
             None => post.click,
         }
     }
 
-    /// Why an event does not count.
+    /// Returns why an event does not count.
     pub(super) fn reason(&self, post: &Post) -> Option<&'static str> {
         match (post.kind, dollars(post.micros, post.currency)) {
             (Kind::Refund, _) => {
@@ -155,21 +155,21 @@ impl Model {
         }
     }
 
-    /// The payments that count, each with its dollars and what of them was given back.
+    /// Lists the payments that count, each with its dollars and the refunded dollars.
     pub(super) fn counted_payments(&self) -> impl Iterator<Item = (&Post, i64, i64)> {
         let payments = self.0.values().filter(|post| post.kind.is_payment());
         let counted = payments.filter(|post| self.reason(post).is_none());
         counted.map(|post| {
             let usd = dollars(post.micros, post.currency).unwrap();
-            let back = divided(
+            let refunded = divide_half_even(
                 i128::from(usd) * i128::from(self.refunded(&post.id)),
                 post.micros.into(),
             );
-            (post, usd, back)
+            (post, usd, refunded)
         })
     }
 
-    /// Devices that have paid.
+    /// Counts the devices that have paid.
     pub(super) fn paying_devices(&self) -> usize {
         let paid = self.counted_payments().filter(|(_, usd, _)| *usd > 0);
         paid.map(|(post, ..)| post.device)
@@ -178,15 +178,15 @@ impl Model {
     }
 }
 
-/// What an amount is worth, in millionths of a dollar.
+/// Converts an amount to millionths of a dollar.
 pub(super) fn dollars(micros: i64, currency: &str) -> Option<i64> {
     let (_, dollars, units) = RATES.iter().find(|(known, ..)| *known == currency)?;
-    Some(divided(i128::from(micros) * dollars, *units))
+    Some(divide_half_even(i128::from(micros) * dollars, *units))
 }
 
-/// A quotient of what is not negative, half to even.
-fn divided(upper: i128, lower: i128) -> i64 {
-    let (quotient, rest) = (upper / lower, upper % lower);
-    let up = rest * 2 > lower || (rest * 2 == lower && quotient % 2 == 1);
-    i64::try_from(quotient + i128::from(up)).unwrap()
+/// Divides non-negative numbers and rounds half to even.
+fn divide_half_even(upper: i128, lower: i128) -> i64 {
+    let (quotient, remainder) = (upper / lower, upper % lower);
+    let rounds_up = remainder * 2 > lower || (remainder * 2 == lower && quotient % 2 == 1);
+    i64::try_from(quotient + i128::from(rounds_up)).unwrap()
 }

@@ -1,11 +1,12 @@
 //! Authentication: who may do what, on every route.
 
-use crate::routes::{Needs, Place, ROUTES};
+use crate::routes::{Needs, ROUTES, RouteFixture};
 use reqwest::Method;
 use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{TestServer, on_both_engines};
 
-/// The specification's table, and the contract's for test keys.
+/// Returns the error that a key gets on a route; `Ok` means access. This is the specification's
+/// permission table, plus the rules for test keys.
 fn expected(
     needs: Needs,
     permission: Permission,
@@ -27,22 +28,22 @@ fn expected(
             Permission::ReadOnly | Permission::Analytics,
             _,
         ) => Err((403, "insufficient_permission")),
-        // A private key has no business inside an app, so it opens nothing there.
+        // SDK endpoints reject private keys, which must never ship inside an app.
         (Needs::SdkKey, _, _) => Err((401, "invalid_api_key")),
     }
 }
 
 on_both_engines! {
-    async fn every_permission_and_environment_on_every_route(engine: Engine) {
+    async fn every_route_enforces_permission_and_environment(engine: Engine) {
         let server = TestServer::start(engine).await;
         let organization = server.organization("Example").await;
         let owner = server.key(organization, Permission::Full, Environment::Live).await;
         for permission in Permission::ALL {
             for environment in [Environment::Test, Environment::Live] {
                 let key = server.key(organization, *permission, environment).await;
-                let place = Place::with_website(&server, &owner).await;
+                let fixture = RouteFixture::with_website(&server, &owner).await;
                 for route in ROUTES {
-                    let answer = route.call(&server, &place, &key, route.body(&place)).await;
+                    let answer = route.call(&server, &fixture, &key, route.body(&fixture)).await;
                     let name = format!("{permission:?} {environment:?}: {} {}", route.method, route.path);
                     match expected(route.needs, *permission, environment) {
                         Ok(()) => assert_eq!(answer.status.as_u16(), route.success, "{name}: {answer:?}"),
@@ -56,13 +57,13 @@ on_both_engines! {
         }
     }
 
-    async fn both_keys_of_an_app_open_the_doors_of_its_sdk_and_nothing_else(engine: Engine) {
+    async fn sdk_keys_work_on_sdk_endpoints_only(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let place = Place::new(&server, &key).await;
+        let fixture = RouteFixture::new(&server, &key).await;
         for route in ROUTES {
-            for sdk_key in &place.sdk_keys {
-                let answer = route.call(&server, &place, sdk_key, route.body(&place)).await;
+            for sdk_key in &fixture.sdk_keys {
+                let answer = route.call(&server, &fixture, sdk_key, route.body(&fixture)).await;
                 match route.needs {
                     Needs::SdkKey | Needs::Nothing => {
                         assert_eq!(answer.status.as_u16(), route.success, "{route:?}: {answer:?}");
@@ -73,13 +74,13 @@ on_both_engines! {
         }
     }
 
-    async fn every_route_wants_a_key_but_the_public_ones(engine: Engine) {
+    async fn every_route_but_the_public_ones_requires_a_key(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let place = Place::new(&server, &key).await;
+        let fixture = RouteFixture::new(&server, &key).await;
         for route in ROUTES {
             let method = Method::from_bytes(route.method.as_bytes()).unwrap();
-            let answer = server.send(server.request(method, &route.at(&place))).await;
+            let answer = server.send(server.request(method, &route.path_for(&fixture))).await;
             if route.needs == Needs::Nothing {
                 assert_eq!(answer.status.as_u16(), route.success);
             } else {
@@ -90,17 +91,17 @@ on_both_engines! {
         }
     }
 
-    async fn a_key_that_is_not_valid_is_refused(engine: Engine) {
+    async fn rejects_invalid_keys(engine: Engine) {
         let server = TestServer::start(engine).await;
         let organization = server.organization("Example").await;
         let key = server.key(organization, Permission::Full, Environment::Live).await;
         let listed = server.store.keys(organization).await.unwrap();
-        let refused = async |header: &str| {
+        let assert_rejected = async |header: &str| {
             let request = server.request(Method::GET, "/api/v1/apps").header("authorization", header);
             let answer = server.send(request).await.expect(401);
             assert_eq!(answer.code(), "invalid_api_key", "{header}");
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
-            assert!(!answer.text.contains(&key), "the key is not repeated");
+            assert!(!answer.text.contains(&key), "the response must not contain the key");
         };
         let mut mistyped = key.clone();
         mistyped.pop();
@@ -115,7 +116,7 @@ on_both_engines! {
             format!("Bearer {}", "A".repeat(5_000)),
             "Bearer ak_live_unknown".to_owned(),
         ] {
-            refused(&header).await;
+            assert_rejected(&header).await;
         }
         server.get("/api/v1/apps", &key).await.expect(200);
         let origin = tributary_domain::audit::AuditContext {
@@ -126,10 +127,10 @@ on_both_engines! {
             audit_id: tributary_domain::vocabulary::id::AuditId::from_bytes([9; 16]),
         };
         server.store.revoke_key(listed[0].id, origin).await.unwrap();
-        refused(&format!("Bearer {key}")).await;
+        assert_rejected(&format!("Bearer {key}")).await;
     }
 
-    async fn an_sdk_key_is_not_for_this_interface(engine: Engine) {
+    async fn the_rest_api_rejects_sdk_keys(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -141,7 +142,7 @@ on_both_engines! {
         }
     }
 
-    async fn the_last_use_of_a_key_is_known(engine: Engine) {
+    async fn records_when_a_key_was_last_used(engine: Engine) {
         let server = TestServer::start(engine).await;
         let organization = server.organization("Example").await;
         let key = server.key(organization, Permission::Analytics, Environment::Live).await;
@@ -153,6 +154,6 @@ on_both_engines! {
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        panic!("the last use was not written down");
+        panic!("`last_used_at` was not recorded");
     }
 }

@@ -21,7 +21,7 @@ async fn patch_if_match(
 }
 
 on_both_engines! {
-    async fn a_name_is_all_it_takes(engine: Engine) {
+    async fn creates_an_app_from_a_name_alone(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let answer = server.post("/api/v1/apps", &key, json!({"name": "Runner"})).await.expect(201);
@@ -71,10 +71,10 @@ on_both_engines! {
         assert_eq!(answer.header("etag"), Some("\"2\""));
         let app = server.get(&path, &key).await.expect(200).data();
         assert_eq!(app["webEvents"]["enabled"], true);
-        assert_eq!(app["name"], "Runner", "what is not mentioned stays");
+        assert_eq!(app["name"], "Runner", "absent fields stay unchanged");
     }
 
-    async fn absent_keeps_null_resets_and_lists_are_replaced(engine: Engine) {
+    async fn absent_fields_stay_null_resets_and_lists_are_replaced(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = server.app(&key).await;
@@ -110,7 +110,7 @@ on_both_engines! {
         assert_eq!((&app["linkDomain"], &app["alertWebhookUrl"]), (&json!(null), &json!(null)));
     }
 
-    async fn every_fault_is_named_at_once_and_nothing_is_changed(engine: Engine) {
+    async fn reports_all_invalid_fields_at_once_and_changes_nothing(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = server.app(&key).await;
@@ -152,7 +152,7 @@ on_both_engines! {
         assert_eq!(answer.faults(), [("name".to_owned(), "required".to_owned())]);
     }
 
-    async fn unknown_fields_are_refused_by_name(engine: Engine) {
+    async fn rejects_unknown_fields_by_name(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let body = json!({"name": "Runner", "nmae": "x"});
@@ -160,10 +160,10 @@ on_both_engines! {
         assert_eq!(answer.code(), "unknown_field");
         assert_eq!(answer.faults(), [("nmae".to_owned(), "unknown_field".to_owned())]);
         let apps = server.get("/api/v1/apps", &key).await.expect(200).data();
-        assert_eq!(apps, json!([]), "nothing half-written");
+        assert_eq!(apps, json!([]), "no app was created");
     }
 
-    async fn store_ids_and_link_domains_belong_to_one_app(engine: Engine) {
+    async fn store_ids_and_link_domains_are_unique(engine: Engine) {
         let server = TestServer::start(engine).await;
         let (one, other) = (server.full_key().await, server.full_key().await);
         let body = json!({"name": "A", "ios": {"appStoreId": "42"}, "linkDomain": "go.example.com"});
@@ -177,7 +177,7 @@ on_both_engines! {
         assert_eq!(answer.code(), "domain_taken");
     }
 
-    async fn the_services_own_host_belongs_to_nobody(engine: Engine) {
+    async fn rejects_the_service_host_as_a_link_domain(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = server.app(&key).await;
@@ -185,7 +185,7 @@ on_both_engines! {
         assert_eq!(answer.faults(), [("linkDomain".to_owned(), "not_allowed".to_owned())]);
     }
 
-    async fn if_match_is_obeyed_where_it_is_sent(engine: Engine) {
+    async fn honours_if_match_when_it_is_sent(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = server.app(&key).await;

@@ -1,12 +1,12 @@
-//! An archived app: its links redirect, nothing new is recorded, lists leave it out.
+//! Archived apps: links still redirect, nothing new is recorded, and lists omit the app.
 
-use super::track::Sdk;
+use super::track::SdkFixture;
 use serde_json::json;
 use tributary_testkit::on_both_engines;
 
 on_both_engines! {
     async fn an_archived_app_records_nothing(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+        let sdk = SdkFixture::start(engine).await;
         sdk.configure("d1", json!({})).await;
         let (server, key, app) = (&sdk.server, &sdk.key, &sdk.app);
         let link = json!({"name": "Spring", "slug": "spring-sale", "fallbackUrl": "https://example.com/x"});
@@ -19,13 +19,13 @@ on_both_engines! {
         let clicks = server.get(&format!("{app}/export?kind=clicks&format=ndjson"), key).await.expect(200);
         assert_eq!(clicks.text, "", "no click is recorded");
 
-        let told = sdk.configure("d2", json!({})).await;
-        assert_eq!(told["sdkEnabled"], false);
+        let response = sdk.configure("d2", json!({})).await;
+        assert_eq!(response["sdkEnabled"], false);
         let body = json!({"deviceId": "d1", "events": [{"eventId": "e1", "name": "open"}]});
         let refused = sdk.call("events", &sdk.live, &body).await.expect(403);
         assert_eq!(refused.code(), "sdk_disabled");
         let events = server.get(&format!("{app}/events"), key).await.expect(200).json();
-        assert_eq!(events["data"].as_array().unwrap().len(), 1, "the install of before alone");
+        assert_eq!(events["data"].as_array().unwrap().len(), 1, "only the install from before archiving");
 
         let event = json!({
             "eventId": "order-1", "arClickId": "clk_x", "deviceId": "d1", "timestampMs": 1_767_225_600_000_i64,
@@ -35,11 +35,11 @@ on_both_engines! {
         assert_eq!(refused.code(), "app_archived");
 
         for list in ["/api/v1/apps", "/api/v1/portfolio"] {
-            let found = async |query: &str| {
+            let count = async |query: &str| {
                 let list = server.get(&format!("{list}{query}"), key).await.expect(200).json();
                 list["data"].as_array().unwrap().len()
             };
-            assert_eq!((found("").await, found("?archived=true").await), (0, 1), "{list}");
+            assert_eq!((count("").await, count("?archived=true").await), (0, 1), "{list}");
         }
         assert_eq!(server.get(app, key).await.expect(200).data()["archived"], true);
 

@@ -1,35 +1,35 @@
 //! The audit log: `/api/v1/audit-log`.
 
-use crate::routes::{Needs, Place, ROUTES, Route};
+use crate::routes::{Needs, ROUTES, Route, RouteFixture};
 use serde_json::json;
 use tributary_testkit::{TestServer, TestServerSettings, on_both_engines};
 
 on_both_engines! {
-    async fn every_change_over_rest_leaves_a_line(engine: Engine) {
+    async fn every_rest_change_is_audited(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let place = Place::with_website(&server, &key).await;
+        let fixture = RouteFixture::with_website(&server, &key).await;
         let count = async || {
             let log = server.get("/api/v1/audit-log?limit=500", &key).await.expect(200).data();
             log.as_array().unwrap().len()
         };
         let mut before = count().await;
-        // A website event is data, as an event of the SDK is, and a test event is nothing of ours at all.
-        let is_no_change = |route: &Route| route.path.ends_with("/web-events") || route.path.ends_with("/test");
-        // And what is only read changes nothing, though it be a secret.
+        // Web events are data, not configuration, and a test event changes nothing.
+        let is_not_audited = |route: &Route| route.path.ends_with("/web-events") || route.path.ends_with("/test");
+        // Reads are not audited, not even those of a secret.
         let changes = |route: &&Route| {
             let may_change = matches!(route.needs, Needs::AppsWrite | Needs::PeopleErase);
-            may_change && route.method != "GET" && !is_no_change(route)
+            may_change && route.method != "GET" && !is_not_audited(route)
         };
         for route in ROUTES.iter().filter(changes) {
-            // What would say again what is so already is no change, so these say something else.
+            // A PATCH that sends the current values is not audited, so these send new ones.
             let body = match (route.method, route.path.rsplit('/').next().unwrap()) {
                 ("PATCH", "{appId}") => Some(json!({"name": "Walker"})),
                 ("PATCH", "{linkId}") => Some(json!({"name": "Summer"})),
                 ("PATCH", "{network}" | "skan") => Some(json!({"enabled": false})),
-                _ => route.body(&place),
+                _ => route.body(&fixture),
             };
-            let answer = server.call(route.method, &route.at(&place), &key, body).await;
+            let answer = server.call(route.method, &route.path_for(&fixture), &key, body).await;
             assert_eq!(answer.status.as_u16(), route.success, "{route:?}: {answer:?}");
             let after = count().await;
             assert_eq!(after, before + 1, "{route:?}");
@@ -37,7 +37,7 @@ on_both_engines! {
         }
     }
 
-    async fn who_what_when_from_where(engine: Engine) {
+    async fn an_entry_records_actor_action_time_and_address(engine: Engine) {
         let proxy = "127.0.0.1".parse().unwrap();
         let settings = TestServerSettings { proxies: vec![proxy], ..TestServerSettings::default() };
         let server = TestServer::start_with(engine, settings).await;
@@ -57,16 +57,16 @@ on_both_engines! {
         assert_eq!(entry["appId"], entry["target"]);
         assert_eq!(entry["actor"]["kind"], "key");
         assert!(entry["actor"]["id"].as_str().unwrap().starts_with("key_"));
-        assert_eq!(entry["address"], "203.0.113.9", "proxies are seen through, no further than trusted");
+        assert_eq!(entry["address"], "203.0.113.9", "the nearest address that is not a trusted proxy");
         assert_eq!(entry["requestId"], answer.header("x-request-id").unwrap());
         assert_eq!(entry["changes"], json!([{"field": "webEvents.enabled", "before": "false", "after": "true"}]));
         assert_eq!(log["meta"]["hasMore"], true);
     }
 
-    async fn the_log_of_one_app(engine: Engine) {
+    async fn filters_the_log_by_app(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let (one, _other) = (Place::new(&server, &key).await, Place::new(&server, &key).await);
+        let (one, _other) = (RouteFixture::new(&server, &key).await, RouteFixture::new(&server, &key).await);
         let log = server.get(&format!("/api/v1/audit-log?appId={}", one.app), &key).await.expect(200).data();
         let actions: Vec<&str> =
             log.as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! App Store Server Notifications, with a chain of certificates of our own in the place of Apple's.
+//! App Store Server Notifications, verified against a test certificate chain instead of Apple's.
 
 use crate::billing::{MINUTE, Shop};
 use crate::website::START;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tributary_domain::billing::certificate::Roots;
 use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings, on_both_engines};
 
-const LEAF_MARK: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x0b, 0x01];
-const INTERMEDIATE_MARK: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x02, 0x01];
-/// A mark that means nothing here.
-const OTHER_MARK: &[u8] = &[0x2a, 0x86, 0x48];
+const LEAF_OID: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x0b, 0x01];
+const INTERMEDIATE_OID: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x02, 0x01];
+/// An extension that the verifier does not look for.
+const OTHER_OID: &[u8] = &[0x2a, 0x86, 0x48];
 const BUNDLE: &str = "com.example.runner";
 const STORE_ID: &str = "525463029";
 
@@ -40,23 +40,23 @@ fn bits(bytes: &[u8]) -> Vec<u8> {
     der(0x03, &[&[0], bytes].concat())
 }
 
-/// A common name.
+/// Encodes a common name.
 fn name(text: &str) -> Vec<u8> {
     let attribute = sequence(&[der(0x06, &[0x55, 0x04, 0x03]), der(0x0c, text.as_bytes())]);
     sequence(&[der(0x31, &attribute)])
 }
 
-/// What a certificate says.
-struct Says<'a> {
+/// Fields of a test certificate.
+struct CertificateFields<'a> {
     subject: &'a str,
     issuer: &'a str,
-    mark: &'a [u8],
-    until: &'a str,
+    extension: &'a [u8],
+    not_after: &'a str,
     is_authority: bool,
 }
 
-/// A certificate for a key, signed by another.
-fn certificate(key: &SigningKey, issuer: &SigningKey, says: &Says<'_>) -> Vec<u8> {
+/// Builds a certificate for `key`, signed by `issuer`.
+fn certificate(key: &SigningKey, issuer: &SigningKey, fields: &CertificateFields<'_>) -> Vec<u8> {
     let ecdsa = sequence(&[der(0x06, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02])]);
     let curve = sequence(&[
         der(0x06, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01]),
@@ -65,10 +65,10 @@ fn certificate(key: &SigningKey, issuer: &SigningKey, says: &Says<'_>) -> Vec<u8
     let point = key.verifying_key().to_sec1_point(false);
     let validity = sequence(&[
         der(0x17, b"250101000000Z"),
-        der(0x17, says.until.as_bytes()),
+        der(0x17, fields.not_after.as_bytes()),
     ]);
-    let mark = sequence(&[der(0x06, says.mark), der(0x04, &[0x05, 0x00])]);
-    let authority = if says.is_authority {
+    let extension = sequence(&[der(0x06, fields.extension), der(0x04, &[0x05, 0x00])]);
+    let authority = if fields.is_authority {
         der(0x01, &[0xff])
     } else {
         Vec::new()
@@ -82,11 +82,11 @@ fn certificate(key: &SigningKey, issuer: &SigningKey, says: &Says<'_>) -> Vec<u8
         der(0xa0, &der(0x02, &[2])),
         der(0x02, &[1]),
         ecdsa.clone(),
-        name(says.issuer),
+        name(fields.issuer),
         validity,
-        name(says.subject),
+        name(fields.subject),
         sequence(&[curve, bits(point.as_bytes())]),
-        der(0xa3, &sequence(&[constraints, mark])),
+        der(0xa3, &sequence(&[constraints, extension])),
     ]);
     let signature: Signature = issuer.sign(&body);
     sequence(&[body, ecdsa, bits(signature.to_der().as_bytes())])
@@ -96,57 +96,64 @@ fn key(number: u8) -> SigningKey {
     SigningKey::from_slice(&[number; 32]).unwrap()
 }
 
-/// What signs, and the certificates that say so.
+/// A signing key and its certificate chain, leaf first.
 struct Signer {
     key: SigningKey,
     chain: Vec<Vec<u8>>,
 }
 
-const VALID: &str = "300101000000Z";
-const ROOT: Says<'_> = Says {
+const NOT_EXPIRED: &str = "300101000000Z";
+const ROOT: CertificateFields<'_> = CertificateFields {
     subject: "root",
     issuer: "root",
-    mark: OTHER_MARK,
-    until: VALID,
+    extension: OTHER_OID,
+    not_after: NOT_EXPIRED,
     is_authority: true,
 };
 
 impl Signer {
     fn apple() -> Self {
-        Self::with(LEAF_MARK, INTERMEDIATE_MARK, VALID, &key(1))
+        Self::with_extensions(LEAF_OID, INTERMEDIATE_OID, NOT_EXPIRED, &key(1))
     }
 
-    fn with(leaf_mark: &[u8], mark: &[u8], until: &str, issuer: &SigningKey) -> Self {
-        Self::of(leaf_mark, until, issuer, |says| says.mark = mark)
-    }
-
-    /// With an intermediate that says something else.
-    fn of<'a>(
-        leaf_mark: &'a [u8],
-        until: &'a str,
+    fn with_extensions(
+        leaf: &[u8],
+        intermediate: &[u8],
+        not_after: &str,
         issuer: &SigningKey,
-        change: impl FnOnce(&mut Says<'a>),
+    ) -> Self {
+        Self::with_intermediate(leaf, not_after, issuer, |fields| {
+            fields.extension = intermediate;
+        })
+    }
+
+    /// Builds a chain and lets `change` alter the intermediate.
+    fn with_intermediate<'a>(
+        leaf_extension: &'a [u8],
+        not_after: &'a str,
+        issuer: &SigningKey,
+        change: impl FnOnce(&mut CertificateFields<'a>),
     ) -> Self {
         let (root, intermediate, leaf) = (key(1), key(2), key(3));
-        let of_leaf = Says {
+        let leaf_fields = CertificateFields {
             subject: "leaf",
             issuer: "intermediate",
-            mark: leaf_mark,
-            until,
+            extension: leaf_extension,
+            not_after,
             is_authority: false,
         };
-        let mut of_intermediate = Says {
+        let mut intermediate_fields = CertificateFields {
             subject: "intermediate",
             issuer: "root",
-            mark: INTERMEDIATE_MARK,
-            until: VALID,
+            extension: INTERMEDIATE_OID,
+            not_after: NOT_EXPIRED,
             is_authority: true,
         };
-        change(&mut of_intermediate);
+        change(&mut intermediate_fields);
         Self {
             chain: vec![
-                certificate(&leaf, &intermediate, &of_leaf),
-                certificate(&intermediate, issuer, &of_intermediate),
+                certificate(&leaf, &intermediate, &leaf_fields),
+                certificate(&intermediate, issuer, &intermediate_fields),
                 certificate(&root, &root, &ROOT),
             ],
             key: leaf,
@@ -185,9 +192,9 @@ fn payload(kind: &str, subtype: Option<&str>, id: &str, signed: &str) -> Value {
     })
 }
 
-fn notification(kind: &str, subtype: Option<&str>, id: &str, bought: &Value) -> String {
+fn notification(kind: &str, subtype: Option<&str>, id: &str, transaction: &Value) -> String {
     let signer = Signer::apple();
-    signer.sign(&payload(kind, subtype, id, &signer.sign(bought)))
+    signer.sign(&payload(kind, subtype, id, &signer.sign(transaction)))
 }
 
 async fn server(engine: Engine) -> TestServer {
@@ -199,8 +206,8 @@ async fn server(engine: Engine) -> TestServer {
 }
 
 async fn shop(server: &TestServer) -> Shop<'_> {
-    let shop = Shop::bare(server).await;
-    shop.set(json!({"ios": {"bundleId": BUNDLE, "appStoreId": STORE_ID}}))
+    let shop = Shop::without_billing(server).await;
+    shop.update_app(json!({"ios": {"bundleId": BUNDLE, "appStoreId": STORE_ID}}))
         .await;
     shop
 }
@@ -215,89 +222,91 @@ async fn post(shop: &Shop<'_>, signed: &str) -> TestResponse {
 }
 
 on_both_engines! {
-    async fn a_subscription_of_the_app_store(engine: Engine) {
+    async fn records_an_app_store_subscription(engine: Engine) {
         let server = server(engine).await;
         let shop = shop(&server).await;
         server.clock.advance(std::time::Duration::from_mins(30));
-        // The first period arrives before the trial that it follows.
+        // The first paid period arrives before the trial that precedes it.
         let renewed = notification("DID_RENEW", None, "renewed", &transaction("t1", 2));
         post(&shop, &renewed).await.expect(200);
-        assert_eq!(shop.logged("renewed").await["name"], "renewal");
+        assert_eq!(shop.logged_event("renewed").await["name"], "renewal");
         let mut trial = transaction("t0", 1);
         trial["offerDiscountType"] = json!("FREE_TRIAL");
         post(&shop, &notification("SUBSCRIBED", Some("INITIAL_BUY"), "trial", &trial)).await.expect(200);
-        assert_eq!(shop.logged("renewed").await["name"], "subscribe");
+        assert_eq!(shop.logged_event("renewed").await["name"], "subscribe");
         let mut refunded = transaction("t1", 2);
         refunded["revocationType"] = json!("REFUND_PRORATED");
         refunded["revocationPercentage"] = json!(50_000);
         refunded["revocationDate"] = json!(START + 5 * MINUTE);
         post(&shop, &notification("REFUND", None, "refunded", &refunded)).await.expect(200);
         post(&shop, &notification("TEST", None, "test", &transaction("t9", 1))).await.expect(200);
-        post(&shop, &notification("OF_TOMORROW", None, "tomorrow", &transaction("t9", 1))).await.expect(200);
+        post(&shop, &notification("FUTURE_TYPE", None, "tomorrow", &transaction("t9", 1))).await.expect(200);
         assert_eq!(post(&shop, &renewed).await.expect(200).data()["duplicate"], true);
         let log: Vec<(Value, Value)> = shop.log().await.into_iter()
             .map(|one| (one["name"].clone(), one["revenue"]["usd"].clone())).collect();
         assert_eq!(log, [
             (json!("start_trial"), json!(0)), (json!("subscribe"), json!(10.99)), (json!("refund"), json!(-5.495)),
         ]);
-        assert_eq!(shop.logged("trial").await["deviceId"], "6f9619ff-8b86-4011-b42d-00c04fc964ff");
+        assert_eq!(shop.logged_event("trial").await["deviceId"], "6f9619ff-8b86-4011-b42d-00c04fc964ff");
         let shown = server.get(&shop.app, &shop.key).await.data();
-        assert_eq!(shown["billing"]["appstore"]["configured"], true, "it has connected itself");
+        assert_eq!(shown["billing"]["appstore"]["configured"], true, "a valid notification marks it as configured");
     }
 
-    async fn whatever_does_not_lead_to_the_root_is_refused(engine: Engine) {
+    async fn rejects_signatures_that_do_not_chain_to_the_root(engine: Engine) {
         let server = server(engine).await;
         let shop = shop(&server).await;
         let good = Signer::apple();
-        let bought = good.sign(&transaction("t1", 0));
-        let said = payload("SUBSCRIBED", Some("INITIAL_BUY"), "n-1", &bought);
-        let refused = async |what: &str, signed: String| {
+        let signed_transaction = good.sign(&transaction("t1", 0));
+        let body = payload("SUBSCRIBED", Some("INITIAL_BUY"), "n-1", &signed_transaction);
+        let assert_rejected = async |case: &str, signed: String| {
             let answer = post(&shop, &signed).await;
-            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (401, "webhook_unauthorized"), "{what}");
+            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (401, "webhook_unauthorized"), "{case}");
         };
         let other = SigningKey::from_slice(&[9; 32]).unwrap();
-        let of = |leaf: &[u8], mark: &[u8], until: &str, issuer: &SigningKey| Signer::with(leaf, mark, until, issuer).sign(&said);
-        refused("a leaf without its mark", of(OTHER_MARK, INTERMEDIATE_MARK, VALID, &key(1))).await;
-        refused("an intermediate without its mark", of(LEAF_MARK, OTHER_MARK, VALID, &key(1))).await;
-        let no_authority = Signer::of(LEAF_MARK, VALID, &key(1), |says| says.is_authority = false);
-        refused("an intermediate that is not an authority", no_authority.sign(&said)).await;
-        let other_issuer = Signer::of(LEAF_MARK, VALID, &key(1), |says| says.issuer = "another root");
-        refused("an intermediate of another issuer", other_issuer.sign(&said)).await;
-        refused("a leaf of another time", of(LEAF_MARK, INTERMEDIATE_MARK, "250601000000Z", &key(1))).await;
-        refused("an intermediate of somebody else", of(LEAF_MARK, INTERMEDIATE_MARK, VALID, &other)).await;
-        let mut stranger = Signer::apple();
-        stranger.chain[2] = certificate(&other, &other, &ROOT);
-        refused("another root", stranger.sign(&said)).await;
+        let signed_with = |leaf: &[u8], intermediate: &[u8], not_after: &str, issuer: &SigningKey| {
+            Signer::with_extensions(leaf, intermediate, not_after, issuer).sign(&body)
+        };
+        assert_rejected("a leaf without its extension", signed_with(OTHER_OID, INTERMEDIATE_OID, NOT_EXPIRED, &key(1))).await;
+        assert_rejected("an intermediate without its extension", signed_with(LEAF_OID, OTHER_OID, NOT_EXPIRED, &key(1))).await;
+        let no_authority = Signer::with_intermediate(LEAF_OID, NOT_EXPIRED, &key(1), |fields| fields.is_authority = false);
+        assert_rejected("an intermediate that is not an authority", no_authority.sign(&body)).await;
+        let other_issuer = Signer::with_intermediate(LEAF_OID, NOT_EXPIRED, &key(1), |fields| fields.issuer = "another root");
+        assert_rejected("an intermediate with another issuer name", other_issuer.sign(&body)).await;
+        assert_rejected("an expired leaf", signed_with(LEAF_OID, INTERMEDIATE_OID, "250601000000Z", &key(1))).await;
+        assert_rejected("an intermediate signed by another key", signed_with(LEAF_OID, INTERMEDIATE_OID, NOT_EXPIRED, &other)).await;
+        let mut other_root = Signer::apple();
+        other_root.chain[2] = certificate(&other, &other, &ROOT);
+        assert_rejected("another root", other_root.sign(&body)).await;
         let mut short = Signer::apple();
         short.chain.truncate(1);
-        refused("one certificate", short.sign(&said)).await;
-        let thief = Signer { key: other, ..Signer::apple() };
-        refused("another key than the leaf's", thief.sign(&said)).await;
+        assert_rejected("one certificate", short.sign(&body)).await;
+        let stolen_chain = Signer { key: other, ..Signer::apple() };
+        assert_rejected("another key than the leaf's", stolen_chain.sign(&body)).await;
         let chain: Vec<String> = good.chain.iter().map(|one| STANDARD.encode(one)).collect();
-        refused("another algorithm", good.sign_as(&json!({"alg": "none", "x5c": chain}), &said)).await;
-        refused("no JWS", "nonsense".to_owned()).await;
-        let mut changed = good.sign(&said);
+        assert_rejected("another algorithm", good.sign_as(&json!({"alg": "none", "x5c": chain}), &body)).await;
+        assert_rejected("not a JWS", "nonsense".to_owned()).await;
+        let mut changed = good.sign(&body);
         changed.replace_range(changed.len() - 4..changed.len() - 3, "_");
-        refused("a changed signature", changed).await;
-        for (what, place, value) in [
+        assert_rejected("a changed signature", changed).await;
+        for (case, field, value) in [
             ("another app", "bundleId", json!("com.example.other")),
             ("another App Store id", "appAppleId", json!(1)),
-            ("Xcode's", "environment", json!("Xcode")),
-            ("a transaction of nobody", "signedTransactionInfo", json!("e30.e30.AAAA")),
+            ("the Xcode environment", "environment", json!("Xcode")),
+            ("a transaction without certificates", "signedTransactionInfo", json!("e30.e30.AAAA")),
         ] {
-            let mut said = said.clone();
-            said["data"][place] = value;
-            refused(what, good.sign(&said)).await;
+            let mut body = body.clone();
+            body["data"][field] = value;
+            assert_rejected(case, good.sign(&body)).await;
         }
         for (text, code) in [("{", "malformed_json"), ("{}", "malformed_notification"), (r#"{"signedPayload": 5}"#, "malformed_notification")] {
             assert_eq!(shop.post("appstore", &[], text).await.expect(400).code(), code);
         }
         assert_eq!(shop.log().await, Vec::<Value>::new());
-        post(&shop, &good.sign(&said)).await.expect(200);
-        // The same payments would come twice.
-        shop.set(json!({"billing": {"revenuecat": {"secret": crate::billing::SECRET}}})).await;
-        refused("beside another provider", good.sign(&said)).await;
-        shop.set(json!({"billing": {"revenuecat": {"secret": null}}, "ios": {"bundleId": null}})).await;
-        refused("without a bundle id", good.sign(&said)).await;
+        post(&shop, &good.sign(&body)).await.expect(200);
+        // With another provider configured, each payment would be reported twice.
+        shop.update_app(json!({"billing": {"revenuecat": {"secret": crate::billing::SECRET}}})).await;
+        assert_rejected("while another provider is configured", good.sign(&body)).await;
+        shop.update_app(json!({"billing": {"revenuecat": {"secret": null}}, "ios": {"bundleId": null}})).await;
+        assert_rejected("without a bundle id", good.sign(&body)).await;
     }
 }

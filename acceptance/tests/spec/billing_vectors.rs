@@ -1,11 +1,11 @@
-//! The published samples: each becomes what it must, is the same a second time, and breaks nothing when a field is missing.
+//! Published samples: each gives the expected event, is idempotent, and tolerates missing fields.
 
 use crate::billing::{SECRET, Shop, vectors};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tributary_testkit::{Engine, TestServer, on_both_engines};
 
-/// The samples of `RevenueCat` by name, and what must come out.
+/// Reads the `RevenueCat` samples by name, and their expected results.
 fn samples() -> Option<(BTreeMap<String, Value>, Value)> {
     let folder = vectors()?.join("revenuecat");
     let read = |name: &str| -> Value {
@@ -32,7 +32,7 @@ fn number(value: &Value) -> Option<String> {
     }
 }
 
-async fn alone(server: &TestServer, name: &str, body: &Value, expected: &Value) {
+async fn check_sample(server: &TestServer, name: &str, body: &Value, expected: &Value) {
     let shop = Shop::open(server).await;
     assert_eq!(post(&shop, body).await, 200, "{name}");
     assert_eq!(post(&shop, body).await, 200, "{name} again");
@@ -58,16 +58,16 @@ async fn alone(server: &TestServer, name: &str, body: &Value, expected: &Value) 
     println!("{name}: {} {revenue}", event["name"]);
 }
 
-/// Every sample with one field of its event less.
-async fn with_one_field_less(engine: Engine, bodies: &BTreeMap<String, Value>) -> usize {
+/// Posts each sample once per field, without that field; returns the number of posts.
+async fn post_without_each_field(engine: Engine, bodies: &BTreeMap<String, Value>) -> usize {
     let server = TestServer::start(engine).await;
     let shop = Shop::open(&server).await;
     let mut posted = 0;
     for body in bodies.values() {
         let fields: Vec<String> = body["event"].as_object().unwrap().keys().cloned().collect();
         for field in fields {
-            let mut less = body.clone();
-            let event = less["event"].as_object_mut().unwrap();
+            let mut reduced = body.clone();
+            let event = reduced["event"].as_object_mut().unwrap();
             event.insert("id".to_owned(), json!(format!("n-{posted}")));
             event.remove(&field);
             let expected = if matches!(field.as_str(), "id" | "type") {
@@ -76,9 +76,9 @@ async fn with_one_field_less(engine: Engine, bodies: &BTreeMap<String, Value>) -
                 200
             };
             assert_eq!(
-                post(&shop, &less).await,
+                post(&shop, &reduced).await,
                 expected,
-                "without {field}: {less}"
+                "without {field}: {reduced}"
             );
             posted += 1;
         }
@@ -87,18 +87,18 @@ async fn with_one_field_less(engine: Engine, bodies: &BTreeMap<String, Value>) -
 }
 
 on_both_engines! {
-    async fn every_sample_becomes_what_it_must(engine: Engine) {
+    async fn every_sample_gives_the_expected_event(engine: Engine) {
         let Some((bodies, expected)) = samples() else { return };
         let server = TestServer::start(engine).await;
         for (name, body) in &bodies {
-            alone(&server, name, body, &expected[name]).await;
+            check_sample(&server, name, body, &expected[name]).await;
         }
-        println!("{} samples with one field less", with_one_field_less(engine, &bodies).await);
+        println!("{} samples with one field removed", post_without_each_field(engine, &bodies).await);
     }
 }
 
 #[test]
-fn published_signatures() {
+fn verifies_published_signatures() {
     use tributary_domain::billing::signature::{is_signed, is_standard_signed};
     use tributary_domain::vocabulary::time::Timestamp;
     let Some(folder) = vectors() else { return };
@@ -136,7 +136,13 @@ fn published_signatures() {
     };
     assert!(signed(&text(&svix["body"])));
     assert!(!signed(&text(&svix["body"]).replace(' ', "")));
-    let own = "t=1700000000,v1=158dbe561357d965c8e75ec1e89746c3a30fe89874c49c347609a910747ccc75";
+    let revenuecat =
+        "t=1700000000,v1=158dbe561357d965c8e75ec1e89746c3a30fe89874c49c347609a910747ccc75";
     let body = br#"{"api_version":"1.0","event":{"id":"e1","type":"TEST"}}"#;
-    assert!(is_signed(own, body, "rc_example_secret", at(1_700_000_000)));
+    assert!(is_signed(
+        revenuecat,
+        body,
+        "rc_example_secret",
+        at(1_700_000_000)
+    ));
 }

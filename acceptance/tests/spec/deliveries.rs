@@ -1,10 +1,10 @@
-//! Deliveries, `/api/v1/apps/{appId}/deliveries`: what is to be sent, and what an event says of what is not. Trying
-//! again is in `deliveries_retry.rs`.
+//! Deliveries, `/api/v1/apps/{appId}/deliveries`, and the reasons that an event lists for networks
+//! that were skipped. Retries are in `deliveries_retry.rs`.
 
-use super::track::Sdk;
-use crate::networks::fresh;
+use super::track::SdkFixture;
+use crate::networks::with_current_time;
 use crate::outbox::{Outcome, connect, settle};
-use crate::routes::Place;
+use crate::routes::RouteFixture;
 use crate::website::{START, Website, with};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -14,22 +14,22 @@ use tributary_testkit::{ServerProcess, TestDatabase, TestServer, on_both_engines
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// The deliveries that a query finds.
-async fn found(site: &Website, query: &str) -> Vec<Value> {
+/// Lists the deliveries that match a query.
+async fn list_deliveries(site: &Website, query: &str) -> Vec<Value> {
     let path = format!("/deliveries?{query}");
     let answer = site.call("GET", &path, Value::Null).await.expect(200);
     answer.data().as_array().unwrap().clone()
 }
 
-/// The sender's ids of their events.
-async fn events(site: &Website, query: &str) -> Vec<String> {
-    let found = found(site, query).await;
+/// Lists the event ids of the deliveries that match a query.
+async fn event_ids(site: &Website, query: &str) -> Vec<String> {
+    let deliveries = list_deliveries(site, query).await;
     let id = |one: &Value| one["eventId"].as_str().unwrap().to_owned();
-    found.iter().map(id).collect()
+    deliveries.iter().map(id).collect()
 }
 
-/// What an event says of each network: its label, where its delivery stands, and why.
-fn told(event: &Value) -> Vec<(&str, &str, Option<&str>)> {
+/// Returns network, status and reason of each delivery that an event lists.
+fn delivery_states(event: &Value) -> Vec<(&str, &str, Option<&str>)> {
     let all = event["deliveries"].as_array().unwrap();
     all.iter()
         .map(|one| {
@@ -44,12 +44,12 @@ fn told(event: &Value) -> Vec<(&str, &str, Option<&str>)> {
 }
 
 on_both_engines! {
-    async fn an_event_for_a_connected_network_makes_a_delivery(engine: Engine) {
+    async fn an_event_for_a_connected_network_creates_a_delivery(engine: Engine) {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;
         connect(&site).await;
-        site.accepted(&site.purchase("order-1", "49.99")).await;
-        let event = site.logged("order-1").await;
+        site.send_accepted(&site.purchase("order-1", "49.99")).await;
+        let event = site.logged_event("order-1").await;
         let list = site.call("GET", "/deliveries", Value::Null).await.expect(200).json();
         assert_eq!(list["meta"], json!({"hasMore": false, "cursor": null}));
         let one = list["data"][0].clone();
@@ -62,28 +62,28 @@ on_both_engines! {
             "attemptsMade": 0, "attempts": [],
         }]));
         assert!(one["nextAttemptAt"].is_string());
-        let alone = site.call("GET", &format!("/deliveries/{id}"), Value::Null).await.expect(200).data();
-        assert_eq!(alone, one);
+        let single = site.call("GET", &format!("/deliveries/{id}"), Value::Null).await.expect(200).data();
+        assert_eq!(single, one);
         assert_eq!(event["deliveries"], json!([{
             "id": id, "network": "network_a", "networkEvent": "Purchase", "status": "pending", "reason": null,
             "attemptsMade": 0, "nextAttemptAt": one["nextAttemptAt"], "settledAt": null,
         }]));
-        let story = site.call("GET", "/devices/visitor-1", Value::Null).await.expect(200).data();
-        assert_eq!(story["events"], json!([event]), "the same in the device's story");
+        let device = site.call("GET", "/devices/visitor-1", Value::Null).await.expect(200).data();
+        assert_eq!(device["events"], json!([event]), "the device lists the same event");
     }
 
-    async fn a_delivery_tells_its_attempts_and_its_end(engine: Engine) {
+    async fn a_delivery_lists_its_attempts_and_result(engine: Engine) {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;
         connect(&site).await;
-        site.accepted(&site.purchase("order-1", "1")).await;
-        let waits = Outcome { ends: None, verdict: AttemptVerdict::Retry, state: |_, _| {} };
-        settle(&server, &site.app, &waits).await;
-        let one = found(&site, "").await.remove(0);
+        site.send_accepted(&site.purchase("order-1", "1")).await;
+        let retry = Outcome { end: None, verdict: AttemptVerdict::Retry, state: |_, _| {} };
+        settle(&server, &site.app, &retry).await;
+        let one = list_deliveries(&site, "").await.remove(0);
         assert_eq!((&one["status"], &one["attemptsMade"]), (&json!("pending"), &json!(1)));
         server.clock.advance(Duration::from_mins(2));
         settle(&server, &site.app, &Outcome::FAILED).await;
-        let one = found(&site, "").await.remove(0);
+        let one = list_deliveries(&site, "").await.remove(0);
         assert_eq!((&one["status"], &one["reason"]), (&json!("failed"), &json!("2804003")));
         assert!(one["settledAt"].is_string() && one["nextAttemptAt"].is_null(), "{one}");
         let attempts = one["attempts"].as_array().unwrap();
@@ -93,73 +93,73 @@ on_both_engines! {
         assert_eq!(attempts[1], json!({
             "at": attempts[1]["at"], "status": 400, "durationMs": 180, "verdict": "terminal_event", "answer": "words",
         }));
-        let event = site.logged("order-1").await;
-        assert_eq!(told(&event), [("network_a", "failed", Some("2804003"))]);
+        let event = site.logged_event("order-1").await;
+        assert_eq!(delivery_states(&event), [("network_a", "failed", Some("2804003"))]);
         assert_eq!(event["deliveries"][0]["settledAt"], one["settledAt"]);
     }
 
-    async fn an_event_says_why_a_network_does_not_hear_of_it(engine: Engine) {
+    async fn an_event_lists_why_a_network_was_skipped(engine: Engine) {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;
-        site.accepted(&site.purchase("before", "1")).await;
+        site.send_accepted(&site.purchase("before", "1")).await;
         connect(&site).await;
         let c = json!({
             "enabled": true, "settings": {"pixelCode": "C123"}, "credentials": {"accessToken": "tiktok-token"},
         });
         site.call("PATCH", "/integrations/network_c", c).await.expect(200);
         server.clock.advance(Duration::from_hours(8 * 24));
-        site.accepted(&site.event("old", "sign_up")).await;
+        site.send_accepted(&site.event("old", "sign_up")).await;
         for event in [
             site.purchase("bought", "1"), site.purchase("dear", "2000.01"), site.priced("checkout", "checkout_started", "1"),
             site.child("renewed", "renewal", "1", "bought"),
         ] {
-            site.accepted(&with(&event, "timestampMs", START + 8 * DAY)).await;
+            site.send_accepted(&with(&event, "timestampMs", START + 8 * DAY)).await;
         }
-        let elsewhere = ("network_c", "skipped", Some("not_attributed"));
+        let other_network = ("network_c", "skipped", Some("not_attributed"));
         for (id, first) in [
             ("bought", ("network_a", "pending", None)),
             ("dear", ("network_a", "skipped", Some("amount_not_forwardable"))),
             ("checkout", ("network_a", "skipped", Some("not_mapped"))),
             ("old", ("network_a", "skipped", Some("too_old"))),
         ] {
-            assert_eq!(told(&site.logged(id).await), [first, elsewhere], "{id}");
+            assert_eq!(delivery_states(&site.logged_event(id).await), [first, other_network], "{id}");
         }
         let reporting = Some("reporting_only");
-        let renewed = site.logged("renewed").await;
-        assert_eq!(told(&renewed), [("network_a", "skipped", reporting), ("network_c", "skipped", reporting)]);
-        let before = site.logged("before").await;
-        assert_eq!(told(&before), [("network_a", "skipped", Some("integration_disabled"))], "history is not replayed");
-        assert_eq!(events(&site, "").await, ["bought"], "what is skipped makes no delivery");
+        let renewed = site.logged_event("renewed").await;
+        assert_eq!(delivery_states(&renewed), [("network_a", "skipped", reporting), ("network_c", "skipped", reporting)]);
+        let before = site.logged_event("before").await;
+        assert_eq!(delivery_states(&before), [("network_a", "skipped", Some("integration_disabled"))], "earlier events are not forwarded");
+        assert_eq!(event_ids(&site, "").await, ["bought"], "skipped events create no delivery");
     }
 
-    async fn a_network_that_is_away_leaves_its_deliveries_pending(engine: Engine) {
+    async fn deliveries_stay_pending_while_the_network_is_unreachable(engine: Engine) {
         let database = TestDatabase::new(engine).await;
-        let away = [
+        let unreachable = [
             ("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", "http://127.0.0.1:9"),
             ("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
         ];
-        let server = ServerProcess::start_with(&database, &away).await;
+        let server = ServerProcess::start_with(&database, &unreachable).await;
         let key = ServerProcess::full_key(&database);
         let site = Website::open_at(server.base_url(), &key).await;
         connect(&site).await;
-        site.accepted(&fresh(&site.purchase("order-1", "1"))).await;
+        site.send_accepted(&with_current_time(&site.purchase("order-1", "1"))).await;
         let mut one = Value::Null;
         for _ in 0..900 {
-            one = found(&site, "").await.remove(0);
+            one = list_deliveries(&site, "").await.remove(0);
             if one["attemptsMade"] != 0 {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert_eq!((&one["status"], &one["attempts"][0]["verdict"]), (&json!("pending"), &json!("retry")), "{one}");
-        assert_eq!(one["attempts"][0]["status"], json!(null), "no answer came");
+        assert_eq!(one["attempts"][0]["status"], json!(null), "no response");
         assert!(one["nextAttemptAt"].is_string(), "{one}");
         let test = site.call("POST", "/integrations/network_a/test", Value::Null).await.expect(200).data();
         assert_eq!((&test["accepted"], &test["status"]), (&json!(false), &json!(null)), "{test}");
     }
 
-    async fn no_test_event_is_sent(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn test_events_are_not_sent(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let path = format!("{}/integrations/network_d", sdk.app);
         let connected = json!({
             "enabled": true, "scope": "all", "settings": {"pixelId": "1"},
@@ -174,41 +174,41 @@ on_both_engines! {
             sdk.server.get(&format!("{}{path}", sdk.app), key).await.expect(200).data()
         };
         let test = read("/events", &sdk.test_key).await;
-        assert_eq!(told(&test[0]), [("network_d", "skipped", Some("sandbox"))]);
+        assert_eq!(delivery_states(&test[0]), [("network_d", "skipped", Some("sandbox"))]);
         let live = read("/events", &sdk.key).await;
-        assert_eq!(told(&live[0]), [("network_d", "pending", None)]);
-        assert_eq!(read("/events", &sdk.analytics_key).await, live, "who reads events reads this");
+        assert_eq!(delivery_states(&live[0]), [("network_d", "pending", None)]);
+        assert_eq!(read("/events", &sdk.analytics_key).await, live, "analytics keys see delivery states too");
         assert_eq!(read("/deliveries", &sdk.test_key).await, json!([]));
         assert_eq!(read("/deliveries", &sdk.key).await.as_array().unwrap().len(), 1);
         let pending = async |key: &str| read("/integrations/network_d", key).await["health"]["pending"].clone();
         assert_eq!((pending(&sdk.test_key).await, pending(&sdk.key).await), (json!(0), json!(1)));
     }
 
-    async fn the_list_is_narrowed(engine: Engine) {
+    async fn filters_the_list(engine: Engine) {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;
         connect(&site).await;
-        site.accepted(&site.purchase("first", "1")).await;
+        site.send_accepted(&site.purchase("first", "1")).await;
         server.clock.advance(Duration::from_hours(2 * 24));
         let later = |event: &Value| with(event, "timestampMs", START + 2 * DAY);
-        site.accepted(&later(&site.purchase("arrived", "1"))).await;
+        site.send_accepted(&later(&site.purchase("arrived", "1"))).await;
         let failed = settle(&server, &site.app, &Outcome::FAILED).await;
         assert_eq!(failed.len(), 2);
-        site.accepted(&later(&site.event("waits", "sign_up"))).await;
-        assert_eq!(events(&site, "").await[2], "first", "newest first by the events' own time");
+        site.send_accepted(&later(&site.event("waits", "sign_up"))).await;
+        assert_eq!(event_ids(&site, "").await[2], "first", "newest event first");
         let day = "from=2026-01-01&to=2026-01-01";
         for (query, expected) in [
             ("status=pending", &["waits"][..]), ("status=failed&eventId=arrived", &["arrived"]), ("status=delivered", &[]),
-            ("eventId=waits", &["waits"]), ("eventId=nobody", &[]), ("network=network_c", &[]),
+            ("eventId=waits", &["waits"]), ("eventId=unknown", &[]), ("network=network_c", &[]),
             ("network=network_a&to=2026-01-02", &["first"]), (day, &["first"]), ("from=2026-01-04", &[]),
             // Midnight in UTC is the evening before in New York.
             ("from=2026-01-03&timezone=America/New_York", &[]), ("to=2025-12-31&timezone=America/New_York", &["first"]),
         ] {
-            assert_eq!(events(&site, query).await, expected, "{query}");
+            assert_eq!(event_ids(&site, query).await, expected, "{query}");
         }
-        assert_eq!(events(&site, "status=failed").await, ["arrived", "first"]);
+        assert_eq!(event_ids(&site, "status=failed").await, ["arrived", "first"]);
         site.call("PATCH", "", json!({"timezone": "America/New_York"})).await.expect(200);
-        assert_eq!(events(&site, "to=2025-12-31").await, ["first"], "days begin in the app's zone");
+        assert_eq!(event_ids(&site, "to=2025-12-31").await, ["first"], "days start in the app's time zone");
         for (query, field) in [
             ("status=skipped", "status"), ("status=", "status"), ("network=organic", "network"), ("eventId=", "eventId"),
             ("from=yesterday", "from"), ("from=2026-01-02&to=2026-01-01", "to"), ("limit=0", "limit"),
@@ -224,12 +224,12 @@ on_both_engines! {
         let site = Website::open(&server).await;
         connect(&site).await;
         for number in 0..7 {
-            site.accepted(&site.purchase(&format!("order-{number}"), "1")).await;
+            site.send_accepted(&site.purchase(&format!("order-{number}"), "1")).await;
             if number == 3 {
                 settle(&server, &site.app, &Outcome::DELIVERED).await;
             }
         }
-        let whole = found(&site, "").await;
+        let whole = list_deliveries(&site, "").await;
         assert_eq!(whole.len(), 7);
         for limit in [1, 2, 6, 7, 8] {
             let (mut seen, mut cursor) = (Vec::new(), String::new());
@@ -252,12 +252,12 @@ on_both_engines! {
         }
     }
 
-    async fn a_delivery_is_found_under_its_own_app_and_by_live_keys_only(engine: Engine) {
+    async fn a_delivery_is_visible_in_its_own_app_and_to_live_keys_only(engine: Engine) {
         let server = TestServer::start(engine).await;
         let organization = server.organization("Example").await;
         let key = server.key(organization, Permission::Full, Environment::Live).await;
         let test = server.key(organization, Permission::Full, Environment::Test).await;
-        let (one, other) = (Place::with_website(&server, &key).await, Place::with_website(&server, &key).await);
+        let (one, other) = (RouteFixture::with_website(&server, &key).await, RouteFixture::with_website(&server, &key).await);
         let at = |app: &str, id: &str| format!("/api/v1/apps/{app}/deliveries/{id}");
         server.get(&at(&one.app, &one.delivery), &key).await.expect(200);
         for (path, key) in [
@@ -270,8 +270,8 @@ on_both_engines! {
             let answer = server.get(&at("app_x", id), &key).await.expect(404);
             assert_eq!(answer.code(), "app_not_found");
         }
-        let foreign = format!("{}/retry", at(&one.app, &other.delivery));
-        let answer = server.call("POST", &foreign, &key, None).await.expect(404);
+        let of_other_app = format!("{}/retry", at(&one.app, &other.delivery));
+        let answer = server.call("POST", &of_other_app, &key, None).await.expect(404);
         assert_eq!(answer.code(), "delivery_not_found");
         let own = format!("{}/retry", at(&one.app, &one.delivery));
         let answer = server.call("POST", &own, &test, None).await.expect(403);

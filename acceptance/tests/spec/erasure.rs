@@ -1,6 +1,6 @@
 //! Erasing a person: `DELETE /api/v1/apps/{appId}/devices/{deviceId}`.
 
-use super::track::Sdk;
+use super::track::SdkFixture;
 use crate::outbox::connect;
 use crate::website::Website;
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 const GAID: &str = "38400000-8cf0-11bd-b23e-10b96e40000d";
 const HASH: &str = "0c7e6a405862e402eb76a70f8a26fc732d07c32931e9fae9ab1582911d2e8a3b";
 
-/// Everything that is counted, as the interface tells it.
-async fn sums(sdk: &Sdk) -> Vec<Value> {
+/// Reads every kind of report.
+async fn read_reports(sdk: &SdkFixture) -> Vec<Value> {
     let days = "from=2025-12-31&to=2026-01-03";
-    let mut sums = Vec::new();
+    let mut reports = Vec::new();
     for path in [
         format!("stats?{days}&groupBy=network"),
         format!("stats?{days}&groupBy=event"),
@@ -26,13 +26,13 @@ async fn sums(sdk: &Sdk) -> Vec<Value> {
             .server
             .get(&format!("{}/{path}", sdk.app), &sdk.key)
             .await;
-        sums.push(answer.expect(200).json());
+        reports.push(answer.expect(200).json());
     }
-    sums
+    reports
 }
 
-/// A person who came by an ad, said who they are, and paid.
-async fn live(sdk: &Sdk) {
+/// Creates a user who came from an ad, was identified and paid.
+async fn create_user(sdk: &SdkFixture) {
     sdk.link("spring", json!({"network": "network_a"})).await;
     let token = sdk
         .tap("/c/spring?fbclid=f1&campaign_id=238&invite=me")
@@ -52,15 +52,15 @@ async fn live(sdk: &Sdk) {
 }
 
 on_both_engines! {
-    async fn a_person_is_erased_and_every_sum_stays(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
-        live(&sdk).await;
+    async fn erases_a_person_without_changing_a_report(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
+        create_user(&sdk).await;
         let path = format!("{}/devices/{DEVICE}", sdk.app);
         sdk.server.get(&path, &sdk.key).await.expect(200);
-        let before = sums(&sdk).await;
+        let before = read_reports(&sdk).await;
         let answer = sdk.server.call("DELETE", &path, &sdk.key, None).await.expect(204);
         assert_eq!(answer.text, "");
-        assert_eq!(sums(&sdk).await, before);
+        assert_eq!(read_reports(&sdk).await, before);
 
         assert_eq!(sdk.server.get(&path, &sdk.key).await.expect(404).code(), "device_not_found");
         let again = sdk.server.call("DELETE", &path, &sdk.key, None).await.expect(404);
@@ -69,16 +69,16 @@ on_both_engines! {
         assert!(sdk.log(&format!("&deviceId={DEVICE}")).await.is_empty());
         assert!(sdk.log("&userId=user-42").await.is_empty());
         let log = sdk.log("").await;
-        assert_eq!(log.len(), 3, "the install and what followed");
+        assert_eq!(log.len(), 3, "the install and two events");
         let name = log[0]["deviceId"].as_str().unwrap().to_owned();
         assert!(name.starts_with("erased-"), "{name}");
         for event in &log {
             assert_eq!((&event["deviceId"], &event["userId"]), (&json!(name), &json!(null)));
-            assert_eq!(event["attribution"]["network"], "network_a", "the credit stays");
+            assert_eq!(event["attribution"]["network"], "network_a", "the credit is kept");
         }
-        let story = sdk.server.get(&format!("{}/devices/{name}", sdk.app), &sdk.key).await.expect(200);
+        let details = sdk.server.get(&format!("{}/devices/{name}", sdk.app), &sdk.key).await.expect(200);
         for hidden in [DEVICE, GAID, HASH, "user-42", "Jane Doe", "Pixel 8", "invite", "203.0.113.9"] {
-            assert!(!story.text.contains(hidden), "{hidden}: {}", story.text);
+            assert!(!details.text.contains(hidden), "{hidden}: {}", details.text);
             assert!(!json!(log).to_string().contains(hidden), "{hidden}: {log:?}");
         }
         let audit = sdk.server.get("/api/v1/audit-log?limit=1", &sdk.key).await.expect(200);
@@ -88,37 +88,37 @@ on_both_engines! {
         assert_eq!(entry["changes"], json!([]));
     }
 
-    async fn an_app_that_is_still_installed_is_a_new_device(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
-        live(&sdk).await;
+    async fn an_app_that_stays_installed_becomes_a_new_device(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
+        create_user(&sdk).await;
         let path = format!("{}/devices/{DEVICE}", sdk.app);
         sdk.server.call("DELETE", &path, &sdk.key, None).await.expect(204);
-        let before = sums(&sdk).await;
+        let before = read_reports(&sdk).await;
         let answer = sdk.send(DEVICE, json!([{"eventId": "e1", "name": "sign_up"}])).await;
         assert_eq!(answer, json!([{"eventId": "e1", "status": "duplicate"}]));
-        assert_eq!(sums(&sdk).await, before);
+        assert_eq!(read_reports(&sdk).await, before);
         let opened = sdk.configure(DEVICE, json!({})).await;
         assert_eq!(opened["firstOpen"], true);
-        let story = sdk.server.get(&path, &sdk.key).await.expect(200).data();
-        assert_eq!((&story["userId"], &story["hasMoreEvents"]), (&json!(null), &json!(false)));
-        assert_eq!(story["events"].as_array().unwrap().len(), 1, "its own install");
+        let details = sdk.server.get(&path, &sdk.key).await.expect(200).data();
+        assert_eq!((&details["userId"], &details["hasMoreEvents"]), (&json!(null), &json!(false)));
+        assert_eq!(details["events"].as_array().unwrap().len(), 1, "only the new install");
     }
 
-    async fn who_may_erase_and_where(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn erasing_requires_write_permission_and_the_right_environment(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let device = json!({"deviceId": DEVICE, "platform": "android"});
         for key in [&sdk.live, &sdk.test] {
             sdk.call("configure", key, &device).await.expect(200);
         }
         let path = format!("{}/devices/{DEVICE}", sdk.app);
         let erase = async |path: &str, key: &str| sdk.server.call("DELETE", path, key, None).await;
-        let reading = sdk.server.organization("Another").await;
-        let stranger = sdk.server.key(reading, Permission::Full, Environment::Live).await;
-        assert_eq!(erase(&path, &stranger).await.expect(404).code(), "app_not_found");
+        let other_organization = sdk.server.organization("Another").await;
+        let other_key = sdk.server.key(other_organization, Permission::Full, Environment::Live).await;
+        assert_eq!(erase(&path, &other_key).await.expect(404).code(), "app_not_found");
         assert_eq!(erase(&path, &sdk.analytics_key).await.expect(403).code(), "insufficient_permission");
-        for nobody in ["nobody", "%00", "00000000-0000-0000-0000-000000000000"] {
-            let answer = erase(&format!("{}/devices/{nobody}", sdk.app), &sdk.key).await.expect(404);
-            assert_eq!(answer.code(), "device_not_found", "{nobody}");
+        for unknown in ["unknown", "%00", "00000000-0000-0000-0000-000000000000"] {
+            let answer = erase(&format!("{}/devices/{unknown}", sdk.app), &sdk.key).await.expect(404);
+            assert_eq!(answer.code(), "device_not_found", "{unknown}");
         }
         erase(&path, &sdk.test_key).await.expect(204);
         assert_eq!(sdk.server.get(&path, &sdk.test_key).await.expect(404).code(), "device_not_found");
@@ -126,13 +126,13 @@ on_both_engines! {
         erase(&path, &sdk.key).await.expect(204);
     }
 
-    async fn what_waits_for_a_network_is_cancelled(engine: Engine) {
+    async fn erasure_cancels_pending_deliveries(engine: Engine) {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;
         connect(&site).await;
         let purchase = site.purchase("order-1", "49.99");
         let device = purchase["deviceId"].as_str().unwrap().to_owned();
-        site.accepted(&purchase).await;
+        site.send_accepted(&purchase).await;
         let delivery = async || {
             let list = site.call("GET", "/deliveries", Value::Null).await.expect(200).data();
             list[0].clone()
@@ -140,10 +140,10 @@ on_both_engines! {
         assert_eq!(delivery().await["status"], "pending");
         let path = format!("{}/devices/{device}", site.app);
         server.call("DELETE", &path, &site.key, None).await.expect(204);
-        let over = delivery().await;
-        assert_eq!((&over["status"], &over["reason"]), (&json!("cancelled"), &json!("erased")));
+        let cancelled = delivery().await;
+        assert_eq!((&cancelled["status"], &cancelled["reason"]), (&json!("cancelled"), &json!("erased")));
         let again = site.call("POST", "/web-events", purchase).await.expect(202);
         assert_eq!(again.data()["duplicate"], true);
-        assert_eq!(delivery().await["status"], "cancelled", "a retry plans nothing");
+        assert_eq!(delivery().await["status"], "cancelled", "a repeated event does not revive it");
     }
 }

@@ -1,6 +1,6 @@
-//! Errors: every row of the contract's table that exists by now, provoked over HTTP.
+//! Errors: every published error code, triggered over HTTP.
 
-use crate::routes::Place;
+use crate::routes::RouteFixture;
 use crate::website::{Website, with};
 use reqwest::Method;
 use serde_json::json;
@@ -11,21 +11,21 @@ use tributary_api::{Code, RateSettings, Timeouts};
 use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{TestResponse, TestServer, TestServerSettings, on_both_engines};
 
-/// Checks the envelope and gives the code.
+/// Checks the error envelope and returns the code.
 fn code_of(answer: &TestResponse) -> String {
     let body = answer.json();
     let error = &body["error"];
     let code = error["code"].as_str().unwrap();
-    let known = Code::ALL
+    let published = Code::ALL
         .iter()
-        .find(|known| known.as_str() == code)
-        .expect("a published code");
+        .find(|published| published.as_str() == code)
+        .expect("the code is published");
     assert_eq!(
         answer.status.as_u16(),
-        known.status().as_u16(),
+        published.status().as_u16(),
         "{answer:?}"
     );
-    assert_eq!(error["retryable"], known.is_retryable(), "{answer:?}");
+    assert_eq!(error["retryable"], published.is_retryable(), "{answer:?}");
     assert_eq!(
         error["requestId"].as_str(),
         answer.header("x-request-id"),
@@ -39,7 +39,7 @@ fn code_of(answer: &TestResponse) -> String {
     code.to_owned()
 }
 
-/// A request whose body never arrives whole, over a bare socket.
+/// Sends a request with an incomplete body over a raw socket and returns the response.
 async fn stalled_body(server: &TestServer, key: &str) -> String {
     let mut socket = tokio::net::TcpStream::connect(server.address)
         .await
@@ -57,12 +57,13 @@ async fn stalled_body(server: &TestServer, key: &str) -> String {
     answer
 }
 
-/// A website event for each code that only these are refused with.
+/// Sends a web event for each code that only web events return.
 async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str, TestResponse)> {
     let site = Website::open_at(&format!("http://{}", server.address), key).await;
     let organic = site.tap(&site.link, "").await;
-    site.accepted(&site.purchase("paid", "10")).await;
-    site.accepted(&site.event("signed-up", "sign_up")).await;
+    site.send_accepted(&site.purchase("paid", "10")).await;
+    site.send_accepted(&site.event("signed-up", "sign_up"))
+        .await;
     let order = site.purchase("order", "1");
     let refund = site.refund("refund", "-1", "paid");
     let mut answers = Vec::new();
@@ -93,7 +94,7 @@ async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str
     ] {
         answers.push((code, site.send(&event).await));
     }
-    site.switch(false).await;
+    site.set_web_events(false).await;
     answers.push(("web_events_disabled", site.send(&order).await));
     let archived = server.patch(&site.app, key, serde_json::json!({"archived": true}));
     archived.await.expect(200);
@@ -101,17 +102,20 @@ async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str
     answers
 }
 
-/// A delivery that is tried again while it waits to be tried again.
-async fn retried_twice(server: &TestServer, key: &str) -> TestResponse {
-    let place = Place::with_website(server, key).await;
-    let delivery = format!("/api/v1/apps/{}/deliveries/{}", place.app, place.delivery);
+/// Retries a delivery twice; the second request comes before the first retry was sent.
+async fn retry_twice(server: &TestServer, key: &str) -> TestResponse {
+    let fixture = RouteFixture::with_website(server, key).await;
+    let delivery = format!(
+        "/api/v1/apps/{}/deliveries/{}",
+        fixture.app, fixture.delivery
+    );
     let retry = format!("{delivery}/retry");
     server.call("POST", &retry, key, None).await.expect(200);
     server.call("POST", &retry, key, None).await
 }
 
 on_both_engines! {
-    async fn every_code_is_provoked(engine: Engine) {
+    async fn triggers_every_error_code(engine: Engine) {
         let settings = TestServerSettings {
             rates: RateSettings { per_key: 0, per_address: 0, failures_per_minute: 50 },
             timeouts: Timeouts { body: Duration::from_secs(3), request: Duration::from_secs(30) },
@@ -122,63 +126,63 @@ on_both_engines! {
         let full = server.key(organization, Permission::Full, Environment::Live).await;
         let test = server.key(organization, Permission::Full, Environment::Test).await;
         let analytics = server.key(organization, Permission::Analytics, Environment::Live).await;
-        let place = Place::new(&server, &full).await;
-        let app = format!("/api/v1/apps/{}", place.app);
-        let link = format!("{app}/links/{}", place.link);
+        let fixture = RouteFixture::new(&server, &full).await;
+        let app = format!("/api/v1/apps/{}", fixture.app);
+        let link = format!("{app}/links/{}", fixture.link);
         let other = server.app(&full).await;
         let sdk_key = server.get(&app, &full).await.data()["sdk"]["liveKey"].as_str().unwrap().to_owned();
-        let mut provoked = BTreeSet::new();
-        let mut see = |answer: TestResponse, code: &str| {
+        let mut triggered = BTreeSet::new();
+        let mut record = |answer: TestResponse, code: &str| {
             assert_eq!(code_of(&answer), code, "{answer:?}");
-            provoked.insert(code.to_owned());
+            triggered.insert(code.to_owned());
         };
         let raw = async |method: Method, path: &str, content_type: &str, body: Vec<u8>| {
             let request = server.request(method, path).bearer_auth(&full);
             server.send(request.header("content-type", content_type).body(body)).await
         };
 
-        see(raw(Method::POST, "/api/v1/apps", "application/json", b"{".to_vec()).await, "malformed_json");
-        see(raw(Method::POST, "/.well-known/skadnetwork/report-attribution/", "text/plain", b"{}".to_vec()).await, "malformed_postback");
-        let webhook = format!("/api/webhook/revenuecat/{}", place.app);
+        record(raw(Method::POST, "/api/v1/apps", "application/json", b"{".to_vec()).await, "malformed_json");
+        record(raw(Method::POST, "/.well-known/skadnetwork/report-attribution/", "text/plain", b"{}".to_vec()).await, "malformed_postback");
+        let webhook = format!("/api/webhook/revenuecat/{}", fixture.app);
         let secret = "a secret of sixteen and more";
-        see(server.send(server.request(Method::POST, &webhook).body("{}")).await, "webhook_unauthorized");
+        record(server.send(server.request(Method::POST, &webhook).body("{}")).await, "webhook_unauthorized");
         server.patch(&app, &full, json!({"billing": {"revenuecat": {"secret": secret}}})).await.expect(200);
         let empty = server.request(Method::POST, &webhook).header("authorization", secret).body("{}");
-        see(server.send(empty).await, "malformed_notification");
-        see(server.send(server.request(Method::GET, &app)).await, "missing_api_key");
-        see(server.get(&app, "nonsense").await, "invalid_api_key");
-        see(server.get(&app, &analytics).await, "insufficient_permission");
-        see(server.get(&app, &sdk_key).await, "private_key_required");
-        see(server.patch(&app, &test, json!({"archived": true})).await, "production_only");
-        see(server.get("/api/v1/apps/app_x", &full).await, "app_not_found");
-        see(server.get(&format!("{app}/links/lnk_x"), &full).await, "link_not_found");
-        see(server.get(&format!("{app}/integrations/network_x"), &full).await, "network_not_found");
-        see(server.get(&format!("{app}/devices/nobody"), &full).await, "device_not_found");
-        see(server.get(&format!("{app}/deliveries/{}", place.delivery), &full).await, "delivery_not_found");
-        see(retried_twice(&server, &full).await, "delivery_not_retryable");
+        record(server.send(empty).await, "malformed_notification");
+        record(server.send(server.request(Method::GET, &app)).await, "missing_api_key");
+        record(server.get(&app, "nonsense").await, "invalid_api_key");
+        record(server.get(&app, &analytics).await, "insufficient_permission");
+        record(server.get(&app, &sdk_key).await, "private_key_required");
+        record(server.patch(&app, &test, json!({"archived": true})).await, "production_only");
+        record(server.get("/api/v1/apps/app_x", &full).await, "app_not_found");
+        record(server.get(&format!("{app}/links/lnk_x"), &full).await, "link_not_found");
+        record(server.get(&format!("{app}/integrations/network_x"), &full).await, "network_not_found");
+        record(server.get(&format!("{app}/devices/unknown"), &full).await, "device_not_found");
+        record(server.get(&format!("{app}/deliveries/{}", fixture.delivery), &full).await, "delivery_not_found");
+        record(retry_twice(&server, &full).await, "delivery_not_retryable");
         let stopped = server.patch(&other, &full, json!({"sdk": {"enabled": false}})).await.expect(200).data();
         let stopped = server.request(Method::GET, "/api/track/skan").header("x-tributary-key", stopped["sdk"]["liveKey"].as_str().unwrap());
-        see(server.send(stopped).await, "sdk_disabled");
-        see(server.get("/api/v1/nothing", &full).await, "not_found");
+        record(server.send(stopped).await, "sdk_disabled");
+        record(server.get("/api/v1/nothing", &full).await, "not_found");
         let answer = server.call("PUT", &app, &full, Some(json!({}))).await;
         assert_eq!(answer.header("allow"), Some("GET,HEAD,PATCH"), "{answer:?}");
-        see(answer, "method_not_allowed");
+        record(answer, "method_not_allowed");
         server.patch(&link, &full, json!({"slug": "spring"})).await.expect(200);
         let taken = json!({"name": "B", "slug": "spring"});
-        see(server.post(&format!("{other}/links"), &full, taken).await, "slug_taken");
+        record(server.post(&format!("{other}/links"), &full, taken).await, "slug_taken");
         server.patch(&app, &full, json!({"ios": {"appStoreId": "42"}, "linkDomain": "a.example.com"})).await.expect(200);
-        see(server.patch(&other, &full, json!({"ios": {"appStoreId": "42"}})).await, "store_id_taken");
-        see(server.patch(&other, &full, json!({"linkDomain": "a.example.com"})).await, "domain_taken");
-        let old = server.request(Method::DELETE, &link).bearer_auth(&full).header("if-match", "\"99\"");
-        see(server.send(old).await, "version_conflict");
+        record(server.patch(&other, &full, json!({"ios": {"appStoreId": "42"}})).await, "store_id_taken");
+        record(server.patch(&other, &full, json!({"linkDomain": "a.example.com"})).await, "domain_taken");
+        let stale = server.request(Method::DELETE, &link).bearer_auth(&full).header("if-match", "\"99\"");
+        record(server.send(stale).await, "version_conflict");
         let huge = vec![b' '; tributary_api::BODY_BYTES_MAX + 1];
-        see(raw(Method::POST, "/api/v1/apps", "application/json", huge).await, "payload_too_large");
-        see(raw(Method::POST, "/api/v1/apps", "text/plain", b"{}".to_vec()).await, "unsupported_media_type");
-        see(server.post("/api/v1/apps", &full, json!({"name": 5})).await, "validation_failed");
-        see(server.post("/api/v1/apps", &full, json!({"name": "A", "x": 5})).await, "unknown_field");
-        see(server.get("/api/v1/apps?cursor=x", &full).await, "invalid_cursor");
+        record(raw(Method::POST, "/api/v1/apps", "application/json", huge).await, "payload_too_large");
+        record(raw(Method::POST, "/api/v1/apps", "text/plain", b"{}".to_vec()).await, "unsupported_media_type");
+        record(server.post("/api/v1/apps", &full, json!({"name": 5})).await, "validation_failed");
+        record(server.post("/api/v1/apps", &full, json!({"name": "A", "x": 5})).await, "unknown_field");
+        record(server.get("/api/v1/apps?cursor=x", &full).await, "invalid_cursor");
         for (code, event) in refused_web_events(&server, &full).await {
-            see(event, code);
+            record(event, code);
         }
 
         let timed_out = stalled_body(&server, &full).await;
@@ -190,7 +194,7 @@ on_both_engines! {
                 assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
                 assert!(answer.header("ratelimit").unwrap().starts_with("\"failures\";r=0;t="));
                 assert_eq!(answer.header("ratelimit-policy"), Some("\"failures\";q=50;w=60"));
-                see(answer, "rate_limited");
+                record(answer, "rate_limited");
                 break;
             }
         }
@@ -198,17 +202,18 @@ on_both_engines! {
         server.store.close().await;
         let answer = server.get(&app, &full).await;
         assert_eq!(answer.header("retry-after"), Some("1"));
-        see(answer, "unavailable");
-        see(server.send(server.request(Method::GET, "/readyz")).await, "unavailable");
+        record(answer, "unavailable");
+        record(server.send(server.request(Method::GET, "/readyz")).await, "unavailable");
         server.send(server.request(Method::GET, "/healthz")).await.expect(200);
         server.stop().await;
 
-        // Read off a bare socket above.
-        provoked.insert("request_timeout".to_owned());
-        // A bug cannot be ordered; `a_panic_is_answered_in_our_own_words` in the api crate holds its answer.
-        provoked.insert("internal".to_owned());
+        // Checked over the raw socket above.
+        triggered.insert("request_timeout".to_owned());
+        // A panic cannot be triggered from outside. The api crate tests its response in
+        // `a_panic_returns_the_standard_error_body`.
+        triggered.insert("internal".to_owned());
         let all: BTreeSet<String> = Code::ALL.iter().map(|code| code.as_str().to_owned()).collect();
-        assert_eq!(provoked, all);
+        assert_eq!(triggered, all);
     }
 
     async fn the_order_of_checks_is_key_permission_environment_body_app(engine: Engine) {
@@ -229,7 +234,7 @@ on_both_engines! {
         assert_eq!(code(&full, &json!({"archived": true})).await, "app_not_found");
     }
 
-    async fn every_answer_has_a_request_id_and_safe_headers(engine: Engine) {
+    async fn every_response_has_a_request_id_and_security_headers(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let mut ids = BTreeSet::new();

@@ -1,11 +1,12 @@
-//! Events: how they are taken (`POST /api/track/events`) and read (`GET /api/v1/apps/{appId}/events`).
+//! Events: sending them (`POST /api/track/events`) and listing them
+//! (`GET /api/v1/apps/{appId}/events`).
 
-use super::track::Sdk;
+use super::track::SdkFixture;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tributary_testkit::on_both_engines;
 
-/// 2026-01-01T00:00:00Z, where the clock of every test begins.
+/// Start time of every test clock, 2026-01-01T00:00:00Z.
 const START: i64 = 1_767_225_600_000;
 const HOUR: i64 = 60 * 60 * 1_000;
 
@@ -22,16 +23,16 @@ fn ids(log: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// The revenue of the one event of this name.
-async fn revenue(sdk: &Sdk, name: &str) -> Value {
+/// Returns the revenue of the only event with this name.
+async fn revenue(sdk: &SdkFixture, name: &str) -> Value {
     let log = sdk.log(&format!("&name={name}")).await;
     assert_eq!(log.len(), 1, "{log:?}");
     log[0]["revenue"].clone()
 }
 
 on_both_engines! {
-    async fn an_event_is_kept_as_it_was_sent(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn stores_an_event_as_sent(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.configure("d1", json!({"userId": "u1"})).await;
         let event = json!({
             "eventId": "e1", "name": "Boss Defeated! 走る", "timestampMs": START - HOUR,
@@ -53,7 +54,7 @@ on_both_engines! {
     }
 
     async fn numbers_keep_their_digits(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+        let sdk = SdkFixture::start(engine).await;
         let body = r#"{"deviceId": "d1", "events": [{"eventId": "e1", "name": "a", "params": {"n": 9007199254740993.10}}]}"#;
         let request = sdk.server.request(reqwest::Method::POST, "/api/track/events").header("x-tributary-key", &sdk.live);
         sdk.server.send(request.header("content-type", "application/json").body(body)).await.expect(202);
@@ -61,11 +62,11 @@ on_both_engines! {
         assert!(log.text.contains(r#""params":{"n":9007199254740993.10}"#), "{}", log.text);
     }
 
-    async fn a_purchase_is_counted_in_dollars_by_the_rate_of_its_day(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn converts_a_purchase_to_dollars_at_the_rate_of_its_day(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.change_app(json!({"revenueEvents": ["eve", "new_year", "dollars", "inside"]})).await;
         let request = sdk.send("d1", json!([
-            // New Year's Eve, when a euro was 1.175 dollars; on New Year's Day no rate is published.
+            // On 2025-12-31 a euro was 1.175 dollars. No rate is published on 2026-01-01.
             {"name": "eve", "revenue": 9.99, "currency": "EUR", "timestampMs": START - HOUR},
             {"name": "new_year", "revenue": "9.99", "currency": "eur", "timestampMs": START},
             {"name": "dollars", "revenue": 9.990_000_000_000_002, "currency": "USD"},
@@ -76,7 +77,7 @@ on_both_engines! {
             "amount": 9.99, "currency": "EUR", "usd": 11.73825, "rateDate": "2025-12-31", "counted": true, "reason": null,
         });
         assert_eq!(revenue(&sdk, "eve").await, expected);
-        assert_eq!(revenue(&sdk, "new_year").await, expected, "the latest before it");
+        assert_eq!(revenue(&sdk, "new_year").await, expected, "the latest earlier rate applies");
         let dollars = revenue(&sdk, "dollars").await;
         assert_eq!((&dollars["amount"], &dollars["usd"], &dollars["counted"]), (&json!(9.99), &json!(9.99), &json!(true)));
         assert_eq!(revenue(&sdk, "inside").await["usd"], json!(5.5));
@@ -84,8 +85,8 @@ on_both_engines! {
         assert!(text.contains(r#""amount":9.99,"currency":"EUR","usd":11.73825,"#), "{text}");
     }
 
-    async fn two_thousand_dollars_count_and_a_cent_more_does_not(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn amounts_above_two_thousand_dollars_do_not_count(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.change_app(json!({"revenueEvents": ["most", "too_much"]})).await;
         sdk.send("d1", json!([
             {"name": "most", "revenue": "2000.00", "currency": "USD"},
@@ -95,11 +96,11 @@ on_both_engines! {
         assert_eq!((&most["amount"], &most["counted"], &most["reason"]), (&json!(2000), &json!(true), &json!(null)));
         let too_much = revenue(&sdk, "too_much").await;
         assert_eq!((&too_much["amount"], &too_much["counted"]), (&json!(2000.01), &json!(false)));
-        assert_eq!(too_much["reason"], "over_limit", "it is kept all the same");
+        assert_eq!(too_much["reason"], "over_limit", "the event is still stored");
     }
 
-    async fn what_does_not_count_is_kept_with_its_reason(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn uncounted_revenue_is_stored_with_a_reason(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.send("d1", json!([
             {"name": "metal", "revenue": 1, "currency": "XAU"}, {"name": "silent", "revenue": 1},
             {"name": "negative", "revenue": -1, "currency": "USD"}, {"name": "zero", "revenue": 0, "currency": "USD"},
@@ -124,14 +125,14 @@ on_both_engines! {
         assert_eq!(revenue(&sdk, "billed").await["reason"], "billing_source");
     }
 
-    async fn the_same_id_again_is_a_duplicate_and_the_first_wins(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn a_repeated_event_id_is_a_duplicate_and_the_first_wins(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let first = json!({"eventId": "e1", "name": "purchase", "revenue": 1, "currency": "USD"});
         assert_eq!(statuses(&sdk.send("d1", json!([first])).await), ["accepted"]);
         let other = json!({"eventId": "e1", "name": "sign_up", "revenue": 2, "currency": "EUR"});
         assert_eq!(sdk.send("d2", json!([other])).await, json!([{"eventId": "e1", "status": "duplicate"}]));
-        let in_one = json!([{"eventId": "e2", "name": "a"}, {"eventId": "e2", "name": "b"}, {"eventId": "e1", "name": "c"}]);
-        assert_eq!(statuses(&sdk.send("d1", in_one).await), ["accepted", "duplicate", "duplicate"]);
+        let same_batch = json!([{"eventId": "e2", "name": "a"}, {"eventId": "e2", "name": "b"}, {"eventId": "e1", "name": "c"}]);
+        assert_eq!(statuses(&sdk.send("d1", same_batch).await), ["accepted", "duplicate", "duplicate"]);
         let log = sdk.log("").await;
         assert_eq!(ids(&log), ["e2", "e1"]);
         assert_eq!((&log[1]["name"], &log[1]["revenue"]["amount"]), (&json!("purchase"), &json!(1)));
@@ -139,7 +140,7 @@ on_both_engines! {
     }
 
     async fn an_event_sent_many_times_at_once_is_recorded_once(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+        let sdk = SdkFixture::start(engine).await;
         let call = || sdk.send("d1", json!([{"eventId": "e1", "name": "a"}]));
         let answers = tokio::join!(call(), call(), call(), call());
         let answers = [answers.0, answers.1, answers.2, answers.3];
@@ -147,8 +148,8 @@ on_both_engines! {
         assert_eq!((accepted, sdk.log("").await.len()), (1, 1), "{answers:?}");
     }
 
-    async fn a_bad_event_does_not_sink_its_neighbours(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn an_invalid_event_does_not_affect_the_rest_of_its_batch(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let outcome = sdk.send("d1", json!([
             {"eventId": "e1", "name": "a"}, {"eventId": "e2"}, {"eventId": "e3", "name": "b", "revenue": "9,99"},
             5, {"eventId": "e4", "name": "c", "params": "x"}, {"eventId": "", "name": "d"},
@@ -160,8 +161,8 @@ on_both_engines! {
             "accepted",
         ]);
         assert_eq!(outcome[1]["error"], json!({
-            "code": "validation_failed", "message": "This event was not recorded; its neighbours were. See details.",
-            "details": [{"field": "name", "code": "required", "message": "Must be given."}],
+            "code": "validation_failed", "message": "Event rejected; other events of the batch are not affected. See details.",
+            "details": [{"field": "name", "code": "required", "message": "Required."}],
         }));
         assert_eq!(outcome[2]["error"]["details"][0]["field"], "revenue");
         assert_eq!((&outcome[1]["eventId"], &outcome[3]["eventId"]), (&json!("e2"), &json!(null)));
@@ -171,7 +172,7 @@ on_both_engines! {
     }
 
     async fn a_batch_has_one_to_a_hundred_events(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+        let sdk = SdkFixture::start(engine).await;
         let batch = |count: usize| {
             let events: Vec<Value> = (0..count).map(|_| json!({"name": "a"})).collect();
             json!({"deviceId": "d1", "events": events})
@@ -184,14 +185,14 @@ on_both_engines! {
         assert_eq!(faults(json!({"events": [{"name": "a"}]})).await, fault("deviceId", "required"));
         assert!(sdk.log("").await.is_empty());
         let outcome = sdk.call("events", &sdk.live, &batch(100)).await.expect(202).data();
-        let made: std::collections::BTreeSet<&str> =
+        let event_ids: std::collections::BTreeSet<&str> =
             outcome.as_array().unwrap().iter().map(|one| one["eventId"].as_str().unwrap()).collect();
-        assert_eq!(made.len(), 100, "each gets an id of its own");
+        assert_eq!(event_ids.len(), 100, "each event gets its own id");
         assert_eq!(sdk.log("").await.len(), 100);
     }
 
-    async fn the_future_is_clamped(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn clamps_timestamps_in_the_future(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.send("d1", json!([
             {"eventId": "far", "name": "a", "timestampMs": 9_223_372_036_854_775_807_i64},
             {"eventId": "near", "name": "a", "timestampMs": START + 60_000},
@@ -201,12 +202,12 @@ on_both_engines! {
         assert_eq!(ids(&log), ["far", "near", "silent", "begin"]);
         let far = log[0]["timestampMs"].as_i64().unwrap();
         assert!((START + 600_000..START + 601_000).contains(&far), "{far}");
-        let begin = json!(1_420_070_400_000_i64);
-        assert_eq!((&log[1]["timestampMs"], &log[3]["timestampMs"]), (&json!(START + 60_000), &begin));
+        let earliest = json!(1_420_070_400_000_i64);
+        assert_eq!((&log[1]["timestampMs"], &log[3]["timestampMs"]), (&json!(START + 60_000), &earliest));
     }
 
-    async fn a_time_in_seconds_is_rejected_and_its_id_stays_free(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn rejects_a_timestamp_in_seconds_and_keeps_its_id_free(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let outcome = sdk.send("d1", json!([
             {"eventId": "good", "name": "a", "timestampMs": START},
             {"eventId": "seconds", "name": "purchase", "timestampMs": START / 1_000},
@@ -220,8 +221,8 @@ on_both_engines! {
         assert_eq!(statuses(&again), ["accepted"]);
     }
 
-    async fn a_time_may_be_written_as_a_float(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn accepts_a_timestamp_written_as_a_float(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let send = async |id: &str, millis: &str| {
             let body = format!(
                 r#"{{"deviceId": "d1", "events": [{{"eventId": "{id}", "name": "a", "timestampMs": {millis}}}]}}"#
@@ -236,19 +237,19 @@ on_both_engines! {
             assert_eq!(log[0]["timestampMs"], json!(1_767_225_000_000_i64), "{millis}");
         }
         for millis in ["1767225000000.5", "\"1767225000000\"", "true", "-1.0"] {
-            assert_eq!(send("odd", millis).await, "rejected", "a time is not made up for {millis}");
+            assert_eq!(send("odd", millis).await, "rejected", "{millis} is not a valid timestamp");
         }
     }
 
-    async fn an_event_of_long_ago_is_found_without_dates(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn lists_old_events_without_a_date_filter(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.send("d1", json!([{"eventId": "old", "name": "a", "timestampMs": START - 90 * 24 * HOUR}])).await;
         assert_eq!(ids(&sdk.log("&eventId=old").await), ["old"]);
         assert_eq!(ids(&sdk.log("").await), ["old"]);
     }
 
-    async fn the_log_is_filtered(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn filters_the_log(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         for (id, device, name, at) in [
             ("e1", "d1", "purchase", START - 25 * HOUR), ("e2", "d1", "sign_up", START - HOUR), ("e3", "d2", "purchase", START),
         ] {
@@ -260,7 +261,7 @@ on_both_engines! {
         };
         assert_eq!(found("").await, ["e3", "e2", "e1"]);
         assert_eq!(found("&name=purchase").await, ["e3", "e1"]);
-        assert_eq!(found("&name=PURCHASE").await, ["e3", "e1"], "a standard name in any case");
+        assert_eq!(found("&name=PURCHASE").await, ["e3", "e1"], "standard names ignore case");
         assert_eq!(found("&deviceId=d1").await, ["e2", "e1"]);
         assert_eq!(found("&eventId=e2").await, ["e2"]);
         assert_eq!(found("&eventId=nothing").await, Vec::<String>::new());
@@ -272,7 +273,7 @@ on_both_engines! {
         assert_eq!(found("&from=2026-01-01&timezone=Europe/Berlin").await, ["e3", "e2"]);
         assert_eq!(found("&to=2025-12-31&timezone=America/New_York").await, ["e3", "e2", "e1"]);
         sdk.change_app(json!({"timezone": "Europe/Berlin"})).await;
-        assert_eq!(found("&from=2026-01-01").await, ["e3", "e2"], "the app's own days");
+        assert_eq!(found("&from=2026-01-01").await, ["e3", "e2"], "days in the app's time zone");
         let analytics = sdk.server.get(&format!("{}/events?from=2026-01-01", sdk.app), &sdk.analytics_key).await.expect(200);
         assert_eq!(analytics.data().as_array().unwrap().len(), 2);
         for (query, field) in [
@@ -285,19 +286,19 @@ on_both_engines! {
         }
     }
 
-    async fn the_case_of_a_standard_name_does_not_matter(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn standard_names_ignore_case(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.send("d1", json!([{"eventId": "e1", "name": "Sign_Up"}, {"eventId": "e2", "name": "Boss"}])).await;
         for name in ["sign_up", "SIGN_UP", "Sign_Up"] {
             let log = sdk.log(&format!("&name={name}")).await;
             assert_eq!((ids(&log), &log[0]["name"]), (vec!["e1"], &json!("sign_up")), "{name}");
         }
         assert_eq!(ids(&sdk.log("&name=Boss").await), ["e2"]);
-        assert!(sdk.log("&name=boss").await.is_empty(), "any other name is as it was sent");
+        assert!(sdk.log("&name=boss").await.is_empty(), "other names are case-sensitive");
     }
 
-    async fn the_log_is_paged_and_a_cursor_is_of_one_set_of_filters(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn pages_the_log_and_binds_a_cursor_to_its_filters(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let events: Vec<Value> = (0..25).map(|number| json!({"eventId": format!("e{number}"), "name": "a"})).collect();
         sdk.send("d1", json!(events)).await;
         let whole: Vec<String> = ids(&sdk.log("").await).into_iter().map(str::to_owned).collect();
@@ -306,7 +307,7 @@ on_both_engines! {
         loop {
             let answer = page(&format!("limit=10{cursor}"), &sdk.key).await.expect(200).json();
             seen.extend(answer["data"].as_array().unwrap().iter().map(|one| one["eventId"].as_str().unwrap().to_owned()));
-            // What arrives meanwhile is newer, and comes before what was read.
+            // New events sort before the pages that were already read.
             sdk.server.clock.advance(Duration::from_secs(1));
             sdk.send("d1", json!([{"name": "meanwhile"}])).await;
             match answer["meta"]["cursor"].as_str() {
@@ -321,6 +322,6 @@ on_both_engines! {
             assert_eq!(answer.code(), "invalid_cursor", "{other}");
         }
         let test = page(&format!("limit=10{cursor}"), &sdk.test_key).await.expect(422);
-        assert_eq!(test.code(), "invalid_cursor", "test data is another list");
+        assert_eq!(test.code(), "invalid_cursor", "test data is a separate list");
     }
 }

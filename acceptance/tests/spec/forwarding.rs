@@ -1,6 +1,10 @@
-//! "Forwarding map", end to end: events in at our doors, conversions out at the simulated networks.
+//! The forwarding map, end to end: events sent to our endpoints reach the simulated networks as
+//! conversions.
 
-use crate::networks::{NETWORKS, Simulated, fresh, installed, now_ms, settled, track};
+use crate::networks::{
+    NETWORKS, ServerWithSimulator, install_from_click, now_ms, track, wait_until_settled,
+    with_current_time,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,11 +12,11 @@ use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
-/// Until everything of one app has been sent.
-const SOON: Duration = Duration::from_mins(2);
+/// Time limit for sending all deliveries of one app.
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The specification's table, without its first column for `network_b`, where names are keys.
-const MAP: [(&str, &str, &str); 8] = [
+/// The specification's table: event, name at `network_a` and `network_c`, key at `network_b`.
+const FORWARDING_MAP: [(&str, &str, &str); 8] = [
     ("install", "Lead", "install"),
     ("purchase", "Purchase", "purchase"),
     ("sign_up", "CompleteRegistration", "sign_up"),
@@ -23,16 +27,19 @@ const MAP: [(&str, &str, &str); 8] = [
     ("view_content", "ViewContent", "view_content"),
 ];
 
-/// What each network calls the events of the SDK.
+/// Returns the names under which a network receives the SDK's events.
 fn expected(network: SimulatedNetwork) -> BTreeSet<String> {
-    let names = MAP.into_iter().map(|(_, a_and_c, b)| match network {
-        SimulatedNetwork::NetworkA | SimulatedNetwork::NetworkC => a_and_c,
-        SimulatedNetwork::NetworkB => b,
-        SimulatedNetwork::NetworkD => "",
-    });
-    let of_d = ["order_created", "registration_completed"];
+    let names = FORWARDING_MAP
+        .into_iter()
+        .map(|(_, a_and_c, b)| match network {
+            SimulatedNetwork::NetworkA | SimulatedNetwork::NetworkC => a_and_c,
+            SimulatedNetwork::NetworkB => b,
+            SimulatedNetwork::NetworkD => "",
+        });
+    let network_d_names = ["order_created", "registration_completed"];
     let names = names.chain(
-        of_d.into_iter()
+        network_d_names
+            .into_iter()
             .filter(|_| network == SimulatedNetwork::NetworkD),
     );
     names
@@ -53,7 +60,7 @@ fn sdk_event(name: &str) -> Value {
     event
 }
 
-fn reasons(event: &Value) -> BTreeMap<String, String> {
+fn skip_reasons(event: &Value) -> BTreeMap<String, String> {
     let skipped = event["deliveries"].as_array().unwrap().iter();
     let skipped = skipped.filter(|one| one["status"] == "skipped");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -63,32 +70,32 @@ fn reasons(event: &Value) -> BTreeMap<String, String> {
 }
 
 on_both_engines! {
-    async fn every_row_of_the_forwarding_map_for_every_network(engine: Engine) {
-        let simulated = Simulated::start(engine).await;
+    async fn forwards_every_row_of_the_map_to_every_network(engine: Engine) {
+        let simulated = ServerWithSimulator::start(engine).await;
         let mut sites = Vec::new();
         for (number, (network, _)) in NETWORKS.into_iter().enumerate() {
             let site = simulated.site(network).await;
             let account = simulated.connect(&site, network, number).await;
-            let sdk_key = installed(&site, network, "phone-1").await;
-            let mut events: Vec<Value> = MAP.iter().skip(1).map(|(name, ..)| sdk_event(name)).collect();
-            // Names that stay in the service unless somebody maps them, and an install that is not the service's own.
+            let sdk_key = install_from_click(&site, network, "phone-1").await;
+            let mut events: Vec<Value> = FORWARDING_MAP.iter().skip(1).map(|(name, ..)| sdk_event(name)).collect();
+            // Names without a mapping, and an install event from the client (reporting only).
             events.extend(["initiate_checkout", "search", "boss_defeated", "install"].map(sdk_event));
             let body = json!({"deviceId": "phone-1", "events": events});
             track(&site, &sdk_key, "events", &body).await;
             sites.push((site, network, account));
         }
         for (site, network, account) in sites {
-            let standing = settled(&site, SOON).await;
-            assert_eq!(standing.keys().collect::<Vec<_>>(), ["delivered"], "{network:?}");
+            let statuses = wait_until_settled(&site, SETTLE_TIMEOUT).await;
+            assert_eq!(statuses.keys().collect::<Vec<_>>(), ["delivered"], "{network:?}");
             assert_eq!(simulated.names(network, &account), expected(network), "{network:?}");
             let received = simulated.received(network, &account);
-            let rows = if network == SimulatedNetwork::NetworkD { 2 } else { MAP.len() };
-            assert_eq!(received.len(), rows, "each event once, under an id of its own: {network:?}");
+            let rows = if network == SimulatedNetwork::NetworkD { 2 } else { FORWARDING_MAP.len() };
+            assert_eq!(received.len(), rows, "each event once, under its own id: {network:?}");
             assert!(received.iter().all(|one| one["counted"] == 1 && one["times"] == 1), "{network:?}");
-            let stays = site.logged("e-boss_defeated").await;
-            assert_eq!(reasons(&stays), BTreeMap::from([(network.label().to_owned(), "not_mapped".to_owned())]));
-            let said = site.logged("e-install").await;
-            assert_eq!(reasons(&said), BTreeMap::from([(network.label().to_owned(), "reporting_only".to_owned())]));
+            let unmapped = site.logged_event("e-boss_defeated").await;
+            assert_eq!(skip_reasons(&unmapped), BTreeMap::from([(network.label().to_owned(), "not_mapped".to_owned())]));
+            let client_install = site.logged_event("e-install").await;
+            assert_eq!(skip_reasons(&client_install), BTreeMap::from([(network.label().to_owned(), "reporting_only".to_owned())]));
         }
         let state = simulated.simulator.control().state();
         for (network, _) in NETWORKS {
@@ -97,7 +104,7 @@ on_both_engines! {
     }
 
     async fn web_events_are_forwarded_and_start_trial_is_trial_started_at_network_d(engine: Engine) {
-        let simulated = Simulated::start(engine).await;
+        let simulated = ServerWithSimulator::start(engine).await;
         let mut sites = Vec::new();
         for (number, (network, _)) in NETWORKS.into_iter().enumerate() {
             let site = simulated.site(network).await;
@@ -108,12 +115,12 @@ on_both_engines! {
                 site.child("renewal", "renewal", "29.99", "order"), site.refund("refund", "-1", "order"),
                 site.purchase("too-much", "2000.01"),
             ] {
-                site.accepted(&fresh(&event)).await;
+                site.send_accepted(&with_current_time(&event)).await;
             }
             sites.push((site, network, account));
         }
         for (site, network, account) in sites {
-            assert_eq!(settled(&site, SOON).await, BTreeMap::from([("delivered".to_owned(), 3)]), "{network:?}");
+            assert_eq!(wait_until_settled(&site, SETTLE_TIMEOUT).await, BTreeMap::from([("delivered".to_owned(), 3)]), "{network:?}");
             let names = simulated.names(network, &account);
             let expected = match network {
                 SimulatedNetwork::NetworkA | SimulatedNetwork::NetworkC => ["CompleteRegistration", "Purchase", "StartTrial"],
@@ -125,29 +132,29 @@ on_both_engines! {
                 ("cart", "not_mapped"), ("renewal", "reporting_only"), ("refund", "reporting_only"),
                 ("too-much", "amount_not_forwardable"),
             ] {
-                let event = site.logged(id).await;
-                let found = reasons(&event);
+                let event = site.logged_event(id).await;
+                let found = skip_reasons(&event);
                 assert_eq!(found, BTreeMap::from([(network.label().to_owned(), reason.to_owned())]), "{id}");
             }
         }
     }
 
-    // external_id: SHA-256 of the device id, case kept.
-    async fn networks_get_the_device_id_as_it_was_spelled(engine: Engine) {
+    // `external_id` is the SHA-256 of the device id in its original case.
+    async fn networks_receive_the_device_id_in_its_original_case(engine: Engine) {
         const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
         let hash = |id: &str| hex(Digest::of(id.as_bytes()).as_bytes());
-        let simulated = Simulated::start(engine).await;
+        let simulated = ServerWithSimulator::start(engine).await;
         for (number, network) in [SimulatedNetwork::NetworkA, SimulatedNetwork::NetworkC, SimulatedNetwork::NetworkD].into_iter().enumerate() {
             let site = simulated.site(network).await;
             let account = simulated.connect(&site, network, number).await;
-            let sdk_key = installed(&site, network, UPPER).await;
+            let sdk_key = install_from_click(&site, network, UPPER).await;
             let body = json!({"deviceId": UPPER.to_lowercase(), "events": [sdk_event("sign_up")]});
             track(&site, &sdk_key, "events", &body).await;
-            let mut order = fresh(&site.purchase("order", "29.99"));
+            let mut order = with_current_time(&site.purchase("order", "29.99"));
             order["deviceId"] = json!(UPPER);
-            site.accepted(&order).await;
-            assert_eq!(site.logged("e-sign_up").await["deviceId"], site.logged("order").await["deviceId"], "one device");
-            settled(&site, SOON).await;
+            site.send_accepted(&order).await;
+            assert_eq!(site.logged_event("e-sign_up").await["deviceId"], site.logged_event("order").await["deviceId"], "both events belong to one device");
+            wait_until_settled(&site, SETTLE_TIMEOUT).await;
             let received = simulated.received(network, &account);
             assert!(received.len() > 1, "{network:?}: {received:?}");
             for one in received {
@@ -158,29 +165,29 @@ on_both_engines! {
         }
     }
 
-    async fn enabling_an_integration_sends_nothing_that_was_accepted_before(engine: Engine) {
-        let simulated = Simulated::start(engine).await;
+    async fn enabling_an_integration_sends_no_earlier_events(engine: Engine) {
+        let simulated = ServerWithSimulator::start(engine).await;
         let site = simulated.site(SimulatedNetwork::NetworkA).await;
-        site.accepted(&fresh(&site.purchase("before", "10"))).await;
+        site.send_accepted(&with_current_time(&site.purchase("before", "10"))).await;
         let account = simulated.connect(&site, SimulatedNetwork::NetworkA, 1).await;
-        site.accepted(&fresh(&site.purchase("after", "10"))).await;
-        // A name that is mapped later.
-        site.accepted(&fresh(&site.priced("cart-1", "checkout_started", "5"))).await;
+        site.send_accepted(&with_current_time(&site.purchase("after", "10"))).await;
+        // This event name is mapped only later.
+        site.send_accepted(&with_current_time(&site.priced("cart-1", "checkout_started", "5"))).await;
         let mapping = json!([{"event": "checkout_started", "networkEvent": "InitiateCheckout", "enabled": true}]);
         let path = "/integrations/network_a";
         site.call("PATCH", path, json!({"eventMapping": mapping})).await.expect(200);
-        site.accepted(&fresh(&site.priced("cart-2", "checkout_started", "5"))).await;
-        settled(&site, SOON).await;
+        site.send_accepted(&with_current_time(&site.priced("cart-2", "checkout_started", "5"))).await;
+        wait_until_settled(&site, SETTLE_TIMEOUT).await;
         let ids: BTreeSet<String> = crate::networks::deliveries(&site).await.iter()
             .map(|one| one["eventId"].as_str().unwrap().to_owned()).collect();
         assert_eq!(ids, ["after", "cart-2"].map(str::to_owned).into());
         assert_eq!(simulated.received(SimulatedNetwork::NetworkA, &account).len(), 2);
-        let before = site.logged("before").await;
-        assert_eq!(reasons(&before)["network_a"], "integration_disabled");
+        let before = site.logged_event("before").await;
+        assert_eq!(skip_reasons(&before)["network_a"], "integration_disabled");
     }
 
     async fn test_events_are_never_forwarded(engine: Engine) {
-        let simulated = Simulated::start(engine).await;
+        let simulated = ServerWithSimulator::start(engine).await;
         let site = simulated.site(SimulatedNetwork::NetworkA).await;
         let all = json!({"scope": "all"});
         simulated.connect(&site, SimulatedNetwork::NetworkA, 1).await;

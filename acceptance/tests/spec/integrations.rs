@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tributary_testkit::{TestServer, on_both_engines};
 
-fn events(integration: &Value) -> Vec<(String, String)> {
+fn mapped_events(integration: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let rows = integration["eventMapping"].as_array().unwrap();
     rows.iter()
@@ -38,11 +38,11 @@ on_both_engines! {
         assert_eq!(paged, [3, 1]);
         server.get(&format!("{app}/integrations?limit=0"), &key).await.expect(422);
         server.get(&format!("{app}/integrations?cursor=x"), &key).await.expect(422);
-        assert_eq!(events(&all[0]).len(), 8);
-        assert!(events(&all[3]).contains(&("start_trial".to_owned(), "trial_started".to_owned())));
+        assert_eq!(mapped_events(&all[0]).len(), 8);
+        assert!(mapped_events(&all[3]).contains(&("start_trial".to_owned(), "trial_started".to_owned())));
     }
 
-    async fn a_network_is_connected(engine: Engine) {
+    async fn connects_a_network(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = format!("{}/integrations/network_a", server.app(&key).await);
@@ -51,7 +51,7 @@ on_both_engines! {
             "enabled": true, "settings": {"pixelId": "1234567890"}, "credentials": {"accessToken": token},
         });
         let answer = server.patch(&path, &key, body).await.expect(200);
-        assert!(!answer.text.contains("canary"), "a credential is never read back");
+        assert!(!answer.text.contains("canary"), "credentials are never returned");
         let one = answer.data();
         assert_eq!(one["status"], "active");
         assert_eq!(one["credentials"]["accessToken"], json!({"set": true, "hint": "…9f2c"}));
@@ -61,13 +61,13 @@ on_both_engines! {
         assert_eq!(server.get(&path, &key).await.expect(200).data(), one);
         let off = server.patch(&path, &key, json!({"enabled": false})).await.expect(200).data();
         assert_eq!(off["status"], "paused");
-        let gone = json!({"credentials": {"accessToken": null}});
-        let gone = server.patch(&path, &key, gone).await.expect(200).data();
-        assert_eq!(gone["status"], "not_configured");
-        assert!(gone["statusReason"].as_str().unwrap().contains("accessToken"));
+        let removed = json!({"credentials": {"accessToken": null}});
+        let removed = server.patch(&path, &key, removed).await.expect(200).data();
+        assert_eq!(removed["status"], "not_configured");
+        assert!(removed["statusReason"].as_str().unwrap().contains("accessToken"));
     }
 
-    async fn each_network_has_settings_of_its_own(engine: Engine) {
+    async fn each_network_has_its_own_settings(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -83,21 +83,21 @@ on_both_engines! {
         assert_eq!(b["status"], "paused");
         assert_eq!(b["settings"]["conversionActions"], json!({"purchase": "456"}));
         assert_eq!(b["settings"]["maxEventAge"], 24);
-        let foreign = json!({"settings": {"pixelId": "1"}, "credentials": {"apiKey": "x"}});
-        let answer = server.patch(&at("network_c"), &key, foreign).await.expect(422);
+        let of_other_networks = json!({"settings": {"pixelId": "1"}, "credentials": {"apiKey": "x"}});
+        let answer = server.patch(&at("network_c"), &key, of_other_networks).await.expect(422);
         assert_eq!(answer.code(), "unknown_field");
         assert_eq!(answer.faults().len(), 2);
-        let wrong = json!({
+        let invalid = json!({
             "scope": "some",
             "settings": {"pixelId": "12 34", "apiVersion": "26", "sdkEventMode": "both", "limitedDataUse": "no",
                          "maxEventAge": 0, "testEventCode": ""},
             "credentials": {"accessToken": 5, "appSecret": ""},
         });
-        let answer = server.patch(&at("network_a"), &key, wrong).await.expect(422);
+        let answer = server.patch(&at("network_a"), &key, invalid).await.expect(422);
         assert_eq!(answer.faults().len(), 9, "{answer:?}");
     }
 
-    async fn a_mapping_row_applies_or_is_refused(engine: Engine) {
+    async fn normalises_mapping_rows_and_rejects_invalid_ones(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -112,7 +112,7 @@ on_both_engines! {
         assert_eq!(answer.faults(), [expected]);
     }
 
-    async fn the_mapping_takes_custom_names_and_is_replaced_whole(engine: Engine) {
+    async fn the_mapping_accepts_custom_names_and_is_replaced_as_a_whole(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = format!("{}/integrations/network_a", server.app(&key).await);
@@ -140,8 +140,8 @@ on_both_engines! {
             assert!(fields.iter().any(|one| one == field), "{field}: {fields:?}");
         }
         let empty = server.patch(&path, &key, json!({"eventMapping": []})).await.expect(200).data();
-        assert_eq!(empty["eventMapping"], json!([]), "a row that is absent is off");
+        assert_eq!(empty["eventMapping"], json!([]), "absent rows are disabled");
         let reset = server.patch(&path, &key, json!({"eventMapping": null})).await.expect(200).data();
-        assert_eq!(events(&reset).len(), 8, "null brings the default map back");
+        assert_eq!(mapped_events(&reset).len(), 8, "null restores the default map");
     }
 }

@@ -1,12 +1,12 @@
 //! Links: `/api/v1/apps/{appId}/links` and `/{linkId}`.
 
-use crate::routes::Place;
+use crate::routes::RouteFixture;
 use reqwest::Method;
 use serde_json::json;
 use tributary_testkit::{TestServer, on_both_engines};
 
 on_both_engines! {
-    async fn a_name_is_all_it_takes(engine: Engine) {
+    async fn creates_a_link_from_a_name_alone(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -56,7 +56,7 @@ on_both_engines! {
         server.patch(&path, &key, both).await.expect(200);
     }
 
-    async fn only_destinations_that_are_safe_are_taken(engine: Engine) {
+    async fn accepts_only_safe_destinations(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let links = format!("{}/links", server.app(&key).await);
@@ -75,11 +75,11 @@ on_both_engines! {
             let answer = server.post(&links, &key, json!({"name": "L", "deepLink": deep_link})).await;
             assert_eq!(answer.expect(422).faults()[0].0, "deepLink", "{deep_link}");
         }
-        let own = json!({"name": "L", "deepLink": "runner://offer/42"});
-        server.post(&links, &key, own).await.expect(201);
+        let custom_scheme = json!({"name": "L", "deepLink": "runner://offer/42"});
+        server.post(&links, &key, custom_scheme).await.expect(201);
     }
 
-    async fn every_fault_is_named_at_once(engine: Engine) {
+    async fn reports_all_invalid_fields_at_once(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let links = format!("{}/links", server.app(&key).await);
@@ -97,7 +97,7 @@ on_both_engines! {
         ]);
     }
 
-    async fn a_key_that_stands_twice_in_a_map_is_a_fault(engine: Engine) {
+    async fn rejects_a_duplicate_key_in_a_map(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let links = format!("{}/links", server.app(&key).await);
@@ -108,7 +108,7 @@ on_both_engines! {
         assert_eq!(answer.faults(), [("customData".to_owned(), "duplicate_field".to_owned())]);
     }
 
-    async fn slugs_are_unique_on_the_instance_for_ever(engine: Engine) {
+    async fn slugs_are_never_reused_on_an_instance(engine: Engine) {
         let server = TestServer::start(engine).await;
         let (one, other) = (server.full_key().await, server.full_key().await);
         let mine = format!("{}/links", server.app(&one).await);
@@ -122,24 +122,24 @@ on_both_engines! {
         assert_eq!(server.post(&theirs, &other, body).await.expect(409).code(), "slug_taken");
     }
 
-    async fn a_deleted_link_answers_404(engine: Engine) {
+    async fn a_deleted_link_returns_404(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let place = Place::new(&server, &key).await;
-        let path = format!("/api/v1/apps/{}/links/{}", place.app, place.link);
-        let old = server.request(Method::DELETE, &path).bearer_auth(&key).header("if-match", "\"9\"");
-        assert_eq!(server.send(old).await.expect(409).code(), "version_conflict");
+        let fixture = RouteFixture::new(&server, &key).await;
+        let path = format!("/api/v1/apps/{}/links/{}", fixture.app, fixture.link);
+        let stale = server.request(Method::DELETE, &path).bearer_auth(&key).header("if-match", "\"9\"");
+        assert_eq!(server.send(stale).await.expect(409).code(), "version_conflict");
         let deleted = server.call("DELETE", &path, &key, None).await.expect(204);
         assert_eq!(deleted.text, "");
         for method in ["GET", "DELETE"] {
             let answer = server.call(method, &path, &key, None).await.expect(404);
             assert_eq!(answer.code(), "link_not_found");
         }
-        let links = server.get(&format!("/api/v1/apps/{}/links", place.app), &key).await.expect(200);
+        let links = server.get(&format!("/api/v1/apps/{}/links", fixture.app), &key).await.expect(200);
         assert_eq!(links.data(), json!([]));
     }
 
-    async fn links_of_an_app_with_a_domain_live_there(engine: Engine) {
+    async fn links_use_the_link_domain_of_their_app(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -150,18 +150,18 @@ on_both_engines! {
         assert!(link["urlParameters"].as_str().unwrap().contains("campaign_id={{campaign.id}}"));
     }
 
-    async fn maps_and_lists_are_replaced_whole(engine: Engine) {
+    async fn maps_and_lists_are_replaced_as_a_whole(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
-        let place = Place::new(&server, &key).await;
-        let path = format!("/api/v1/apps/{}/links/{}", place.app, place.link);
+        let fixture = RouteFixture::new(&server, &key).await;
+        let path = format!("/api/v1/apps/{}/links/{}", fixture.app, fixture.link);
         let set = json!({"customData": {"a": "1", "b": "2"}, "passParams": ["x"], "campaign": {"id": "7"}});
         server.patch(&path, &key, set).await.expect(200);
         let set = json!({"customData": {"c": "3"}, "passParams": [], "campaign": {"name": "Spring"}});
         let link = server.patch(&path, &key, set).await.expect(200).data();
         assert_eq!(link["customData"], json!({"c": "3"}));
         assert_eq!(link["passParams"], json!([]));
-        assert_eq!(link["campaign"]["id"], "7", "an object's fields are changed one by one");
+        assert_eq!(link["campaign"]["id"], "7", "object fields are merged");
         assert_eq!(link["campaign"]["name"], "Spring");
     }
 }

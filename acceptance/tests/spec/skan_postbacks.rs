@@ -1,8 +1,9 @@
-//! The doors for Apple's postbacks: what is taken, what is counted, and what is answered.
+//! The endpoints for Apple's postbacks: validation, verification, counting and responses.
 
 use crate::postbacks::{
     ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit,
-    advertised, jws_postback, list, post, server, sign, skadnetwork, totals, vectors, with_fields,
+    create_advertised_app, jws_postback, list, post, server, sign, skadnetwork, totals, vectors,
+    with_fields,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,9 +19,9 @@ fn path_of(protocol: &Value) -> &'static str {
     }
 }
 
-/// Bodies that no device sends, for one door each.
+/// Builds malformed bodies, each with a name and its endpoint.
 #[expect(clippy::too_many_lines, reason = "it is a table")]
-fn broken() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+fn malformed_bodies() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let with = |fields: Value| {
         let mut body = skadnetwork(1);
         for (name, value) in fields.as_object().unwrap() {
@@ -36,7 +37,7 @@ fn broken() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let mut all: Vec<(&'static str, &'static str, Vec<u8>)> = vec![
         ("empty", SKADNETWORK, Vec::new()),
         ("a list", SKADNETWORK, b"[]".to_vec()),
-        ("a word", SKADNETWORK, b"\"x\"".to_vec()),
+        ("a string", SKADNETWORK, b"\"x\"".to_vec()),
         ("cut off", SKADNETWORK, b"{\"version\":".to_vec()),
         ("not UTF-8", SKADNETWORK, vec![b'{', 0xff, b'}']),
         (
@@ -157,7 +158,7 @@ fn broken() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ),
         ("no envelope", ADATTRIBUTIONKIT, b"{}".to_vec()),
         (
-            "a payload of no postback",
+            "a payload that is not a postback",
             ADATTRIBUTIONKIT,
             jws_postback(PRODUCTION, &json!([]))
                 .to_string()
@@ -190,15 +191,15 @@ fn broken() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     all
 }
 
-/// A JWS whose signature has 63 bytes.
-fn shortened(postback: &Value) -> String {
+/// Returns a JWS whose signature has only 63 bytes.
+fn with_short_signature(postback: &Value) -> String {
     let jws = postback["jws-string"].as_str().unwrap();
     let (input, signature) = jws.rsplit_once('.').unwrap();
     let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
     format!("{input}.{}", URL_SAFE_NO_PAD.encode(&signature[..63]))
 }
 
-/// What a postback of SKAdNetwork 4.0 becomes when one signed field is another.
+/// Builds copies of a SKAdNetwork 4.0 postback, each with one signed field changed.
 fn tampered() -> Vec<Value> {
     let fields = json!({
         "source-identifier": "5238", "transaction-id": "6aafb7a5-0170-41b5-bbe4-fe71dedf1e29", "redownload": true,
@@ -214,12 +215,12 @@ fn tampered() -> Vec<Value> {
 }
 
 on_both_engines! {
-    async fn the_published_postbacks_have_the_state_that_is_expected(engine: Engine) {
+    async fn published_postbacks_have_the_expected_state(engine: Engine) {
         let Some(vectors) = vectors() else { return };
         for (name, body, expected) in &vectors {
             let server = TestServer::start(engine).await;
             let key = server.full_key().await;
-            let app = advertised(&server, &key, expected["appId"].as_i64().unwrap()).await;
+            let app = create_advertised_app(&server, &key, expected["appId"].as_i64().unwrap()).await;
             post(&server, path_of(&expected["protocol"]), body.clone()).await.expect(200);
             let found = list(&server, &app, &key, "").await;
             assert_eq!(found.len(), 1, "{name}");
@@ -237,10 +238,10 @@ on_both_engines! {
         println!("{} published postbacks", vectors.len());
     }
 
-    async fn a_replay_changes_nothing_and_another_value_is_a_conflict(engine: Engine) {
+    async fn a_replay_changes_nothing_and_a_different_value_conflicts(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
         let genuine = skadnetwork(1).to_string();
         for _ in 0..3 {
             post(&server, SKADNETWORK, genuine.clone()).await.expect(200);
@@ -266,38 +267,38 @@ on_both_engines! {
         assert_eq!((&after["installs"], &after["laterPostbacks"]), (&json!(1), &json!(2)));
     }
 
-    async fn a_signed_field_that_is_another_does_not_verify(engine: Engine) {
+    async fn a_changed_signed_field_fails_verification(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
         let bodies = tampered();
         for body in &bodies {
             post(&server, SKADNETWORK, body.to_string()).await.expect(200);
         }
-        let mut other_kid = adattributionkit("nobody", 1);
+        let mut other_kid = adattributionkit("unknown", 1);
         post(&server, ADATTRIBUTIONKIT, other_kid.to_string()).await.expect(200);
         let jws = adattributionkit(PRODUCTION, 2)["jws-string"].as_str().unwrap().replacen(".eyJ", ".eyI", 1);
         other_kid["jws-string"] = json!(jws);
         post(&server, ADATTRIBUTIONKIT, other_kid.to_string()).await.expect(400);
-        other_kid["jws-string"] = json!(shortened(&adattributionkit(PRODUCTION, 3)));
+        other_kid["jws-string"] = json!(with_short_signature(&adattributionkit(PRODUCTION, 3)));
         post(&server, ADATTRIBUTIONKIT, other_kid.to_string()).await.expect(200);
         let unknown = with_fields(skadnetwork(9), &json!({"version": "10.0"}));
         post(&server, SKADNETWORK, unknown.to_string()).await.expect(200);
         assert_eq!(list(&server, &app, &key, "signature=invalid").await.len(), bodies.len() + 1);
         assert_eq!(list(&server, &app, &key, "signature=unverifiable").await.len(), 2);
         assert_eq!(totals(&server, &app, &key).await["postbacks"], 0);
-        // An untrusted one does not take the genuine one's place, nor do fields that ad networks add.
+        // The genuine postback still counts, despite an invalid copy and fields added by a relay.
         let mut relayed = skadnetwork(1);
         relayed["timestamp"] = json!(1_700_000_000);
-        relayed["ip"] = json!({"of": ["somebody"]});
+        relayed["ip"] = json!({"of": ["device"]});
         post(&server, SKADNETWORK, relayed.to_string()).await.expect(200);
         assert_eq!(totals(&server, &app, &key).await["installs"], 1);
     }
 
-    async fn tests_count_only_while_the_app_allows_it(engine: Engine) {
+    async fn test_postbacks_count_only_while_the_app_accepts_them(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
         post(&server, ADATTRIBUTIONKIT, adattributionkit(DEVELOPMENT, 1).to_string()).await.expect(200);
         let test = with_fields(skadnetwork(2), &json!({"source-app-id": 0, "conversion-value": 0}));
         post(&server, SKADNETWORK, test.to_string()).await.expect(200);
@@ -311,36 +312,36 @@ on_both_engines! {
         }
     }
 
-    async fn a_postback_of_no_app_waits_for_it(engine: Engine) {
+    async fn a_postback_is_kept_until_its_app_exists(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
         let first = post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
         post(&server, ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, 2).to_string()).await.expect(200);
-        let app = advertised(&server, &key, APP_STORE_ID).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
         assert_eq!(list(&server, &app, &key, "").await.len(), 2);
         assert_eq!(totals(&server, &app, &key).await["installs"], 2);
-        let known = post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
-        assert_eq!(known.text, first.text, "nobody learns whose app it is");
+        let repeated = post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
+        assert_eq!(repeated.text, first.text, "the response does not reveal whether the app exists");
         assert_eq!(list(&server, &app, &key, "").await.len(), 2);
     }
 
-    async fn what_no_device_sends_is_refused_and_nothing_is_kept(engine: Engine) {
+    async fn rejects_malformed_postbacks_and_stores_nothing(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
-        for (name, door, body) in broken() {
-            let answer = post(&server, door, body).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
+        for (name, endpoint, body) in malformed_bodies() {
+            let answer = post(&server, endpoint, body).await;
             assert_eq!(answer.status.as_u16(), 400, "{name}: {answer:?}");
             let codes = ["malformed_json", "malformed_postback"];
             assert!(codes.contains(&answer.code().as_str()), "{name}: {answer:?}");
         }
-        for door in [SKADNETWORK, ADATTRIBUTIONKIT] {
+        for endpoint in [SKADNETWORK, ADATTRIBUTIONKIT] {
             let mut large = skadnetwork(1);
             large["padding"] = json!("x".repeat(33 * 1024));
-            assert_eq!(post(&server, door, large.to_string()).await.expect(413).code(), "payload_too_large");
-            let ready = server.send(server.request(Method::GET, door)).await.expect(200);
+            assert_eq!(post(&server, endpoint, large.to_string()).await.expect(413).code(), "payload_too_large");
+            let ready = server.send(server.request(Method::GET, endpoint)).await.expect(200);
             assert_eq!(ready.json(), json!({"data": {"status": "ready"}}));
-            server.send(server.request(Method::PUT, door)).await.expect(405);
+            server.send(server.request(Method::PUT, endpoint)).await.expect(405);
         }
         assert_eq!(list(&server, &app, &key, "").await.len(), 0);
         let body = sign(skadnetwork(1)).to_string();
@@ -351,13 +352,13 @@ on_both_engines! {
         assert_eq!(list(&server, &app, &key, "").await.len(), 4);
     }
 
-    async fn without_a_commit_there_is_no_success(engine: Engine) {
+    async fn an_uncommitted_postback_is_not_acknowledged(engine: Engine) {
         let mut server = server(engine).await;
         server.store.close().await;
-        let down = post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(503);
-        assert_eq!((down.code().as_str(), down.header("retry-after")), ("unavailable", Some("1")));
-        let down = post(&server, ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, 1).to_string()).await.expect(500);
-        assert_eq!(down.json()["error"]["retryable"], true);
+        let unavailable = post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(503);
+        assert_eq!((unavailable.code().as_str(), unavailable.header("retry-after")), ("unavailable", Some("1")));
+        let unavailable = post(&server, ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, 1).to_string()).await.expect(500);
+        assert_eq!(unavailable.json()["error"]["retryable"], true);
         server.stop().await;
     }
 }

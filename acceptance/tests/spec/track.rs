@@ -1,5 +1,5 @@
-//! From a tap on an ad through the store to the first open, and what the app hears. How the SDK's doors treat keys,
-//! bodies and browsers is in `track_doors.rs`.
+//! From a click through the store to the first open, and the response that the app gets. Keys,
+//! bodies and browsers are in `track_endpoints.rs`.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,28 +8,28 @@ use std::time::Duration;
 use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings, on_both_engines};
 
-/// A phone that says which it is.
+/// User agent of a phone that names its model.
 const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
                      Chrome/126.0.0.0 Mobile Safari/537.36";
-/// Where the phones of these tests are.
-const HOME: &str = "203.0.113.9";
+/// IP address of the phones in these tests.
+const PHONE_ADDRESS: &str = "203.0.113.9";
 
-/// An app that both stores have, and its SDK.
-pub(super) struct Sdk {
+/// An app with ids in both stores, and a client for its SDK endpoints.
+pub(super) struct SdkFixture {
     pub(super) server: TestServer,
-    /// A private key of each environment.
+    /// Private keys: live, test, and live with analytics permission only.
     pub(super) key: String,
     pub(super) test_key: String,
     pub(super) analytics_key: String,
     /// The app's path.
     pub(super) app: String,
-    /// Its SDK keys.
+    /// The app's SDK keys.
     pub(super) live: String,
     pub(super) test: String,
 }
 
-impl Sdk {
-    /// The server trusts this machine's word on where a request comes from.
+impl SdkFixture {
+    /// Starts a server that trusts the client address that localhost forwards.
     pub(super) async fn start(engine: Engine) -> Self {
         let settings = TestServerSettings {
             proxies: vec!["127.0.0.1".parse().unwrap()],
@@ -81,7 +81,7 @@ impl Sdk {
             .expect(200);
     }
 
-    /// Taps a link on the phone at home; gives the click id that the store will hand to the app.
+    /// Taps a link on the phone and returns the click id that the store passes to the app.
     pub(super) async fn tap(&self, path: &str) -> String {
         let request = self
             .server
@@ -89,7 +89,7 @@ impl Sdk {
             .header("user-agent", PHONE);
         let request = request
             .header("accept-language", "en-US")
-            .header("x-forwarded-for", HOME);
+            .header("x-forwarded-for", PHONE_ADDRESS);
         let answer = self.server.send(request).await.expect(302);
         let store = answer.header("location").unwrap();
         let (_, token) = store
@@ -100,19 +100,19 @@ impl Sdk {
         token.to_owned()
     }
 
-    /// Calls a door.
-    pub(super) async fn call(&self, door: &str, sdk_key: &str, body: &Value) -> TestResponse {
+    /// Calls an SDK endpoint.
+    pub(super) async fn call(&self, endpoint: &str, sdk_key: &str, body: &Value) -> TestResponse {
         let request = self
             .server
-            .request(Method::POST, &format!("/api/track/{door}"));
+            .request(Method::POST, &format!("/api/track/{endpoint}"));
         let request = request
             .header("x-tributary-key", sdk_key)
-            .header("x-forwarded-for", HOME);
+            .header("x-forwarded-for", PHONE_ADDRESS);
         let request = request.header("content-type", "application/json");
         self.server.send(request.body(body.to_string())).await
     }
 
-    /// Configures a live Android phone with these further fields.
+    /// Configures a live Android phone; `fields` adds to the body or overrides it.
     pub(super) async fn configure(&self, device: &str, fields: Value) -> Value {
         let mut body = json!({
             "deviceId": device, "platform": "android", "osVersion": "14", "model": "Pixel 8", "locale": "en_US",
@@ -135,14 +135,14 @@ impl Sdk {
             .data()
     }
 
-    /// The log, newest first.
+    /// Reads the event log, newest first.
     pub(super) async fn log(&self, query: &str) -> Vec<Value> {
         let path = format!("{}/events?limit=500{query}", self.app);
         let list = self.server.get(&path, &self.key).await.expect(200).data();
         list.as_array().unwrap().clone()
     }
 
-    /// Names of the log, newest first.
+    /// Lists the event names of the log, newest first.
     pub(super) async fn names(&self) -> Vec<String> {
         let log = self.log("").await;
         log.iter()
@@ -152,8 +152,8 @@ impl Sdk {
 }
 
 on_both_engines! {
-    async fn a_click_leads_through_the_store_to_its_install(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn attributes_an_install_to_the_click_that_led_to_the_store(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let fields = json!({"network": "network_a", "deepLink": "runner://offer/42", "customData": {"invite": "abc"}});
         let link = sdk.link("spring", fields).await;
         let token = sdk.tap("/c/spring?fbclid=f1&campaign_id=238&campaign_name=Spring&coupon=x").await;
@@ -172,17 +172,17 @@ on_both_engines! {
         assert_eq!(first["opened"], json!(null));
         let request = sdk.server.request(Method::GET, "/api/track/skan?deviceId=d1").header("x-tributary-key", &sdk.live);
         let skan = sdk.server.send(request).await.expect(200).data();
-        assert_eq!((&first["skan"], &skan["version"]), (&skan, &json!(0)), "what was never configured is a document, too");
+        assert_eq!((&first["skan"], &skan["version"]), (&skan, &json!(0)), "the default document is sent too");
         let again = sdk.configure("d1", json!({})).await;
         assert_eq!(again["firstOpen"], false);
-        assert_eq!(again["attribution"], *attribution, "the decision stands");
+        assert_eq!(again["attribution"], *attribution, "the decision does not change");
         let log = sdk.log("").await;
         assert_eq!(log.len(), 1);
         assert_eq!((&log[0]["name"], &log[0]["attribution"]["clickId"]), (&json!("install"), &json!(token)));
     }
 
-    async fn the_play_store_delivers_the_click(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn attributes_by_the_play_store_referrer(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_c"})).await;
         let token = sdk.tap("/c/spring?ttclid=t1").await;
         // 2026-01-01 is second 1,767,225,600; the click came just after it.
@@ -195,8 +195,8 @@ on_both_engines! {
         assert_eq!((&found["clickId"], &found["confidence"]), (&json!(token), &json!(1)));
     }
 
-    async fn one_like_click_is_taken_and_two_equal_ones_are_not(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn one_similar_click_matches_and_two_equal_ones_are_ambiguous(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         sdk.tap("/c/spring?fbclid=f1").await;
         let body = json!({
@@ -206,7 +206,7 @@ on_both_engines! {
         let found = answer.data()["attribution"].clone();
         assert_eq!((&found["matchType"], &found["network"]), (&json!("probabilistic"), &json!("network_a")));
         assert!(answer.text.contains("\"confidence\":0.85,"), "{}", answer.text);
-        // The one is taken; two more, alike in everything, leave the toss of a coin.
+        // The first click is used up. Two equal ones remain, so neither wins.
         sdk.tap("/c/spring?fbclid=f2").await;
         sdk.tap("/c/spring?fbclid=f3").await;
         let found = sdk.configure("d2", json!({})).await["attribution"].clone();
@@ -215,27 +215,27 @@ on_both_engines! {
         assert!(!found["reason"].as_str().unwrap().is_empty());
     }
 
-    async fn nothing_that_led_here_is_organic_and_says_why(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn an_install_without_evidence_is_organic_with_a_reason(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({})).await;
         let token = sdk.tap("/c/spring").await;
         let forged = format!("{}{}", &token[..token.len() - 1], if token.ends_with('0') { '1' } else { '0' });
         let organic = json!({"referrer": "utm_source=google-play&utm_medium=organic"});
-        let elsewhere = json!({"osVersion": "9", "model": "Nokia 3"});
+        let other_device = json!({"osVersion": "9", "model": "Nokia 3"});
         for (device, mut fields) in [
             ("d1", json!({})), ("d2", json!({"installReferrer": organic})), ("d3", json!({"installReferrer": {}})),
             ("d4", json!({"arClickId": forged})), ("d5", json!({"arClickId": "nonsense"})),
         ] {
-            fields.as_object_mut().unwrap().extend(elsewhere.as_object().unwrap().clone());
+            fields.as_object_mut().unwrap().extend(other_device.as_object().unwrap().clone());
             let found = sdk.configure(device, fields).await["attribution"].clone();
             assert_eq!((&found["matchType"], &found["network"]), (&json!("organic"), &json!("organic")), "{device}");
             let reason = found["reason"].as_str().unwrap();
-            assert!(reason.ends_with('.') && !reason.contains(HOME), "{reason}");
+            assert!(reason.ends_with('.') && !reason.contains(PHONE_ADDRESS), "{reason}");
         }
     }
 
-    async fn calls_at_the_same_moment_make_one_install(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn concurrent_calls_create_one_install(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({})).await;
         let token = sdk.tap("/c/spring").await;
         let call = || sdk.configure("d1", json!({"arClickId": token}));
@@ -248,18 +248,18 @@ on_both_engines! {
         assert_eq!(sdk.names().await, ["install"]);
     }
 
-    async fn a_click_leads_to_one_install(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn a_click_is_credited_with_one_install_only(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let token = sdk.tap("/c/spring?fbclid=f1").await;
         let referrer = json!({"installReferrer": {"referrer": format!("ar_click_id={token}")}});
         assert_eq!(sdk.configure("d1", referrer.clone()).await["attribution"]["matchType"], "referrer");
-        // The app is removed and installed again: the store still has the referrer, the device has a new id.
+        // After a reinstall the store still has the referrer, but the device has a new id.
         sdk.server.clock.advance(Duration::from_hours(1));
         let again = sdk.configure("d2", referrer.clone()).await;
         assert_eq!((&again["firstOpen"], &again["attribution"]["matchType"]), (&json!(true), &json!("organic")));
-        let story = sdk.server.get(&format!("{}/devices/d2", sdk.app), &sdk.key).await.expect(200).data();
-        assert_eq!(story["attribution"]["state"], "duplicate_click");
+        let details = sdk.server.get(&format!("{}/devices/d2", sdk.app), &sdk.key).await.expect(200).data();
+        assert_eq!(details["attribution"]["state"], "duplicate_click");
         // The same id again is the same device.
         let same = sdk.configure("d1", referrer).await;
         assert_eq!((&same["firstOpen"], &same["attribution"]["matchType"]), (&json!(false), &json!("referrer")));
@@ -267,7 +267,7 @@ on_both_engines! {
     }
 
     async fn better_evidence_replaces_the_decision(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let token = sdk.tap("/c/spring?fbclid=f1").await;
         let other = json!({"osVersion": "9", "model": "Nokia 3"});
@@ -276,11 +276,11 @@ on_both_engines! {
         let late = json!({"osVersion": "9", "model": "Nokia 3", "arClickId": token});
         let better = sdk.configure("d1", late).await["attribution"].clone();
         assert_eq!((&better["matchType"], &better["id"]), (&json!("click_id"), &organic["id"]));
-        assert_eq!(sdk.log("").await[0]["attribution"]["network"], "network_a", "the install moves with it");
+        assert_eq!(sdk.log("").await[0]["attribution"]["network"], "network_a", "the install gets the new credit");
     }
 
-    async fn a_link_that_opens_the_installed_app_is_a_click(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn a_link_that_opens_the_installed_app_records_a_click(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let fields = json!({"network": "network_a", "deepLink": "runner://offer/42", "customData": {"invite": "abc"}});
         let link = sdk.link("spring", fields).await;
         let url = "https://t.example.com/c/spring?fbclid=f1&coupon=x";
@@ -298,14 +298,14 @@ on_both_engines! {
         }
         let path = format!("{}/links/{}", sdk.app, link["id"].as_str().unwrap());
         sdk.server.patch(&path, &sdk.key, json!({"active": false})).await.expect(200);
-        assert_eq!(sdk.configure("d1", json!({"openedUrl": url})).await["opened"], json!(null), "it is not active");
+        assert_eq!(sdk.configure("d1", json!({"openedUrl": url})).await["opened"], json!(null), "the link is inactive");
         let other = json!({"openedUrl": "runner://x?ar_click_id=nonsense", "osVersion": "9", "model": "Nokia 3"});
         let other = sdk.configure("d2", other).await;
         assert_eq!((&other["opened"], &other["attribution"]["matchType"]), (&json!(null), &json!("organic")));
     }
 
-    async fn the_click_of_an_opening_has_the_user_agent_of_the_web_view(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn the_click_of_an_opened_link_has_the_user_agent_of_the_web_view(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let agents = async || {
             let rows = sdk.server.database.direct_connection().await.rows("select user_agent from clicks").await;
@@ -319,8 +319,8 @@ on_both_engines! {
         assert_eq!(agents().await, [Some(agent.to_owned())]);
     }
 
-    async fn a_repeated_opening_is_one_click(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn a_repeated_open_is_one_click(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let clicks = async || {
             let rows = sdk.server.database.direct_connection().await.rows("select count(*) from clicks").await;
@@ -335,7 +335,7 @@ on_both_engines! {
         }
         let call = || sdk.configure("d1", url.clone());
         tokio::join!(call(), call(), call(), call());
-        assert_eq!(clicks().await, "1", "the SDK repeats itself");
+        assert_eq!(clicks().await, "1", "repeated calls are one click");
         sdk.configure("d2", url.clone()).await;
         assert_eq!(clicks().await, "2", "another device");
         sdk.configure("d1", json!({"openedUrl": "https://t.example.com/c/spring?fbclid=f2"})).await;
@@ -345,8 +345,8 @@ on_both_engines! {
         assert_eq!(clicks().await, "4", "the same tap, later");
     }
 
-    async fn a_link_of_another_app_opens_nothing(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn ignores_links_of_another_app(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let other = sdk.server.app(&sdk.key).await;
         let body = json!({"name": "Theirs", "slug": "theirs"});
         sdk.server.post(&format!("{other}/links"), &sdk.key, body).await.expect(201);
@@ -354,15 +354,15 @@ on_both_engines! {
         assert_eq!((&found["opened"], &found["attribution"]["matchType"]), (&json!(null), &json!("organic")));
     }
 
-    async fn the_social_networks_envelope_opens_with_the_apps_key(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn decrypts_the_meta_referrer_with_the_key_of_the_app(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let content = format!(
             r#"{{"app":1,"t":1767225000,"source":{{"data":"{META_DATA}","nonce":"a0a1a2a3a4a5a6a7a8a9aaab"}}}}"#
         );
         let referrer = json!({"installReferrer": {"referrer": format!("utm_source=apps.facebook.com&utm_content={content}")}});
         let found = sdk.configure("d1", referrer.clone()).await["attribution"].clone();
         assert_eq!((&found["network"], &found["matchType"]), (&json!("network_a"), &json!("referrer")));
-        assert_eq!(found["campaign"]["id"], json!(null), "nobody has the key");
+        assert_eq!(found["campaign"]["id"], json!(null), "no key is set yet");
         sdk.change_app(json!({"attribution": {"socialReferrerKey": META_KEY}})).await;
         let found = sdk.configure("d2", referrer).await["attribution"].clone();
         assert_eq!(found["campaign"], json!({
@@ -370,16 +370,16 @@ on_both_engines! {
         }));
     }
 
-    async fn a_web_page_makes_no_install(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn a_web_page_creates_no_install(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let body = json!({"deviceId": "page", "platform": "web"});
         let found = sdk.call("configure", &sdk.live, &body).await.expect(200).data();
         assert_eq!(found["firstOpen"], true);
         assert!(sdk.names().await.is_empty());
     }
 
-    async fn live_and_test_stay_apart(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn live_and_test_data_are_separate(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let token = sdk.tap("/c/spring?fbclid=f1").await;
         let body = json!({"deviceId": "d1", "platform": "android", "arClickId": token});
@@ -387,31 +387,32 @@ on_both_engines! {
         assert_eq!(test["attribution"]["matchType"], "click_id");
         let events = json!({"deviceId": "d1", "events": [{"eventId": "e1", "name": "purchase"}]});
         assert_eq!(sdk.call("events", &sdk.test, &events).await.expect(202).data()[0]["status"], "accepted");
-        assert!(sdk.names().await.is_empty(), "a live key sees nothing of it");
+        assert!(sdk.names().await.is_empty(), "live keys do not see test data");
         let path = format!("{}/events", sdk.app);
         let log = sdk.server.get(&path, &sdk.test_key).await.expect(200).data();
         assert_eq!(log.as_array().unwrap().len(), 2);
         assert_eq!(log[0]["environment"], "test");
-        // A test device uses no click up, and the same ids are free in the other world.
+        // A test device does not use up the click, and the same ids are free in live data.
         let live = sdk.call("configure", &sdk.live, &body).await.expect(200).data();
         assert_eq!((&live["firstOpen"], &live["attribution"]["matchType"]), (&json!(true), &json!("click_id")));
         assert_eq!(sdk.call("events", &sdk.live, &events).await.expect(202).data()[0]["status"], "accepted");
         assert_eq!(sdk.names().await, ["purchase", "install"]);
     }
 
-    async fn events_of_a_device_that_nobody_configured_are_kept(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn keeps_events_of_a_device_that_has_not_configured_yet(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;
         let token = sdk.tap("/c/spring?fbclid=f1").await;
         sdk.send("d1", json!([{"name": "sign_up"}])).await;
         assert_eq!(sdk.log("").await[0]["attribution"], json!(null));
         sdk.configure("d1", json!({"arClickId": token})).await;
         let log = sdk.log("&name=sign_up").await;
-        assert_eq!(log[0]["attribution"]["network"], "network_a", "they are credited once it is known");
+        assert_eq!(log[0]["attribution"]["network"], "network_a", "earlier events are credited after configure");
     }
 }
 
-/// Encrypted with [`META_KEY`]: campaign group 1 "Spring", campaign 11 "Runners", ad group 21 "Blue".
+/// Referrer data, encrypted with [`META_KEY`]: campaign group 1 "Spring", campaign 11 "Runners",
+/// ad group 21 "Blue".
 const META_DATA: &str = concat!(
     "a51615481f2559deb51e0a784dc5a39ba4a18fd899ba0c76e1c4bdac8531cce7941f2b51637e4466a1cefa0d961fb414",
     "ccd705ad23058d9b696be24b9e926d52c91b9cb73c115c9d5c382f37f8bbf02716897dbd42c779171d17d59e9c4596c1",

@@ -1,6 +1,6 @@
-//! The SDK's doors themselves, `/api/track/*`: keys, bodies, browsers, the kill switch.
+//! The SDK endpoints, `/api/track/*`: keys, bodies, browsers and the kill switch.
 
-use super::track::Sdk;
+use super::track::SdkFixture;
 use reqwest::Method;
 use serde_json::json;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use tributary_testkit::{TestServer, TestServerSettings, on_both_engines};
 
 on_both_engines! {
     async fn the_kill_switch_stops_everything(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+        let sdk = SdkFixture::start(engine).await;
         sdk.change_app(json!({"sdk": {"enabled": false}})).await;
         let body = json!({"deviceId": "d1", "platform": "ios"});
         let stopped = sdk.call("configure", &sdk.live, &body).await.expect(200).data();
@@ -22,15 +22,15 @@ on_both_engines! {
         assert_eq!(sdk.call("events", &sdk.live, &events).await.expect(403).code(), "sdk_disabled");
         let person = json!({"deviceId": "d1", "userId": "u1"});
         assert_eq!(sdk.call("identify", &sdk.test, &person).await.expect(403).code(), "sdk_disabled");
-        let story = sdk.server.get(&format!("{}/devices/d1", sdk.app), &sdk.key).await.expect(404);
-        assert_eq!(story.code(), "device_not_found", "nothing was recorded");
+        let details = sdk.server.get(&format!("{}/devices/d1", sdk.app), &sdk.key).await.expect(404);
+        assert_eq!(details.code(), "device_not_found", "nothing was recorded");
         assert!(sdk.names().await.is_empty());
         sdk.change_app(json!({"sdk": {"enabled": true}})).await;
         assert_eq!(sdk.call("configure", &sdk.live, &body).await.expect(200).data()["firstOpen"], true);
     }
 
-    async fn a_person_is_known_by_hashes_only(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn identify_accepts_hashes_only(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let hash = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
         let body = json!({"deviceId": "d1", "userId": "u1", "matching": {"email": hash, "phoneE164": null, "fn": "x"}});
         let answer = sdk.call("identify", &sdk.live, &body).await.expect(204);
@@ -47,8 +47,8 @@ on_both_engines! {
         assert!(!answer.text.contains("foo@bar.com") && !answer.text.contains("15551234567"), "{}", answer.text);
     }
 
-    async fn the_conversion_values_are_given_to_the_device(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn sends_the_conversion_values_to_the_device(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let get = async |tag: Option<&str>| {
             let request = sdk.server.request(Method::GET, "/api/track/skan").header("x-tributary-key", &sdk.live);
             let request = tag.into_iter().fold(request, |request, tag| request.header("if-none-match", tag));
@@ -61,25 +61,25 @@ on_both_engines! {
         let path = format!("{}/skan", sdk.app);
         let shown = sdk.server.call("PUT", &path, &sdk.key, Some(document)).await.expect(200).data();
         let answer = get(None).await.expect(200);
-        let given = answer.data();
-        assert_eq!((&given["version"], &given["maxAgeSeconds"]), (&shown["version"], &json!(604_800)));
+        let received = answer.data();
+        assert_eq!((&received["version"], &received["maxAgeSeconds"]), (&shown["version"], &json!(604_800)));
         let value = json!({
             "fineValue": 0, "coarseValue": "low", "lock": false, "conditions": [{"event": "install", "minCount": 1}],
         });
-        assert_eq!(given["windows"], json!([{"index": 0, "lockOn": null, "values": [value]}]), "no names");
-        assert_eq!((&given["rates"], &given["server"]), (&json!({}), &json!({})), "nothing asks for them");
+        assert_eq!(received["windows"], json!([{"index": 0, "lockOn": null, "values": [value]}]), "names are not sent");
+        assert_eq!((&received["rates"], &received["server"]), (&json!({}), &json!({})), "no condition needs them");
         let tag = answer.header("etag").unwrap();
         let unchanged = get(Some(tag)).await.expect(304);
         assert_eq!((unchanged.text.as_str(), unchanged.header("etag")), ("", Some(tag)));
         assert_eq!(unchanged.header("access-control-allow-origin"), Some("*"));
         get(Some("\"0.0\"")).await.expect(200);
-        assert_eq!(sdk.configure("d1", json!({})).await["skan"], given);
+        assert_eq!(sdk.configure("d1", json!({})).await["skan"], received);
     }
 
-    async fn a_page_of_any_origin_may_call(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
-        for door in ["configure", "events", "identify", "skan"] {
-            let request = sdk.server.request(Method::OPTIONS, &format!("/api/track/{door}"));
+    async fn accepts_calls_from_any_origin(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
+        for endpoint in ["configure", "events", "identify", "skan"] {
+            let request = sdk.server.request(Method::OPTIONS, &format!("/api/track/{endpoint}"));
             let request = request.header("origin", "https://shop.example").header("access-control-request-method", "POST");
             let answer = sdk.server.send(request).await.expect(204);
             assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
@@ -91,17 +91,17 @@ on_both_engines! {
         }
         let unauthorized = sdk.call("events", "pk_live_nonsense", &json!({})).await.expect(401);
         let malformed = sdk.call("events", &sdk.live, &json!({})).await.expect(422);
-        let nowhere = sdk.call("nowhere", &sdk.live, &json!({})).await.expect(404);
+        let unknown = sdk.call("unknown", &sdk.live, &json!({})).await.expect(404);
         let wrong_method = sdk.server.call("DELETE", "/api/track/events", &sdk.live, None).await.expect(405);
-        for answer in [unauthorized, malformed, nowhere, wrong_method] {
+        for answer in [unauthorized, malformed, unknown, wrong_method] {
             assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{answer:?}");
         }
-        let elsewhere = sdk.server.get("/api/v1/apps", &sdk.key).await.expect(200);
-        assert_eq!(elsewhere.header("access-control-allow-origin"), None);
+        let rest_api = sdk.server.get("/api/v1/apps", &sdk.key).await.expect(200);
+        assert_eq!(rest_api.header("access-control-allow-origin"), None);
     }
 
-    async fn a_page_that_closes_sends_plain_text_and_its_key_in_the_url(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn accepts_plain_text_and_the_key_in_the_url_from_a_closing_page(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let send = async |content_type: &str, body: &[u8]| {
             let request = sdk.server.request(Method::POST, &format!("/api/track/events?x=1&key={}", sdk.live));
             sdk.server.send(request.header("content-type", content_type).body(body.to_vec())).await
@@ -109,11 +109,11 @@ on_both_engines! {
         let batch = json!({"deviceId": "d1", "events": [{"name": "closed"}]}).to_string();
         send("text/plain;charset=UTF-8", batch.as_bytes()).await.expect(202);
         send("application/json", batch.as_bytes()).await.expect(202);
-        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        packer.write_all(batch.as_bytes()).unwrap();
-        let packed = sdk.server.request(Method::POST, "/api/track/events").header("x-tributary-key", &sdk.live);
-        let packed = packed.header("content-type", "application/json").header("content-encoding", "gzip");
-        sdk.server.send(packed.body(packer.finish().unwrap())).await.expect(202);
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(batch.as_bytes()).unwrap();
+        let compressed = sdk.server.request(Method::POST, "/api/track/events").header("x-tributary-key", &sdk.live);
+        let compressed = compressed.header("content-type", "application/json").header("content-encoding", "gzip");
+        sdk.server.send(compressed.body(encoder.finish().unwrap())).await.expect(202);
         assert_eq!(sdk.names().await, ["closed", "closed", "closed"]);
         assert_eq!(send("application/x-www-form-urlencoded", b"a=b").await.expect(415).code(), "unsupported_media_type");
         assert_eq!(send("text/plain", b"not json").await.expect(400).code(), "malformed_json");
@@ -125,18 +125,18 @@ on_both_engines! {
         assert_eq!(missing.expect(401).code(), "missing_api_key");
     }
 
-    async fn only_an_sdk_key_that_exists_opens_the_doors(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn accepts_only_existing_sdk_keys(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let unknown = KeyText::generate(KeyKind::Sdk, Environment::Live, [9; 24]);
         let mistyped = format!("{}{}", &sdk.live[..sdk.live.len() - 1], if sdk.live.ends_with('0') { '1' } else { '0' });
         for key in [sdk.key.as_str(), unknown.reveal(), &mistyped, "nonsense", "", &sdk.live.replace("live", "test")] {
             let answer = sdk.call("configure", key, &json!({"deviceId": "d1", "platform": "ios"})).await.expect(401);
             assert_eq!(answer.code(), "invalid_api_key", "{key}");
-            assert!(key.is_empty() || !answer.text.contains(key), "the key is not repeated");
+            assert!(key.is_empty() || !answer.text.contains(key), "the response must not contain the key");
         }
     }
 
-    async fn wrong_keys_are_held_back_and_a_key_has_a_rate(engine: Engine) {
+    async fn limits_invalid_keys_and_the_rate_of_each_key(engine: Engine) {
         let rates = RateSettings { per_key: 20, per_address: 0, failures_per_minute: 20 };
         let server = TestServer::start_with(engine, TestServerSettings { rates, ..TestServerSettings::default() }).await;
         let key = server.full_key().await;
@@ -154,17 +154,17 @@ on_both_engines! {
                     return answer;
                 }
             }
-            panic!("nobody is held back");
+            panic!("no request was rate limited");
         };
-        let wrong = limited("nonsense").await;
-        assert_eq!(wrong.header("ratelimit-policy"), Some("\"failures\";q=20;w=60"));
+        let invalid = limited("nonsense").await;
+        assert_eq!(invalid.header("ratelimit-policy"), Some("\"failures\";q=20;w=60"));
         let busy = limited(sdk["liveKey"].as_str().unwrap()).await;
         assert_eq!(busy.header("ratelimit-policy"), Some("\"key\";q=20;w=1"));
         ask(sdk["testKey"].as_str().unwrap()).await.expect(200);
     }
 
-    async fn every_fault_is_named_and_what_is_new_is_ignored(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn reports_every_invalid_field_and_ignores_unknown_ones(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let faulty = json!({"platform": "symbian", "osVersion": 17, "screen": [], "somethingNew": 1});
         let answer = sdk.call("configure", &sdk.live, &faulty).await.expect(422);
         let mut faults = answer.faults();
@@ -184,8 +184,8 @@ on_both_engines! {
         assert_eq!(answer.faults(), [("deviceId".to_owned(), "not_allowed".to_owned())]);
     }
 
-    async fn an_odd_field_does_not_cost_the_install(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn an_invalid_optional_field_does_not_prevent_the_install(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let body = json!({
             "deviceId": "d1", "platform": "ios", "osVersion": 17, "model": ["iPhone15,2"], "manufacturer": "Apple",
             "locale": {}, "timezone": 1, "screen": "390x844", "userId": "u".repeat(256), "openedUrl": 5, "idfa": 0,
@@ -195,18 +195,18 @@ on_both_engines! {
         let answer = sdk.call("configure", &sdk.live, &body).await.expect(200).data();
         assert_eq!(answer["firstOpen"], true);
         assert_eq!(sdk.names().await, ["install"]);
-        let story = sdk.server.get(&format!("{}/devices/d1", sdk.app), &sdk.key).await.expect(200).data();
-        let device = &story["device"];
+        let details = sdk.server.get(&format!("{}/devices/d1", sdk.app), &sdk.key).await.expect(200).data();
+        let device = &details["device"];
         assert_eq!(device["consent"], json!({"adUserData": null, "adPersonalization": true, "tracking": "denied"}));
         assert_eq!((&device["manufacturer"], &device["model"]), (&json!("Apple"), &json!(null)));
         let unknown = json!({"deviceId": "d2", "platform": "android", "consent": {"tracking": "perhaps"}});
         sdk.call("configure", &sdk.live, &unknown).await.expect(200);
-        let story = sdk.server.get(&format!("{}/devices/d2", sdk.app), &sdk.key).await.expect(200).data();
-        assert_eq!(story["device"]["consent"]["tracking"], json!(null));
+        let details = sdk.server.get(&format!("{}/devices/d2", sdk.app), &sdk.key).await.expect(200).data();
+        assert_eq!(details["device"]["consent"]["tracking"], json!(null));
     }
 
-    async fn the_case_of_a_uuid_makes_no_second_device(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn uuid_device_ids_ignore_case(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let lower = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
         let upper = lower.to_uppercase();
         assert_eq!(sdk.configure(&upper, json!({})).await["firstOpen"], true);
@@ -214,15 +214,15 @@ on_both_engines! {
         sdk.send(&upper, json!([{"name": "sign_up"}])).await;
         let log = sdk.log(&format!("&deviceId={upper}")).await;
         assert_eq!(log.iter().map(|event| &event["deviceId"]).collect::<Vec<_>>(), [lower, lower]);
-        let story = sdk.server.get(&format!("{}/devices/{upper}", sdk.app), &sdk.key).await.expect(200).data();
-        assert_eq!(story["deviceId"], lower);
-        // Whoever numbers devices in another way means the case.
+        let details = sdk.server.get(&format!("{}/devices/{upper}", sdk.app), &sdk.key).await.expect(200).data();
+        assert_eq!(details["deviceId"], lower);
+        // Other device ids are case-sensitive.
         assert_eq!(sdk.configure("Phone", json!({})).await["firstOpen"], true);
         assert_eq!(sdk.configure("phone", json!({})).await["firstOpen"], true);
     }
 
-    async fn any_value_in_any_field_is_answered(engine: Engine) {
-        let sdk = Sdk::start(engine).await;
+    async fn any_value_in_any_field_gets_a_response(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
         let odd = [
             json!(null), json!(true), json!(0), json!(-1), json!(1.5), json!(1e300), json!(""), json!("\u{0}"),
             json!("\u{202e}<script>'; drop table events; --"), json!("é".repeat(5_000)), json!([]), json!([null]),
@@ -232,7 +232,7 @@ on_both_engines! {
             "osVersion", "model", "locale", "timezone", "screen", "userId", "openedUrl", "userAgent", "idfa", "idfv", "gaid",
             "arClickId", "installReferrer", "adServicesToken", "consent", "matching", "events",
         ];
-        for (door, base) in [
+        for (endpoint, base) in [
             ("configure", json!({"deviceId": "d1", "platform": "ios"})), ("identify", json!({"deviceId": "d1"})),
             ("events", json!({"deviceId": "d1", "events": [{"name": "a"}]})),
         ] {
@@ -240,9 +240,9 @@ on_both_engines! {
                 for value in &odd {
                     let mut body = base.clone();
                     body[field] = value.clone();
-                    let status = sdk.call(door, &sdk.live, &body).await.status.as_u16();
-                    assert!(matches!(status, 200 | 202 | 204 | 422), "{door} {field}={value}: {status}");
-                    assert!(door != "configure" || status == 200, "{field}={value} costs the install: {status}");
+                    let status = sdk.call(endpoint, &sdk.live, &body).await.status.as_u16();
+                    assert!(matches!(status, 200 | 202 | 204 | 422), "{endpoint} {field}={value}: {status}");
+                    assert!(endpoint != "configure" || status == 200, "{field}={value} prevents the install: {status}");
                 }
             }
         }

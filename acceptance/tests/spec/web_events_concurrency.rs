@@ -1,15 +1,15 @@
-//! Website events from many clients at the same moment. On PostgreSQL the clients speak to two server processes of
-//! one database, where one process's memory cannot help.
+//! Web events from concurrent clients. On PostgreSQL the clients use two server processes with one
+//! database, so that locks inside one process cannot help.
 
 use crate::website::{Website, micros, with};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tributary_testkit::{Engine, ServerProcess, TestDatabase, TestResponse, on_both_engines};
 
-/// Clients at a time.
+/// Number of concurrent clients.
 const CLIENTS: usize = 64;
 
-/// A website and the servers that it may be reached through.
+/// A website, once for each server that it can call.
 struct Nodes {
     sites: Vec<Website>,
     /// Dropped after the sites, before the database.
@@ -39,7 +39,7 @@ impl Nodes {
         }
     }
 
-    /// Sends all of them at once, in turn through every server.
+    /// Sends all events concurrently, spread over the servers.
     async fn send_all(&self, events: Vec<Value>) -> Vec<TestResponse> {
         let sends = events.into_iter().enumerate().map(|(number, event)| {
             let site = self.sites[number % self.sites.len()].clone();
@@ -53,13 +53,13 @@ impl Nodes {
     }
 }
 
-/// The same from another device. Posts of one device may be taken one after the other wherever they arrive, which
-/// would hide a race.
+/// Changes the device of an event. The server may serialise the requests of one device, which would
+/// hide a race.
 fn from_device(event: &Value, number: usize) -> Value {
     with(event, "deviceId", format!("visitor-{number}"))
 }
 
-/// How often each outcome came: `accepted`, `duplicate`, or the code of a refusal.
+/// Counts the outcomes: `accepted`, `duplicate`, or an error code.
 fn tally(answers: &[TestResponse]) -> BTreeMap<String, usize> {
     let mut tally = BTreeMap::new();
     for answer in answers {
@@ -81,11 +81,11 @@ fn outcomes(expected: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 on_both_engines! {
-    async fn cumulative_refunds_are_bounded_under_concurrency_too(engine: Engine) {
+    async fn concurrent_refunds_never_exceed_their_payment(engine: Engine) {
         let nodes = Nodes::start(engine).await;
         let site = &nodes.sites[0];
         for payment in ["order-1", "order-2", "order-3"] {
-            site.accepted(&site.purchase(payment, "100.00")).await;
+            site.send_accepted(&site.purchase(payment, "100.00")).await;
             let refund = |number| site.refund(&format!("{payment}-{number}"), "-10.00", payment);
             let refunds: Vec<Value> = (0..CLIENTS).map(|number| from_device(&refund(number), number)).collect();
             let answers = nodes.send_all(refunds.clone()).await;
@@ -95,16 +95,16 @@ on_both_engines! {
             let log = site.log().await;
             let stored = log.iter().filter(|event| event["eventId"].as_str().unwrap().starts_with(&format!("{payment}-")));
             assert_eq!(stored.count(), 10);
-            // The same again, all at once: what was accepted is a duplicate, what was not is refused again.
+            // Repeats: accepted refunds are duplicates now, the others are rejected again.
             let again = tally(&nodes.send_all(refunds).await);
             assert_eq!(again, outcomes(&[("duplicate", 10), ("refund_exceeds_payment", CLIENTS - 10)]));
         }
     }
 
-    async fn two_identical_posts_at_once_are_stored_once_and_both_are_202(engine: Engine) {
+    async fn identical_concurrent_posts_are_stored_once_and_all_return_202(engine: Engine) {
         let nodes = Nodes::start(engine).await;
         let site = &nodes.sites[0];
-        site.accepted(&site.purchase("paid", "100")).await;
+        site.send_accepted(&site.purchase("paid", "100")).await;
         for event in [
             site.purchase("order", "100"), site.refund("refund", "-60", "paid"), site.event("signed-up", "sign_up"),
         ] {
@@ -114,17 +114,17 @@ on_both_engines! {
             assert_eq!(found, outcomes(&[("accepted", 1), ("duplicate", CLIENTS - 1)]));
             let received: std::collections::BTreeSet<String> =
                 answers.iter().map(|answer| answer.data()["receivedAt"].to_string()).collect();
-            assert_eq!(received.len(), 1, "all hear when the one arrived");
-            site.logged(event["eventId"].as_str().unwrap()).await;
+            assert_eq!(received.len(), 1, "all responses have the same receivedAt");
+            site.logged_event(event["eventId"].as_str().unwrap()).await;
         }
-        site.accepted(&site.refund("rest", "-40", "paid")).await;
+        site.send_accepted(&site.refund("rest", "-40", "paid")).await;
     }
 
-    async fn of_different_posts_at_once_one_is_202_and_the_others_422(engine: Engine) {
+    async fn of_conflicting_concurrent_posts_one_returns_202_and_the_others_422(engine: Engine) {
         let nodes = Nodes::start(engine).await;
         let site = &nodes.sites[0];
-        site.accepted(&site.purchase("paid", "100")).await;
-        // From one device, then each from another.
+        site.send_accepted(&site.purchase("paid", "100")).await;
+        // First all from one device, then each from its own device.
         for devices in [1, CLIENTS] {
             let purchase = |cents| site.purchase(&format!("order-{devices}"), &format!("0.{cents:02}"));
             let refund = |cents| site.refund(&format!("refund-{devices}"), &format!("-0.{cents:02}"), "paid");
@@ -136,14 +136,14 @@ on_both_engines! {
                 println!("{engine:?}, {} servers: {CLIENTS} conflicting: {found:?}", nodes.sites.len());
                 assert_eq!(found, outcomes(&[("accepted", 1), ("event_id_conflict", CLIENTS - 1)]));
                 let winner = answers.iter().position(|answer| answer.status.as_u16() == 202).unwrap();
-                let kept = site.logged(events[winner]["eventId"].as_str().unwrap()).await;
-                let sent = micros(&events[winner]["revenue"]);
-                assert_eq!(micros(&kept["revenue"]["amount"]), sent, "the one that was told so");
+                let stored = site.logged_event(events[winner]["eventId"].as_str().unwrap()).await;
+                let expected = micros(&events[winner]["revenue"]);
+                assert_eq!(micros(&stored["revenue"]["amount"]), expected, "the accepted post is stored");
             }
         }
     }
 
-    async fn parents_and_children_at_once_end_well_with_retries(engine: Engine) {
+    async fn concurrent_parents_and_children_succeed_with_retries(engine: Engine) {
         let nodes = Nodes::start(engine).await;
         let site = &nodes.sites[0];
         let mut events = Vec::new();

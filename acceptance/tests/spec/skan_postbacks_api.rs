@@ -1,8 +1,9 @@
-//! `/api/v1/apps/{appId}/skan/…`: postbacks as people see them, their figures, and trying documents out.
+//! Postbacks in the REST API, `/api/v1/apps/{appId}/skan/…`: lists, figures, decoded values and
+//! the evaluation of documents.
 
 use crate::postbacks::{
-    ADATTRIBUTIONKIT, APP_STORE_ID, PRODUCTION, SKADNETWORK, adattributionkit, advertised, list,
-    post, server, skadnetwork, with_fields,
+    ADATTRIBUTIONKIT, APP_STORE_ID, PRODUCTION, SKADNETWORK, adattributionkit,
+    create_advertised_app, list, post, server, skadnetwork, with_fields,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -30,8 +31,8 @@ fn document(name: &str, event: &str) -> Value {
     ]}]})
 }
 
-/// Postbacks of many kinds; gives how many count.
-async fn many(server: &TestServer) -> usize {
+/// Posts postbacks of many kinds and returns how many count.
+async fn post_variants(server: &TestServer) -> usize {
     let mut number = 0;
     for source in ["5239", "1239", "239", "39", "40"] {
         for value in [
@@ -53,7 +54,7 @@ async fn many(server: &TestServer) -> usize {
     number as usize
 }
 
-/// What a list comes to, by some of its fields.
+/// Counts the postbacks of a list that count, grouped by some fields.
 fn counted_by(items: &[Value], fields: &[&str]) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for item in items.iter().filter(|item| item["counted"] == true) {
@@ -66,10 +67,10 @@ fn counted_by(items: &[Value], fields: &[&str]) -> BTreeMap<String, i64> {
 }
 
 on_both_engines! {
-    async fn figures_are_told_apart_by_what_their_values_mean(engine: Engine) {
+    async fn groups_figures_by_the_meaning_of_their_values(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
         put(&server, &app, &key, &document("Paid", "purchase")).await;
         server.clock.advance(DAY);
         post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
@@ -97,8 +98,8 @@ on_both_engines! {
     async fn figures_agree_with_the_list(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
-        let count = many(&server).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
+        let count = post_variants(&server).await;
         post(&server, SKADNETWORK, skadnetwork(1).to_string().replace("5239", "5230")).await.expect(200);
         let items = list(&server, &app, &key, "").await;
         assert_eq!(items.len(), count + 1);
@@ -107,7 +108,7 @@ on_both_engines! {
             let answer = server.get(&format!("{app}/skan/stats?groupBy={group}"), &key).await.expect(200).json();
             let mut expected = counted_by(&items, &fields);
             if group == "sourceIdentifier" {
-                // Four digits are asked for; those with fewer are one row.
+                // The default is four digits; shorter identifiers share one row.
                 expected = BTreeMap::from([("[\"1239\"]".to_owned(), 6), ("[\"5239\"]".to_owned(), 6), ("[null]".to_owned(), 18)]);
             }
             let rows: BTreeMap<String, i64> = answer["data"].as_array().unwrap().iter().map(|row| {
@@ -120,22 +121,22 @@ on_both_engines! {
         let two = server.get(&format!("{app}/skan/stats?groupBy=sourceIdentifier&digits=2"), &key).await.expect(200).data();
         let two: Vec<(&str, i64)> = two.as_array().unwrap().iter().map(|row| (row["sourceIdentifier"].as_str().unwrap(), row["postbacks"].as_i64().unwrap())).collect();
         assert_eq!(two, [("39", 24), ("40", 6)]);
-        let lost = items.iter().filter(|item| item["didWin"] == false).count();
+        let losses = items.iter().filter(|item| item["didWin"] == false).count();
         let days = server.get(&format!("{app}/skan/stats"), &key).await.expect(200).json();
-        assert_eq!(days["meta"]["totals"]["losses"], lost);
+        assert_eq!(days["meta"]["totals"]["losses"], losses);
         assert!(days["data"].as_array().unwrap().len() > 5);
         let withheld = items.iter().filter(|item| item["fineValue"].is_null() && item["didWin"] == true).count();
         assert_eq!(days["meta"]["totals"]["withheld"], withheld);
-        // Devices' own figures know nothing of it.
+        // Postbacks create no events.
         let events = server.get(&format!("{app}/events"), &key).await.expect(200).data();
         assert_eq!(events, json!([]));
     }
 
-    async fn lists_are_narrowed_and_paged(engine: Engine) {
+    async fn filters_and_pages_lists(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
-        let count = many(&server).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
+        let count = post_variants(&server).await;
         post(&server, ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, 1).to_string()).await.expect(200);
         let found = async |query: &str| list(&server, &app, &key, query).await.len();
         assert_eq!(found("protocol=adattributionkit").await, 1);
@@ -165,7 +166,7 @@ on_both_engines! {
         let mut sum = 0;
         loop {
             let page = server.get(&format!("{stats}{cursor}"), &key).await.expect(200).json();
-            assert_eq!(page["meta"]["totals"], totals, "over all pages");
+            assert_eq!(page["meta"]["totals"], totals, "totals cover all pages");
             for row in page["data"].as_array().unwrap() {
                 days.push((row["day"].as_str().unwrap().to_owned(), row["adNetworkId"].clone()));
                 sum += row["postbacks"].as_u64().unwrap();
@@ -185,10 +186,10 @@ on_both_engines! {
         }
     }
 
-    async fn a_value_is_read_through_the_version_in_force(engine: Engine) {
+    async fn decodes_a_value_with_the_version_in_force(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;
-        let app = advertised(&server, &key, APP_STORE_ID).await;
+        let app = create_advertised_app(&server, &key, APP_STORE_ID).await;
         let decoded = async |number: u32| {
             post(&server, SKADNETWORK, skadnetwork(number).to_string()).await.expect(200);
             list(&server, &app, &key, "").await[0]["decoded"].clone()
@@ -203,9 +204,9 @@ on_both_engines! {
         server.clock.advance(DAY);
         put(&server, &app, &key, &document("Subscribed", "subscribe")).await;
         server.clock.advance(DAY * 47);
-        let doubtful = decoded(4).await;
-        assert_eq!(doubtful["status"], "ambiguous");
-        let names: Vec<&Value> = doubtful["readings"].as_array().unwrap().iter().map(|one| &one["names"][0]).collect();
+        let ambiguous = decoded(4).await;
+        assert_eq!(ambiguous["status"], "ambiguous");
+        let names: Vec<&Value> = ambiguous["readings"].as_array().unwrap().iter().map(|one| &one["names"][0]).collect();
         assert_eq!(names, [&json!("Subscribed"), &json!("Bought")]);
         server.clock.advance(DAY * 2);
         assert_eq!(decoded(5).await["readings"][0]["events"], json!(["subscribe"]));
@@ -217,7 +218,7 @@ on_both_engines! {
         assert!(versions[0]["ambiguousUntil"].is_string() && versions[1]["ambiguousUntil"].is_null());
     }
 
-    async fn a_document_is_tried_out(engine: Engine) {
+    async fn evaluates_a_document(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
@@ -232,8 +233,8 @@ on_both_engines! {
             {"afterSeconds": 0, "event": null, "window": 0, "fineValue": 0, "coarseValue": "low", "lockWindow": false, "names": ["Install"]},
             {"afterSeconds": 3_600, "event": "purchase", "window": 0, "fineValue": 63, "coarseValue": "high", "lockWindow": false, "names": ["Paid"]},
         ]));
-        let nothing = server.post(&path, &key, json!({})).await.expect(200).data();
-        assert_eq!(nothing["updates"].as_array().unwrap().len(), 1, "the first launch is always told");
+        let empty = server.post(&path, &key, json!({})).await.expect(200).data();
+        assert_eq!(empty["updates"].as_array().unwrap().len(), 1, "the first launch always sets a value");
         put(&server, &app, &key, &document("Paid", "purchase")).await;
         let stored = server.post(&path, &key, json!({"events": [{"name": "purchase", "revenue": 50}]})).await.expect(200).data();
         assert_eq!(stored["updates"][1]["fineValue"], 63);
@@ -260,10 +261,10 @@ on_both_engines! {
         for preset in all.as_array().unwrap() {
             put(&server, &app, &key, &preset["document"]).await;
         }
-        let own = "/api/v1/skan/presets?kind=revenue_buckets&events=subscribe&bounds=0.99,4.99,9.99&currency=EUR";
-        let own = server.get(own, &key).await.expect(200).data()[0]["document"].clone();
-        assert_eq!((own["currency"].as_str(), own["windows"][0]["values"].as_array().unwrap().len()), (Some("EUR"), 4));
-        put(&server, &app, &key, &own).await;
+        let path = "/api/v1/skan/presets?kind=revenue_buckets&events=subscribe&bounds=0.99,4.99,9.99&currency=EUR";
+        let custom = server.get(path, &key).await.expect(200).data()[0]["document"].clone();
+        assert_eq!((custom["currency"].as_str(), custom["windows"][0]["values"].as_array().unwrap().len()), (Some("EUR"), 4));
+        put(&server, &app, &key, &custom).await;
         for query in ["kind=x", "events=a", "kind=funnel&bounds=1", "kind=revenue_buckets&bounds=5,1", "kind=revenue_buckets&events=a,b", "kind=event_bits&events=a,b,c,d,e,f,g", "kind=funnel&events=install", "currency=XAU"] {
             server.get(&format!("/api/v1/skan/presets?{query}"), &key).await.expect(422);
         }

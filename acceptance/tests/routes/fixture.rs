@@ -1,53 +1,53 @@
-//! What routes are called on.
+//! Objects that routes are called on.
 
-use super::device;
+use super::configure_body;
 use crate::outbox::{Outcome, connect, settle};
 use crate::website::{START, Website};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tributary_testkit::TestServer;
 
-/// An app with a link and a device in both environments, to call routes on.
+/// An app with a link and a device in both environments.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct RouteFixture {
     pub(crate) app: String,
     pub(crate) link: String,
-    /// Live and test.
+    /// The live and the test SDK key.
     pub(crate) sdk_keys: [String; 2],
-    /// A click that website events can name, where there is a website.
+    /// A click for web events, if the app has a website.
     pub(crate) click: Option<String>,
-    /// A delivery that failed, where there is a website; one that does not exist otherwise.
+    /// A failed delivery if the app has a website, otherwise an id that does not exist.
     pub(crate) delivery: String,
 }
 
-impl Place {
-    /// Makes them, and a website whose events are taken and forwarded, though one was not.
+impl RouteFixture {
+    /// Creates the objects, a website with forwarded events, and one failed delivery.
     pub(crate) async fn with_website(server: &TestServer, key: &str) -> Self {
-        let place = Self::new(server, key).await;
-        let app = format!("/api/v1/apps/{}", place.app);
+        let fixture = Self::new(server, key).await;
+        let app = format!("/api/v1/apps/{}", fixture.app);
         let base = format!("http://{}", server.address);
-        let site = Website::of(base, key.to_owned(), app).await;
+        let site = Website::for_app(base, key.to_owned(), app).await;
         connect(&site).await;
-        site.accepted(&site.purchase("place-1", "1")).await;
+        site.send_accepted(&site.purchase("fixture-1", "1")).await;
         let failed = settle(server, &site.app, &Outcome::FAILED).await;
         Self {
             delivery: failed.into_iter().next().unwrap(),
             click: Some(site.click),
-            ..place
+            ..fixture
         }
     }
 
-    /// A body that names a click, with this place's, at its time.
+    /// Replaces the click in a body with the fixture's, and sets the time to match.
     pub(crate) fn fill(&self, mut body: Value) -> Value {
-        if let (Some(click), Some(sent)) = (&self.click, body.get_mut("arClickId")) {
-            *sent = json!(click);
-            // An event is not earlier than its click.
+        if let (Some(click), Some(value)) = (&self.click, body.get_mut("arClickId")) {
+            *value = json!(click);
+            // An event must not be earlier than its click.
             body["timestampMs"] = json!(START);
         }
         body
     }
 
-    /// Makes them.
+    /// Creates the objects.
     pub(crate) async fn new(server: &TestServer, key: &str) -> Self {
         let path = server.app(key).await;
         let link = server
@@ -61,7 +61,7 @@ impl Place {
             let request = request.header("x-tributary-key", sdk_key);
             let request = request.header("content-type", "application/json");
             server
-                .send(request.body(device().to_string()))
+                .send(request.body(configure_body().to_string()))
                 .await
                 .expect(200);
         }
