@@ -1,9 +1,10 @@
-//! Fuzz targets: one function from bytes for everything that strangers send.
+//! Fuzz targets: one function for each kind of untrusted input.
 //!
-//! A target panics when the product panics, answers with 5xx, or breaks the rule that the target checks.
-//! `tests/replay.rs` replays `corpus/` and mutations of it on stable; `libfuzzer/` is the same functions under cargo-fuzz.
-//! A new target needs a function, its line in [`TARGETS`], a folder in `corpus/`, a file in `fuzz_targets/` and its lines
-//! in `libfuzzer/Cargo.toml`.
+//! A target panics if the product panics, responds with 5xx, or violates the property that the
+//! target checks. `tests/replay.rs` replays `corpus/` and mutations of it on stable Rust;
+//! `libfuzzer/` runs the same functions under cargo-fuzz. A new target needs a function, an entry
+//! in [`TARGETS`], a folder in `corpus/`, a file in `fuzz_targets/` and an entry in
+//! `libfuzzer/Cargo.toml`.
 
 mod requests;
 mod service;
@@ -15,7 +16,7 @@ pub use values::{click_id, cursor, jws, referrer};
 /// A function that takes any bytes.
 pub type Target = fn(&[u8]);
 
-/// Every target, by the name of its corpus.
+/// The targets with the names of their corpora.
 pub const TARGETS: &[(&str, Target)] = &[
     ("body", body),
     ("click_id", click_id),

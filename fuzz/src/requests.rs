@@ -1,4 +1,4 @@
-//! Targets that send requests: what they read is private to the API, so they go the way that a client goes.
+//! Targets that send requests, because the parsers under test are private to the API.
 
 use crate::service::{BILLING_SECRET, with_service};
 
@@ -8,7 +8,7 @@ use tributary_domain::link::Campaign;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A JSON body, at an endpoint of each reader: strict, lenient, nested, with one event and with a batch.
+/// Sends a JSON body to endpoints of every kind: strict, lenient, nested, single event, batch.
 pub fn body(bytes: &[u8]) {
     with_service(|service| {
         let bearer = [JSON, ("authorization", service.bearer.as_str())];
@@ -29,7 +29,7 @@ pub fn body(bytes: &[u8]) {
     });
 }
 
-/// A query string: of a tap on a link, within its limits, and of lists and reports.
+/// Parses a query string of a click, checks its limits, and sends it to lists and reports.
 pub fn query_string(bytes: &[u8]) {
     let Ok(query) = std::str::from_utf8(bytes) else {
         return;
@@ -41,11 +41,11 @@ pub fn query_string(bytes: &[u8]) {
         .map(|(name, value)| name.len() + value.len())
         .sum();
     assert!(others.len() <= PARAMETERS_MAX && size <= PARAMETERS_BYTES_MAX);
-    // A value that was cut may end with a blank, which the second reading removes.
+    // A truncated value may end with a blank, which parsing again would trim.
     let gclid = captured.click_ids.gclid;
     if let Some(gclid) = gclid.filter(|gclid| gclid.chars().count() < ID_CHARS_MAX) {
         let mut written = url::form_urlencoded::Serializer::new(String::new());
-        // A plus in a click id is a plus.
+        // A plus in a click id does not mean a blank.
         let written = written
             .append_pair("gclid", &gclid)
             .finish()
@@ -63,7 +63,7 @@ pub fn query_string(bytes: &[u8]) {
     });
 }
 
-/// A postback of Apple's, at both endpoints. No key signed it, so that it is refused or kept without being counted.
+/// Sends a postback to both endpoints. It has no valid signature, so it is never counted.
 pub fn postback(bytes: &[u8]) {
     with_service(|service| {
         for framework in ["skadnetwork", "appattribution"] {
@@ -75,8 +75,8 @@ pub fn postback(bytes: &[u8]) {
     });
 }
 
-/// A notification of a billing provider, authenticated where a secret does it, and as the App Store's, whose signature
-/// no input has.
+/// Sends a billing notification: with the correct secret to one provider, and to the App Store
+/// webhook, where no input has a valid signature.
 pub fn webhook(bytes: &[u8]) {
     with_service(|service| {
         let secret = [JSON, ("authorization", BILLING_SECRET)];
@@ -92,7 +92,7 @@ pub fn webhook(bytes: &[u8]) {
     });
 }
 
-/// A table of costs.
+/// Sends costs as CSV.
 pub fn csv(bytes: &[u8]) {
     with_service(|service| {
         let bearer = service.bearer.as_str();
@@ -108,7 +108,7 @@ pub fn csv(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Prevents a corpus that never gets past the first check.
+    /// Checks that the corpus contains inputs that pass every check.
     #[test]
     fn the_genuine_inputs_of_the_corpus_are_accepted() {
         with_service(|service| {
@@ -119,39 +119,20 @@ mod tests {
             let billing = format!("/api/webhook/revenuecat/{}", service.shop);
             let skan = "/.well-known/skadnetwork/report-attribution/";
             let kit = "/.well-known/appattribution/report-attribution/";
+            let configure = "/api/track/configure";
+            let (events, identify) = ("/api/track/events", "/api/track/identify");
             let (links, costs) = (format!("{app}/links"), format!("{app}/costs"));
             let csv = ("content-type", "text/csv");
             let input = |path: &str| {
                 let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/");
                 std::fs::read_to_string(format!("{folder}{path}")).unwrap()
             };
-            for (file, method, path, kind, proof, expected) in [
+            for (file, method, path, content_type, credential, expected) in [
                 ("body/link", "POST", links.as_str(), JSON, bearer, 201),
                 ("body/costs", "PUT", &costs, JSON, bearer, 200),
-                (
-                    "body/configure",
-                    "POST",
-                    "/api/track/configure",
-                    JSON,
-                    sdk,
-                    200,
-                ),
-                (
-                    "body/sdk_events",
-                    "POST",
-                    "/api/track/events",
-                    JSON,
-                    sdk,
-                    202,
-                ),
-                (
-                    "body/identify",
-                    "POST",
-                    "/api/track/identify",
-                    JSON,
-                    sdk,
-                    204,
-                ),
+                ("body/configure", "POST", configure, JSON, sdk, 200),
+                ("body/sdk_events", "POST", events, JSON, sdk, 202),
+                ("body/identify", "POST", identify, JSON, sdk, 204),
                 ("csv/plain", "PUT", &costs, csv, bearer, 200),
                 ("csv/quoted", "PUT", &costs, csv, bearer, 200),
                 ("postback/skadnetwork_4", "POST", skan, JSON, bearer, 200),
@@ -182,7 +163,12 @@ mod tests {
                     200,
                 ),
             ] {
-                let sent = service.send(method, path, &[kind, proof], input(file).as_bytes());
+                let sent = service.send(
+                    method,
+                    path,
+                    &[content_type, credential],
+                    input(file).as_bytes(),
+                );
                 let response = sent.unwrap();
                 let text = String::from_utf8_lossy(&response.body);
                 assert_eq!(response.status, expected, "{file}: {text}");

@@ -1,4 +1,4 @@
-//! The HTTP interface in this process, without a socket: the product's router on a new SQLite database.
+//! The product's router on a new SQLite database, called without a socket.
 
 use async_trait::async_trait;
 use axum::Router;
@@ -32,22 +32,22 @@ use tributary_store_sqlite::SqliteStore;
 
 /// The time of every request: 2026-01-01T00:00:00Z.
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
-/// No request waits for anything but this machine.
+/// Generous, because nothing outside this process is involved.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// What the billing provider of [`Service::shop`] authenticates with.
+/// Secret of the billing provider of [`Service::shop`].
 pub(crate) const BILLING_SECRET: &str = "a secret of the fuzz targets";
 
-/// A clock at rest and a counter as the random source: a run can be repeated.
+/// A fixed clock, and a counter as the random source, so that runs are reproducible.
 #[derive(Default)]
-struct Fixed(AtomicU64);
+struct FixedRuntime(AtomicU64);
 
-impl Clock for Fixed {
+impl Clock for FixedRuntime {
     fn now(&self) -> Timestamp {
         NOW
     }
 }
 
-impl Random for Fixed {
+impl Random for FixedRuntime {
     fn fill(&self, bytes: &mut [u8]) {
         let number = self.0.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         bytes.fill(0);
@@ -66,7 +66,7 @@ impl IntegrationProbe for NoProbe {
     }
 }
 
-/// A response.
+/// A response of the router.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) body: Vec<u8>,
@@ -81,17 +81,17 @@ impl Response {
     }
 }
 
-/// The router and what the targets need to call it. The fields are dropped in this order.
+/// The router, and the keys and ids to call it with. The fields are dropped in this order.
 pub(crate) struct Service {
     router: Router,
     executor: TokioRuntime,
     /// The `Authorization` header of a full key.
     pub(crate) bearer: String,
-    /// The id of an app whose subscriptions `revenuecat` reports.
+    /// The id of an app with a `revenuecat` secret.
     pub(crate) shop: String,
     /// The SDK key of that app.
     pub(crate) sdk_key: String,
-    /// The id of an app without billing providers, which the App Store may report to.
+    /// The id of an app without billing secrets, which accepts App Store notifications.
     pub(crate) plain: String,
     _folder: TempDir,
 }
@@ -100,9 +100,9 @@ thread_local! {
     static SERVICE: Service = Service::start();
 }
 
-/// Calls `use_it` with the service of this thread.
-pub(crate) fn with_service(use_it: impl FnOnce(&Service)) {
-    SERVICE.with(use_it);
+/// Calls `run` with the service of this thread.
+pub(crate) fn with_service(run: impl FnOnce(&Service)) {
+    SERVICE.with(run);
 }
 
 impl Service {
@@ -110,7 +110,7 @@ impl Service {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let store = SqliteStore::open(&folder.path().join("fuzz.db")).expect("a new database");
         let store: Arc<dyn Store> = Arc::new(store);
-        let fixed = Arc::new(Fixed::default());
+        let fixed = Arc::new(FixedRuntime::default());
         let runtime = Runtime::new(fixed.clone(), fixed);
         let executor = Builder::new_current_thread().enable_all().build();
         let executor = executor.expect("a tokio runtime");
@@ -146,8 +146,7 @@ impl Service {
         sent.expect("a request").data(201)
     }
 
-    /// Sends a request and checks the response. Returns nothing when the path is not the path of a URL: no client can
-    /// send it.
+    /// Sends a request and checks the response. Returns `None` if no client could send this path.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -164,8 +163,8 @@ impl Service {
         }
         let request = request.body(Body::from(body.to_vec())).ok()?;
         let (response, headers) = self.executor.block_on(async {
-            let answer = self.router.clone().oneshot(request).await;
-            let (parts, body) = answer.expect("the router always answers").into_parts();
+            let result = self.router.clone().oneshot(request).await;
+            let (parts, body) = result.expect("the router always responds").into_parts();
             let body = body.collect().await.expect("a body in memory").to_bytes();
             let response = Response {
                 status: parts.status,
@@ -178,12 +177,12 @@ impl Service {
     }
 }
 
-/// The service is well, so that a stranger's bytes lead to an answer below 500. A JSON error has a code.
+/// Checks that the status is below 500 and that a JSON error has a code.
 fn check(response: &Response, headers: &HeaderMap, path: &str) {
     let (status, text) = (response.status, String::from_utf8_lossy(&response.body));
     assert!(!status.is_server_error(), "{status} at {path}: {text}");
-    let kind = headers.get(header::CONTENT_TYPE);
-    if kind.is_some_and(|kind| kind.as_bytes() == b"application/json") {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    if content_type.is_some_and(|kind| kind.as_bytes() == b"application/json") {
         let value: Value = serde_json::from_slice(&response.body).expect("JSON");
         let has_code = value["error"]["code"].is_string();
         assert_eq!(has_code, status.is_client_error(), "{path}: {text}");
@@ -220,7 +219,7 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
     }
 }
 
-/// Creates an organization and a full key of it.
+/// Creates an organization and a full-access key.
 async fn create_key(store: &dyn Store, runtime: &Runtime) -> String {
     let organization = OrganizationId::new(NOW, runtime.random_bytes());
     let new = Organization {

@@ -1,4 +1,4 @@
-//! Targets that call the rules directly.
+//! Targets that call functions of `domain` directly.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,20 +12,26 @@ use tributary_domain::vocabulary::jws::Jws;
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The secret that the cursors and click ids of the corpus are made with.
+/// Secret of the cursors and click ids in the corpus.
 const SECRET: [u8; 32] = [1; 32];
-/// The app of the click ids.
+/// App of the click ids in the corpus.
 const APP: AppId = AppId::from_bytes([2; 16]);
 
-/// A compact JWS: its parts encode back to the same text, arbitrary bytes never pass as a certificate chain, and the
-/// error message does not depend on the input.
+/// Parses a compact JWS. Its parts encode back to the same text, arbitrary bytes never verify as a
+/// certificate chain, and the error does not depend on the input.
 pub fn jws(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
     let jws = match Jws::split(text) {
         Ok(jws) => jws,
-        Err(problem) => return assert_eq!(Some(problem), Jws::split("").err(), "echoes its input"),
+        Err(problem) => {
+            return assert_eq!(
+                Some(problem),
+                Jws::split("").err(),
+                "the error depends on the input"
+            );
+        }
     };
     let parts = [&jws.header, &jws.payload, &jws.signature];
     let written = parts.map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
@@ -35,7 +41,7 @@ pub fn jws(bytes: &[u8]) {
     assert!(!is_signed(&jws, &chain, &Roots::apple(), at));
 }
 
-/// A referrer of the Play Store. A click id of ours that is found is found again when it is sent alone.
+/// Parses a Play Store referrer. A click id that is found must be found again on its own.
 pub fn referrer(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -58,7 +64,7 @@ pub fn referrer(bytes: &[u8]) {
     }
 }
 
-/// A click id: each that is accepted is written as it was read.
+/// Parses a click id. An accepted one must encode back to the same text.
 pub fn click_id(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -74,7 +80,7 @@ pub fn click_id(bytes: &[u8]) {
     }
 }
 
-/// A cursor, as it stands in a URL: one that opens is sealed to the same bytes, and opens no other list.
+/// Opens a cursor. A valid one seals back to the same bytes and is invalid for any other list.
 pub fn cursor(bytes: &[u8]) {
     let Ok(sent) = URL_SAFE_NO_PAD.decode(bytes) else {
         return;
@@ -96,7 +102,7 @@ pub fn cursor(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Prevents a corpus whose genuine inputs are all refused.
+    /// Checks that the corpus contains valid inputs.
     #[test]
     fn the_genuine_inputs_of_the_corpus_are_accepted() {
         let token = include_str!("../corpus/click_id/genuine");

@@ -1,4 +1,4 @@
-//! Replays the corpus, and what becomes of each input when it is cut short or one of its bytes changes.
+//! Replays the corpus and mutations of it: truncated inputs and inputs with one changed byte.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,16 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tributary_fuzz::{TARGETS, Target};
 
-/// Bytes at the start of an input that are mutated.
+/// Length of the prefix of an input that is mutated.
 const MUTATED_BYTES_MAX: usize = 200;
-/// What a byte is changed with: one bit, the case of a letter, and into what is not ASCII.
+/// Masks that change a byte: one bit, the case of a letter, and to non-ASCII.
 const FLIPS: [u8; 3] = [0x01, 0x20, 0x80];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// The paths in a folder, in order.
+/// Returns the sorted paths in a folder.
 fn paths(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let path = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").path();
@@ -24,7 +24,7 @@ fn paths(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The names in a folder, without what follows a dot.
+/// Returns the names in a folder without extensions.
 fn names(folder: &Path) -> BTreeSet<String> {
     let paths = paths(folder);
     let stems = paths.iter().filter_map(|path| path.file_stem()?.to_str());
@@ -34,10 +34,10 @@ fn names(folder: &Path) -> BTreeSet<String> {
 fn mutations(input: &[u8]) -> Vec<Vec<u8>> {
     let length = input.len().min(MUTATED_BYTES_MAX);
     let mut all: Vec<Vec<u8>> = (0..length).map(|end| input[..end].to_vec()).collect();
-    for place in 0..length {
+    for index in 0..length {
         let mut changed = input.to_vec();
-        // One flip for each place, in turn: every one of them would triple the time.
-        changed[place] ^= FLIPS[place % FLIPS.len()];
+        // Only one mask per byte, in turn, because all of them would triple the time.
+        changed[index] ^= FLIPS[index % FLIPS.len()];
         all.push(changed);
     }
     all
@@ -67,7 +67,7 @@ fn replay(name: &str) {
     }
 }
 
-/// One test for each target, so that they run at once and a failure names its target.
+/// Declares one test per target, so that they run in parallel and a failure names its target.
 macro_rules! replayed {
     ($($name:ident),*) => {
         const REPLAYED: &[&str] = &[$(stringify!($name)),*];
