@@ -1,8 +1,8 @@
-//! `GET /static/{file}` — the files that pages refer to. They are in the binary.
+//! `GET /static/{file}` — static files, embedded in the binary.
 //!
-//! A page names a file together with a part of its digest, so a browser may keep what it got under that
-//! name for good. Without the digest, or with that of another version (a node that was not updated yet, or
-//! was already), the present content is sent and kept for a minute only.
+//! Pages refer to a file with a part of its digest, so browsers may cache that URL forever. Without
+//! the digest, or with the digest of another version (during a rolling update), the current content
+//! is sent and cached for a minute only.
 
 use crate::failure::Failure;
 use axum::extract::rejection::PathRejection;
@@ -12,25 +12,25 @@ use axum::response::{IntoResponse, Response};
 use std::sync::OnceLock;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 
-/// The tokens and parts that pages are made of.
+/// The style sheet.
 pub(crate) static STYLE: Asset = Asset::new(
     "dashboard.css",
     "text/css; charset=utf-8",
     include_bytes!("../static/dashboard.css"),
 );
-/// The few things that HTML cannot do.
+/// The dashboard's own script.
 pub(crate) static SCRIPT: Asset = Asset::new(
     "dashboard.js",
     "text/javascript; charset=utf-8",
     include_bytes!("../static/dashboard.js"),
 );
-/// htmx (<https://htmx.org>, 0BSD): swaps parts of a page.
+/// htmx (<https://htmx.org>, 0BSD): swaps fragments of a page.
 pub(crate) static HTMX: Asset = Asset::new(
     "htmx.min.js",
     "text/javascript; charset=utf-8",
     include_bytes!("../static/htmx.min.js"),
 );
-/// The mark.
+/// The logo.
 pub(crate) static ICON: Asset = Asset::new(
     "icon.svg",
     "image/svg+xml",
@@ -42,10 +42,10 @@ static ALL: [&Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICON];
 const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CACHE_ONE_MINUTE: &str = "public, max-age=60";
 
-/// Bytes of the digest that go into the address.
+/// Bytes of the digest in the URL.
 const VERSION_BYTES: usize = 8;
 
-/// A file.
+/// A static file.
 pub(crate) struct Asset {
     name: &'static str,
     content_type: &'static str,
@@ -70,7 +70,7 @@ impl Asset {
         })
     }
 
-    /// Where pages find it.
+    /// Returns the URL with the digest.
     pub(crate) fn url(&self) -> String {
         format!("/static/{}?{}", self.name, self.query())
     }
@@ -86,14 +86,14 @@ pub(crate) async fn serve(
         .into_iter()
         .find(|asset| asset.name == name)
         .ok_or(Failure::NoSuchFile)?;
-    let kept = if query.as_deref() == Some(asset.query()) {
+    let cache_control = if query.as_deref() == Some(asset.query()) {
         CACHE_IMMUTABLE
     } else {
         CACHE_ONE_MINUTE
     };
     let headers = [
         (header::CONTENT_TYPE, asset.content_type),
-        (header::CACHE_CONTROL, kept),
+        (header::CACHE_CONTROL, cache_control),
     ]
     .map(|(name, value)| (name, HeaderValue::from_static(value)));
     Ok((headers, asset.bytes).into_response())
@@ -112,26 +112,26 @@ mod tests {
     #[case::htmx(&HTMX, "text/javascript; charset=utf-8")]
     #[case::icon(&ICON, "image/svg+xml")]
     #[tokio::test]
-    async fn a_file_is_kept_for_good_under_its_digest(
+    async fn a_file_with_its_digest_is_cached_forever(
         #[case] asset: &'static Asset,
         #[case] content_type: &str,
     ) {
-        let service = TestDashboard::start().await;
-        let reply = service.get(&asset.url()).await;
-        assert_eq!(reply.status, StatusCode::OK);
-        assert_eq!(reply.header("content-type"), content_type);
-        assert_eq!(reply.header("cache-control"), CACHE_IMMUTABLE);
-        assert_eq!(reply.text.as_bytes(), asset.bytes);
+        let dashboard = TestDashboard::start().await;
+        let response = dashboard.get(&asset.url()).await;
+        assert_eq!(response.status, StatusCode::OK);
+        assert_eq!(response.header("content-type"), content_type);
+        assert_eq!(response.header("cache-control"), CACHE_IMMUTABLE);
+        assert_eq!(response.text.as_bytes(), asset.bytes);
     }
 
     #[rstest]
     #[case::no_digest("/static/dashboard.css")]
     #[case::digest_of_another_version("/static/dashboard.css?v=0000000000000000")]
     #[tokio::test]
-    async fn and_for_a_minute_under_any_other_name(#[case] path: &str) {
-        let reply = TestDashboard::start().await.get(path).await;
-        assert_eq!(reply.status, StatusCode::OK);
-        assert_eq!(reply.header("cache-control"), CACHE_ONE_MINUTE);
+    async fn a_file_without_its_digest_is_cached_for_a_minute(#[case] path: &str) {
+        let response = TestDashboard::start().await.get(path).await;
+        assert_eq!(response.status, StatusCode::OK);
+        assert_eq!(response.header("cache-control"), CACHE_ONE_MINUTE);
     }
 
     #[rstest]
@@ -139,8 +139,8 @@ mod tests {
     #[case("/static/..%2fCargo.toml")]
     #[case("/static/%ff")]
     #[tokio::test]
-    async fn there_are_no_other_files(#[case] path: &str) {
-        let reply = TestDashboard::start().await.get(path).await;
-        assert_eq!(reply.status, StatusCode::NOT_FOUND);
+    async fn unknown_files_are_not_found(#[case] path: &str) {
+        let response = TestDashboard::start().await.get(path).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND);
     }
 }

@@ -1,30 +1,30 @@
-//! Charts as inline SVG: every place is computed here, in whole hundredths of the drawing's units, and the template only
-//! writes it out.
+//! Charts as inline SVG. Coordinates are computed here in hundredths of a unit; the template only
+//! prints them.
 
 use crate::text;
 use tributary_domain::vocabulary::money::Amount;
 
-/// The drawing, in units of its view box.
+/// Size and margins of the chart, in view-box units.
 const WIDTH: i64 = 960;
 const HEIGHT: i64 = 240;
 const LEFT: i64 = 64;
 const RIGHT: i64 = 8;
 const TOP: i64 = 12;
 const BOTTOM: i64 = 28;
-/// Lines across the drawing, the lowest not counted.
+/// Horizontal grid lines above the baseline.
 const LINES: i64 = 4;
-/// Labels below it, about.
+/// Approximate number of labels on the x-axis.
 const LABELS: usize = 7;
 
-/// The small drawing of a course.
+/// Size of a sparkline.
 const SPARK_WIDTH: i64 = 120;
 const SPARK_HEIGHT: i64 = 32;
 
-/// How a figure is written.
+/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Count,
-    /// Millionths of a dollar.
+    /// Amount in millionths of a dollar.
     Money,
 }
 
@@ -37,21 +37,21 @@ impl Unit {
     }
 }
 
-/// A figure by day, with that of the period before behind it.
+/// A metric by day, with the previous period in the background.
 pub(crate) struct Chart {
     pub(crate) label: String,
     pub(crate) line: String,
     pub(crate) area: String,
     pub(crate) before: String,
-    /// Height and words of the lines across.
+    /// Y coordinate and label of each grid line.
     pub(crate) grid: Vec<(String, String)>,
-    /// Place and words below.
+    /// X coordinate and label of each mark on the x-axis.
     pub(crate) marks: Vec<(String, String)>,
-    /// One per day.
+    /// One column per day.
     pub(crate) columns: Vec<ChartColumn>,
 }
 
-/// A day: where it is, what it says.
+/// A day of the chart: hover area, tooltip and table row.
 pub(crate) struct ChartColumn {
     pub(crate) x: String,
     pub(crate) width: String,
@@ -61,12 +61,12 @@ pub(crate) struct ChartColumn {
     pub(crate) before: String,
 }
 
-/// A place in hundredths of a unit, as SVG writes it.
+/// Formats hundredths of a unit for SVG.
 fn coordinate(hundredths: i64) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// A round number that is not smaller: 1, 2 or 5 with zeros.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn round_up(value: i64) -> i64 {
     let mut step = 1_i64;
     loop {
@@ -80,7 +80,7 @@ fn round_up(value: i64) -> i64 {
     }
 }
 
-/// The top of a drawing whose highest value is this: a multiple of a round step.
+/// Returns the top of the y-axis: a multiple of a round step.
 fn ceiling(highest: i64, unit: Unit) -> i64 {
     let least = match unit {
         Unit::Count => LINES,
@@ -112,7 +112,7 @@ fn points(values: &[i64], ceiling: i64) -> String {
 }
 
 impl Chart {
-    /// Of a figure by day. `before` is as long, or empty where nothing is compared.
+    /// Builds a chart of daily values. `before` has the same length, or is empty.
     pub(crate) fn of(
         label: &str,
         unit: Unit,
@@ -133,7 +133,7 @@ impl Chart {
         let column = |(index, day): (usize, &String)| {
             let value = unit.write(now.get(index).copied().unwrap_or(0));
             let was = before.get(index).map(|was| unit.write(*was));
-            let earlier = was.as_ref().map(|was| format!("\nbefore: {was}"));
+            let earlier = was.as_ref().map(|was| format!("\nprevious period: {was}"));
             ChartColumn {
                 x: coordinate((x_of(index, days.len()) - width / 2).max(0)),
                 width: coordinate(width),
@@ -189,7 +189,7 @@ impl Chart {
     }
 }
 
-/// The course of a figure, without words.
+/// Returns the points of a sparkline.
 pub(crate) fn sparkline(values: &[i64]) -> String {
     let highest = values.iter().copied().max().unwrap_or(0).max(1);
     let steps = i64::try_from(values.len().saturating_sub(1))
@@ -217,21 +217,24 @@ mod tests {
     #[case(5, 8)]
     #[case(17, 20)]
     #[case(81, 200)]
-    fn a_drawing_ends_at_a_round_number(#[case] highest: i64, #[case] expected: i64) {
+    fn the_y_axis_ends_at_a_round_number(#[case] highest: i64, #[case] expected: i64) {
         assert_eq!(ceiling(highest, Unit::Count), expected);
     }
 
     #[test]
-    fn every_day_has_its_place_within_the_drawing() {
+    fn all_days_lie_within_the_chart() {
         let days: Vec<String> = (1..=3).map(|day| format!("day {day}")).collect();
         let chart = Chart::of("Installs", Unit::Count, &days, &[0, 4, 2], &[1, 1, 1]);
         assert_eq!(chart.line, "64.00,212.00 508.00,12.00 952.00,112.00");
-        assert_eq!(chart.columns[1].tip, "day 2\nInstalls: 4\nbefore: 1");
+        assert_eq!(
+            chart.columns[1].tip,
+            "day 2\nInstalls: 4\nprevious period: 1"
+        );
         assert_eq!(chart.grid.len(), 5);
     }
 
     #[test]
-    fn nothing_is_a_line_at_the_foot() {
+    fn zero_values_lie_on_the_baseline() {
         let chart = Chart::of("Installs", Unit::Count, &["one".to_owned()], &[0], &[]);
         assert_eq!(chart.line, "64.00,212.00");
         assert_eq!(chart.before, "");

@@ -1,4 +1,4 @@
-//! Why somebody gets another page than the one asked for, and what it tells them to do.
+//! Error pages: what went wrong and what the user can do.
 
 use crate::response::{page, see_other};
 use askama::Template;
@@ -10,39 +10,39 @@ use tributary_domain::refusal::Refusal;
 use tributary_store::StoreError;
 use url::form_urlencoded;
 
-/// Seconds after which a database that was away may be back.
+/// `Retry-After` while the database is unavailable.
 const RETRY_SECONDS: &str = "5";
 
-/// Why there is another page.
+/// Reason for an error page.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The set-up link was used, has expired or never was.
+    /// The set-up link was used, has expired or never existed.
     LinkInvalid,
-    /// No such file.
+    /// Unknown static file.
     NoSuchFile,
-    /// No such page, app, link or whatever else the address names.
+    /// The page, app, link or other item in the URL does not exist.
     NotFound,
-    /// Nobody is signed in. The page that was asked for.
+    /// Not signed in. Holds the requested page.
     NotSignedIn(String),
-    /// A part of a page was asked for, and nobody is signed in any more.
+    /// The session ended, and htmx requested a fragment.
     SessionExpired,
-    /// The person's role does not allow it.
+    /// The user's role does not allow it.
     Denied(Role),
-    /// A form of another session, or of none.
+    /// The form token belongs to another session or is missing.
     FormExpired,
-    /// What the rules say no to, where no field of a form is at fault.
+    /// A rule rejected the change, and no single field is the cause.
     Refused(Refusal),
-    /// A form that does not come from a page of ours, which are at this address.
+    /// The form was submitted from another origin. Holds our base URL.
     CrossOrigin(Arc<str>),
-    /// Not what a browser sends when a form is submitted.
+    /// The body is not a URL-encoded form.
     NotAForm,
-    /// A form of more bytes than its fields can have.
+    /// The form exceeds the size limit.
     TooLarge,
-    /// A form that did not arrive in time.
+    /// The form did not arrive in time.
     TooSlow,
-    /// The database is away.
+    /// The database is unavailable.
     Unavailable,
-    /// A bug of ours, logged where it was noticed.
+    /// An internal error, already logged.
     Internal,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Failure {
 struct FailurePage {
     title: &'static str,
     paragraphs: Vec<String>,
-    /// Something to type on the machine of the service, and what it does.
+    /// Explanation and command to run on the server.
     commands: &'static [(&'static str, &'static str)],
 }
 
@@ -73,93 +73,94 @@ impl Failure {
 
     #[expect(
         clippy::too_many_lines,
-        reason = "a table of words, one entry a failure"
+        reason = "a table of texts, one entry per failure"
     )]
     fn page(&self) -> FailurePage {
         let (title, paragraphs) = match self {
             Self::LinkInvalid => (
-                "This set-up link does not work",
+                "This set-up link is not valid",
                 vec![
-                    "It was used already, has expired, or is not complete. Check that the whole link \
-                     was copied. If it was, ask whoever runs this service for a new one."
+                    "It has been used, has expired or is incomplete. Check that you copied the \
+                     whole link. If you did, ask the administrator of this server for a new one."
                         .to_owned(),
                 ],
             ),
             Self::NoSuchFile => (
-                "There is no such file",
-                vec!["Load the page again that led here.".to_owned()],
+                "File not found",
+                vec!["Reload the page that you came from.".to_owned()],
             ),
             Self::NotFound => (
-                "There is nothing here",
+                "Page not found",
                 vec![
-                    "The address is mistyped, or what it named is gone, or belongs to another \
+                    "The address is wrong, or the item was deleted or belongs to another \
                      organization."
                         .to_owned(),
                 ],
             ),
             Self::NotSignedIn(_) | Self::SessionExpired => (
-                "You are not signed in",
-                vec!["Sign in, and the page you asked for follows.".to_owned()],
+                "You are signed out",
+                vec!["Sign in to continue to the page that you requested.".to_owned()],
             ),
             Self::Denied(role) => (
                 "Your role does not allow this",
                 vec![format!(
-                    "Your role is {}. Nothing was changed. An owner of your organization can give you \
-                     another role, on the page Team.",
+                    "Your role is {}. Nothing was changed. An owner of your organization can \
+                     change your role on the Team page.",
                     role.as_str()
                 )],
             ),
             Self::FormExpired => (
-                "This form is no longer good",
+                "This form has expired",
                 vec![
-                    "Nothing was changed. It was made before you last signed in. Go back, load the page \
-                     again, and send it once more."
+                    "Nothing was changed. You opened this form before you last signed in. Go back, \
+                     reload the page and submit the form again."
                         .to_owned(),
                 ],
             ),
-            Self::Refused(refusal) => ("This was not done", vec![refusal.to_string()]),
+            Self::Refused(refusal) => ("This change was rejected", vec![refusal.to_string()]),
             Self::CrossOrigin(base_url) => (
-                "This form was not sent from its own page",
+                "This form was not submitted from the dashboard",
                 vec![
                     format!(
-                        "Nothing was done. Open the page in a browser, at {base_url}, and send the form \
-                         from there."
+                        "Nothing was changed. Open {base_url} in a browser and submit the form \
+                         there."
                     ),
                     format!(
-                        "A request is taken when it carries Sec-Fetch-Site: same-origin, as browsers \
-                         send it, or, without any Sec-Fetch header, Origin: {base_url}."
+                        "In a script, send the header Sec-Fetch-Site: same-origin, or, without any \
+                         Sec-Fetch header, Origin: {base_url}."
                     ),
                 ],
             ),
             Self::NotAForm => (
-                "This is not a form",
+                "Unsupported form encoding",
                 vec![
-                    "Nothing was done. Send the fields as application/x-www-form-urlencoded, as \
+                    "Nothing was changed. Send the fields as application/x-www-form-urlencoded, as \
                      browsers do."
                         .to_owned(),
                 ],
             ),
             Self::TooLarge => (
                 "This form is too large",
-                vec!["Nothing was done. Go back and shorten what you entered.".to_owned()],
+                vec!["Nothing was changed. Go back and shorten your input.".to_owned()],
             ),
             Self::TooSlow => (
-                "The form did not arrive in time",
-                vec!["Nothing was done. Go back and send it again.".to_owned()],
+                "The form took too long to arrive",
+                vec!["Nothing was changed. Go back and submit it again.".to_owned()],
             ),
             Self::Unavailable => (
-                "The database cannot answer right now",
+                "The database is unavailable",
                 vec![
-                    "Wait a few seconds and try again. Should a set-up link then be said to be used, \
-                     the account was made after all; a key for it is a command away."
+                    "Wait a few seconds and try again. If you were setting up an account and the \
+                     link is then no longer valid, the account was created: sign in, or create an \
+                     API key with the command below."
                         .to_owned(),
                 ],
             ),
             Self::Internal => (
-                "Something went wrong here",
+                "Internal error",
                 vec![
-                    "It is not your fault. The log of the service says more; the header X-Request-Id \
-                     of this answer leads to the line."
+                    "Something went wrong on the server. To find the details in its log, search \
+                     for the X-Request-Id header of this response."
                         .to_owned(),
                 ],
             ),
@@ -173,13 +174,13 @@ impl Failure {
 
     const fn commands(&self) -> &'static [(&'static str, &'static str)] {
         const NEW_KEY: (&str, &str) = (
-            "The account is there, but its key was lost? This prints another one:",
+            "If the account exists but its key was lost, this command prints a new key:",
             "tributary admin key create --permission full",
         );
         match self {
             Self::LinkInvalid => &[
                 (
-                    "On the machine of the service, this prints a new link:",
+                    "On the server, this command prints a new link:",
                     "tributary admin user create --email you@example.com --role owner",
                 ),
                 NEW_KEY,
@@ -204,11 +205,11 @@ impl From<StoreError> for Failure {
             ) => Self::NotFound,
             StoreError::Refused(refusal) => Self::Refused(refusal),
             StoreError::Unavailable { during, source } => {
-                tracing::error!(during, error = %source, "the database is unavailable");
+                tracing::error!(during, error = %source, "database unavailable");
                 Self::Unavailable
             }
             corrupt @ StoreError::Corrupt { .. } => {
-                tracing::error!(error = %corrupt, "a stored value cannot be read");
+                tracing::error!(error = %corrupt, "unreadable stored value");
                 Self::Internal
             }
         }
@@ -217,16 +218,16 @@ impl From<StoreError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        if let Self::NotSignedIn(asked) = &self {
-            let next = form_urlencoded::byte_serialize(asked.as_bytes());
+        if let Self::NotSignedIn(requested) = &self {
+            let next = form_urlencoded::byte_serialize(requested.as_bytes());
             return see_other(&format!("/sign-in?next={}", next.collect::<String>()));
         }
         let mut response = page(self.status(), &self.page());
         let extra = match self {
             Self::Unavailable => Some((header::RETRY_AFTER, RETRY_SECONDS)),
-            // The whole page is asked for again, and that leads to the sign-in.
+            // Makes htmx reload the page, which redirects to the sign-in page.
             Self::SessionExpired => Some((HeaderName::from_static("hx-refresh"), "true")),
-            // The rest of the body is not read, so the connection cannot be used again.
+            // The rest of the body is unread, so the connection cannot be reused.
             Self::TooLarge | Self::TooSlow => Some((header::CONNECTION, "close")),
             _ => None,
         };
@@ -250,7 +251,7 @@ mod tests {
     #[case::used_meanwhile(Refusal::SetupLinkInvalid.into(), 404, None)]
     #[case::not_found(Refusal::KeyNotFound.into(), 404, None)]
     #[case::refused(Refusal::LastOwner.into(), 409, None)]
-    fn failures_of_the_store(
+    fn store_errors_become_statuses(
         #[case] error: StoreError,
         #[case] status: u16,
         #[case] retry_after: Option<&str>,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_database_said_stays_in_the_log() {
+    async fn database_error_details_are_not_shown() {
         let failure = Failure::from(StoreError::unavailable("test", "disk full at /var/lib"));
         let body = axum::body::to_bytes(failure.into_response().into_body(), 100_000).await;
         let text = String::from_utf8(body.unwrap().to_vec()).unwrap();

@@ -1,4 +1,4 @@
-//! Receiving a submitted form: its type, its size and its time.
+//! Receives a submitted form: checks content type, size and time.
 
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, Limited};
 use tributary_fields::Form;
 
-/// The largest form: a year of spend by campaign and day, each byte perhaps written as `%xx`.
+/// Maximum form size: a year of ad costs by campaign and day, with room for percent-encoding.
 pub(crate) const FORM_BYTES_MAX: usize = 1024 * 1024;
 
 /// Receives a form.
@@ -50,7 +50,7 @@ fn is_form(headers: &HeaderMap) -> bool {
 async fn collect(body: Body) -> Result<Form, Failure> {
     match Limited::new(body, FORM_BYTES_MAX).collect().await {
         Ok(collected) => Form::parse(&collected.to_bytes()).ok_or(Failure::TooLarge),
-        // Or the client disconnected, and does not see this answer.
+        // Or the client disconnected and will not see this response.
         Err(_) => Err(Failure::TooLarge),
     }
 }
@@ -75,37 +75,39 @@ mod tests {
         StatusCode::UNPROCESSABLE_ENTITY
     )]
     #[tokio::test]
-    async fn only_forms_are_read(
+    async fn accepts_only_url_encoded_forms(
         #[case] content_type: Option<&'static str>,
         #[case] expected: StatusCode,
     ) {
-        let service = TestDashboard::start().await;
-        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+        let dashboard = TestDashboard::start().await;
+        let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
         let mut headers = vec![SAME_ORIGIN];
         headers.extend(content_type.map(|value| ("content-type", value)));
-        let reply = service.post(&path, &headers, "email=&password=").await;
-        assert_eq!(reply.status, expected);
+        let response = dashboard.post(&path, &headers, "email=&password=").await;
+        assert_eq!(response.status, expected);
     }
 
     #[rstest]
-    #[case::as_large_as_may_be(FORM_BYTES_MAX, StatusCode::UNPROCESSABLE_ENTITY)]
+    #[case::at_the_limit(FORM_BYTES_MAX, StatusCode::UNPROCESSABLE_ENTITY)]
     #[case::one_byte_more(FORM_BYTES_MAX + 1, StatusCode::PAYLOAD_TOO_LARGE)]
     #[tokio::test]
-    async fn a_form_has_a_size(#[case] bytes: usize, #[case] expected: StatusCode) {
-        let service = TestDashboard::start().await;
-        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+    async fn rejects_forms_over_the_size_limit(#[case] bytes: usize, #[case] expected: StatusCode) {
+        let dashboard = TestDashboard::start().await;
+        let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
         let field = "email=";
         let body = format!("{field}{}", "x".repeat(bytes - field.len()));
-        let reply = service.post(&path, &[SAME_ORIGIN, FORM], &body).await;
-        assert_eq!(reply.status, expected);
+        let response = dashboard.post(&path, &[SAME_ORIGIN, FORM], &body).await;
+        assert_eq!(response.status, expected);
     }
 
     #[tokio::test]
-    async fn a_form_that_never_ends_is_not_waited_for() {
-        let service = TestDashboard::start().await;
-        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
-        let reply = service.post_without_end(&path, &[SAME_ORIGIN, FORM]).await;
-        assert_eq!(reply.status, StatusCode::REQUEST_TIMEOUT);
-        assert_eq!(reply.header("connection"), "close");
+    async fn a_form_that_never_ends_times_out() {
+        let dashboard = TestDashboard::start().await;
+        let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
+        let response = dashboard
+            .post_without_end(&path, &[SAME_ORIGIN, FORM])
+            .await;
+        assert_eq!(response.status, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(response.header("connection"), "close");
     }
 }

@@ -1,11 +1,11 @@
-//! A form as a page shows it: what stands in its fields, and what is wrong with them. Fields are named as the REST
-//! interface names them, so the faults that the rules find have their places.
+//! The state of a form: field values and validation errors. Fields have the same names as in the
+//! REST API, so validation errors appear next to their field.
 
 use std::collections::BTreeMap;
 use tributary_domain::vocabulary::fault::{Fault, Faults};
 use tributary_fields::Form;
 
-/// Values and faults, by field.
+/// Values and validation errors by field.
 #[derive(Debug, Default)]
 pub(crate) struct FormState {
     values: BTreeMap<String, String>,
@@ -13,7 +13,7 @@ pub(crate) struct FormState {
 }
 
 impl FormState {
-    /// What was typed.
+    /// Takes the values of a submitted form.
     pub(crate) fn from_form(form: &Form) -> Self {
         let mut values = BTreeMap::new();
         for (name, value) in form.fields() {
@@ -27,14 +27,14 @@ impl FormState {
         }
     }
 
-    /// With what stands in a field.
+    /// Sets the value of a field.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.values.insert(name.to_owned(), value.into());
         self
     }
 
-    /// With what stands in a field that may be empty.
+    /// Sets the value of an optional field.
     #[must_use]
     pub(crate) fn with_optional(self, name: &str, value: Option<impl Into<String>>) -> Self {
         match value {
@@ -43,35 +43,35 @@ impl FormState {
         }
     }
 
-    /// With a box that is ticked or not.
+    /// Sets a checkbox.
     #[must_use]
     pub(crate) fn with_checkbox(self, name: &str, ticked: bool) -> Self {
         if ticked { self.with(name, "on") } else { self }
     }
 
-    /// With what is wrong.
+    /// Sets the validation errors.
     #[must_use]
     pub(crate) fn with_faults(mut self, faults: Faults) -> Self {
         self.faults = faults.iter().cloned().collect();
         self
     }
 
-    /// What stands in a field.
+    /// Returns the value of a field.
     pub(crate) fn value(&self, name: &str) -> &str {
         self.values.get(name).map_or("", String::as_str)
     }
 
-    /// Whether a box is ticked.
+    /// Returns whether a checkbox is ticked.
     pub(crate) fn is_ticked(&self, name: &str) -> bool {
         !self.value(name).is_empty()
     }
 
-    /// Whether a choice is made.
+    /// Returns whether a field has this value.
     pub(crate) fn is(&self, name: &str, value: impl AsRef<str>) -> bool {
         self.value(name) == value.as_ref()
     }
 
-    /// What is wrong with a field, or with one in it.
+    /// Returns the first error of a field or of a field nested in it.
     pub(crate) fn fault(&self, name: &str) -> Option<&str> {
         let within = |field: &str| {
             field
@@ -82,7 +82,7 @@ impl FormState {
         found.map(|fault| fault.message.as_str())
     }
 
-    /// Everything that is wrong.
+    /// Returns all validation errors.
     pub(crate) fn faults(&self) -> &[Fault] {
         &self.faults
     }

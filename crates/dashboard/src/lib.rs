@@ -1,21 +1,20 @@
-//! Every person-facing page: the front page, the set-up of an account, and the dashboard.
+//! The web pages: front page, account set-up, and the dashboard.
 //!
-//! A page is a file under `pages/`, named after its URL, and a template of the same name. Templates escape
-//! whatever they are given, and the policy of every page forbids script and style that are not files of
-//! ours, so a page that got something past the escaping would still not run it.
+//! A page is a file under `pages/`, named after its URL, and a template of the same name. Templates
+//! escape all values. In addition, the content security policy forbids inline scripts and styles.
 //!
 //! # Adding a page
 //!
-//! 1. Write `templates/<name>.html`, extending `app.html` (or `base.html`, where nobody is signed in). No `style`, no
-//!    script between tags, no `|safe` but on a template of ours.
-//! 2. Write `pages/<name>.rs`: who may see it (`access::Reader`), who may send its forms (`access::Posted`), what it
-//!    asks of the store, its template.
-//! 3. Route it in [`router`], and list it in `every_page` of this file's tests.
+//! 1. Write `templates/<name>.html` extending `app.html`, or `base.html` for pages without sign-in.
+//!    No `style` attribute, no inline script, and `|safe` only on a rendered template.
+//! 2. Write `pages/<name>.rs`: who may see it (`access::PageContext`), who may submit its forms
+//!    (`access::FormSubmission`), the store queries, and the template struct.
+//! 3. Add the route in [`router`], and list the page in `PAGES` in `tests.rs`.
 
 #![expect(
     clippy::trivially_copy_pass_by_ref,
     clippy::unused_self,
-    reason = "templates call what they show as methods of their page, with references to what they loop over"
+    reason = "templates call methods of their page and pass references from loops"
 )]
 
 mod access;
@@ -24,6 +23,7 @@ mod chart;
 mod failure;
 mod form;
 mod form_state;
+mod network_label;
 mod pages;
 mod paging;
 mod password;
@@ -50,8 +50,8 @@ use pages::{
 };
 use state::DashboardHandles;
 
-/// Every page, to be merged into the server's router, whose layers give each answer its id and the headers
-/// that all answers have.
+/// Returns the routes of all pages. The server merges them into its router, whose layers add the
+/// request id and the common headers.
 pub fn router<S: Clone + Send + Sync + 'static>(state: DashboardState) -> Router<S> {
     Router::new()
         .route("/", get(front::show))
@@ -62,7 +62,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(state: DashboardState) -> Router
         .with_state(DashboardHandles::new(state))
 }
 
-/// Pages of a person and an organization.
+/// Routes of the organization and the account.
 fn organization_routes() -> Router<DashboardHandles> {
     Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
@@ -84,7 +84,7 @@ fn organization_routes() -> Router<DashboardHandles> {
         .route("/apps/new", get(app::new::show).post(app::new::create))
 }
 
-/// Pages of one app.
+/// Routes of one app.
 fn app_routes() -> Router<DashboardHandles> {
     let pages = Router::new()
         .route("/", get(app::overview::show))

@@ -1,7 +1,7 @@
-//! Hashing passwords: argon2id, so that a stolen table costs its thief 19 MiB and some time per guess.
+//! Password hashing with argon2id, so that each guess against a stolen table costs 19 MiB of memory
+//! and CPU time.
 //!
-//! It costs us the same, so only as many run at once as there are cores, and none on a thread that other
-//! requests wait for.
+//! The server pays the same, so it runs at most one hash per core, and never on an async thread.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
@@ -9,37 +9,37 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// 19 MiB, two passes, one lane: the least that OWASP recommends.
+/// 19 MiB, two passes, one lane: OWASP's recommended minimum.
 const PARAMS: Params = match Params::new(19 * 1024, 2, 1, None) {
     Ok(params) => params,
-    Err(_) => panic!("the parameters of argon2 are wrong"),
+    Err(_) => panic!("invalid argon2 parameters"),
 };
 
-/// Random bytes that two hashes of one password differ by.
+/// Length of the random salt.
 pub(crate) const SALT_BYTES: usize = 16;
 
-/// Hashes passwords, not too many at once.
+/// Hashes passwords with limited concurrency.
 #[derive(Clone)]
 pub(crate) struct Hasher {
     permits: Arc<Semaphore>,
 }
 
-/// Nothing to tell a person, everything to tell the log.
+/// Internal hashing error. It is logged and not shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HashError {
-    /// The server stops.
-    #[error("no password is hashed any more")]
+    /// The server is shutting down.
+    #[error("the password hasher is closed")]
     Closed(#[from] tokio::sync::AcquireError),
-    /// The function refused its input.
-    #[error("a password cannot be hashed: {0}")]
+    /// argon2 rejected its input.
+    #[error("failed to hash password: {0}")]
     Refused(#[from] argon2::password_hash::Error),
-    /// It panicked, or the server stops.
-    #[error("the hashing of a password did not end")]
+    /// The task panicked, or the server is shutting down.
+    #[error("password hashing was interrupted")]
     Ended(#[from] tokio::task::JoinError),
 }
 
 impl Hasher {
-    /// As many at once as there are cores.
+    /// Allows one hash per core at a time.
     pub(crate) fn for_this_machine() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -47,7 +47,7 @@ impl Hasher {
         }
     }
 
-    /// The hash, as text that names its own parameters (a PHC string).
+    /// Hashes a password. Returns a PHC string, which includes the parameters.
     pub(crate) async fn hash(
         &self,
         password: String,
@@ -56,15 +56,15 @@ impl Hasher {
         let permit = self.permits.clone().acquire_owned().await?;
         let hashed = tokio::task::spawn_blocking(move || {
             let hashed = hash(&password, salt);
-            // Not before: when the caller is gone, the work still goes on, and still counts.
+            // Released only here: the work continues and counts even if the caller is gone.
             drop(permit);
             hashed
         });
         Ok(hashed.await??)
     }
 
-    /// Whether a password is the one that was hashed. Without a hash, as long is spent on saying no: who guesses does
-    /// not learn which accounts there are.
+    /// Verifies a password. Without a hash it takes equally long to return false, so that an
+    /// attacker cannot find out which accounts exist.
     pub(crate) async fn verify(
         &self,
         password: String,
@@ -85,7 +85,7 @@ impl Hasher {
 
 fn verify(password: &str, hash: &str) -> Result<bool, argon2::password_hash::Error> {
     let parsed = PasswordHash::new(hash)?;
-    // Its own parameters are the hash's, whatever ours have become since.
+    // The parameters stored in the hash are used, even if `PARAMS` has changed since.
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, PARAMS);
     Ok(argon2.verify_password(password.as_bytes(), &parsed).is_ok())
 }
@@ -94,7 +94,7 @@ fn hash_and_reject(password: &str) -> Result<bool, argon2::password_hash::Error>
     hash(password, [0; SALT_BYTES]).map(|_| false)
 }
 
-/// The hash of one password, for whoever makes an account without a page. It takes a while.
+/// Hashes a password on the current thread, for callers outside the dashboard. It is slow.
 pub fn hash(
     password: &str,
     salt: [u8; SALT_BYTES],
@@ -110,7 +110,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn a_hash_names_its_parameters_and_verifies() {
+    async fn a_hash_contains_its_parameters_and_verifies() {
         let hasher = Hasher::for_this_machine();
         let hash = hasher
             .hash("a lazy fox..".to_owned(), [7; 16])
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_password_itself_is_right() {
+    async fn verifies_only_the_same_password() {
         let hasher = Hasher::for_this_machine();
         let password = || "a lazy fox..".to_owned();
         let hash = hasher.hash(password(), [7; 16]).await.unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_salt_makes_the_difference() {
+    async fn different_salts_give_different_hashes() {
         let hasher = Hasher::for_this_machine();
         let one = hasher
             .hash("a lazy fox..".to_owned(), [1; 16])
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_than_permitted_run_at_once() {
+    async fn limits_concurrent_hashes() {
         let hasher = Hasher {
             permits: Arc::new(Semaphore::new(1)),
         };
@@ -161,7 +161,7 @@ mod tests {
         let waiting = hasher.hash("a lazy fox..".to_owned(), [1; 16]);
         let mut waiting = std::pin::pin!(waiting);
         let outcome = tokio::time::timeout(Duration::from_millis(50), waiting.as_mut()).await;
-        assert!(outcome.is_err(), "it waits for its turn");
+        assert!(outcome.is_err(), "hashing waits for a permit");
         drop(held);
         assert!(waiting.await.is_ok());
     }

@@ -1,19 +1,19 @@
-//! The query of a page's address.
+//! The query string of a page's URL.
 
 use url::form_urlencoded;
 
-/// Names and values, in their order.
+/// Names and values in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UrlQuery(Vec<(String, String)>);
 
 impl UrlQuery {
-    /// Of the text behind the question mark.
+    /// Parses the text after the question mark.
     pub(crate) fn of(text: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
         Self(pairs.into_owned().collect())
     }
 
-    /// The first value of a name; one left empty is as good as none, as forms send them.
+    /// Returns the first value of a name. Empty values count as absent, because forms send them.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(found, _)| found == name);
         found
@@ -21,8 +21,7 @@ impl UrlQuery {
             .filter(|value| !value.is_empty())
     }
 
-    /// The same query with some values replaced, as text; `None` removes one. What a page is told about itself
-    /// (`notice`) is left out.
+    /// Returns the query with some values replaced; `None` removes one. `notice` is always dropped.
     pub(crate) fn with(&self, changes: &[(&str, Option<&str>)]) -> String {
         let mut text = form_urlencoded::Serializer::new(String::new());
         let is_changed = |name: &str| changes.iter().any(|(changed, _)| *changed == name);
@@ -45,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_changed_by_name() {
+    fn replaces_and_removes_values_by_name() {
         let query = UrlQuery::of(Some("a=1&b=&c=x%26y&notice=saved"));
         assert_eq!(query.get("a"), Some("1"));
         assert_eq!(query.get("b"), None);

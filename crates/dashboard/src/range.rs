@@ -1,4 +1,4 @@
-//! The days that a page is about, as its address says, and their words.
+//! The date range of a page, from its URL, and its labels.
 
 use crate::query::UrlQuery;
 use crate::text;
@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Presets: the word of the address, the words for people, the days.
+/// Presets: URL value, label, number of days.
 pub(crate) const PRESETS: [(&str, &str, i32); 4] = [
     ("today", "Today", 1),
     ("7d", "7 days", 7),
@@ -18,16 +18,16 @@ pub(crate) const PRESETS: [(&str, &str, i32); 4] = [
 ];
 const PRESET_DEFAULT: usize = 2;
 
-/// Days of a zone, both inclusive.
+/// A range of days in a time zone, both inclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageDateRange {
     pub(crate) days: Days,
-    /// The word of the preset, where it is one.
+    /// URL value of the preset, if the range is one.
     preset: Option<&'static str>,
 }
 
 impl PageDateRange {
-    /// As the query says: a preset, or `from` and `to`. What cannot be read is as good as absent.
+    /// Reads the range from the query: a preset, or `from` and `to`. Unreadable values are ignored.
     pub(crate) fn of(query: &UrlQuery, now: Timestamp, zone: &Timezone) -> Self {
         let of = |from, to, preset| Self {
             days: Days {
@@ -43,19 +43,19 @@ impl PageDateRange {
         {
             return of(from.max(days_before(to, REPORT_DAYS_MAX - 1)), to, None);
         }
-        let asked = query.get("range");
-        let found = PRESETS.iter().find(|(word, ..)| Some(*word) == asked);
+        let requested = query.get("range");
+        let found = PRESETS.iter().find(|(word, ..)| Some(*word) == requested);
         let (word, _, days) = found.unwrap_or(&PRESETS[PRESET_DEFAULT]);
         let today = today(now, zone);
         of(days_before(today, days - 1), today, Some(*word))
     }
 
-    /// Whether it is this preset.
+    /// Returns whether the range is this preset.
     pub(crate) fn is(&self, preset: &str) -> bool {
         self.preset == Some(preset)
     }
 
-    /// As many days, right before these.
+    /// Returns the preceding range of the same length.
     #[must_use]
     pub(crate) fn before(&self) -> Self {
         Self {
@@ -64,23 +64,23 @@ impl PageDateRange {
         }
     }
 
-    /// All of it.
+    /// Returns the whole range as one period.
     pub(crate) fn whole(&self) -> Period {
         self.days.period()
     }
 
-    /// Day by day.
+    /// Returns one period per day.
     pub(crate) fn days(&self) -> Vec<Period> {
         let days = self.days.split(Some(TimeUnit::Day));
         days.into_iter().map(|day| day.period).collect()
     }
 
-    /// Part by part, called as people do; all of it as one where no unit is named.
+    /// Splits the range by a time unit, with readable labels. Without a unit it is one span.
     pub(crate) fn spans(&self, unit: Option<TimeUnit>) -> Vec<Span> {
         let mut spans = self.days.split(unit);
         for span in &mut spans {
             span.label = match unit {
-                None => self.words(),
+                None => self.label(),
                 Some(TimeUnit::Month) => format_day(span.from, "%B %Y"),
                 Some(TimeUnit::Week) => format!("week of {}", long(span.from)),
                 Some(TimeUnit::Day) => long(span.from),
@@ -90,14 +90,14 @@ impl PageDateRange {
         spans
     }
 
-    /// The days as a chart writes them.
+    /// Returns the chart labels of the days.
     pub(crate) fn labels(&self) -> Vec<String> {
         let days = self.days.split(Some(TimeUnit::Day));
         days.into_iter().map(|day| short(day.from)).collect()
     }
 
-    /// `1 Nov – 15 Nov 2026`.
-    pub(crate) fn words(&self) -> String {
+    /// Formats the range: `1 Nov – 15 Nov 2026`.
+    pub(crate) fn label(&self) -> String {
         format!("{} – {}", short(self.days.from), long(self.days.to))
     }
 }
@@ -133,23 +133,23 @@ mod tests {
     #[case::today("range=today", "15 Nov – 15 Nov 2025")]
     #[case::a_week("range=7d", "9 Nov – 15 Nov 2025")]
     #[case::days("from=2025-01-01&to=2025-01-31", "1 Jan – 31 Jan 2025")]
-    #[case::no_more_than_a_report_has("from=2024-01-01&to=2025-06-30", "27 May – 30 Jun 2025")]
-    #[case::turned_round("from=2025-02-01&to=2025-01-31", "17 Oct – 15 Nov 2025")]
+    #[case::cut_to_the_report_limit("from=2024-01-01&to=2025-06-30", "27 May – 30 Jun 2025")]
+    #[case::from_after_to("from=2025-02-01&to=2025-01-31", "17 Oct – 15 Nov 2025")]
     #[case::nonsense("range=x&from=y", "17 Oct – 15 Nov 2025")]
-    fn ranges(#[case] query: &str, #[case] expected: &str) {
-        assert_eq!(range(query, "UTC").words(), expected);
+    fn reads_ranges_from_the_query(#[case] query: &str, #[case] expected: &str) {
+        assert_eq!(range(query, "UTC").label(), expected);
     }
 
     #[test]
-    fn the_days_before_are_as_many() {
+    fn the_preceding_range_has_the_same_length() {
         let range = range("range=7d", "UTC");
-        assert_eq!(range.before().words(), "2 Nov – 8 Nov 2025");
+        assert_eq!(range.before().label(), "2 Nov – 8 Nov 2025");
         assert_eq!(range.before().whole().1, range.whole().0);
         assert_eq!(range.days().len(), 7);
     }
 
     #[test]
-    fn weeks_begin_on_monday_and_months_on_their_first() {
+    fn splits_at_mondays_and_first_days_of_months() {
         let range = range("from=2025-10-30&to=2025-11-11", "UTC");
         let weeks = range.spans(Some(TimeUnit::Week));
         let (first, last) = (weeks[0].period, weeks[2].period);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_are_called_by_their_clocks() {
+    fn hours_are_labelled_with_utc_offset() {
         let range = range("from=2025-03-30&to=2025-03-30", "Europe/Berlin");
         let hours = range.spans(Some(TimeUnit::Hour));
         assert_eq!(hours.len(), 23);

@@ -1,21 +1,21 @@
-//! A template as an answer, with the headers that every page has.
+//! Renders templates with the headers that all pages share.
 
 use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// Nothing but files of our own, no frame around us, no form that leads elsewhere.
+/// Allows only own files, no framing, and no forms to other origins.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
-/// A page. It is kept by nobody, and nobody hears from it where its reader came from: the addresses of
-/// these pages are secrets, and one of them shows a key.
+/// Renders a page. It is not cached and sends no referrer, because URLs of set-up pages are
+/// secret and one page shows a key.
 pub(crate) fn page(status: StatusCode, template: &impl Template) -> Response {
     let text = match template.render() {
         Ok(text) => text,
         Err(error) => {
-            tracing::error!(%error, "a page cannot be written");
+            tracing::error!(%error, "failed to render page");
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         }
     };
@@ -29,8 +29,8 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> Response {
     (status, headers, text).into_response()
 }
 
-/// A page of somebody who is signed in. Its forms must be known for ours: where browsers do not say so by
-/// themselves, they say it in `Origin`, which `no-referrer` would make them hide.
+/// Renders a page with forms. Where browsers send no `Sec-Fetch-Site`, the form check relies on
+/// `Origin`, which `no-referrer` would hide.
 pub(crate) fn app_page(
     status: StatusCode,
     template: &impl Template,
@@ -46,7 +46,7 @@ pub(crate) fn app_page(
     response
 }
 
-/// To another page, after a form.
+/// Redirects to another page after a form (303).
 pub(crate) fn see_other(path: &str) -> Response {
     let headers = [
         (header::LOCATION, path),
@@ -61,7 +61,7 @@ mod tests {
 
     #[derive(Template)]
     #[template(source = "{{ text }}", ext = "html")]
-    struct Shown<'a> {
+    struct EscapingPage<'a> {
         text: &'a str,
     }
 
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_template_is_given_is_text() {
-        let response = page(StatusCode::OK, &Shown { text: "<b>\"&'" });
+    async fn templates_escape_their_values() {
+        let response = page(StatusCode::OK, &EscapingPage { text: "<b>\"&'" });
         let bytes = axum::body::to_bytes(response.into_body(), 1_000).await;
         assert_eq!(bytes.unwrap(), "&#60;b&#62;&#34;&#38;&#39;");
     }
 
     #[test]
-    fn a_page_that_cannot_be_written_is_a_bug_of_ours() {
+    fn a_template_that_fails_to_render_is_an_internal_error() {
         let response = page(StatusCode::OK, &Unwritable { part: Broken });
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
     }

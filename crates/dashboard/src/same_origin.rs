@@ -1,8 +1,8 @@
-//! The proof that a form was sent from a page of ours.
+//! Rejects forms submitted from other origins (CSRF protection).
 //!
-//! Browsers say so with `Sec-Fetch-Site`, which no script can forge. To plain http on another machine they
-//! do not send it; there, `Origin` must be our own address. A request with neither is no browser's, and is
-//! refused: who writes requests by hand can write a header as well.
+//! Browsers send `Sec-Fetch-Site`, which page scripts cannot forge. They do not send it to plain
+//! HTTP on another host; there, `Origin` must match the base URL. A request with neither is
+//! rejected: command-line clients can add the header.
 
 use crate::failure::Failure;
 use crate::state::{DashboardHandles, OwnOrigin};
@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, header};
 const SEC_FETCH: &str = "sec-fetch-";
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// A handler that asks for this changes nothing on behalf of another site.
+/// Extractor that accepts only same-origin requests.
 #[derive(Debug)]
 pub(crate) struct SameOrigin;
 
@@ -27,18 +27,18 @@ impl FromRequestParts<DashboardHandles> for SameOrigin {
         if is_same_origin(&parts.headers, &handles.own_origin) {
             Ok(Self)
         } else {
-            tracing::warn!("a form was not sent from its own page");
+            tracing::warn!("rejected cross-origin form");
             Err(Failure::CrossOrigin(handles.base_url.clone()))
         }
     }
 }
 
 fn is_same_origin(headers: &HeaderMap, own: &OwnOrigin) -> bool {
-    let says_whence = headers
+    let has_fetch_metadata = headers
         .keys()
         .any(|name| name.as_str().starts_with(SEC_FETCH));
-    let (name, is_ours): (_, &dyn Fn(&str) -> bool) = if says_whence {
-        // `none`: the person did it, by reloading for example.
+    let (name, is_ours): (_, &dyn Fn(&str) -> bool) = if has_fetch_metadata {
+        // `none`: initiated by the user, for example by reloading.
         (SEC_FETCH_SITE, &|site| {
             matches!(site, "same-origin" | "none")
         })
@@ -67,14 +67,17 @@ mod tests {
     #[case::another_port(&[("origin", "http://127.0.0.1:8081")], false)]
     #[case::hidden_origin(&[("origin", "null")], false)]
     #[case::neither(&[], false)]
-    #[case::referer_is_no_proof(&[("referer", "http://127.0.0.1:8080/setup/x")], false)]
-    #[case::browser_outweighs_origin(&[("sec-fetch-site", "cross-site"), ("origin", BASE_URL)], false)]
-    #[case::hidden_origin_of_a_browser(&[("sec-fetch-site", "same-origin"), ("origin", "null")], true)]
-    #[case::half_a_browser(&[("sec-fetch-mode", "navigate"), ("origin", BASE_URL)], false)]
-    #[case::two_minds(&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], false)]
+    #[case::referer_only(&[("referer", "http://127.0.0.1:8080/setup/x")], false)]
+    #[case::fetch_site_wins(&[("sec-fetch-site", "cross-site"), ("origin", BASE_URL)], false)]
+    #[case::null_origin(&[("sec-fetch-site", "same-origin"), ("origin", "null")], true)]
+    #[case::fetch_mode_only(&[("sec-fetch-mode", "navigate"), ("origin", BASE_URL)], false)]
+    #[case::two_sites(&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], false)]
     #[case::two_origins(&[("origin", BASE_URL), ("origin", "https://evil.test")], false)]
     #[case::empty(&[("sec-fetch-site", "")], false)]
-    fn whence(#[case] pairs: &[(&'static str, &'static str)], #[case] ours: bool) {
+    fn recognises_same_origin_requests(
+        #[case] pairs: &[(&'static str, &'static str)],
+        #[case] ours: bool,
+    ) {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(*name, value.parse().unwrap());
@@ -87,31 +90,31 @@ mod tests {
     #[case::another_origin(&[("origin", "https://evil.test")])]
     #[case::curl(&[])]
     #[tokio::test]
-    async fn a_form_from_elsewhere_is_refused(#[case] headers: &[(&str, &str)]) {
-        let service = TestDashboard::start().await;
-        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+    async fn rejects_forms_from_other_origins(#[case] headers: &[(&str, &str)]) {
+        let dashboard = TestDashboard::start().await;
+        let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
         let headers = [headers, &[FORM]].concat();
         let body = format!("email=you@example.com&password={PASSWORD}");
-        let reply = service.post(&path, &headers, &body).await;
-        assert_eq!(reply.status, StatusCode::FORBIDDEN);
+        let response = dashboard.post(&path, &headers, &body).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN);
         assert!(
-            reply.text.contains("Sec-Fetch-Site: same-origin"),
-            "it says why"
+            response.text.contains("Sec-Fetch-Site: same-origin"),
+            "the page explains the required header"
         );
         assert_eq!(
-            service.get(&path).await.status,
+            dashboard.get(&path).await.status,
             StatusCode::OK,
-            "the link is still good"
+            "the link is still valid"
         );
     }
 
     #[tokio::test]
-    async fn a_browser_that_sends_only_its_origin_is_let_in() {
-        let service = TestDashboard::start().await;
-        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+    async fn accepts_a_browser_that_sends_only_origin() {
+        let dashboard = TestDashboard::start().await;
+        let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
         let body = format!("email=you@example.com&password={PASSWORD}");
         let headers = [("origin", BASE_URL), FORM];
-        let reply = service.post(&path, &headers, &body).await;
-        assert_eq!(reply.status, StatusCode::OK);
+        let response = dashboard.post(&path, &headers, &body).await;
+        assert_eq!(response.status, StatusCode::OK);
     }
 }

@@ -1,4 +1,4 @@
-//! Sealing secrets that a form sets, each for the one place it belongs to.
+//! Encrypts secrets from forms. Each is bound to its organization, app and field.
 
 use crate::access::FormSubmission;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use tributary_domain::keyring::secret_scope::{APP_SECRET_SCOPE, SecretScope};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 
-/// Seals secrets of one app.
+/// Encrypts the secrets of one app.
 pub(crate) struct FormSecretSealer<'a> {
     handles: &'a DashboardHandles,
     organization: OrganizationId,
@@ -18,32 +18,32 @@ pub(crate) struct FormSecretSealer<'a> {
 }
 
 impl<'a> FormSecretSealer<'a> {
-    /// For the secrets of the app whose form was sent.
+    /// Creates a sealer for the app of the submitted form.
     pub(crate) fn new(
         handles: &'a DashboardHandles,
-        posted: &FormSubmission<AppsWrite>,
+        submission: &FormSubmission<AppsWrite>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             handles,
-            organization: posted.authorized.organization(),
-            app: posted.app()?.id,
+            organization: submission.authorized.organization(),
+            app: submission.app()?.id,
         })
     }
 
-    /// Seals a text for its place: what it belongs to, and which field it is.
+    /// Encrypts a text, bound to its owner and field.
     pub(crate) fn seal(&self, belongs_to: &str, field: &str, secret: &str) -> SealedSecret {
         let place = SecretScope::new(self.organization, self.app, belongs_to, field);
-        let nonce = self.handles.source.random_bytes();
+        let nonce = self.handles.runtime.random_bytes();
         let keyring = &self.handles.keyring;
         keyring.seal(&place.parts(), nonce, secret.as_bytes())
     }
 
-    /// Seals a secret of the app itself.
+    /// Encrypts a secret of the app itself.
     pub(crate) fn seal_app_secret(&self, secret: AppSecret, text: &str) -> SealedSecret {
         self.seal(APP_SECRET_SCOPE, secret.as_str(), text)
     }
 
-    /// Seals the secrets of the app that a form sets.
+    /// Encrypts the app secrets that a form sets.
     pub(crate) fn seal_app_secrets(
         &self,
         secrets: Vec<(AppSecret, Change<String>)>,

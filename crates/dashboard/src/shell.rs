@@ -1,10 +1,10 @@
-//! What surrounds a page of somebody who is signed in: the menu, the app, the world that is looked at.
+//! The frame of a dashboard page: menu, app switcher and environment.
 
 use tributary_domain::access::Environment;
 use tributary_domain::access::person::Role;
 use tributary_store::AppName;
 
-/// Where in the menu a page is.
+/// Menu entry of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Portfolio,
@@ -25,54 +25,55 @@ pub(crate) enum Section {
     Account,
 }
 
-/// What surrounds a page.
+/// Data of the frame around a page.
 pub(crate) struct Shell {
     pub(crate) email: String,
     pub(crate) role: Role,
     pub(crate) organization: String,
-    /// What every form carries.
+    /// CSRF token for forms.
     pub(crate) form_token: String,
     pub(crate) apps: Vec<AppName>,
     pub(crate) app: Option<AppName>,
     pub(crate) section: Section,
     pub(crate) environment: Environment,
-    /// This page with live data, and with test data.
+    /// URLs of this page with live and with test data.
     pub(crate) live: String,
     pub(crate) test: String,
-    /// What the last form came to.
+    /// Result of the last form.
     pub(crate) notice: Option<&'static str>,
-    /// Whether the person sees links, integrations and settings.
+    /// Whether the user may see links, integrations and settings.
     pub(crate) sees_apps: bool,
-    /// Whether the person may change them.
+    /// Whether the user may change them.
     pub(crate) changes_apps: bool,
     pub(crate) manages_members: bool,
 }
 
 impl Shell {
-    /// The address of a thing of the app, by its id.
-    pub(crate) fn item(&self, page: &str, id: impl std::fmt::Display) -> String {
-        self.of_app(format!("{page}/{id}"))
+    /// Returns the URL of an item of the app by its id.
+    pub(crate) fn item_url(&self, page: &str, id: impl std::fmt::Display) -> String {
+        self.app_url(format!("{page}/{id}"))
     }
 
-    /// The address of a page of the app, in the same world.
-    pub(crate) fn of_app(&self, page: impl AsRef<str>) -> String {
+    /// Returns the URL of a page of the app in the current environment.
+    pub(crate) fn app_url(&self, page: impl AsRef<str>) -> String {
         let page = page.as_ref();
         let Some(app) = &self.app else {
             return "/portfolio".to_owned();
         };
         let slash = if page.is_empty() { "" } else { "/" };
-        format!("/apps/{}{slash}{page}{}", app.id, self.world())
+        format!("/apps/{}{slash}{page}{}", app.id, self.environment_query())
     }
 
-    /// The address of the figures of one value of a dimension, which are there when the thing itself is gone.
-    pub(crate) fn figures_of(&self, dimension: &str, id: impl std::fmt::Display) -> String {
-        let page = self.of_app("explore");
+    /// Returns the URL of the Explore page filtered by one value. It works even if the item was
+    /// deleted.
+    pub(crate) fn explore_url(&self, dimension: &str, id: impl std::fmt::Display) -> String {
+        let page = self.app_url("explore");
         let mark = if page.contains('?') { '&' } else { '?' };
         format!("{page}{mark}{dimension}={id}")
     }
 
-    /// What keeps an address in the world that is looked at.
-    pub(crate) const fn world(&self) -> &'static str {
+    /// Returns the query string that keeps the current environment.
+    pub(crate) const fn environment_query(&self) -> &'static str {
         match self.environment {
             Environment::Live => "",
             Environment::Test => "?environment=test",
@@ -87,7 +88,7 @@ impl Shell {
         self.section == *section
     }
 
-    /// The app's id, as text.
+    /// Returns the app's id as text.
     pub(crate) fn app_id(&self) -> String {
         self.app
             .as_ref()
@@ -104,7 +105,7 @@ impl Shell {
     }
 }
 
-/// What the last form came to, by the word that its redirect carries. Words of others say nothing.
+/// Returns the message for the `notice` parameter of a redirect. Unknown values are ignored.
 pub(crate) fn notice(word: &str) -> Option<&'static str> {
     Some(match word {
         "saved" => "Saved.",
@@ -112,10 +113,10 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "deleted" => "Deleted.",
         "removed" => "Removed.",
         "revoked" => "Revoked.",
-        "retried" => "On its way again.",
-        "resumed" => "Resumed: what waited is sent now.",
+        "retried" => "Queued for delivery again.",
+        "resumed" => "Resumed. Waiting deliveries are sent now.",
         "unchanged" => "Nothing was changed.",
-        "password" => "Your password is changed. Every other session of yours has ended.",
+        "password" => "Password changed. All your other sessions were signed out.",
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! What every page has at hand.
+//! Shared state of all pages.
 
 use crate::access::Throttle;
 use crate::password::Hasher;
@@ -13,36 +13,36 @@ use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::Store;
 use url::{Host, Url};
 
-/// What a test of a connection comes to; words for the operator where it cannot be made.
+/// Result of a connection test, or a message if no test event could be sent.
 pub type ConnectionTestFuture =
     Pin<Box<dyn Future<Output = Result<TestEventResult, String>> + Send>>;
 
-/// Sends one harmless test event to the network of an integration.
+/// Sends one test event to an integration's network.
 pub type ConnectionTest =
     Arc<dyn Fn(OrganizationId, Integration) -> ConnectionTestFuture + Send + Sync>;
 
-/// What the server gives to the pages.
+/// Dependencies that the server provides.
 #[derive(Clone)]
 pub struct DashboardState {
     /// The database.
     pub store: Arc<dyn Store>,
-    /// The time and randomness.
-    pub source: Runtime,
-    /// The instance's secret.
+    /// Clock and random source.
+    pub runtime: Runtime,
+    /// Keys derived from the server's `secret_key`.
     pub keyring: Keyring,
-    /// Tries integrations out.
+    /// Tests the connection of an integration.
     pub probe: ConnectionTest,
-    /// Where the service is reached, without a slash at the end.
+    /// Public base URL without a trailing slash.
     pub base_url: Arc<str>,
-    /// Until a form has arrived whole; then 408.
+    /// Time limit for receiving a form; then 408.
     pub body_timeout: Duration,
 }
 
-/// The same, with what follows from it.
+/// [`DashboardState`] with derived values, passed to all handlers.
 #[derive(Clone)]
 pub(crate) struct DashboardHandles {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) source: Runtime,
+    pub(crate) runtime: Runtime,
     pub(crate) keyring: Keyring,
     pub(crate) click_tokens: ClickTokens,
     pub(crate) probe: ConnectionTest,
@@ -58,7 +58,7 @@ impl DashboardHandles {
         Self {
             own_origin: OwnOrigin::of(&state.base_url),
             store: state.store,
-            source: state.source,
+            runtime: state.runtime,
             click_tokens: ClickTokens::new(&state.keyring),
             keyring: state.keyring,
             probe: state.probe,
@@ -70,7 +70,7 @@ impl DashboardHandles {
     }
 }
 
-/// The origin of our own pages, as browsers name it.
+/// Origin of the dashboard as browsers send it.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnOrigin {
     text: Option<Arc<str>>,
@@ -79,7 +79,7 @@ pub(crate) struct OwnOrigin {
 }
 
 impl OwnOrigin {
-    /// That of an address.
+    /// Derives the origin from the base URL.
     pub(crate) fn of(base_url: &str) -> Self {
         let url = Url::parse(base_url).ok();
         let origin = url.as_ref().map(Url::origin);
@@ -92,24 +92,24 @@ impl OwnOrigin {
         }
     }
 
-    /// Whether an `Origin` header names it.
+    /// Returns whether an `Origin` header matches.
     pub(crate) fn matches(&self, header: &str) -> bool {
         self.text.as_deref() == Some(header)
     }
 
-    /// Whether it is reached over TLS.
+    /// Returns whether the base URL uses TLS.
     pub(crate) const fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// Whether browsers say with every request to it where the request comes from (`Sec-Fetch-Site`). To
-    /// plain http on another machine they do not.
+    /// Returns whether browsers send `Sec-Fetch-Site` to this origin. They do not for plain HTTP on
+    /// another host.
     pub(crate) const fn is_trustworthy(&self) -> bool {
         self.is_trustworthy
     }
 }
 
-/// "Potentially trustworthy", as the Secure Contexts specification has it.
+/// "Potentially trustworthy" as defined by the Secure Contexts specification.
 fn is_trustworthy(url: &Url) -> bool {
     url.scheme() == "https"
         || match url.host() {
@@ -135,7 +135,7 @@ mod tests {
     #[case::opaque("https://example.com", "null", false)]
     #[case::no_address("nonsense", "null", false)]
     #[case::opaque_address("data:,", "null", false)]
-    fn origins(#[case] base_url: &str, #[case] header: &str, #[case] same: bool) {
+    fn compares_origins(#[case] base_url: &str, #[case] header: &str, #[case] same: bool) {
         assert_eq!(OwnOrigin::of(base_url).matches(header), same);
     }
 
@@ -149,7 +149,7 @@ mod tests {
     #[case("http://example.com", false)]
     #[case("http://notlocalhost", false)]
     #[case("nonsense", false)]
-    fn where_browsers_say_whence(#[case] base_url: &str, #[case] expected: bool) {
+    fn recognises_trustworthy_origins(#[case] base_url: &str, #[case] expected: bool) {
         assert_eq!(OwnOrigin::of(base_url).is_trustworthy(), expected);
     }
 }

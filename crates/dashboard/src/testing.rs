@@ -1,4 +1,4 @@
-//! The pages on a real store in a folder of its own, with a clock that stands still.
+//! Test support: the dashboard on a real SQLite store with a stopped clock.
 
 use crate::{DashboardState, router};
 use axum::Router;
@@ -23,15 +23,15 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{NewKey, NewSession, NewSetupLink, Organization, Redemption, Store};
 use tributary_store_sqlite::SqliteStore;
 
-/// When everything happens.
+/// The time of the stopped clock.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
-/// Where the service believes to be.
+/// Default base URL.
 pub(crate) const BASE_URL: &str = "http://127.0.0.1:8080";
-/// A password that will do, and that is nowhere else in a page.
+/// A valid password that does not occur in any page.
 pub(crate) const PASSWORD: &str = "canary-in-a-coal-mine";
-/// What browsers send with a form of ours.
+/// Header that browsers send with a same-origin form.
 pub(crate) const SAME_ORIGIN: (&str, &str) = ("sec-fetch-site", "same-origin");
-/// What browsers send with every form.
+/// Content type of a form.
 pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
 const KEYRING: Keyring = Keyring::new([7; 32]);
@@ -44,7 +44,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Never the same bytes twice, and the same in every run.
+/// Random source that never repeats and gives the same bytes in every run.
 #[derive(Default)]
 struct SequentialRandom(AtomicU64);
 
@@ -70,7 +70,7 @@ async fn organization(store: &dyn Store, source: &Runtime) -> OrganizationId {
     id
 }
 
-/// The pages, and what is behind them.
+/// The dashboard with its store and one organization.
 pub(crate) struct TestDashboard {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) source: Runtime,
@@ -95,11 +95,9 @@ impl TestDashboard {
         let id = organization(&*store, &source).await;
         let router = router(DashboardState {
             store: store.clone(),
-            source: source.clone(),
+            runtime: source.clone(),
             keyring: KEYRING,
-            probe: Arc::new(|_, _| {
-                Box::pin(async { Err("Nothing is sent from here.".to_owned()) })
-            }),
+            probe: Arc::new(|_, _| Box::pin(async { Err("Tests send no events.".to_owned()) })),
             base_url: base_url.into(),
             body_timeout: Duration::from_millis(100),
         });
@@ -112,12 +110,12 @@ impl TestDashboard {
         }
     }
 
-    /// Makes another organization, which whoever follows belongs to.
+    /// Creates another organization. Users created later belong to it.
     pub(crate) async fn switch_to_new_organization(&mut self) {
         self.organization = organization(&*self.store, &self.source).await;
     }
 
-    /// Stores a link for an owner, changed as the caller likes, and gives its token.
+    /// Stores a set-up link for an owner, modified by `change`, and returns its token.
     pub(crate) async fn setup_link(&self, change: impl FnOnce(&mut SetupLink)) -> String {
         let mut link = SetupLink {
             organization: self.organization,
@@ -137,7 +135,7 @@ impl TestDashboard {
         token.reveal().to_owned()
     }
 
-    /// Somebody of a role, signed in.
+    /// Creates a user with this role and signs them in.
     pub(crate) async fn sign_in_as(&self, role: Role) -> TestUser<'_> {
         let unique = hex(&self.source.random_bytes::<4>());
         let email = format!("{}-{unique}@example.com", role.as_str());
@@ -179,7 +177,7 @@ impl TestDashboard {
         };
         self.store.begin_session(session, origin()).await.unwrap();
         TestUser {
-            service: self,
+            dashboard: self,
             cookie: format!("tributary={}", token.reveal()),
             form_token: KEYRING.form_token(token.digest()),
         }
@@ -198,7 +196,7 @@ impl TestDashboard {
         self.send(Method::POST, path, headers, body).await
     }
 
-    /// A body whose end never arrives.
+    /// Posts a body that never ends.
     pub(crate) async fn post_without_end(
         &self,
         path: &str,
@@ -248,9 +246,9 @@ impl TestDashboard {
     }
 }
 
-/// Somebody who is signed in.
+/// A signed-in user.
 pub(crate) struct TestUser<'a> {
-    service: &'a TestDashboard,
+    dashboard: &'a TestDashboard,
     pub(crate) cookie: String,
     pub(crate) form_token: String,
 }
@@ -258,30 +256,30 @@ pub(crate) struct TestUser<'a> {
 impl TestUser<'_> {
     pub(crate) async fn get(&self, path: &str) -> PageResponse {
         let headers = [("cookie", self.cookie.as_str())];
-        self.service.send(Method::GET, path, &headers, "").await
+        self.dashboard.send(Method::GET, path, &headers, "").await
     }
 
-    /// A form with its token.
+    /// Posts a form with its token.
     pub(crate) async fn post(&self, path: &str, body: &str) -> PageResponse {
         let body = format!("formToken={}&{body}", self.form_token);
         self.post_without_token(path, &body).await
     }
 
-    /// A form as it is.
+    /// Posts a form without adding the token.
     pub(crate) async fn post_without_token(&self, path: &str, body: &str) -> PageResponse {
         let headers = [("cookie", self.cookie.as_str()), SAME_ORIGIN, FORM];
-        self.service.post(path, &headers, body).await
+        self.dashboard.post(path, &headers, body).await
     }
 
-    /// An app of this person's making; gives its id.
+    /// Creates an app and returns its id.
     pub(crate) async fn create_app(&self) -> String {
-        let reply = self.post("/apps/new", "name=Runner").await;
-        let path = reply.header("location");
+        let response = self.post("/apps/new", "name=Runner").await;
+        let path = response.header("location");
         path.split('/').nth(2).unwrap().to_owned()
     }
 }
 
-/// An answer, read whole.
+/// A response, fully read.
 pub(crate) struct PageResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -289,12 +287,12 @@ pub(crate) struct PageResponse {
 }
 
 impl PageResponse {
-    /// A header that must be there.
+    /// Returns a header that must exist.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
     }
 
-    /// The tag of the input of a name.
+    /// Returns the `<input>` tag with this name.
     pub(crate) fn input(&self, name: &str) -> Tag<'_> {
         let tags = self.text.split("<input").skip(1);
         let mut tags = tags.map(|rest| Tag(rest.split('>').next().unwrap_or(rest)));
@@ -302,7 +300,7 @@ impl PageResponse {
             .unwrap()
     }
 
-    /// The text of the element with an id.
+    /// Returns the text of the element with this id.
     pub(crate) fn element(&self, id: &str) -> &str {
         let start = self.text.split_once(&format!("id=\"{id}\"")).unwrap().1;
         let start = start.split_once('>').unwrap().1;
@@ -310,7 +308,7 @@ impl PageResponse {
     }
 }
 
-/// What stands between `<input` and `>`.
+/// The text between `<input` and `>`.
 #[derive(Debug)]
 pub(crate) struct Tag<'a>(&'a str);
 

@@ -1,15 +1,14 @@
-//! What holds for every page.
+//! Tests that apply to all pages.
 
 use crate::testing::{FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
 use axum::http::{Method, StatusCode};
 use rstest::rstest;
 use tributary_domain::access::person::Role;
 
-/// Markup, as it would come in a name.
+/// URL-encoded markup for use in names.
 const MARKUP: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%3Cimg%20src%3Dx%3E";
 
-/// Every form of a person who is signed in: its path, in an app where it stands in one, and the least role that may
-/// send it.
+/// All forms of signed-in users: path, and the lowest role that may submit it.
 const FORMS: &[(&str, Role)] = &[
     ("/sign-out", Role::Viewer),
     ("/account/password", Role::Viewer),
@@ -43,7 +42,7 @@ const FORMS: &[(&str, Role)] = &[
     ("/team/invitations/00/withdraw", Role::Owner),
 ];
 
-/// Every page of a person who is signed in, and the least role that may see it.
+/// All pages of signed-in users: path, and the lowest role that may see it.
 const PAGES: &[(&str, Role)] = &[
     ("/portfolio", Role::Viewer),
     ("/account", Role::Viewer),
@@ -86,35 +85,35 @@ const PAGES: &[(&str, Role)] = &[
     ("/apps/{app}/links/new", Role::Admin),
 ];
 
-/// Roles are listed from the one that may do most.
+/// Returns whether `role` is at least `least`. Roles are listed with the most powerful first.
 fn may(role: Role, least: Role) -> bool {
     let rank = |wanted: Role| Role::ALL.iter().position(|role| *role == wanted);
     rank(role) <= rank(least)
 }
 
-/// Each page there is, in each of its moods.
-async fn every_page(service: &TestDashboard) -> Vec<PageResponse> {
-    let token = service.setup_link(|_| {}).await;
+/// Requests every page that needs no sign-in, in each of its states.
+async fn every_page(dashboard: &TestDashboard) -> Vec<PageResponse> {
+    let token = dashboard.setup_link(|_| {}).await;
     let path = format!("/setup/{token}");
     let good = format!("email=you@example.com&password={PASSWORD}");
     let headers = [SAME_ORIGIN, FORM];
     vec![
-        service.get("/").await,
-        service.get(&path).await,
-        service.get("/setup/nonsense").await,
-        service.post(&path, &[FORM], &good).await,
-        service
+        dashboard.get("/").await,
+        dashboard.get(&path).await,
+        dashboard.get("/setup/nonsense").await,
+        dashboard.post(&path, &[FORM], &good).await,
+        dashboard
             .post(&path, &headers, "email=you&password=short")
             .await,
-        service.post(&path, &headers, &good).await,
-        service.post(&path, &headers, &good).await,
-        service.get("/sign-in").await,
+        dashboard.post(&path, &headers, &good).await,
+        dashboard.post(&path, &headers, &good).await,
+        dashboard.get("/sign-in").await,
     ]
 }
 
-/// Every page of an owner, in an app with things in it whose names are markup.
-async fn every_page_of_an_owner(service: &TestDashboard) -> Vec<PageResponse> {
-    let owner = service.sign_in_as(Role::Owner).await;
+/// Requests every page as an owner, in an app whose items have markup in their names.
+async fn every_page_of_an_owner(dashboard: &TestDashboard) -> Vec<PageResponse> {
+    let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
     let link =
         format!("name={MARKUP}&slug=spring&type=app_install&active=on&campaign.name={MARKUP}");
@@ -153,9 +152,9 @@ async fn every_page_of_an_owner(service: &TestDashboard) -> Vec<PageResponse> {
 }
 
 #[tokio::test]
-async fn live_and_test_are_the_same_page() {
-    let service = TestDashboard::start().await;
-    let owner = service.sign_in_as(Role::Owner).await;
+async fn the_environment_switch_stays_on_the_same_page() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
     for page in ["", "/events?name=x", "/links"] {
         let here = format!("/apps/{app}{page}");
@@ -168,36 +167,32 @@ async fn live_and_test_are_the_same_page() {
 }
 
 #[tokio::test]
-async fn a_question_that_cannot_be_answered_stays_to_be_changed() {
-    let service = TestDashboard::start().await;
-    let owner = service.sign_in_as(Role::Owner).await;
+async fn explore_keeps_its_filters_when_a_combination_is_not_available() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
-    let ask = async |question: &str| {
-        let page = owner.get(&format!("/apps/{app}/explore?{question}")).await;
+    let explore = async |query: &str| {
+        let page = owner.get(&format!("/apps/{app}/explore?{query}")).await;
         page.text
     };
-    let kept = [
+    let inputs = [
         "name=\"country\" value=\"DE\"",
         "name=\"sort\" value=\"installs\"",
     ];
     for (group, is_answered) in [("platform", true), ("network", false)] {
-        let text = ask(&format!("groupBy={group}&country=DE&sort=installs")).await;
+        let text = explore(&format!("groupBy={group}&country=DE&sort=installs")).await;
         assert_eq!(text.contains("explore.csv"), is_answered, "{text}");
-        assert_eq!(
-            text.contains("not counted together"),
-            !is_answered,
-            "{text}"
-        );
-        for input in kept {
+        assert_eq!(text.contains("cannot be combined"), !is_answered, "{text}");
+        for input in inputs {
             assert!(text.contains(input), "{group}: {input}");
         }
     }
 }
 
 #[tokio::test]
-async fn days_are_kept_on_the_way_into_an_app() {
-    let service = TestDashboard::start().await;
-    let owner = service.sign_in_as(Role::Owner).await;
+async fn links_into_an_app_keep_the_date_range() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
     let portfolio = owner.get("/portfolio?range=7d").await.text;
     assert!(
@@ -212,16 +207,16 @@ async fn days_are_kept_on_the_way_into_an_app() {
 }
 
 #[tokio::test]
-async fn every_page_has_the_headers_of_a_page() {
-    let service = TestDashboard::start().await;
-    let pages = every_page(&service).await;
+async fn all_pages_have_the_security_headers() {
+    let dashboard = TestDashboard::start().await;
+    let pages = every_page(&dashboard).await;
     let statuses: Vec<u16> = pages.iter().map(|page| page.status.as_u16()).collect();
     assert_eq!(statuses, [200, 200, 404, 403, 422, 200, 404, 200]);
-    let own = every_page_of_an_owner(&service).await;
-    for page in &own {
+    let owner_pages = every_page_of_an_owner(&dashboard).await;
+    for page in &owner_pages {
         assert_eq!(page.status, StatusCode::OK, "{}", page.text);
     }
-    for page in pages.into_iter().chain(own) {
+    for page in pages.into_iter().chain(owner_pages) {
         assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
         assert_eq!(page.header("cache-control"), "no-store");
         assert_eq!(page.header("referrer-policy"), "no-referrer");
@@ -234,10 +229,10 @@ async fn every_page_has_the_headers_of_a_page() {
 }
 
 #[tokio::test]
-async fn no_page_asks_for_what_its_policy_forbids() {
-    let service = TestDashboard::start().await;
-    let own = every_page_of_an_owner(&service).await;
-    for page in every_page(&service).await.into_iter().chain(own) {
+async fn no_page_needs_inline_scripts_or_styles() {
+    let dashboard = TestDashboard::start().await;
+    let owner_pages = every_page_of_an_owner(&dashboard).await;
+    for page in every_page(&dashboard).await.into_iter().chain(owner_pages) {
         let text = page.text.to_lowercase();
         for forbidden in ["<style", " style=", " onclick", " onload", "javascript:"] {
             assert!(!text.contains(forbidden), "{forbidden} in {text}");
@@ -250,9 +245,9 @@ async fn no_page_asks_for_what_its_policy_forbids() {
 }
 
 #[tokio::test]
-async fn no_page_has_a_secret_in_its_headers() {
-    let service = TestDashboard::start().await;
-    for page in every_page(&service).await {
+async fn no_page_has_secrets_in_its_headers() {
+    let dashboard = TestDashboard::start().await;
+    for page in every_page(&dashboard).await {
         let headers = format!("{:?}", page.headers);
         for secret in ["setup_", "ak_live_", PASSWORD] {
             assert!(!headers.contains(secret), "{secret} in {headers}");
@@ -261,36 +256,36 @@ async fn no_page_has_a_secret_in_its_headers() {
 }
 
 #[tokio::test]
-async fn what_pages_link_to_of_their_own_is_there() {
-    let service = TestDashboard::start().await;
-    let own = every_page_of_an_owner(&service).await;
-    for page in every_page(&service).await.into_iter().chain(own) {
+async fn static_files_of_all_pages_exist() {
+    let dashboard = TestDashboard::start().await;
+    let owner_pages = every_page_of_an_owner(&dashboard).await;
+    for page in every_page(&dashboard).await.into_iter().chain(owner_pages) {
         let links = page
             .text
             .split('"')
             .filter(|part| part.starts_with("/static/"));
         for link in links {
-            assert_eq!(service.get(link).await.status, StatusCode::OK, "{link}");
+            assert_eq!(dashboard.get(link).await.status, StatusCode::OK, "{link}");
         }
     }
 }
 
 #[tokio::test]
-async fn looking_at_a_set_up_link_does_not_use_it() {
-    let service = TestDashboard::start().await;
-    let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+async fn opening_a_set_up_link_does_not_use_it() {
+    let dashboard = TestDashboard::start().await;
+    let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
     for method in [Method::HEAD, Method::GET, Method::GET] {
-        let reply = service.send(method, &path, &[], "").await;
-        assert_eq!(reply.status, StatusCode::OK);
+        let response = dashboard.send(method, &path, &[], "").await;
+        assert_eq!(response.status, StatusCode::OK);
     }
 }
 
 #[tokio::test]
-async fn what_came_from_outside_is_text() {
-    let service = TestDashboard::start().await;
-    let pages = every_page_of_an_owner(&service).await;
+async fn all_pages_escape_markup_in_names() {
+    let dashboard = TestDashboard::start().await;
+    let pages = every_page_of_an_owner(&dashboard).await;
     let planted = pages.iter().filter(|page| page.text.contains("alert(1)"));
-    assert!(planted.count() >= 6, "the markup was planted");
+    assert!(planted.count() >= 6, "the markup appears in several pages");
     for page in &pages {
         assert!(!page.text.contains("<script>"), "{}", page.text);
         assert!(!page.text.contains("<img src=x"), "{}", page.text);
@@ -302,26 +297,26 @@ async fn what_came_from_outside_is_text() {
 #[case::made_up("formToken=00")]
 #[case::of_another_session("formToken={other}")]
 #[tokio::test]
-async fn a_form_without_its_token_is_refused(#[case] body: &str) {
-    let service = TestDashboard::start().await;
+async fn rejects_forms_without_a_valid_token(#[case] body: &str) {
+    let dashboard = TestDashboard::start().await;
     let (owner, other) = (
-        service.sign_in_as(Role::Owner).await,
-        service.sign_in_as(Role::Admin).await,
+        dashboard.sign_in_as(Role::Owner).await,
+        dashboard.sign_in_as(Role::Admin).await,
     );
     let app = owner.create_app().await;
     let body = body.replace("{other}", &other.form_token);
     for (path, _) in FORMS {
         let path = path.replace("{app}", &app);
-        let reply = owner.post_without_token(&path, &body).await;
-        assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path}");
-        assert!(reply.text.contains("no longer good"), "{path}");
+        let response = owner.post_without_token(&path, &body).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{path}");
+        assert!(response.text.contains("This form has expired"), "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_form_of_another_site_is_refused_with_its_token() {
-    let service = TestDashboard::start().await;
-    let owner = service.sign_in_as(Role::Owner).await;
+async fn rejects_cross_site_forms_even_with_a_valid_token() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
     let body = format!("formToken={}", owner.form_token);
     for (path, _) in FORMS {
@@ -330,10 +325,10 @@ async fn a_form_of_another_site_is_refused_with_its_token() {
             FORM,
             ("sec-fetch-site", "cross-site"),
         ];
-        let reply = service
+        let response = dashboard
             .post(&path.replace("{app}", &app), &headers, &body)
             .await;
-        assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path}");
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{path}");
     }
 }
 
@@ -342,82 +337,87 @@ async fn a_form_of_another_site_is_refused_with_its_token() {
 #[case(Role::Analyst)]
 #[case(Role::Admin)]
 #[tokio::test]
-async fn nobody_does_more_than_their_role_allows(#[case] role: Role) {
-    let service = TestDashboard::start().await;
-    let owner = service.sign_in_as(Role::Owner).await;
+async fn roles_limit_pages_and_forms(#[case] role: Role) {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
-    let guest = service.sign_in_as(role).await;
+    let user = dashboard.sign_in_as(role).await;
     for (path, least) in PAGES {
-        let reply = guest.get(&path.replace("{app}", &app)).await;
-        let allowed = reply.status == StatusCode::OK;
-        assert_eq!(allowed, may(role, *least), "{path}: {}", reply.status);
-        assert!(allowed || reply.status == StatusCode::FORBIDDEN, "{path}");
+        let response = user.get(&path.replace("{app}", &app)).await;
+        let allowed = response.status == StatusCode::OK;
+        assert_eq!(allowed, may(role, *least), "{path}: {}", response.status);
+        assert!(
+            allowed || response.status == StatusCode::FORBIDDEN,
+            "{path}"
+        );
     }
     for (path, least) in FORMS.iter().filter(|(_, least)| !may(role, *least)) {
-        let reply = guest.post(&path.replace("{app}", &app), "name=x").await;
-        assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path} {least:?}");
+        let response = user.post(&path.replace("{app}", &app), "name=x").await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{path} {least:?}");
         assert!(
-            reply.text.contains("Your role does not allow this"),
+            response.text.contains("Your role does not allow this"),
             "{path}"
         );
     }
 }
 
 #[tokio::test]
-async fn nobody_sees_anything_without_a_session() {
-    let service = TestDashboard::start().await;
-    let app = service.sign_in_as(Role::Owner).await.create_app().await;
+async fn pages_and_forms_require_a_session() {
+    let dashboard = TestDashboard::start().await;
+    let app = dashboard.sign_in_as(Role::Owner).await.create_app().await;
     for (path, _) in PAGES {
         let path = path.replace("{app}", &app);
-        let reply = service.get(&path).await;
-        assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}");
-        let asked: String = url::form_urlencoded::byte_serialize(path.as_bytes()).collect();
-        assert_eq!(reply.header("location"), format!("/sign-in?next={asked}"));
+        let response = dashboard.get(&path).await;
+        assert_eq!(response.status, StatusCode::SEE_OTHER, "{path}");
+        let next: String = url::form_urlencoded::byte_serialize(path.as_bytes()).collect();
+        assert_eq!(response.header("location"), format!("/sign-in?next={next}"));
     }
     for (path, _) in FORMS {
         let path = path.replace("{app}", &app);
-        let reply = service
+        let response = dashboard
             .post(&path, &[SAME_ORIGIN, FORM], "formToken=0")
             .await;
-        assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}");
-        // A form is no page to come back to.
-        assert_eq!(reply.header("location"), "/sign-in?next=%2Fportfolio");
+        assert_eq!(response.status, StatusCode::SEE_OTHER, "{path}");
+        // A form's target cannot be opened after sign-in.
+        assert_eq!(response.header("location"), "/sign-in?next=%2Fportfolio");
     }
 }
 
 #[tokio::test]
-async fn another_organization_finds_nothing() {
-    let mut service = TestDashboard::start().await;
-    let app = service.sign_in_as(Role::Owner).await.create_app().await;
-    service.switch_to_new_organization().await;
-    let stranger = service.sign_in_as(Role::Owner).await;
+async fn apps_of_other_organizations_are_not_found() {
+    let mut dashboard = TestDashboard::start().await;
+    let app = dashboard.sign_in_as(Role::Owner).await.create_app().await;
+    dashboard.switch_to_new_organization().await;
+    let stranger = dashboard.sign_in_as(Role::Owner).await;
     for (path, _) in PAGES.iter().filter(|(path, _)| path.contains("{app}")) {
-        let reply = stranger.get(&path.replace("{app}", &app)).await;
-        assert_eq!(reply.status, StatusCode::NOT_FOUND, "{path}");
+        let response = stranger.get(&path.replace("{app}", &app)).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_session_ends_with_the_sign_out() {
-    let service = TestDashboard::start().await;
-    let owner = service.sign_in_as(Role::Owner).await;
+async fn sign_out_ends_the_session() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
     assert_eq!(owner.get("/account").await.status, StatusCode::OK);
-    let reply = owner.post("/sign-out", "").await;
-    assert!(reply.header("set-cookie").contains("Max-Age=0"));
+    let response = owner.post("/sign-out", "").await;
+    assert!(response.header("set-cookie").contains("Max-Age=0"));
     assert_eq!(owner.get("/account").await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
-async fn the_right_password_signs_in_and_a_wrong_one_does_not() {
-    let service = TestDashboard::start().await;
-    let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+async fn sign_in_checks_the_password_and_slows_down_guessing() {
+    let dashboard = TestDashboard::start().await;
+    let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
     let account = format!("email=you@example.com&password={PASSWORD}");
-    let made = service.post(&path, &[SAME_ORIGIN, FORM], &account).await;
-    let cookie = made.header("set-cookie");
+    let created = dashboard.post(&path, &[SAME_ORIGIN, FORM], &account).await;
+    let cookie = created.header("set-cookie");
     assert!(cookie.contains("; HttpOnly; SameSite=Lax"), "{cookie}");
     let sign_in = async |password: &str, next: &str| {
         let body = format!("email=You@example.com&password={password}&next={next}");
-        service.post("/sign-in", &[SAME_ORIGIN, FORM], &body).await
+        dashboard
+            .post("/sign-in", &[SAME_ORIGIN, FORM], &body)
+            .await
     };
     let right = sign_in(PASSWORD, "/keys").await;
     assert_eq!(
@@ -425,7 +425,7 @@ async fn the_right_password_signs_in_and_a_wrong_one_does_not() {
         (StatusCode::SEE_OTHER, "/keys")
     );
     let fresh = right.header("set-cookie");
-    assert_ne!(fresh, cookie, "every sign-in has a token of its own");
+    assert_ne!(fresh, cookie, "each sign-in has a new token");
     let mut statuses = Vec::new();
     for _ in 0..6 {
         statuses.push(sign_in("wrong", "").await.status.as_u16());
@@ -437,12 +437,12 @@ async fn the_right_password_signs_in_and_a_wrong_one_does_not() {
 }
 
 #[tokio::test]
-async fn over_tls_the_cookie_is_bound_to_the_host() {
-    let service = TestDashboard::at("https://t.example.com").await;
-    let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+async fn the_cookie_is_bound_to_the_host_over_tls() {
+    let dashboard = TestDashboard::at("https://t.example.com").await;
+    let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
     let account = format!("email=you@example.com&password={PASSWORD}");
-    let made = service.post(&path, &[SAME_ORIGIN, FORM], &account).await;
-    let cookie = made.header("set-cookie");
+    let created = dashboard.post(&path, &[SAME_ORIGIN, FORM], &account).await;
+    let cookie = created.header("set-cookie");
     assert!(cookie.starts_with("__Host-tributary=session_"), "{cookie}");
     assert!(cookie.ends_with("; Secure"), "{cookie}");
 }

@@ -1,4 +1,4 @@
-//! Figures and times as people read them.
+//! Formats numbers, amounts and times for people.
 
 use jiff::tz::TimeZone;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// `12,345`.
+/// Formats a count: `12,345`.
 pub(crate) fn count(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
@@ -23,7 +23,7 @@ pub(crate) fn count(number: i64) -> String {
     text
 }
 
-/// `$1,234.56`, rounded to cents, halves away from zero.
+/// Formats dollars: `$1,234.56`, rounded to cents, halves away from zero.
 pub(crate) fn usd(amount: Amount) -> String {
     let per_cent = MICROS_PER_UNIT / 100;
     let micros = amount.micros();
@@ -33,17 +33,17 @@ pub(crate) fn usd(amount: Amount) -> String {
     format!("{sign}${whole}.{:02}", cents % 100)
 }
 
-/// `15 Nov 2026, 12:34:05`, in the app's zone.
+/// Formats a time in the app's time zone: `15 Nov 2026, 12:34:05`.
 pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
     format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M:%S")
 }
 
-/// `15 Nov 2026, 12:00 +01:00`: an hour, which in autumn comes twice.
+/// Formats an hour: `15 Nov 2026, 12:00 +01:00`. The offset distinguishes the repeated autumn hour.
 pub(crate) fn hour(at: Timestamp, zone: &Timezone) -> String {
     format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M %:z")
 }
 
-/// `15 Nov 2026, 12:34 UTC`.
+/// Formats a time in UTC: `15 Nov 2026, 12:34 UTC`.
 pub(crate) fn moment_utc(at: Timestamp) -> String {
     format_time(at, TimeZone::UTC, "%-d %b %Y, %H:%M UTC")
 }
@@ -51,25 +51,25 @@ pub(crate) fn moment_utc(at: Timestamp) -> String {
 fn format_time(at: Timestamp, zone: TimeZone, format: &str) -> String {
     let moment = jiff::Timestamp::from_millisecond(at.as_millis());
     moment.map_or_else(
-        |_| "beyond all time".to_owned(),
+        |_| "invalid time".to_owned(),
         |moment| moment.to_zoned(zone).strftime(format).to_string(),
     )
 }
 
-/// `2026-11-15T12:34:05Z`, for programs.
+/// Formats a time for programs: `2026-11-15T12:34:05Z`.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(at.as_millis());
     moment.map_or_else(|_| String::new(), |moment| moment.to_string())
 }
 
-/// The page of a device, whose id may be any text.
+/// Returns the path of a device's page. Device ids may contain any characters.
 pub(crate) fn device_path(device: &str) -> String {
     let encoded: String = url::form_urlencoded::byte_serialize(device.as_bytes()).collect();
-    // In a path a space is `%20`, and a plus sign is itself.
+    // In a path, a space must be `%20`; `+` would be a literal plus sign.
     format!("devices/{}", encoded.replace('+', "%20"))
 }
 
-/// As [`usd`]; from a thousand on without cents, for places where little fits.
+/// Formats dollars like [`usd`], without cents from $1,000 on, where space is limited.
 pub(crate) fn usd_brief(amount: Amount) -> String {
     if amount.micros().unsigned_abs() < 1_000 * MICROS_PER_UNIT.unsigned_abs() {
         return usd(amount);
@@ -80,18 +80,18 @@ pub(crate) fn usd_brief(amount: Amount) -> String {
     format!("{sign}${}", count(dollars.abs()))
 }
 
-/// `98.0 %`: a part of a whole.
+/// Formats a share: `98.0 %`.
 pub(crate) fn percent(part: i64, whole: i64) -> String {
     let tenths = i128::from(part) * 1_000 / i128::from(whole.max(1));
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// `2.51`, rounded, halves away from zero.
+/// Formats a ratio: `2.51`, rounded, halves away from zero.
 pub(crate) fn ratio(amount: Amount) -> String {
     usd(amount).replace('$', "")
 }
 
-/// `3 minutes ago`.
+/// Formats the age of a time: `3 minutes ago`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let passed = now.since(at);
     if passed < Duration::from_mins(1) {
@@ -103,7 +103,7 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     )
 }
 
-/// `3 minutes`, `2 days`.
+/// Formats a duration: `3 minutes`, `2 days`.
 pub(crate) fn span(seconds: i64) -> String {
     let (number, unit) = match seconds {
         ..60 => (seconds, "second"),
@@ -126,7 +126,7 @@ mod tests {
     #[case(1_000, "1,000")]
     #[case(1_234_567, "1,234,567")]
     #[case(-1_234, "−1,234")]
-    fn counts(#[case] number: i64, #[case] expected: &str) {
+    fn formats_counts(#[case] number: i64, #[case] expected: &str) {
         assert_eq!(count(number), expected);
     }
 
@@ -134,7 +134,7 @@ mod tests {
     #[case("999.99", "$999.99")]
     #[case("1000.5", "$1,001")]
     #[case("-123456.4", "−$123,456")]
-    fn brief_dollars(#[case] amount: &str, #[case] expected: &str) {
+    fn formats_brief_dollars(#[case] amount: &str, #[case] expected: &str) {
         assert_eq!(usd_brief(Amount::parse(amount).unwrap()), expected);
     }
 
@@ -144,12 +144,12 @@ mod tests {
     #[case("0.005", "$0.01")]
     #[case("-3.999", "−$4.00")]
     #[case("-0.001", "$0.00")]
-    fn dollars(#[case] amount: &str, #[case] expected: &str) {
+    fn formats_dollars(#[case] amount: &str, #[case] expected: &str) {
         assert_eq!(usd(Amount::parse(amount).unwrap()), expected);
     }
 
     #[test]
-    fn moments_are_told_in_the_apps_zone() {
+    fn formats_times_in_the_apps_time_zone() {
         let at = Timestamp::from_millis(1_763_173_020_007);
         let berlin = Timezone::parse("Europe/Berlin").unwrap();
         assert_eq!(moment(at, &berlin), "15 Nov 2025, 03:17:00");
@@ -162,7 +162,7 @@ mod tests {
     #[case(60, "1 minute")]
     #[case(7_200, "2 hours")]
     #[case(200_000, "2 days")]
-    fn spans(#[case] seconds: i64, #[case] expected: &str) {
+    fn formats_durations(#[case] seconds: i64, #[case] expected: &str) {
         assert_eq!(span(seconds), expected);
     }
 }

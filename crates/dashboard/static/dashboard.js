@@ -1,11 +1,11 @@
-// The few things that HTML cannot do: copying, showing a password, asking again before something is gone, tooltips.
-// Every page works without them; their buttons appear only where this runs.
+// Enhancements: copy buttons, show password, confirmation dialogs and tooltips. Every page works
+// without them; their buttons appear only when this script runs.
 "use strict";
 
 const COPIED_MS = 2000;
 const NARROW = window.matchMedia("(max-width: 48rem)");
 
-// navigator.clipboard is there with TLS and on the own machine only; the older way works elsewhere.
+// navigator.clipboard needs TLS or localhost; execCommand is the fallback.
 async function copy(element) {
   const range = document.createRange();
   range.selectNodeContents(element);
@@ -26,7 +26,7 @@ async function copyBy(button) {
   const label = copying.get(button)?.label ?? button.textContent;
   const copied = await copy(document.getElementById(button.dataset.copy));
   const status = document.getElementById("status");
-  status.textContent = copied ? button.dataset.copied : "The text is selected; copy it with your keyboard.";
+  status.textContent = copied ? button.dataset.copied : "Text selected. Press Ctrl+C or ⌘C to copy it.";
   button.textContent = copied ? "Copied" : "Selected";
   clearTimeout(copying.get(button)?.timer);
   const timer = setTimeout(() => {
@@ -41,14 +41,14 @@ function reveal(button) {
   const show = (shown) => {
     input.type = shown ? "text" : "password";
     button.textContent = shown ? "Hide" : "Show";
-    button.setAttribute("aria-label", `${button.textContent} the password`);
+    button.setAttribute("aria-label", `${button.textContent} password`);
   };
   button.addEventListener("click", () => show(input.type === "password"));
-  // Browsers remember what was typed into fields that are not for passwords.
+  // Browsers remember the values of fields that are not password fields.
   input.form.addEventListener("submit", () => show(false));
 }
 
-// Parts of a page come and go; what they need is looked for again in each.
+// Runs for the page and for each fragment that htmx loads.
 function prepare(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
   for (const button of root.querySelectorAll("[data-reveal]")) {
@@ -60,7 +60,7 @@ function prepare(root) {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy]");
   if (button) copyBy(button);
-  // A menu closes when something else is clicked.
+  // Close open menus on a click elsewhere.
   for (const menu of document.querySelectorAll("details.drop[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
@@ -79,29 +79,29 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 }, true);
 
-// A file is read into a field, where it can be looked at before it is sent.
+// Copies a file into a text field, so that it can be checked before it is submitted.
 document.addEventListener("change", async (event) => {
   const field = event.target.dataset?.fill;
   const file = event.target.files?.[0];
   if (field && file) document.getElementById(field).value = await file.text();
 });
 
-// A second click would find the link used, and the page with the key would be lost.
+// Prevents a second submission: the set-up link would be used, and the page with the key lost.
 for (const form of document.querySelectorAll("[data-once]")) {
   const button = form.querySelector("[type=submit]");
   form.addEventListener("submit", () => { button.disabled = true; });
   window.addEventListener("pageshow", () => { button.disabled = false; });
 }
 
-// What is shown once came as the answer to a form. Asking for the page again must not send that form again.
+// A secret that is shown once is the response to a form. Reloading must not submit it again.
 const shownOnce = document.querySelector("[data-shown-once]");
 if (shownOnce) window.history.replaceState(null, "", shownOnce.dataset.shownOnce || window.location.href);
 
-// On a small screen the menu is closed at first.
+// On small screens the menu starts closed.
 const side = document.querySelector("details.side");
 if (side && NARROW.matches) side.open = false;
 
-// The words of a chart's place, beside the pointer or the focus.
+// Chart tooltip beside the pointer or focus.
 const tip = document.createElement("div");
 tip.className = "tip";
 tip.hidden = true;

@@ -1,11 +1,11 @@
-//! The cookie of a session.
+//! The session cookie.
 
 use crate::state::DashboardHandles;
 use axum::http::{HeaderMap, HeaderValue, header};
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::session::SESSION_LIFETIME;
 
-/// Over TLS the name makes browsers see to it that only this very host, over TLS, can have set it.
+/// Cookie name over TLS. Browsers accept the `__Host-` prefix only from this host and over TLS.
 const SECURE_NAME: &str = "__Host-tributary";
 const PLAIN_NAME: &str = "tributary";
 
@@ -17,7 +17,8 @@ const fn name(handles: &DashboardHandles) -> &'static str {
     }
 }
 
-/// The token that a browser sent. Two of them are as good as none: one of them is somebody else's.
+/// Returns the session token of a request. Two cookies of this name are rejected, because one of
+/// them may have been planted.
 pub(crate) fn token(headers: &HeaderMap, handles: &DashboardHandles) -> Option<KeyText> {
     let lines = headers.get_all(header::COOKIE);
     let texts = lines.iter().filter_map(|line| line.to_str().ok());
@@ -30,17 +31,18 @@ pub(crate) fn token(headers: &HeaderMap, handles: &DashboardHandles) -> Option<K
     if values.next().is_some() {
         return None;
     }
-    // A wrong checksum costs no look-up.
+    // Check the checksum first to save a database lookup.
     let token = KeyText::parse(value).ok()?;
     (token.kind == KeyKind::Session).then_some(token)
 }
 
-/// Gives a browser its token. Scripts cannot read it, and other sites' forms do not carry it.
+/// Returns the `Set-Cookie` header for a token. Scripts cannot read the cookie, and browsers do
+/// not send it with forms from other sites.
 pub(crate) fn set(handles: &DashboardHandles, token: &KeyText) -> HeaderValue {
     format_cookie(handles, token.reveal(), SESSION_LIFETIME.as_secs())
 }
 
-/// Takes it away.
+/// Returns the `Set-Cookie` header that deletes the cookie.
 pub(crate) fn clear(handles: &DashboardHandles) -> HeaderValue {
     format_cookie(handles, "", 0)
 }
@@ -53,6 +55,6 @@ fn format_cookie(handles: &DashboardHandles, value: &str, seconds: u64) -> Heade
     };
     let name = name(handles);
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
-    // Letters, digits and the punctuation above.
+    // Name and token are ASCII, so this does not fail.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }

@@ -1,4 +1,4 @@
-//! Somebody who is signed in.
+//! The session of a signed-in user.
 
 use super::cookie;
 use crate::failure::Failure;
@@ -12,10 +12,10 @@ use tributary_domain::audit::{AuditContext, Client};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_store::Organization;
 
-/// What htmx sends when it asks for a part of a page.
+/// Header that htmx sends when it requests a fragment.
 const HX_REQUEST: &str = "hx-request";
 
-/// Somebody who is signed in, whatever they may do.
+/// A signed-in user, before any permission check.
 #[derive(Debug, Clone)]
 pub(crate) struct CurrentSession {
     pub(crate) user: User,
@@ -25,25 +25,25 @@ pub(crate) struct CurrentSession {
 }
 
 impl CurrentSession {
-    /// The right to act within scope `S`, where the person's role carries it.
+    /// Returns the authorization for scope `S` if the user's role has it.
     pub(crate) fn authorize<S: Scope>(
         &self,
         environment: Environment,
     ) -> Result<Authorized<S>, Failure> {
         authorize_person(&self.user, environment).map_err(|denied| {
             let (role, scope) = (self.user.role.as_str(), S::NAME.as_str());
-            tracing::warn!(user = %self.user.id, role, scope, %denied, "denied");
+            tracing::warn!(user = %self.user.id, role, scope, %denied, "access denied");
             Failure::Denied(self.user.role)
         })
     }
 
-    /// From where a change comes that this person makes now.
+    /// Returns the origin of a change by this user, for the audit log.
     pub(crate) fn origin(&self, handles: &DashboardHandles) -> AuditContext {
         change_origin(Actor::User(self.user.id), self.client.as_ref(), handles)
     }
 }
 
-/// From where a change comes that somebody makes now.
+/// Returns the origin of a change, for the audit log.
 pub(crate) fn change_origin(
     actor: Actor,
     client: Option<&Client>,
@@ -51,7 +51,7 @@ pub(crate) fn change_origin(
 ) -> AuditContext {
     let address = client.map(|client| client.address);
     let request_id = client.map(|client| client.request_id.to_string());
-    handles.source.origin(actor, address, request_id)
+    handles.runtime.origin(actor, address, request_id)
 }
 
 impl FromRequestParts<DashboardHandles> for CurrentSession {
@@ -62,23 +62,23 @@ impl FromRequestParts<DashboardHandles> for CurrentSession {
         handles: &DashboardHandles,
     ) -> Result<Self, Failure> {
         let is_part = parts.headers.contains_key(HX_REQUEST);
-        // The address as it was typed: a nested router sees only the rest of it.
+        // The full path in the browser: a nested router only sees the rest.
         let OriginalUri(typed) = OriginalUri::from_request_parts(parts, handles)
             .await
             .unwrap_or_else(|never| match never {});
-        // What a form was sent to is no page to come back to.
-        let asked = if parts.method.is_safe() {
+        // After sign-in, a form's target cannot be opened as a page.
+        let requested = if parts.method.is_safe() {
             typed.path_and_query().map(ToString::to_string)
         } else {
             Some("/portfolio".to_owned())
         };
-        let sign_in = || match &asked {
-            Some(asked) if !is_part => Failure::NotSignedIn(asked.clone()),
+        let sign_in = || match &requested {
+            Some(requested) if !is_part => Failure::NotSignedIn(requested.clone()),
             _ => Failure::SessionExpired,
         };
         let token = cookie::token(&parts.headers, handles).ok_or_else(sign_in)?;
         let digest = token.digest();
-        let now = handles.source.now();
+        let now = handles.runtime.now();
         let found = handles.store.session(digest).await?;
         let found = found
             .filter(|found| found.session.is_valid(now))

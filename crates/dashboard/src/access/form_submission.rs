@@ -1,8 +1,7 @@
-//! Somebody who sends a form.
+//! An authorized form submission.
 //!
-//! A form is taken when it was sent from a page of ours, by somebody who is signed in, carries the token of that
-//! very session, and the person's role carries the scope. There is no other way to a form of a signed-in person, so
-//! no handler can forget one of the four.
+//! A form is accepted if it has the same origin, a valid session, the form token of that session,
+//! and a role with the required scope. This extractor checks all four, so no handler can skip one.
 
 use super::{CurrentSession, PageContext};
 use crate::failure::Failure;
@@ -16,17 +15,17 @@ use tributary_domain::access::Scope;
 use tributary_domain::audit::AuditContext;
 use tributary_fields::Form;
 
-/// The field that carries the token.
+/// Form field with the session's form token (CSRF protection).
 const FORM_TOKEN: &str = "formToken";
 
-/// A form, by somebody whose role carries scope `S`.
+/// A form submitted by a user whose role has scope `S`.
 pub(crate) struct FormSubmission<S> {
     pub(crate) context: PageContext<S>,
     pub(crate) form: Form,
 }
 
 impl<S> FormSubmission<S> {
-    /// From where the change comes.
+    /// Returns the origin of the change for the audit log.
     pub(crate) fn origin(&self, handles: &DashboardHandles) -> AuditContext {
         self.session.origin(handles)
     }
@@ -46,18 +45,15 @@ impl<S: Scope> FromRequest<DashboardHandles> for FormSubmission<S> {
     async fn from_request(request: Request, handles: &DashboardHandles) -> Result<Self, Failure> {
         let (mut parts, body) = request.into_parts();
         SameOrigin::from_request_parts(&mut parts, handles).await?;
-        let visitor = CurrentSession::from_request_parts(&mut parts, handles).await?;
+        let session = CurrentSession::from_request_parts(&mut parts, handles).await?;
         let query = UrlQuery::of(parts.uri.query());
         let form = receive(&parts.headers, body, handles).await?;
         let token = form.field(FORM_TOKEN);
-        if !handles.keyring.is_form_token(visitor.token_digest, &token) {
-            tracing::warn!(user = %visitor.user.id, "a form without its token");
+        if !handles.keyring.is_form_token(session.token_digest, &token) {
+            tracing::warn!(user = %session.user.id, "rejected form without a valid form token");
             return Err(Failure::FormExpired);
         }
-        let reader = PageContext::for_session(visitor, query, &mut parts, handles).await?;
-        Ok(Self {
-            context: reader,
-            form,
-        })
+        let context = PageContext::for_session(session, query, &mut parts, handles).await?;
+        Ok(Self { context, form })
     }
 }

@@ -1,4 +1,5 @@
-//! Who is here, and what they may do. A handler that takes none of these has nothing to ask the store with.
+//! Authentication and authorization. Store methods require an `Authorized` value, which only these
+//! extractors provide, so a handler cannot skip them.
 
 pub(crate) mod cookie;
 mod current_session;

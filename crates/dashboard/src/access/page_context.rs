@@ -1,4 +1,4 @@
-//! Somebody who looks at a page.
+//! An authorized page request.
 
 use super::CurrentSession;
 use crate::failure::Failure;
@@ -17,10 +17,10 @@ use tributary_domain::access::{
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::AppName;
 
-/// The parameter that chooses between live and test data.
+/// Query parameter that selects live or test data.
 pub(crate) const ENVIRONMENT: &str = "environment";
 
-/// Somebody whose role carries scope `S`, and the app of the page, where its path names one.
+/// A page request by a user whose role has scope `S`, with the app that the path names.
 pub(crate) struct PageContext<S> {
     pub(crate) authorized: Authorized<S>,
     pub(crate) session: CurrentSession,
@@ -28,7 +28,7 @@ pub(crate) struct PageContext<S> {
     apps: Vec<AppName>,
     app: Option<AppName>,
     path: Vec<(String, String)>,
-    /// As it was asked for. What can only be changed with live data is shown in both.
+    /// Requested environment. Settings are shared, so their pages look the same in both.
     environment: Environment,
     current_path: String,
     is_trustworthy: bool,
@@ -36,23 +36,23 @@ pub(crate) struct PageContext<S> {
 }
 
 impl<S> PageContext<S> {
-    /// The app of the page.
+    /// Returns the app of the page.
     pub(crate) fn app(&self) -> Result<&AppName, Failure> {
         self.app.as_ref().ok_or(Failure::NotFound)
     }
 
-    /// A part of the page's path.
+    /// Returns a parameter of the page's path.
     pub(crate) fn path_parameter(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(found, _)| found == name);
         found.map_or("", |(_, value)| value.as_str())
     }
 
-    /// Every app of the organization.
+    /// Returns all apps of the organization.
     pub(crate) fn apps(&self) -> &[AppName] {
         &self.apps
     }
 
-    /// The apps that the switcher offers: archived ones only while they are looked at.
+    /// Returns the apps of the switcher. Archived apps are left out, except the current one.
     fn switcher(&self) -> Vec<AppName> {
         let is_here = |one: &AppName| self.app.as_ref().is_some_and(|app| app.id == one.id);
         let apps = self.apps.iter();
@@ -61,18 +61,18 @@ impl<S> PageContext<S> {
             .collect()
     }
 
-    /// What surrounds the page.
+    /// Returns the frame of the page: menu, app switcher and environment.
     pub(crate) fn shell(&self, section: Section) -> Shell {
         let role = self.session.user.role;
-        // An event or a device is of one of them; the list is there in both.
-        let is_of_one = ["event", "device"]
+        // An event or device exists in one environment only, so the switch leads to the list.
+        let is_single_item = ["event", "device"]
             .iter()
             .any(|name| !self.path_parameter(name).is_empty());
         let here = match &self.app {
-            Some(app) if is_of_one => &format!("/apps/{}/events", app.id),
+            Some(app) if is_single_item => &format!("/apps/{}/events", app.id),
             _ => &self.current_path,
         };
-        let world = |environment: Option<&str>| {
+        let url = |environment: Option<&str>| {
             let query = self
                 .query
                 .with(&[(ENVIRONMENT, environment), ("before", None)]);
@@ -80,8 +80,8 @@ impl<S> PageContext<S> {
             format!("{here}{mark}{query}")
         };
         Shell {
-            live: world(None),
-            test: world(Some(Environment::Test.as_str())),
+            live: url(None),
+            test: url(Some(Environment::Test.as_str())),
             email: self.session.user.email.as_str().to_owned(),
             role,
             organization: self.session.organization.name.as_str().to_owned(),
@@ -97,12 +97,12 @@ impl<S> PageContext<S> {
         }
     }
 
-    /// The page, as an answer.
+    /// Renders the page.
     pub(crate) fn page(&self, template: &impl Template) -> Response {
         self.page_with(StatusCode::OK, template)
     }
 
-    /// The page, as an answer with this status.
+    /// Renders the page with this status.
     pub(crate) fn page_with(&self, status: StatusCode, template: &impl Template) -> Response {
         response::app_page(status, template, self.is_trustworthy)
     }
@@ -115,27 +115,27 @@ impl<S: Scope> FromRequestParts<DashboardHandles> for PageContext<S> {
         parts: &mut Parts,
         handles: &DashboardHandles,
     ) -> Result<Self, Failure> {
-        let visitor = CurrentSession::from_request_parts(parts, handles).await?;
+        let session = CurrentSession::from_request_parts(parts, handles).await?;
         let query = UrlQuery::of(parts.uri.query());
-        Self::for_session(visitor, query, parts, handles).await
+        Self::for_session(session, query, parts, handles).await
     }
 }
 
 impl<S: Scope> PageContext<S> {
-    /// For a visitor who is known already.
+    /// Builds the context for an authenticated session.
     pub(super) async fn for_session(
-        visitor: CurrentSession,
+        session: CurrentSession,
         query: UrlQuery,
         parts: &mut Parts,
         handles: &DashboardHandles,
     ) -> Result<Self, Failure> {
-        let asked = query.get(ENVIRONMENT).and_then(Environment::parse);
-        let environment = asked.unwrap_or(Environment::Live);
-        let authorized = visitor.authorize::<S>(environment)?;
-        let names = visitor.authorize::<AnalyticsRead>(environment)?;
+        let requested = query.get(ENVIRONMENT).and_then(Environment::parse);
+        let environment = requested.unwrap_or(Environment::Live);
+        let authorized = session.authorize::<S>(environment)?;
+        let names = session.authorize::<AnalyticsRead>(environment)?;
         let apps = handles.store.app_names(&names).await?;
         let path = path_parameters(parts, handles).await;
-        // The path of the browser: that of a page of an app has lost its beginning on the way here.
+        // The full path in the browser: a nested router only sees the rest.
         let OriginalUri(uri) = OriginalUri::from_request_parts(parts, handles)
             .await
             .unwrap_or_else(|never| match never {});
@@ -149,8 +149,8 @@ impl<S: Scope> PageContext<S> {
         };
         Ok(Self {
             authorized,
-            form_token: handles.keyring.form_token(visitor.token_digest),
-            session: visitor,
+            form_token: handles.keyring.form_token(session.token_digest),
+            session,
             query,
             apps,
             app,
@@ -163,7 +163,7 @@ impl<S: Scope> PageContext<S> {
 }
 
 async fn path_parameters(parts: &mut Parts, handles: &DashboardHandles) -> Vec<(String, String)> {
-    // A path that is no text names nothing.
+    // A path that is not UTF-8 has no parameters.
     let path = RawPathParams::from_request_parts(parts, handles).await;
     path.map(|path| {
         path.iter()

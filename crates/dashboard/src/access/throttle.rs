@@ -1,7 +1,7 @@
-//! Remembers wrong passwords for a while: by the address they came from, and by the account they were for.
+//! Slows down password guessing, by client address and by account.
 //!
-//! In memory, and so per node: whoever guesses gets the few free tries once a node, and again after a restart. That
-//! is little beside what argon2 costs them.
+//! The state is in memory and therefore per node: an attacker gets a few free attempts on each
+//! node and after a restart. That is little compared with the cost of argon2.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,19 +12,19 @@ use tributary_domain::access::sign_in::SignInFailures;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Entries from which on forgotten ones are dropped. Where that makes no room, all are: better a few more guesses for
-/// everybody than memory without end.
+/// Maximum number of entries. At the limit, expired entries are dropped, and then all of them:
+/// a few extra attempts are better than unbounded memory.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Wrong passwords of late.
+/// Recent failed sign-ins.
 #[derive(Default)]
 pub(crate) struct Throttle(Mutex<HashMap<Digest, SignInFailures>>);
 
-/// What one attempt is known by.
+/// Keys of one attempt: digests of address and account.
 pub(crate) struct SignInAttempt([Option<Digest>; 2]);
 
 impl SignInAttempt {
-    /// Of somebody at an address, for an account.
+    /// Builds the keys for an address and an account.
     pub(crate) fn new(address: Option<IpAddr>, email: &Email) -> Self {
         let address = address.map(|address| format!("address {address}"));
         let account = format!("account {}", email.as_str());
@@ -38,14 +38,14 @@ impl SignInAttempt {
 }
 
 impl Throttle {
-    /// How long this attempt has to wait.
+    /// Returns how long this attempt has to wait.
     pub(crate) fn wait(&self, attempt: &SignInAttempt, now: Timestamp) -> Option<Duration> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = attempt.keys().filter_map(|key| known.get(&key)?.wait(now));
         waits.max()
     }
 
-    /// Notes that it failed.
+    /// Records a failed attempt.
     pub(crate) fn record_failure(&self, attempt: &SignInAttempt, now: Timestamp) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ENTRIES_MAX {
@@ -60,7 +60,7 @@ impl Throttle {
         }
     }
 
-    /// Forgets what failed before: the person knows the password.
+    /// Clears the failures after a correct password.
     pub(crate) fn clear_failures(&self, attempt: &SignInAttempt) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for key in attempt.keys() {
@@ -70,7 +70,7 @@ impl Throttle {
 }
 
 impl Throttle {
-    /// What an attempt is known by.
+    /// Builds the keys of an attempt.
     pub(crate) fn attempt(address: Option<IpAddr>, email: &Email) -> SignInAttempt {
         SignInAttempt::new(address, email)
     }

@@ -1,4 +1,4 @@
-//! `/account` — the person's own page: the password.
+//! `/account` — the user's account: change of password.
 
 use crate::access::{FormSubmission, PageContext, cookie};
 use crate::failure::Failure;
@@ -27,60 +27,63 @@ struct AccountPage {
 }
 
 impl AccountPage {
-    fn new(reader: &PageContext<AnalyticsRead>, faults: Faults) -> Self {
+    fn new(context: &PageContext<AnalyticsRead>, faults: Faults) -> Self {
         Self {
-            shell: reader.shell(Section::Account),
-            // What was typed are passwords: never sent back.
+            shell: context.shell(Section::Account),
+            // Typed passwords are never sent back.
             form: FormState::default().with_faults(faults),
             password_min: PASSWORD_CHARS_MIN,
         }
     }
 }
 
-/// The page.
-pub(crate) async fn show(reader: PageContext<AnalyticsRead>) -> Response {
-    reader.page(&AccountPage::new(&reader, Faults::new()))
+/// Shows the page.
+pub(crate) async fn show(context: PageContext<AnalyticsRead>) -> Response {
+    context.page(&AccountPage::new(&context, Faults::new()))
 }
 
-/// Changes the password. Every session ends, and this browser gets a new one.
+/// Changes the password, ends all sessions, and starts a new one for this browser.
 pub(crate) async fn change_password(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AnalyticsRead>,
+    submission: FormSubmission<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let user = &posted.session.user;
+    let user = &submission.session.user;
     let bug = |error| {
-        tracing::error!(%error, "a password was not hashed");
+        tracing::error!(%error, "failed to hash password");
         Failure::Internal
     };
-    let (present, new) = (posted.form.field("present"), posted.form.field("password"));
+    let (current, new) = (
+        submission.form.field("current"),
+        submission.form.field("password"),
+    );
     let mut faults = Faults::new();
     let found = handles.store.user_by_email(&user.email).await?;
     let hash = found.map(|(_, hash)| hash);
     let attempt = crate::access::Throttle::attempt(None, &user.email);
-    let now = handles.source.now();
+    let now = handles.runtime.now();
     let may_try = handles.throttle.wait(&attempt, now).is_none();
-    if !may_try || !handles.hasher.verify(present, hash).await.map_err(bug)? {
+    if !may_try || !handles.hasher.verify(current, hash).await.map_err(bug)? {
         handles.throttle.record_failure(&attempt, now);
         let message = if may_try {
-            "This is not your present password."
+            "This is not your current password."
         } else {
-            "Too many attempts went wrong. Try again in a few minutes."
+            "Too many failed attempts. Try again in a few minutes."
         };
-        faults.add("present", Problem::new(FaultCode::NotAllowed, message));
+        faults.add("current", Problem::new(FaultCode::NotAllowed, message));
     }
     faults.check("password", check_password(&new));
     if !faults.is_empty() {
-        let page = AccountPage::new(&posted.context, faults);
-        return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+        let page = AccountPage::new(&submission.context, faults);
+        return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
-    let salt = handles.source.random_bytes();
+    let salt = handles.runtime.random_bytes();
     let hash = handles.hasher.hash(new, salt).await.map_err(bug)?;
-    let token = handles.source.new_key(KeyKind::Session, Environment::Live);
+    let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
         session: Session::begin(user.id, now),
         digest: token.digest(),
     };
-    let origin = posted.origin(&handles);
+    let origin = submission.origin(&handles);
     handles.store.change_password(session, hash, origin).await?;
     let cookie = cookie::set(&handles, &token);
     Ok(with_cookie(see_other("/account?notice=password"), cookie))

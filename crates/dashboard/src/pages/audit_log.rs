@@ -1,7 +1,8 @@
-//! `/audit-log` — who changed what, when, from where.
+//! `/audit-log` — all changes with actor, time and client address.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
+use crate::network_label::network_choice;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -11,6 +12,7 @@ use axum::response::Response;
 use std::collections::BTreeMap;
 use tributary_domain::access::{Actor, AppsRead};
 use tributary_domain::audit::{AuditEntry, FieldChange};
+use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, AuditId};
 
 #[derive(Template)]
@@ -32,22 +34,25 @@ struct Line {
     address: String,
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.query.get("app");
+    let app = context.query.get("app");
     let app = app.and_then(|text| AppId::parse(text).ok());
-    let before = reader.query.get("before");
+    let before = context.query.get("before");
     let before = before.and_then(|text| AuditId::parse(text).ok());
     let request = paging::request(before.map(|id| *id.as_bytes()));
     let found = handles
         .store
-        .audit_log(&reader.authorized, app, request)
+        .audit_log(&context.authorized, app, request)
         .await?;
-    let members = handles.store.members(&reader.authorized).await?;
-    let keys = handles.store.keys(reader.authorized.organization()).await?;
+    let members = handles.store.members(&context.authorized).await?;
+    let keys = handles
+        .store
+        .keys(context.authorized.organization())
+        .await?;
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for user in members {
         names.insert(user.id.to_string(), user.email.as_str().to_owned());
@@ -56,13 +61,17 @@ pub(crate) async fn show(
         let name = format!("key “{}” (…{})", key.name, key.hint);
         names.insert(key.id.to_string(), name);
     }
-    for app in reader.apps() {
+    for network in Network::ALL {
+        let name = network_choice(network).to_owned();
+        names.insert(network.as_str().to_owned(), name);
+    }
+    for app in context.apps() {
         names.insert(app.id.to_string(), app.name.as_str().to_owned());
     }
     let last = found.items.last().map(|entry| entry.id.to_string());
-    let older = paging::older(&reader.query, found.has_more, last);
+    let older = paging::older(&context.query, found.has_more, last);
     let page = AuditLogPage {
-        shell: reader.shell(Section::AuditLog),
+        shell: context.shell(Section::AuditLog),
         app: app.and_then(|app| names.get(&app.to_string()).cloned()),
         lines: found
             .items
@@ -71,7 +80,7 @@ pub(crate) async fn show(
             .collect(),
         older,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }
 
 fn line(entry: AuditEntry, names: &BTreeMap<String, String>) -> Line {
@@ -81,8 +90,8 @@ fn line(entry: AuditEntry, names: &BTreeMap<String, String>) -> Line {
         actor: match entry.actor {
             Actor::Key(id) => named(id.to_string()),
             Actor::User(id) => named(id.to_string()),
-            Actor::Operator => "the command line".to_owned(),
-            Actor::Service => "the service".to_owned(),
+            Actor::Operator => "command line".to_owned(),
+            Actor::Service => "server".to_owned(),
         },
         action: entry.action.as_str(),
         app: entry.app.map(|app| named(app.to_string())),

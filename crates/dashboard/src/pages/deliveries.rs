@@ -1,8 +1,9 @@
-//! `/apps/{app}/deliveries` — the delivery log of the networks, and trying again.
+//! `/apps/{app}/deliveries` — the delivery log, with retry.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::network_label::network_choice;
 use crate::pages::events::detail::DeliveryCard;
 use crate::query::UrlQuery;
 use crate::response::see_other;
@@ -26,7 +27,7 @@ struct DeliveriesPage {
     form: FormState,
     rows: Vec<Row>,
     older: Option<String>,
-    /// The query of the filter, for trying all of them again.
+    /// Query of the filter, for “Retry all”.
     query: String,
     can_retry_all: bool,
 }
@@ -42,14 +43,14 @@ impl DeliveriesPage {
         let all = DeliveryStatus::ALL
             .iter()
             .map(|one| (one.as_str(), one.as_str()));
-        std::iter::once(("", "any")).chain(all).collect()
+        std::iter::once(("", "Any")).chain(all).collect()
     }
 
     fn networks(&self) -> Vec<(&'static str, &'static str)> {
         let all = Network::ALL
             .into_iter()
-            .map(|one| (one.as_str(), one.as_str()));
-        std::iter::once(("", "any")).chain(all).collect()
+            .map(|one| (one.as_str(), network_choice(one)));
+        std::iter::once(("", "Any")).chain(all).collect()
     }
 }
 
@@ -65,55 +66,56 @@ fn filter(query: &UrlQuery) -> DeliveryFilter {
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.app()?;
-    let filter = filter(&reader.query);
-    let before = reader.query.get("before");
+    let app = context.app()?;
+    let filter = filter(&context.query);
+    let before = context.query.get("before");
     let before = before.and_then(|text| DeliveryId::parse(text).ok());
     let request = paging::request(before.map(|id| *id.as_bytes()));
     let can_retry_all = filter.status.is_some_and(DeliveryStatus::can_be_retried);
-    let caller = &reader.authorized;
+    let caller = &context.authorized;
     let found = handles
         .store
         .deliveries(caller, app.id, filter, request)
         .await?;
     let last = found.items.last().map(|one| one.delivery.id.to_string());
-    let older = paging::older(&reader.query, found.has_more, last);
-    let now = handles.source.now();
+    let older = paging::older(&context.query, found.has_more, last);
+    let now = handles.runtime.now();
     let row = |one: tributary_store::DeliveryWithEvent| Row {
         at: text::moment(one.delivery.event.at(), &app.timezone),
         event: one
             .event
-            .map_or_else(|| "gone".to_owned(), |event| event.name),
+            .map_or_else(|| "deleted event".to_owned(), |event| event.name),
         card: DeliveryCard::of(one.delivery, &app.timezone, now),
     };
-    let value = |name: &str| reader.query.get(name).unwrap_or_default().to_owned();
+    let value = |name: &str| context.query.get(name).unwrap_or_default().to_owned();
     let page = DeliveriesPage {
-        shell: reader.shell(Section::Deliveries),
+        shell: context.shell(Section::Deliveries),
         form: FormState::default()
             .with("status", value("status"))
             .with("network", value("network"))
             .with("eventId", value("eventId")),
         rows: found.items.into_iter().map(row).collect(),
         older,
-        query: reader.query.with(&[("before", None)]),
+        query: context.query.with(&[("before", None)]),
         can_retry_all,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }
 
-/// `POST /apps/{app}/deliveries/{delivery}/retry` — brings one back into its queue.
+/// `POST /apps/{app}/deliveries/{delivery}/retry` — queues a delivery again.
 pub(crate) async fn retry(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, origin) = (posted.app()?.id, posted.origin(&handles));
-    let id = DeliveryId::parse(posted.path_parameter("delivery")).map_err(|_| Failure::NotFound)?;
-    let caller = &posted.authorized;
+    let (app, origin) = (submission.app()?.id, submission.origin(&handles));
+    let id =
+        DeliveryId::parse(submission.path_parameter("delivery")).map_err(|_| Failure::NotFound)?;
+    let caller = &submission.authorized;
     let retried = handles
         .store
         .retry_delivery(caller, app, id, origin)
@@ -124,14 +126,14 @@ pub(crate) async fn retry(
     )))
 }
 
-/// `POST /apps/{app}/deliveries/retry` — brings back those that fit the filter.
+/// `POST /apps/{app}/deliveries/retry` — queues all deliveries that match the filter again.
 pub(crate) async fn retry_many(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, origin) = (posted.app()?.id, posted.origin(&handles));
-    let filter = filter(&posted.query);
-    let caller = &posted.authorized;
+    let (app, origin) = (submission.app()?.id, submission.origin(&handles));
+    let filter = filter(&submission.query);
+    let caller = &submission.authorized;
     let brought = handles
         .store
         .retry_deliveries(caller, app, filter, origin)

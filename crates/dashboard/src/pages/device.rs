@@ -1,7 +1,9 @@
-//! `GET /apps/{app}/devices/{device}` — why this install was attributed so, candidate by candidate.
+//! `GET /apps/{app}/devices/{device}` — a device, its attribution with all candidates, and its
+//! events.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
+use crate::network_label::NetworkLabel;
 use crate::pages::events::{self, EventTableRow, match_label};
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -10,9 +12,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::attribution::{
-    ConsideredCandidate, CreditedNetwork, Flag, MatchMethod, Rejection, Signals,
-};
+use tributary_domain::attribution::{ConsideredCandidate, Flag, MatchMethod, Rejection, Signals};
 use tributary_domain::device::{Device, DeviceKey, Tracking};
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AppId;
@@ -31,7 +31,7 @@ struct DevicePage {
 }
 
 struct DecisionView {
-    network: &'static str,
+    network: NetworkLabel,
     how: &'static str,
     reason: String,
     confidence: Option<u8>,
@@ -50,12 +50,12 @@ struct CandidateRow {
     method: &'static str,
     clicked: String,
     age: String,
-    network: &'static str,
+    network: NetworkLabel,
     link: Option<String>,
     click: Option<String>,
     score: Option<u8>,
     signals: Vec<(&'static str, String)>,
-    /// Why it was not taken; nothing for the winner.
+    /// Why it was rejected; `None` for the winner.
     rejected: Option<&'static str>,
 }
 
@@ -63,37 +63,37 @@ const fn method_label(method: MatchMethod) -> &'static str {
     match method {
         MatchMethod::Referrer => "Play Store referrer",
         MatchMethod::ClickId => "Click id from the device",
-        MatchMethod::AdServicesTap => "Apple's record of a tap",
-        MatchMethod::ForeignReferrer => "Referrer of somebody else",
+        MatchMethod::AdServicesTap => "Apple AdServices, tap",
+        MatchMethod::ForeignReferrer => "Referrer of another source",
         MatchMethod::AdvertisingId => "Advertising id",
-        MatchMethod::AdServicesView => "Apple's record of a view",
-        MatchMethod::Probabilistic => "Likeness",
+        MatchMethod::AdServicesView => "Apple AdServices, view",
+        MatchMethod::Probabilistic => "Probabilistic match",
     }
 }
 
 const fn rejection_label(rejection: Rejection) -> &'static str {
     match rejection {
-        Rejection::OutsideWindow => "older than the app's window",
-        Rejection::DuplicateClick => "it has led to another install already",
-        Rejection::Bot => "no person's click",
-        Rejection::BadToken => "the click id is wrong",
-        Rejection::ForeignClick => "another app's click",
+        Rejection::OutsideWindow => "older than the click window",
+        Rejection::DuplicateClick => "already credited with another install",
+        Rejection::Bot => "click by a bot",
+        Rejection::BadToken => "invalid click id",
+        Rejection::ForeignClick => "click of another app",
         Rejection::PendingClick => "the click is not stored yet",
-        Rejection::Implausible => "the times contradict it",
-        Rejection::ScoreTooLow => "not like enough",
-        Rejection::Ambiguous => "another one is as like",
+        Rejection::Implausible => "implausible times",
+        Rejection::ScoreTooLow => "score too low",
+        Rejection::Ambiguous => "another click has the same score",
         Rejection::SharedAddress => "too many clicks from this address",
-        Rejection::MethodDisabled => "the app does not match like this on this platform",
-        Rejection::OlderThanWinner => "a later touch won",
+        Rejection::MethodDisabled => "method disabled for this platform",
+        Rejection::OlderThanWinner => "a later click or view won",
     }
 }
 
 const fn flag_label(flag: Flag) -> &'static str {
     match flag {
-        Flag::UnverifiedTime => "only the device's own clock vouches for the times",
+        Flag::UnverifiedTime => "times known only from the device's clock",
         Flag::ShortCtit => "opened impossibly soon after the click",
-        Flag::Implausible => "the times contradict the click",
-        Flag::ImpossibleDevice => "this model or version does not exist on this platform",
+        Flag::Implausible => "implausible times",
+        Flag::ImpossibleDevice => "model or version does not exist on this platform",
         Flag::InstallBurst => "many installs from one address within an hour",
     }
 }
@@ -101,8 +101,8 @@ const fn flag_label(flag: Flag) -> &'static str {
 fn signals(signals: Signals) -> Vec<(&'static str, String)> {
     let points = |points: Option<u8>| points.map_or_else(|| "?".to_owned(), |one| one.to_string());
     vec![
-        ("address", points(signals.address)),
-        ("system", points(signals.os_version)),
+        ("IP address", points(signals.address)),
+        ("OS", points(signals.os_version)),
         ("model", points(signals.model)),
         ("time zone", points(signals.timezone)),
         ("language", points(signals.language)),
@@ -122,7 +122,9 @@ fn candidate(
             .clicked_at
             .map_or_else(|| "–".to_owned(), |at| text::moment(at, zone)),
         age: one.age_seconds.map_or_else(|| "–".to_owned(), text::span),
-        network: one.network.map_or("–", CreditedNetwork::as_str),
+        network: one
+            .network
+            .map_or(NetworkLabel::NONE, NetworkLabel::credited),
         link: one.link.map(|link| link.to_string()),
         click: one.click.map(|click| handles.click_tokens.sign(app, click)),
         score: one.score,
@@ -137,30 +139,30 @@ fn decision(
     zone: &Timezone,
     handles: &DashboardHandles,
 ) -> DecisionView {
-    let attribution = attribution.as_of(handles.source.now());
+    let attribution = attribution.as_of(handles.runtime.now());
     let decision = attribution.decision;
     let evidence = decision.evidence;
     let none = || "none".to_owned();
     DecisionView {
-        network: decision.network.as_str(),
+        network: NetworkLabel::credited(decision.network),
         how: match_label(decision.match_type),
         reason: decision.reason,
         confidence: decision.confidence,
         decided: text::moment(attribution.decided_at, zone),
         revision: attribution.revision,
         superseded: attribution.supersedes.map(|earlier| {
-            let words = match_label(earlier.match_type);
-            format!("{words}, {}", text::moment(earlier.decided_at, zone))
+            let label = match_label(earlier.match_type);
+            format!("{label}, {}", text::moment(earlier.decided_at, zone))
         }),
         link: decision.link.map(|link| link.to_string()),
         evidence: vec![
             ("Store referrer", evidence.referrer.unwrap_or_else(none)),
             (
-                "Apple's AdServices",
+                "Apple AdServices",
                 evidence.ad_services.unwrap_or_else(none),
             ),
             ("Click id", evidence.click_token.unwrap_or_else(none)),
-            ("Address", evidence.address_class.unwrap_or_else(none)),
+            ("IP address", evidence.address_class.unwrap_or_else(none)),
         ],
         window_hours: decision.settings.click_window_hours,
         probabilistic: decision.settings.probabilistic,
@@ -177,21 +179,21 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
     let yes_or_no = |known: Option<bool>| match known {
         Some(true) => "yes".to_owned(),
         Some(false) => "no".to_owned(),
-        None => "not asked".to_owned(),
+        None => "unknown".to_owned(),
     };
     let traits = device.traits;
     let some = |label, value: Option<String>| value.map(|value| (label, value));
     let consent = device.consent;
     [
         Some(("Platform", traits.platform.as_str().to_owned())),
-        some("System", traits.os_version),
+        some("OS version", traits.os_version),
         some("Model", traits.model),
-        some("Maker", traits.manufacturer),
+        some("Manufacturer", traits.manufacturer),
         some("App version", traits.app_version),
-        some("Bundle", traits.bundle_id),
+        some("Bundle id", traits.bundle_id),
         some("Locale", traits.locale),
         some("Time zone", traits.timezone),
-        some("SDK", traits.sdk_version),
+        some("SDK version", traits.sdk_version),
         some("Country", device.country),
         Some((
             "Advertising id",
@@ -203,14 +205,17 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
             .to_owned(),
         )),
         Some((
-            "Tracking",
+            "Tracking permission",
             consent
                 .tracking
-                .map_or("not told", Tracking::as_str)
+                .map_or("unknown", Tracking::as_str)
                 .to_owned(),
         )),
-        Some(("Ads may use data", yes_or_no(consent.ad_user_data))),
-        Some(("Ads may be personal", yes_or_no(consent.ad_personalization))),
+        Some(("Consent: ad data", yes_or_no(consent.ad_user_data))),
+        Some((
+            "Consent: personalised ads",
+            yes_or_no(consent.ad_personalization),
+        )),
         Some(("First seen", text::moment(device.first_seen_at, zone))),
         Some(("Last seen", text::moment(device.last_seen_at, zone))),
     ]
@@ -219,22 +224,22 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AnalyticsRead>,
+    context: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.app()?;
-    let key = DeviceKey::parse(reader.path_parameter("device")).map_err(|_| Failure::NotFound)?;
+    let app = context.app()?;
+    let key = DeviceKey::parse(context.path_parameter("device")).map_err(|_| Failure::NotFound)?;
     let shown = key.as_str().to_owned();
     let story = handles
         .store
-        .device(&reader.authorized, app.id, key)
+        .device(&context.authorized, app.id, key)
         .await?;
     let zone = &app.timezone;
     let known = story.state;
     let page = DevicePage {
-        shell: reader.shell(Section::Events),
+        shell: context.shell(Section::Events),
         key: shown,
         user: known.identity.user.map(|user| user.as_str().to_owned()),
         facts: known
@@ -247,5 +252,5 @@ pub(crate) async fn show(
         events: events::rows(&handles, app.id, zone, &story.events).await?,
         has_more: story.has_more_events,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }

@@ -1,4 +1,4 @@
-//! `GET /` — what this is, that it runs, and where to go from here. It says nothing about the instance.
+//! `GET /` — the front page. It reveals nothing about the instance.
 
 use crate::access::cookie;
 use crate::response::{page, see_other};
@@ -12,7 +12,7 @@ use axum::response::Response;
 #[template(path = "front.html")]
 struct FrontPage;
 
-/// The front page; who brings a session is led to their own.
+/// Shows the front page, or redirects to the portfolio if there is a session cookie.
 pub(crate) async fn show(State(handles): State<DashboardHandles>, headers: HeaderMap) -> Response {
     if cookie::token(&headers, &handles).is_some() {
         return see_other("/portfolio");
@@ -26,22 +26,22 @@ mod tests {
     use axum::http::StatusCode;
 
     #[tokio::test]
-    async fn the_front_page_leads_to_the_reference_and_to_the_set_up_link() {
-        let reply = TestDashboard::start().await.get("/").await;
-        assert_eq!(reply.status, StatusCode::OK);
+    async fn links_to_the_api_reference_and_explains_set_up() {
+        let response = TestDashboard::start().await.get("/").await;
+        assert_eq!(response.status, StatusCode::OK);
         for part in [
             "href=\"/api/v1/docs\"",
             "href=\"/openapi.yaml\"",
             "tributary admin user create --email you@example.com --role owner",
         ] {
-            assert!(reply.text.contains(part), "{part}");
+            assert!(response.text.contains(part), "{part}");
         }
     }
 
     #[tokio::test]
-    async fn the_front_page_needs_no_database() {
-        let service = TestDashboard::start().await;
-        service.store.close().await;
-        assert_eq!(service.get("/").await.status, StatusCode::OK);
+    async fn works_without_a_database() {
+        let dashboard = TestDashboard::start().await;
+        dashboard.store.close().await;
+        assert_eq!(dashboard.get("/").await.status, StatusCode::OK);
     }
 }

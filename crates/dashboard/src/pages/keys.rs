@@ -1,4 +1,4 @@
-//! `/keys` — API keys: made, shown once, revoked.
+//! `/keys` — API keys: create, show once, revoke.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::NewKey;
 
-/// Days after which a key may end by itself.
+/// Offered lifetimes of a key in days.
 const EXPIRIES: [u64; 3] = [30, 90, 365];
 
 #[derive(Template)]
@@ -30,7 +30,7 @@ struct KeysPage {
     shell: Shell,
     keys: Vec<KeyRow>,
     form: FormState,
-    /// The key that was just made: it is shown this once.
+    /// A new key, shown once.
     new_key: Option<String>,
     base_url: String,
 }
@@ -85,16 +85,16 @@ const fn permission_label(permission: Permission) -> &'static str {
 impl KeysPage {
     async fn load<S>(
         handles: &DashboardHandles,
-        reader: &PageContext<S>,
+        context: &PageContext<S>,
         form: FormState,
         new_key: Option<String>,
     ) -> Result<Self, Failure> {
-        let organization = reader.session.organization.id;
+        let organization = context.session.organization.id;
         let mut keys = handles.store.keys(organization).await?;
         keys.reverse();
-        let now = handles.source.now();
+        let now = handles.runtime.now();
         Ok(Self {
-            shell: reader.shell(Section::Keys),
+            shell: context.shell(Section::Keys),
             keys: keys.into_iter().map(|key| KeyRow::of(key, now)).collect(),
             form,
             new_key,
@@ -112,13 +112,13 @@ impl KeysPage {
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = KeysPage::load(&handles, &reader, FormState::default(), None).await?;
-    Ok(reader.page(&page))
+    let page = KeysPage::load(&handles, &context, FormState::default(), None).await?;
+    Ok(context.page(&page))
 }
 
 fn choice<T>(found: Option<T>, choices: &str) -> Result<T, Problem> {
@@ -126,12 +126,12 @@ fn choice<T>(found: Option<T>, choices: &str) -> Result<T, Problem> {
     found.ok_or_else(|| Problem::new(FaultCode::UnknownValue, message))
 }
 
-/// `POST /keys` — makes a key, and shows it once.
+/// `POST /keys` — creates a key and shows it once.
 pub(crate) async fn create(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let form = &posted.form;
+    let form = &submission.form;
     let mut faults = Faults::new();
     let name = faults.check("name", Name::parse(&form.field("name")));
     let permission = Permission::parse(&form.field("permission"));
@@ -143,14 +143,14 @@ pub(crate) async fn create(
     let days = EXPIRIES.into_iter().find(|one| one.to_string() == days);
     let (Some(name), Some(permission), Some(environment)) = (name, permission, environment) else {
         let form = FormState::from_form(form).with_faults(faults);
-        let page = KeysPage::load(&handles, &posted.context, form, None).await?;
-        return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+        let page = KeysPage::load(&handles, &submission.context, form, None).await?;
+        return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
-    let at = handles.source.now();
-    let token = handles.source.new_key(KeyKind::Private, environment);
+    let at = handles.runtime.now();
+    let token = handles.runtime.new_key(KeyKind::Private, environment);
     let key = ApiKey {
-        id: KeyId::new(at, handles.source.random_bytes()),
-        organization: posted.authorized.organization(),
+        id: KeyId::new(at, handles.runtime.random_bytes()),
+        organization: submission.authorized.organization(),
         name: name.as_str().to_owned(),
         permission,
         environment,
@@ -164,25 +164,28 @@ pub(crate) async fn create(
         key,
         digest: token.digest(),
     };
-    let origin = posted.origin(&handles);
+    let origin = submission.origin(&handles);
     handles.store.create_key(new, origin).await?;
     let shown = Some(token.reveal().to_owned());
-    let page = KeysPage::load(&handles, &posted.context, FormState::default(), shown).await?;
-    Ok(posted.page(&page))
+    let page = KeysPage::load(&handles, &submission.context, FormState::default(), shown).await?;
+    Ok(submission.page(&page))
 }
 
-/// `POST /keys/{key}/revoke` — makes a key useless.
+/// `POST /keys/{key}/revoke` — revokes a key.
 pub(crate) async fn revoke(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let key = KeyId::parse(posted.path_parameter("key")).map_err(|_| Failure::NotFound)?;
-    // A key stays in its organization, so nothing can change between the look and the deed.
-    let keys = handles.store.keys(posted.authorized.organization()).await?;
+    let key = KeyId::parse(submission.path_parameter("key")).map_err(|_| Failure::NotFound)?;
+    // Keys never change their organization, so this check cannot race with the revocation.
+    let keys = handles
+        .store
+        .keys(submission.authorized.organization())
+        .await?;
     if !keys.iter().any(|one| one.id == key) {
         return Err(Failure::Refused(Refusal::KeyNotFound));
     }
-    let origin = posted.origin(&handles);
+    let origin = submission.origin(&handles);
     handles.store.revoke_key(key, origin).await?;
     Ok(see_other("/keys?notice=revoked"))
 }

@@ -1,4 +1,4 @@
-//! `GET /portfolio` — every app of the organization side by side, each with its course and its change.
+//! `GET /portfolio` — all apps of the organization with trend and change.
 
 use crate::access::PageContext;
 use crate::chart::sparkline;
@@ -15,7 +15,7 @@ use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::{Figures, ReportQuery};
 use tributary_store::AppName;
 
-/// Apps whose figures are read for one page. The others are named.
+/// Maximum number of apps with figures, which takes one report each. The page names the others.
 const APPS_READ_MAX: usize = 50;
 
 #[derive(Template)]
@@ -26,14 +26,15 @@ struct PortfolioPage {
     query: UrlQuery,
     rows: Vec<Row>,
     totals: Vec<String>,
+    others: Vec<AppName>,
     archived: Vec<AppName>,
 }
 
 struct Row {
     id: String,
     name: String,
-    /// Installs by day.
-    course: String,
+    /// Sparkline of daily installs.
+    trend: String,
     figures: Vec<(String, Option<KpiChange>)>,
 }
 
@@ -47,7 +48,7 @@ impl PortfolioPage {
             .with(&[("range", Some(word)), ("from", None), ("to", None)])
     }
 
-    /// What an app's page is to show the same days by.
+    /// Returns the query string that keeps the date range on an app's page.
     fn days(&self) -> String {
         let query = self.query.with(&[]);
         let mark = if query.is_empty() { "" } else { "?" };
@@ -59,13 +60,13 @@ impl PortfolioPage {
     }
 }
 
-/// An app's figures by day, and those of the days before together.
+/// Loads an app's daily figures, and the total of the preceding range.
 async fn figures(
     handles: &DashboardHandles,
-    reader: &PageContext<AnalyticsRead>,
+    context: &PageContext<AnalyticsRead>,
     app: &AppName,
 ) -> Result<(Vec<Figures>, Figures), Failure> {
-    let range = PageDateRange::of(&reader.query, handles.source.now(), &app.timezone);
+    let range = PageDateRange::of(&context.query, handles.runtime.now(), &app.timezone);
     let days = range.days();
     let count = days.len();
     let question = ReportQuery {
@@ -77,7 +78,7 @@ async fn figures(
     let mut days = vec![Figures::default(); count + 1];
     for row in handles
         .store
-        .stats(&reader.authorized, app.id, question)
+        .stats(&context.authorized, app.id, question)
         .await?
     {
         if let Some(day) = days.get_mut(row.period) {
@@ -88,16 +89,17 @@ async fn figures(
     Ok((days, before))
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AnalyticsRead>,
+    context: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let (archived, present): (Vec<AppName>, Vec<AppName>) =
-        reader.apps().iter().cloned().partition(|app| app.archived);
+    let (archived, mut active): (Vec<AppName>, Vec<AppName>) =
+        context.apps().iter().cloned().partition(|app| app.archived);
+    let others = active.split_off(active.len().min(APPS_READ_MAX));
     let (mut rows, mut total) = (Vec::new(), Figures::default());
-    for app in present.iter().take(APPS_READ_MAX) {
-        let (days, before) = figures(&handles, &reader, app).await?;
+    for app in &active {
+        let (days, before) = figures(&handles, &context, app).await?;
         let mut sum = Figures::default();
         for day in &days {
             sum.add(day, 1);
@@ -107,7 +109,7 @@ pub(crate) async fn show(
         rows.push(Row {
             id: app.id.to_string(),
             name: app.name.as_str().to_owned(),
-            course: sparkline(&installs),
+            trend: sparkline(&installs),
             figures: METRICS
                 .iter()
                 .map(|one| {
@@ -119,15 +121,16 @@ pub(crate) async fn show(
     }
     let utc = tributary_domain::vocabulary::timezone::Timezone::UTC;
     let page = PortfolioPage {
-        shell: reader.shell(Section::Portfolio),
-        range: PageDateRange::of(&reader.query, handles.source.now(), &utc),
-        query: reader.query.clone(),
+        shell: context.shell(Section::Portfolio),
+        range: PageDateRange::of(&context.query, handles.runtime.now(), &utc),
+        query: context.query.clone(),
         rows,
         totals: METRICS
             .iter()
             .map(|one| one.unit.write((one.of)(&total)))
             .collect(),
+        others,
         archived,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }

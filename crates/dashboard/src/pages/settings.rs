@@ -1,4 +1,4 @@
-//! `/apps/{app}/settings` — everything that can be set of an app.
+//! `/apps/{app}/settings` — all settings of an app.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
@@ -38,7 +38,8 @@ impl SettingsPage {
         if self.referrer_key_is_set {
             "Set. Leave empty to keep it."
         } else {
-            "Decrypts that network's install referrer on Android."
+            "Decrypts Meta's install referrer on Android. On Meta for Developers, open App \
+             settings → Basic → Android and copy the install referrer decryption key."
         }
     }
 
@@ -52,7 +53,7 @@ impl SettingsPage {
     }
 }
 
-/// The form of an app as it is.
+/// Builds the form of a stored app.
 fn filled(app: &App) -> FormState {
     let rules = &app.attribution;
     let url = app.alert_webhook_url.as_ref().map(HttpsUrl::as_str);
@@ -98,13 +99,13 @@ fn filled(app: &App) -> FormState {
 
 async fn page(
     handles: &DashboardHandles,
-    reader: &PageContext<impl Send>,
+    context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     form: Option<FormState>,
 ) -> Result<SettingsPage, Failure> {
-    let app = handles.store.app(caller, reader.app()?.id).await?;
+    let app = handles.store.app(caller, context.app()?.id).await?;
     Ok(SettingsPage {
-        shell: reader.shell(Section::Settings),
+        shell: context.shell(Section::Settings),
         tag: app.tag(),
         form: form.unwrap_or_else(|| filled(&app)),
         base_url: app.link_base(&handles.base_url),
@@ -114,32 +115,32 @@ async fn page(
     })
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, None).await?;
-    Ok(reader.page(&page))
+    let page = page(&handles, &context, &context.authorized, None).await?;
+    Ok(context.page(&page))
 }
 
-/// The field of the secret, which is not sent back.
+/// Field of the referrer key, which is never sent back.
 const REFERRER_KEY: &str = "attribution.socialReferrerKey";
 
-/// Takes the form.
+/// Stores the submitted form.
 pub(crate) async fn update(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let app = posted.app()?.id;
+    let app = submission.app()?.id;
     let read = |fields: &mut Fields<'_>| read_change(fields, &handles.base_url);
-    let ((mut change, mut secrets), mut faults) = posted.form.read(read);
-    // Billing secrets have a page of their own.
+    let ((mut change, mut secrets), mut faults) = submission.form.read(read);
+    // Billing secrets are set on the Integrations page.
     secrets.retain(|(secret, _)| *secret == AppSecret::SocialReferrerKey);
-    change.secrets = FormSecretSealer::new(&handles, &posted)?.seal_app_secrets(secrets);
+    change.secrets = FormSecretSealer::new(&handles, &submission)?.seal_app_secrets(secrets);
     if faults.is_empty() {
-        let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
-        let caller = &posted.authorized;
+        let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
+        let caller = &submission.authorized;
         let stored = handles
             .store
             .update_app(caller, app, change, precondition, origin);
@@ -158,10 +159,10 @@ pub(crate) async fn update(
             Err(error) => return Err(error.into()),
         }
     }
-    let form = FormState::from_form(&posted.form)
+    let form = FormState::from_form(&submission.form)
         .with(REFERRER_KEY, "")
         .with_faults(faults);
-    let caller = posted.authorized.read_access();
-    let page = page(&handles, &posted.context, &caller, Some(form)).await?;
-    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let caller = submission.authorized.read_access();
+    let page = page(&handles, &submission.context, &caller, Some(form)).await?;
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }

@@ -1,6 +1,7 @@
-//! `/sign-in` — an e-mail address and a password for a session.
+//! `/sign-in` — starts a session with e-mail address and password.
 //!
-//! Which of the two is wrong nobody is told, and it takes as long to find out. A new token is made at every sign-in.
+//! The response does not reveal which of the two is wrong, neither in its text nor in its timing.
+//! Each sign-in creates a new session token.
 
 use crate::access::cookie;
 use crate::access::{CurrentSession, Throttle};
@@ -25,7 +26,7 @@ use tributary_domain::vocabulary::id::UserId;
 use tributary_fields::Form;
 use tributary_store::{NewSession, StoreError};
 
-/// Where a person who asked for nothing in particular is led.
+/// Default page after sign-in.
 const HOME: &str = "/portfolio";
 
 #[derive(Template)]
@@ -42,15 +43,15 @@ impl SignInPage<'_> {
     }
 }
 
-/// The form; who is signed in already is led on.
+/// Shows the form, or redirects if the user is already signed in.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    visitor: Result<CurrentSession, Failure>,
+    session: Result<CurrentSession, Failure>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Failure> {
     let query = UrlQuery::of(query.as_deref());
     let next = local_path(query.get("next").unwrap_or_default());
-    match visitor {
+    match session {
         Ok(_) => Ok(see_other(next)),
         Err(Failure::NotSignedIn(_) | Failure::SessionExpired) => {
             let form = SignInPage {
@@ -64,7 +65,7 @@ pub(crate) async fn show(
     }
 }
 
-/// Takes the form.
+/// Checks the password and starts a session.
 pub(crate) async fn sign_in(
     _: SameOrigin,
     State(handles): State<DashboardHandles>,
@@ -82,14 +83,14 @@ pub(crate) async fn sign_in(
         form.answer(status, &handles)
     };
     let wrong = || {
-        let words = "This address and this password do not belong together.".to_owned();
-        refuse(StatusCode::UNPROCESSABLE_ENTITY, words)
+        let message = "Wrong e-mail address or password.".to_owned();
+        refuse(StatusCode::UNPROCESSABLE_ENTITY, message)
     };
     let Ok(email) = Email::parse(&typed) else {
         return Ok(wrong());
     };
     let attempt = Throttle::attempt(client.as_ref().map(|client| client.address), &email);
-    let now = handles.source.now();
+    let now = handles.runtime.now();
     if let Some(wait) = handles.throttle.wait(&attempt, now) {
         return Ok(with_wait(
             refuse(StatusCode::TOO_MANY_REQUESTS, retry_message(wait)),
@@ -100,12 +101,12 @@ pub(crate) async fn sign_in(
     let (user, hash) = found.unzip();
     let verified = handles.hasher.verify(form.field("password"), hash).await;
     let verified = verified.map_err(|error| {
-        tracing::error!(%error, "a password was not checked");
+        tracing::error!(%error, "failed to verify password");
         Failure::Internal
     })?;
     let Some(user) = user.filter(|_| verified) else {
         handles.throttle.record_failure(&attempt, now);
-        tracing::warn!("a sign-in failed");
+        tracing::warn!("sign-in failed");
         return Ok(wrong());
     };
     handles.throttle.clear_failures(&attempt);
@@ -116,15 +117,15 @@ pub(crate) async fn sign_in(
     }
 }
 
-/// Begins a session; gives the cookie.
+/// Starts a session and returns its cookie.
 pub(crate) async fn begin_session(
     handles: &DashboardHandles,
     user: UserId,
     client: Option<&Client>,
 ) -> Result<HeaderValue, StoreError> {
-    let token = handles.source.new_key(KeyKind::Session, Environment::Live);
+    let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
-        session: Session::begin(user, handles.source.now()),
+        session: Session::begin(user, handles.runtime.now()),
         digest: token.digest(),
     };
     let origin = crate::access::change_origin(Actor::User(user), client, handles);
@@ -132,7 +133,7 @@ pub(crate) async fn begin_session(
     Ok(cookie::set(handles, &token))
 }
 
-/// The answer with a cookie.
+/// Adds a cookie to a response.
 pub(crate) fn with_cookie(mut response: Response, cookie: HeaderValue) -> Response {
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     response
@@ -145,7 +146,7 @@ fn retry_message(wait: Duration) -> String {
     } else {
         format!("{seconds} seconds")
     };
-    format!("Too many attempts went wrong. Try again in {when}.")
+    format!("Too many failed attempts. Try again in {when}.")
 }
 
 fn with_wait(mut response: Response, wait: Duration) -> Response {
@@ -154,7 +155,7 @@ fn with_wait(mut response: Response, wait: Duration) -> Response {
     response
 }
 
-/// Where to go after the sign-in: a path of ours, and nobody else's address.
+/// Returns the page after sign-in. Only local paths are allowed, to prevent open redirects.
 fn local_path(next: &str) -> &str {
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")
@@ -175,7 +176,7 @@ mod tests {
     #[case("//evil.test/", HOME)]
     #[case("/\\evil.test/", HOME)]
     #[case("/a\r\nSet-Cookie: x", HOME)]
-    fn nobody_is_led_astray(#[case] next: &str, #[case] expected: &str) {
+    fn redirects_only_to_local_paths(#[case] next: &str, #[case] expected: &str) {
         assert_eq!(local_path(next), expected);
     }
 }

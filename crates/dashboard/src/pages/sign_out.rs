@@ -9,14 +9,14 @@ use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
 
-/// Ends it, in the store and in the browser.
+/// Ends the session in the store and deletes the cookie.
 pub(crate) async fn sign_out(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AnalyticsRead>,
+    submission: FormSubmission<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     handles
         .store
-        .end_session(posted.session.token_digest)
+        .end_session(submission.session.token_digest)
         .await?;
     Ok(with_cookie(see_other("/sign-in"), cookie::clear(&handles)))
 }

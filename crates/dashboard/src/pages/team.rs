@@ -1,4 +1,4 @@
-//! `/team` — the people of the organization, their roles, and invitations by link.
+//! `/team` — members, roles and invitations.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ struct TeamPage {
     members: Vec<User>,
     invitations: Vec<InvitationRow>,
     form: FormState,
-    /// A link that was just made: it is shown this once.
+    /// A new invitation link, shown once.
     new_link: Option<String>,
 }
 
@@ -43,37 +43,40 @@ struct InvitationRow {
 }
 
 const ROLES: [(Role, &str); 4] = [
-    (Role::Owner, "Everything, members included."),
-    (Role::Admin, "Everything but members."),
-    (Role::Analyst, "Sees everything, changes nothing."),
-    (Role::Viewer, "Sees reports, events and devices."),
+    (
+        Role::Owner,
+        "Can do everything, including managing members.",
+    ),
+    (Role::Admin, "Can change everything except members."),
+    (Role::Analyst, "Can view everything."),
+    (Role::Viewer, "Can view reports, events and devices."),
 ];
 
 impl TeamPage {
     async fn load<S>(
         handles: &DashboardHandles,
-        reader: &PageContext<S>,
+        context: &PageContext<S>,
         form: FormState,
         new_link: Option<String>,
     ) -> Result<Self, Failure> {
-        let visitor = &reader.session;
-        let caller = visitor.authorize::<AppsRead>(Environment::Live)?;
+        let session = &context.session;
+        let caller = session.authorize::<AppsRead>(Environment::Live)?;
         let members = handles.store.members(&caller).await?;
-        let shell = reader.shell(Section::Team);
+        let shell = context.shell(Section::Team);
         let invitations = if shell.manages_members {
-            let owner = visitor.authorize::<MembersWrite>(Environment::Live)?;
+            let owner = session.authorize::<MembersWrite>(Environment::Live)?;
             handles.store.invitations(&owner).await?
         } else {
             Vec::new()
         };
-        let now = handles.source.now();
+        let now = handles.runtime.now();
         let row = |invitation: Invitation| InvitationRow {
             id: hex(invitation.digest.as_bytes()),
             email: invitation
                 .link
                 .email
                 .as_ref()
-                .map_or("anybody", Email::as_str)
+                .map_or("anyone with the link", Email::as_str)
                 .to_owned(),
             role: invitation.link.role.as_str(),
             ends: text::moment_utc(invitation.link.expires_at),
@@ -81,7 +84,7 @@ impl TeamPage {
         };
         Ok(Self {
             shell,
-            me: visitor.user.id,
+            me: session.user.id,
             members,
             invitations: invitations.into_iter().map(row).collect(),
             form,
@@ -94,13 +97,13 @@ impl TeamPage {
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = TeamPage::load(&handles, &reader, FormState::default(), None).await?;
-    Ok(reader.page(&page))
+    let page = TeamPage::load(&handles, &context, FormState::default(), None).await?;
+    Ok(context.page(&page))
 }
 
 fn role(text: &str) -> Result<Role, Problem> {
@@ -110,14 +113,14 @@ fn role(text: &str) -> Result<Role, Problem> {
     })
 }
 
-/// `POST /team/invite` — makes a link for somebody, and shows it once.
+/// `POST /team/invite` — creates an invitation link and shows it once.
 pub(crate) async fn invite(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<MembersWrite>,
+    submission: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
     let mut faults = Faults::new();
-    let email = faults.check("email", Email::parse(&posted.form.field("email")));
-    let role = faults.check("role", role(&posted.form.field("role")));
+    let email = faults.check("email", Email::parse(&submission.form.field("email")));
+    let role = faults.check("role", role(&submission.form.field("role")));
     if let Some(email) = &email
         && handles.store.user_by_email(email).await?.is_some()
     {
@@ -125,71 +128,71 @@ pub(crate) async fn invite(
         faults.add("email", problem);
     }
     let (Some(email), Some(role), true) = (email, role, faults.is_empty()) else {
-        let form = FormState::from_form(&posted.form).with_faults(faults);
-        let page = TeamPage::load(&handles, &posted.context, form, None).await?;
-        return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+        let form = FormState::from_form(&submission.form).with_faults(faults);
+        let page = TeamPage::load(&handles, &submission.context, form, None).await?;
+        return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
-    let token = handles.source.new_key(KeyKind::Setup, Environment::Live);
+    let token = handles.runtime.new_key(KeyKind::Setup, Environment::Live);
     let link = NewSetupLink {
         link: SetupLink {
-            organization: posted.authorized.organization(),
+            organization: submission.authorized.organization(),
             role,
             email: Some(email),
-            expires_at: handles.source.now().plus(SETUP_LINK_LIFETIME),
+            expires_at: handles.runtime.now().plus(SETUP_LINK_LIFETIME),
             used_at: None,
         },
         digest: token.digest(),
     };
-    let origin = posted.origin(&handles);
+    let origin = submission.origin(&handles);
     handles.store.create_setup_link(link, origin).await?;
     let shown = Some(setup_url(&handles.base_url, &token));
-    let page = TeamPage::load(&handles, &posted.context, FormState::default(), shown).await?;
-    Ok(posted.page(&page))
+    let page = TeamPage::load(&handles, &submission.context, FormState::default(), shown).await?;
+    Ok(submission.page(&page))
 }
 
-/// `POST /team/invitations/{invitation}/withdraw` — makes an invitation useless.
+/// `POST /team/invitations/{invitation}/withdraw` — revokes an invitation.
 pub(crate) async fn withdraw(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<MembersWrite>,
+    submission: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
     let bytes =
-        from_hex(posted.path_parameter("invitation")).and_then(|bytes| bytes.try_into().ok());
+        from_hex(submission.path_parameter("invitation")).and_then(|bytes| bytes.try_into().ok());
     let digest = Digest::from_bytes(bytes.ok_or(Failure::NotFound)?);
-    let origin = posted.origin(&handles);
+    let origin = submission.origin(&handles);
     let withdrawn = handles
         .store
-        .withdraw_invitation(&posted.authorized, digest, origin);
+        .withdraw_invitation(&submission.authorized, digest, origin);
     withdrawn.await?;
     Ok(see_other("/team?notice=revoked"))
 }
 
-fn member<S>(posted: &FormSubmission<S>) -> Result<UserId, Failure> {
-    UserId::parse(posted.path_parameter("member")).map_err(|_| Failure::NotFound)
+fn member<S>(submission: &FormSubmission<S>) -> Result<UserId, Failure> {
+    UserId::parse(submission.path_parameter("member")).map_err(|_| Failure::NotFound)
 }
 
-/// `POST /team/{member}/role` — gives a member another role.
+/// `POST /team/{member}/role` — changes a member's role.
 pub(crate) async fn change_role(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<MembersWrite>,
+    submission: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
-    let role = role(&posted.form.field("role")).map_err(|_| Failure::NotFound)?;
-    let (member, origin) = (member(&posted)?, posted.origin(&handles));
+    let role = role(&submission.form.field("role")).map_err(|_| Failure::NotFound)?;
+    let (member, origin) = (member(&submission)?, submission.origin(&handles));
     let changed = handles
         .store
-        .change_member_role(&posted.authorized, member, role, origin);
+        .change_member_role(&submission.authorized, member, role, origin);
     changed.await?;
     Ok(see_other("/team?notice=saved"))
 }
 
-/// `POST /team/{member}/remove` — ends an account.
+/// `POST /team/{member}/remove` — deletes a member's account.
 pub(crate) async fn remove(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<MembersWrite>,
+    submission: FormSubmission<MembersWrite>,
 ) -> Result<Response, Failure> {
-    let (member, origin) = (member(&posted)?, posted.origin(&handles));
+    let (member, origin) = (member(&submission)?, submission.origin(&handles));
     let removed = handles
         .store
-        .remove_member(&posted.authorized, member, origin);
+        .remove_member(&submission.authorized, member, origin);
     removed.await?;
     Ok(see_other("/team?notice=removed"))
 }

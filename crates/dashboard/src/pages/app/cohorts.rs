@@ -1,8 +1,10 @@
-//! `GET /apps/{app}/cohorts` — devices that were installed together: how many come back, and what they bring.
+//! `GET /apps/{app}/cohorts` — retention and revenue of devices by install date.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::network_label::NetworkLabel;
+use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
@@ -19,13 +21,13 @@ use tributary_domain::report::range::Span;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The ages that are shown, in days.
+/// Displayed ages in days.
 const AGES: [u8; 9] = [0, 1, 2, 3, 7, 14, 30, 60, 90];
-/// Rows of one report, one for each cohort and age.
+/// Maximum rows of the report, one per cohort and age.
 const ROWS_MAX: u32 = 100_000;
-/// Rows that a page shows.
+/// Maximum rows on the page.
 const ROWS_SHOWN_MAX: usize = 500;
-/// Colours of the heat map, from the palest.
+/// Number of heat-map colours.
 const HEATS: i64 = 5;
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -53,19 +55,8 @@ impl CohortsPage {
 
     fn groups(&self) -> Vec<(&'static str, &'static str)> {
         let dimensions = CohortDimension::ALL.iter().map(|one| one.as_str());
-        std::iter::once("")
-            .chain(dimensions)
-            .map(|word| {
-                (
-                    word,
-                    if word.is_empty() {
-                        "nothing else"
-                    } else {
-                        word
-                    },
-                )
-            })
-            .collect()
+        let dimensions = dimensions.map(|word| (word, group_label(word)));
+        std::iter::once(("", "None")).chain(dimensions).collect()
     }
 
     fn ages(&self) -> [u8; 9] {
@@ -75,24 +66,26 @@ impl CohortsPage {
 
 struct Row {
     label: String,
-    /// Of what else cohorts are told apart by.
+    /// Value of the second dimension.
     value: String,
+    /// Identifier beside the name of a network; else empty.
+    value_id: &'static str,
     installs: String,
     cells: Vec<Cell>,
 }
 
-/// One age of one cohort.
+/// One cohort at one age.
 struct Cell {
-    words: String,
+    text: String,
     heat: i64,
 }
 
-/// A share of devices, in tenths of a percent.
+/// Returns the share of active devices in tenths of a percent.
 fn retained(at: i64, installs: i64) -> i64 {
     i64::try_from(i128::from(at) * 1_000 / i128::from(installs.max(1))).unwrap_or(0)
 }
 
-/// What the devices brought up to an age, for each install.
+/// Returns the net revenue per install up to an age.
 fn per_install(ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64) -> i64 {
     let sum: i64 = ages
         .range(..=age)
@@ -101,10 +94,10 @@ fn per_install(ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64) -> i6
     sum / installs.max(1)
 }
 
-/// Ages of one cohort, with what its devices did then.
+/// Figures of one cohort by age.
 type Ages = BTreeMap<u8, CohortFigures>;
 
-/// What is shown, at one age: tenths of a percent, or millionths of a dollar.
+/// Returns the value of a cell: tenths of a percent, or millionths of a dollar.
 fn value(ages: &Ages, age: u8, is_money: bool) -> i64 {
     let installs = installs(ages);
     if is_money {
@@ -118,7 +111,7 @@ fn installs(ages: &Ages) -> i64 {
     ages.get(&0).map_or(0, |one| one.devices)
 }
 
-/// An age that the youngest device of a cohort has not reached is not known yet.
+/// Returns whether all devices of the cohort have reached this age.
 fn is_reached(span: &Span, age: u8, now: Timestamp) -> bool {
     let (_, until) = span.period;
     until.as_millis() + i64::from(age) * MILLIS_PER_DAY <= now.as_millis() || age == 0
@@ -128,13 +121,13 @@ fn cells(ages: &Ages, span: &Span, now: Timestamp, is_money: bool, highest: i64)
     let cell = |age: &u8| {
         if !is_reached(span, *age, now) {
             return Cell {
-                words: String::new(),
+                text: String::new(),
                 heat: 0,
             };
         }
         let value = value(ages, *age, is_money);
         Cell {
-            words: if is_money {
+            text: if is_money {
                 text::usd(Amount::from_micros(value))
             } else {
                 format!("{}.{} %", value / 10, value % 10)
@@ -145,13 +138,13 @@ fn cells(ages: &Ages, span: &Span, now: Timestamp, is_money: bool, highest: i64)
     AGES.iter().map(cell).collect()
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AnalyticsRead>,
+    context: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.app()?;
-    let (query, now) = (&reader.query, handles.source.now());
+    let app = context.app()?;
+    let (query, now) = (&context.query, handles.runtime.now());
     let range = PageDateRange::of(query, now, &app.timezone);
     let unit = match query.get("interval") {
         Some("day") => TimeUnit::Day,
@@ -167,7 +160,7 @@ pub(crate) async fn show(
         age_max: AGES[AGES.len() - 1],
         rows_max: ROWS_MAX,
     };
-    let found = handles.store.cohorts(&reader.authorized, app.id, question);
+    let found = handles.store.cohorts(&context.authorized, app.id, question);
     let mut cohorts: BTreeMap<(usize, String), Ages> = BTreeMap::new();
     for row in found.await? {
         let ages = cohorts.entry((row.period, row.value)).or_default();
@@ -177,16 +170,22 @@ pub(crate) async fn show(
         .values()
         .flat_map(|ages| AGES.iter().map(|age| value(ages, *age, is_money)));
     let highest = values.max().unwrap_or(0);
-    let row = |((period, value), ages): (&(usize, String), &Ages)| Row {
-        label: spans[*period].label.clone(),
-        value: if value.is_empty() { "none" } else { value }.to_owned(),
-        installs: text::count(installs(ages)),
-        cells: cells(ages, &spans[*period], now, is_money, highest),
+    let by_network = by.map(CohortDimension::as_str) == Some("network");
+    let row = |((period, value), ages): (&(usize, String), &Ages)| {
+        let network = by_network.then(|| NetworkLabel::parse(value)).flatten();
+        let value = if value.is_empty() { "none" } else { value };
+        Row {
+            label: spans[*period].label.clone(),
+            value: network.map_or(value, |network| network.name).to_owned(),
+            value_id: network.map_or("", |network| network.id),
+            installs: text::count(installs(ages)),
+            cells: cells(ages, &spans[*period], now, is_money, highest),
+        }
     };
     let page = CohortsPage {
         rows: cohorts.iter().take(ROWS_SHOWN_MAX).map(row).collect(),
-        by: by.map(CohortDimension::as_str),
-        shell: reader.shell(Section::Cohorts),
+        by: by.map(|dimension| group_label(dimension.as_str())),
+        shell: context.shell(Section::Cohorts),
         form: FormState::default()
             .with("interval", unit.as_str())
             .with("by", by.map_or("", CohortDimension::as_str))
@@ -195,7 +194,7 @@ pub(crate) async fn show(
         range,
         is_money,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }
 
 #[cfg(test)]
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn revenue_adds_up_with_age() {
+    fn revenue_accumulates_with_age() {
         let figures = |revenue_micros, refunded_micros| CohortFigures {
             devices: 1,
             revenue_micros,

@@ -1,8 +1,9 @@
-//! `/apps/{app}/costs` — what ads cost, told by day, network and campaign; a file of them at once.
+//! `/apps/{app}/costs` — ad costs by day, network and campaign, entered as CSV.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::network_label::NetworkLabel;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -34,9 +35,9 @@ struct CostsPage {
 
 struct Row {
     day: String,
-    network: &'static str,
+    network: NetworkLabel,
     campaign: String,
-    told: String,
+    amount: String,
     usd: String,
 }
 
@@ -44,21 +45,21 @@ fn row(stored: &StoredCost) -> Row {
     let cost = &stored.cost;
     Row {
         day: cost.day.to_string(),
-        network: cost.network.as_str(),
+        network: NetworkLabel::credited(cost.network),
         campaign: cost.campaign.clone(),
-        told: format!("{} {}", cost.amount, cost.currency.as_str()),
+        amount: format!("{} {}", cost.amount, cost.currency.as_str()),
         usd: text::usd(stored.usd),
     }
 }
 
 async fn page(
     handles: &DashboardHandles,
-    reader: &PageContext<impl Send>,
+    context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     form: FormState,
 ) -> Result<CostsPage, Failure> {
-    let app = reader.app()?.id;
-    let before = reader.query.get("before").and_then(from_hex);
+    let app = context.app()?.id;
+    let before = context.query.get("before").and_then(from_hex);
     let before = before.and_then(|bytes| bytes.try_into().ok());
     let request = paging::request(before);
     let found = handles
@@ -67,23 +68,29 @@ async fn page(
         .await?;
     let last = found.items.last().map(|one| hex(one.cost.key().as_bytes()));
     Ok(CostsPage {
-        shell: reader.shell(Section::Costs),
+        shell: context.shell(Section::Costs),
         rows: found.items.iter().map(row).collect(),
-        older: paging::older(&reader.query, found.has_more, last),
+        older: paging::older(&context.query, found.has_more, last),
         form,
     })
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, FormState::default()).await?;
-    Ok(reader.page(&page))
+    let page = page(
+        &handles,
+        &context,
+        &context.authorized,
+        FormState::default(),
+    )
+    .await?;
+    Ok(context.page(&page))
 }
 
-/// Reads lines of `day, network, campaign, amount, currency`; a first line that names them is passed over.
+/// Parses lines of `day, network, campaign, amount, currency`. A header line is skipped.
 fn parse_lines(text: &str) -> (Vec<Cost>, Faults) {
     let (mut costs, mut faults) = (Vec::new(), Faults::new());
     let lines: Vec<(usize, &str)> = text
@@ -93,7 +100,7 @@ fn parse_lines(text: &str) -> (Vec<Cost>, Faults) {
         .filter(|(number, line)| !(line.is_empty() || *number == 0 && line.starts_with("day")))
         .collect();
     if lines.is_empty() || lines.len() > COSTS_MAX {
-        let message = format!("Must be 1 to {COSTS_MAX} lines.");
+        let message = format!("Must have 1 to {COSTS_MAX} lines.");
         faults.add("costs", Problem::new(FaultCode::OutOfRange, message));
         return (costs, faults);
     }
@@ -101,7 +108,7 @@ fn parse_lines(text: &str) -> (Vec<Cost>, Faults) {
         let path = format!("costs line {}", number + 1);
         let fields: Vec<&str> = line.split([',', ';', '\t']).map(str::trim).collect();
         let [day, network, campaign, amount, currency] = fields[..] else {
-            let message = "Must be day, network, campaign, amount, currency.";
+            let message = "Must have five values: day, network, campaign, amount, currency.";
             faults.add(path, Problem::new(FaultCode::InvalidFormat, message));
             continue;
         };
@@ -128,28 +135,28 @@ fn parse_lines(text: &str) -> (Vec<Cost>, Faults) {
     (costs, faults)
 }
 
-/// Takes the lines.
+/// Stores the submitted lines.
 pub(crate) async fn put(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let app = posted.app()?.id;
-    let (costs, mut faults) = parse_lines(&posted.form.field("costs"));
+    let app = submission.app()?.id;
+    let (costs, mut faults) = parse_lines(&submission.form.field("costs"));
     if faults.is_empty() {
-        let origin = posted.origin(&handles);
+        let origin = submission.origin(&handles);
         let put = handles
             .store
-            .put_costs(&posted.authorized, app, costs, origin);
+            .put_costs(&submission.authorized, app, costs, origin);
         match put.await {
             Ok(_) => return Ok(see_other(&format!("/apps/{app}/costs?notice=saved"))),
             Err(StoreError::Refused(Refusal::Invalid(found))) => faults = found,
             Err(error) => return Err(error.into()),
         }
     }
-    let form = FormState::from_form(&posted.form).with_faults(faults);
-    let caller = posted.authorized.read_access();
-    let page = page(&handles, &posted.context, &caller, form).await?;
-    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let form = FormState::from_form(&submission.form).with_faults(faults);
+    let caller = submission.authorized.read_access();
+    let page = page(&handles, &submission.context, &caller, form).await?;
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
 #[cfg(test)]
@@ -159,7 +166,7 @@ mod tests {
 
     #[rstest]
     #[case::one("2026-11-01, network_a, 238, 12.50, USD", Ok(1))]
-    #[case::with_a_head(
+    #[case::with_a_header(
         "day,network,campaign,amount,currency\n2026-11-01,apple_ads,,3,EUR\n",
         Ok(1)
     )]
@@ -171,7 +178,7 @@ mod tests {
     #[case::organic("2026-11-01,organic,,3,EUR", Err(1))]
     #[case::everything_wrong("yesterday,nobody,,-3,XXX", Err(4))]
     #[case::too_few("2026-11-01,network_a", Err(1))]
-    fn lines(#[case] text: &str, #[case] expected: Result<usize, usize>) {
+    fn parses_lines(#[case] text: &str, #[case] expected: Result<usize, usize>) {
         let (costs, faults) = parse_lines(text);
         let found = if faults.is_empty() {
             Ok(costs.len())

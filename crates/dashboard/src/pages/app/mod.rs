@@ -14,7 +14,27 @@ use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::Spend;
 use tributary_domain::vocabulary::id::AppId;
 
-/// What ads cost in the days of a page.
+/// Returns the label of a time unit or dimension of reports.
+pub(crate) fn group_label(word: &str) -> &str {
+    match word {
+        "hour" => "Hour",
+        "day" => "Day",
+        "week" => "Week",
+        "month" => "Month",
+        "network" => "Network",
+        "link" => "Link",
+        "campaign" => "Campaign",
+        "adset" => "Ad set",
+        "ad" => "Ad",
+        "country" => "Country",
+        "platform" => "Platform",
+        "event" => "Event",
+        "source" => "Source",
+        other => other,
+    }
+}
+
+/// Loads the ad costs of a date range.
 async fn spend(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,

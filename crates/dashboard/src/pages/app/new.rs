@@ -1,4 +1,4 @@
-//! `/apps/new` — makes an app, with its SDK keys.
+//! `/apps/new` — creates an app with its SDK keys.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
@@ -28,23 +28,23 @@ struct NewAppPage {
     form: FormState,
 }
 
-/// The form.
-pub(crate) async fn show(reader: PageContext<AppsWrite>) -> Response {
-    reader.page(&NewAppPage {
-        shell: reader.shell(Section::Portfolio),
+/// Shows the form.
+pub(crate) async fn show(context: PageContext<AppsWrite>) -> Response {
+    context.page(&NewAppPage {
+        shell: context.shell(Section::Portfolio),
         form: FormState::default().with("timezone", "UTC"),
     })
 }
 
-/// Takes it.
+/// Creates the app.
 pub(crate) async fn create(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let read = |fields: &mut Fields<'_>| read_new(fields, &handles.base_url);
-    let (read, mut faults) = posted.form.read(read);
+    let (read, mut faults) = submission.form.read(read);
     if let (Some((name, read, _)), true) = (read, faults.is_empty()) {
-        // Boxes that this form does not have would be read as not ticked.
+        // Take only the fields of this form: missing checkboxes would count as not ticked.
         let change = AppChange {
             timezone: read.timezone,
             ios_bundle_id: read.ios_bundle_id,
@@ -52,7 +52,7 @@ pub(crate) async fn create(
             android_package_name: read.android_package_name,
             ..AppChange::default()
         };
-        match store(&handles, &posted, name, change).await {
+        match store(&handles, &submission, name, change).await {
             Ok(app) => return Ok(see_other(&format!("/apps/{app}/start?notice=created"))),
             Err(StoreError::Refused(taken @ Refusal::StoreIdTaken)) => {
                 let problem = Problem::new(FaultCode::NotAllowed, taken.to_string());
@@ -62,35 +62,35 @@ pub(crate) async fn create(
         }
     }
     let page = NewAppPage {
-        shell: posted.shell(Section::Portfolio),
-        form: FormState::from_form(&posted.form).with_faults(faults),
+        shell: submission.shell(Section::Portfolio),
+        form: FormState::from_form(&submission.form).with_faults(faults),
     };
-    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
 async fn store(
     handles: &DashboardHandles,
-    posted: &FormSubmission<AppsWrite>,
+    submission: &FormSubmission<AppsWrite>,
     name: Name,
     change: AppChange,
 ) -> Result<AppId, StoreError> {
-    let at = handles.source.now();
+    let at = handles.runtime.now();
     let key = |environment| {
-        let key = handles.source.new_key(KeyKind::Sdk, environment);
+        let key = handles.runtime.new_key(KeyKind::Sdk, environment);
         key.reveal().to_owned()
     };
     let birth = AppCreation {
-        id: AppId::new(at, handles.source.random_bytes()),
-        organization: posted.authorized.organization(),
+        id: AppId::new(at, handles.runtime.random_bytes()),
+        organization: submission.authorized.organization(),
         live_key: key(Environment::Live),
         test_key: key(Environment::Test),
         at,
     };
     let mut app = App::new(birth, name);
     app.apply(change);
-    let origin = posted.origin(handles);
+    let origin = submission.origin(handles);
     let stored = handles
         .store
-        .create_app(&posted.authorized, app, Vec::new(), origin);
+        .create_app(&submission.authorized, app, Vec::new(), origin);
     stored.await.map(|app| app.id)
 }

@@ -1,4 +1,4 @@
-//! `GET /apps/{app}/start` — a checklist that turns green by itself.
+//! `GET /apps/{app}/start` — a set-up checklist that updates itself.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ struct StartPage {
 
 struct Step {
     title: &'static str,
-    words: &'static str,
+    text: &'static str,
     is_done: bool,
     href: String,
     action: &'static str,
@@ -41,10 +41,10 @@ const ONE: fn() -> PageRequest = || PageRequest {
     before: None,
 };
 
-/// How far back clicks are looked for: roll-ups stay, so as far as anybody needs.
+/// How far back to look for a first click.
 const CLICK_LOOKBACK: Duration = Duration::from_hours(365 * 24);
 
-/// What is there already.
+/// Which set-up steps are done.
 struct SetupProgress {
     link: bool,
     click: bool,
@@ -56,23 +56,23 @@ struct SetupProgress {
 
 async fn load_progress(
     handles: &DashboardHandles,
-    reader: &PageContext<AppsRead>,
+    context: &PageContext<AppsRead>,
     app: &App,
 ) -> Result<SetupProgress, Failure> {
-    let (caller, store) = (&reader.authorized, &handles.store);
-    let now = handles.source.now();
+    let (caller, store) = (&context.authorized, &handles.store);
+    let now = handles.runtime.now();
     let links = store.links(caller, app.id, ONE()).await?;
-    let live = reader.session.authorize(Environment::Live)?;
+    let live = context.session.authorize(Environment::Live)?;
     let back = i64::try_from(CLICK_LOOKBACK.as_millis()).unwrap_or(0);
     let year_ago = Timestamp::from_millis(now.as_millis() - back);
-    // The quarter of an hour that it is now is read too.
+    // Includes the current quarter of an hour.
     let until = now.plus(Duration::from_mins(15));
     let figures = store
         .figures_by_network(&live, app.id, (year_ago, until))
         .await?;
     let mut sdk = false;
     for environment in [Environment::Live, Environment::Test] {
-        let caller = reader.session.authorize(environment)?;
+        let caller = context.session.authorize(environment)?;
         let filter = EventFilter::default();
         let found = store.events(&caller, app.id, filter, ONE()).await?;
         sdk |= !found.items.is_empty();
@@ -98,72 +98,74 @@ async fn load_progress(
     })
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let id = reader.app()?.id;
-    let app = handles.store.app(&reader.authorized, id).await?;
-    let found = load_progress(&handles, &reader, &app).await?;
-    let step = |title, words, is_done, page: &str, action| Step {
+    let id = context.app()?.id;
+    let app = handles.store.app(&context.authorized, id).await?;
+    let found = load_progress(&handles, &context, &app).await?;
+    let step = |title, text, is_done, page: &str, action| Step {
         title,
-        words,
+        text,
         is_done,
         href: format!("/apps/{id}/{page}"),
         action,
     };
     let steps = vec![
         step(
-            "Make a link",
-            "The address to put into an ad. It counts the tap and leads on to the store or to your page.",
+            "Create a link",
+            "Use its URL in an ad. It records each click and redirects to the store or your page.",
             found.link,
             "links/new",
-            "Make a link",
+            "Create a link",
         ),
         step(
-            "See a first click",
-            "Open the link yourself, best on a phone. Bots and link previews are recorded and do not count.",
+            "Record a first click",
+            "Open the link yourself, ideally on a phone. Bots and link previews do not count.",
             found.click,
             "links",
-            "Open the links",
+            "View links",
         ),
         step(
-            "Hear from the SDK",
-            "Add the SDK with the app's key and open the app once. Try it with the test key first.",
+            "Receive a first event",
+            "Add the SDK with the app's key and open the app once. Start with the test key.",
             found.sdk,
             "settings",
             "Keys and snippets",
         ),
         step(
-            "Join a billing provider",
-            "Purchases and renewals then come from the server and need no code in the app. Without one, money that the \
-             SDK reports counts.",
+            "Connect a billing provider",
+            "Purchases and renewals then arrive from the provider's server, without code in the \
+             app. Otherwise, revenue reported by the SDK counts.",
             found.billing,
             "integrations",
             "Billing",
         ),
         step(
-            "Connect a network",
-            "Give its credentials, send a test event, and switch it on. What happened before is not sent.",
+            "Connect an ad network",
+            "Enter the credentials of Meta, Google Ads, TikTok or OpenAI Ads, send a test event, \
+             and switch forwarding on. Earlier events are not sent.",
             found.network,
             "integrations",
             "Integrations",
         ),
         step(
-            "See a first delivery",
-            "An event that is attributed to a connected network arrives there, and its page shows the network's answer.",
+            "Deliver a first event",
+            "Events credited to a connected network are sent to it. The event's page shows the \
+             response.",
             found.delivery,
             "deliveries",
             "Deliveries",
         ),
     ];
     let page = StartPage {
-        shell: reader.shell(Section::Start),
+        shell: context.shell(Section::Start),
         done: steps.iter().filter(|step| step.is_done).count(),
         steps,
         ios_is_strict: !app.attribution.probabilistic_ios,
         trials_twice: app.qualified_trial.enabled,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }

@@ -1,4 +1,4 @@
-//! The document as a form: every field as text, so that what is half typed survives.
+//! The editor form. All fields are text, so that invalid input survives a round trip.
 
 use std::collections::BTreeMap;
 use tributary_domain::skan::{
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_fields::Form;
 
-/// A form of the document.
+/// The editor form of a configuration.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Editor {
     pub(super) enabled: bool,
@@ -54,12 +54,12 @@ impl ValueForm {
 }
 
 impl WindowForm {
-    /// Whether its values are fine.
+    /// Returns whether this is the first window, the only one with fine values.
     pub(super) const fn is_first(&self) -> bool {
         self.index == 0
     }
 
-    /// When the window is open, for people.
+    /// Returns the title of the window with its days.
     pub(super) const fn span(&self) -> &'static str {
         match self.index {
             0 => "Window 1: the first two days",
@@ -116,7 +116,7 @@ impl From<&Window> for WindowForm {
 }
 
 impl Editor {
-    /// The form of a document.
+    /// Builds the form of a document.
     pub(super) fn of(document: &Document) -> Self {
         let window = |index: usize| {
             let found = document
@@ -139,7 +139,7 @@ impl Editor {
         }
     }
 
-    /// The form that was sent. Rows that are wholly empty are left out.
+    /// Reads a submitted form. Empty rows are dropped.
     pub(super) fn from_form(form: &Form) -> Self {
         let fields: BTreeMap<&str, &str> = form.fields().rev().collect();
         let field = |name: String| fields.get(name.as_str()).map(|text| text.trim().to_owned());
@@ -186,7 +186,7 @@ impl Editor {
         }
     }
 
-    /// With an empty row for one more value, or for one more condition of a value.
+    /// Adds an empty value, or an empty condition to a value.
     pub(super) fn add(&mut self, window: usize, value: Option<usize>) {
         let Some(window) = self.windows.get_mut(window) else {
             return;
@@ -201,7 +201,7 @@ impl Editor {
         window.enabled = true;
     }
 
-    /// Without a value.
+    /// Removes a value.
     pub(super) fn remove(&mut self, window: usize, value: usize) {
         if let Some(window) = self.windows.get_mut(window)
             && value < window.values.len()
@@ -210,7 +210,7 @@ impl Editor {
         }
     }
 
-    /// With a value one place earlier: the first whose conditions hold wins.
+    /// Moves a value up. The first value whose conditions hold wins.
     pub(super) fn move_up(&mut self, window: usize, value: usize) {
         if let Some(window) = self.windows.get_mut(window)
             && (1..window.values.len()).contains(&value)
@@ -219,7 +219,7 @@ impl Editor {
         }
     }
 
-    /// As the rules take it.
+    /// Converts the form into a draft for validation.
     pub(super) fn draft(&self, faults: &mut Faults) -> Draft {
         let currency = faults.check("currency", Currency::parse(&self.currency));
         Draft {

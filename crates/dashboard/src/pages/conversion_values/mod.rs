@@ -1,5 +1,5 @@
-//! `/apps/{app}/conversion-values` — which numbers devices hand to Apple: an editor, its presets, what a person would
-//! get, and the postbacks that came.
+//! `/apps/{app}/conversion-values` — SKAdNetwork conversion values: editor, presets, simulation and
+//! received postbacks.
 
 mod editor;
 pub(crate) mod page;

@@ -1,4 +1,4 @@
-//! The editor's page and its forms.
+//! The editor page and its forms.
 
 use super::editor::Editor;
 use super::simulation::{
@@ -27,16 +27,16 @@ use tributary_domain::vocabulary::fault::Faults;
 struct EditorPage {
     shell: Shell,
     editor: Editor,
-    /// Whether the form shows what is not saved.
+    /// Whether the form has unsaved changes.
     is_draft: bool,
     version: i64,
     tag: String,
     checked: EditorCheck,
-    deeds: Vec<SampleEventForm>,
+    sample_events: Vec<SampleEventForm>,
     versions: Vec<(i64, String)>,
 }
 
-/// What the rules say of what is typed, and what a person would get.
+/// Validation result and simulation of the current form.
 #[derive(Template)]
 #[template(path = "conversion_values_checked.html")]
 struct EditorCheck {
@@ -46,7 +46,7 @@ struct EditorCheck {
 }
 
 impl EditorCheck {
-    fn of(editor: &Editor, deeds: &[SampleEventForm]) -> (Self, Option<Document>) {
+    fn of(editor: &Editor, sample_events: &[SampleEventForm]) -> (Self, Option<Document>) {
         let mut faults = Faults::new();
         let draft = editor.draft(&mut faults);
         let document = validate(draft, &mut faults).filter(|_| faults.is_empty());
@@ -55,7 +55,7 @@ impl EditorCheck {
             warnings: document.as_ref().map(warnings).unwrap_or_default(),
             calls: document
                 .as_ref()
-                .map(|document| simulate_calls(document, deeds))
+                .map(|document| simulate_calls(document, sample_events))
                 .unwrap_or_default(),
         };
         (checked, document)
@@ -69,27 +69,29 @@ impl EditorPage {
 
     async fn load(
         handles: &DashboardHandles,
-        reader: &PageContext<impl Send>,
+        context: &PageContext<impl Send>,
         caller: &Authorized<AppsRead>,
         typed: Option<(Editor, Vec<SampleEventForm>)>,
     ) -> Result<Self, Failure> {
-        let app = reader.app()?;
+        let app = context.app()?;
+        let configuration = handles.store.skan(caller, app.id).await?;
+        let tag = configuration.tag();
         let Configuration {
             document, version, ..
-        } = &handles.store.skan(caller, app.id).await?;
-        let tag = handles.store.skan(caller, app.id).await?.tag();
+        } = &configuration;
         let versions = handles.store.skan_versions(caller, app.id).await?;
         let is_draft = typed.is_some();
-        let (editor, deeds) = typed.unwrap_or_else(|| (Editor::of(document), example_events()));
-        let (checked, _) = EditorCheck::of(&editor, &deeds);
+        let (editor, sample_events) =
+            typed.unwrap_or_else(|| (Editor::of(document), example_events()));
+        let (checked, _) = EditorCheck::of(&editor, &sample_events);
         Ok(Self {
-            shell: reader.shell(Section::ConversionValues),
+            shell: context.shell(Section::ConversionValues),
             editor,
             is_draft,
             version: *version,
             tag,
             checked,
-            deeds,
+            sample_events,
             versions: versions
                 .into_iter()
                 .rev()
@@ -99,25 +101,25 @@ impl EditorPage {
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = EditorPage::load(&handles, &reader, &reader.authorized, None).await?;
-    Ok(reader.page(&page))
+    let page = EditorPage::load(&handles, &context, &context.authorized, None).await?;
+    Ok(context.page(&page))
 }
 
-/// `POST …/check` — what is typed, checked and played; nothing is saved.
-pub(crate) async fn check(posted: FormSubmission<AppsRead>) -> Response {
+/// `POST …/check` — validates and simulates the form without saving it.
+pub(crate) async fn check(submission: FormSubmission<AppsRead>) -> Response {
     let (checked, _) = EditorCheck::of(
-        &Editor::from_form(&posted.form),
-        &sample_events(&posted.form),
+        &Editor::from_form(&submission.form),
+        &sample_events(&submission.form),
     );
-    posted.page(&checked)
+    submission.page(&checked)
 }
 
-/// Two numbers with a dot between, as buttons name rows.
+/// Parses the row of a button: window, or window and value separated by a dot.
 fn row(text: &str) -> Option<(usize, Option<usize>)> {
     let (window, value) = match text.split_once('.') {
         Some((window, value)) => (window, Some(value.parse().ok()?)),
@@ -126,81 +128,91 @@ fn row(text: &str) -> Option<(usize, Option<usize>)> {
     Some((window.parse().ok()?, value))
 }
 
-/// `POST …/edit` — the form with a row more, or less, or elsewhere; nothing is saved.
+/// `POST …/edit` — adds, removes or moves a row without saving.
 pub(crate) async fn edit(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let mut editor = Editor::from_form(&posted.form);
-    if let Some((window, value)) = row(&posted.form.field("add")) {
+    let mut editor = Editor::from_form(&submission.form);
+    if let Some((window, value)) = row(&submission.form.field("add")) {
         editor.add(window, value);
     }
-    if let Some((window, Some(value))) = row(&posted.form.field("remove")) {
+    if let Some((window, Some(value))) = row(&submission.form.field("remove")) {
         editor.remove(window, value);
     }
-    if let Some((window, Some(value))) = row(&posted.form.field("raise")) {
+    if let Some((window, Some(value))) = row(&submission.form.field("raise")) {
         editor.move_up(window, value);
     }
     render_draft(
         &handles,
-        &posted,
+        &submission,
         editor,
-        sample_events(&posted.form),
+        sample_events(&submission.form),
         StatusCode::OK,
     )
     .await
 }
 
-/// `POST …/preset` — the form filled in for a common wish; nothing is saved.
+/// `POST …/preset` — fills in the form from a preset without saving.
 pub(crate) async fn preset(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let asked = posted.form.field("kind");
+    let requested = submission.form.field("kind");
     let kind = PresetKind::ALL
         .into_iter()
-        .find(|kind| kind.as_str() == asked);
+        .find(|kind| kind.as_str() == requested);
     let preset = kind.ok_or(Failure::NotFound)?.preset(None, None);
-    let made = document(&preset, Currency::USD).map_err(|faults| {
-        tracing::error!(%faults, "a preset of ours is at fault");
+    let preset = document(&preset, Currency::USD).map_err(|faults| {
+        tracing::error!(%faults, "invalid conversion value preset");
         Failure::Internal
     })?;
     let editor = Editor {
         enabled: true,
-        ..Editor::of(&made)
+        ..Editor::of(&preset)
     };
-    render_draft(&handles, &posted, editor, example_events(), StatusCode::OK).await
+    render_draft(
+        &handles,
+        &submission,
+        editor,
+        example_events(),
+        StatusCode::OK,
+    )
+    .await
 }
 
 async fn render_draft(
     handles: &DashboardHandles,
-    posted: &FormSubmission<AppsWrite>,
+    submission: &FormSubmission<AppsWrite>,
     editor: Editor,
-    deeds: Vec<SampleEventForm>,
+    sample_events: Vec<SampleEventForm>,
     status: StatusCode,
 ) -> Result<Response, Failure> {
-    let caller = posted.authorized.read_access();
-    let typed = Some((editor, deeds));
-    let page = EditorPage::load(handles, &posted.context, &caller, typed).await?;
-    Ok(posted.page_with(status, &page))
+    let caller = submission.authorized.read_access();
+    let typed = Some((editor, sample_events));
+    let page = EditorPage::load(handles, &submission.context, &caller, typed).await?;
+    Ok(submission.page_with(status, &page))
 }
 
-/// Saves the document.
+/// Saves the configuration.
 pub(crate) async fn save(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let app = posted.app()?.id;
-    let (editor, deeds) = (Editor::from_form(&posted.form), sample_events(&posted.form));
-    let (_, document) = EditorCheck::of(&editor, &deeds);
+    let app = submission.app()?.id;
+    let (editor, sample_events) = (
+        Editor::from_form(&submission.form),
+        sample_events(&submission.form),
+    );
+    let (_, document) = EditorCheck::of(&editor, &sample_events);
     let Some(document) = document else {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return render_draft(&handles, &posted, editor, deeds, status).await;
+        return render_draft(&handles, &submission, editor, sample_events, status).await;
     };
-    let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
+    let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
     let saved = handles
         .store
-        .put_skan(&posted.authorized, app, document, precondition, origin);
+        .put_skan(&submission.authorized, app, document, precondition, origin);
     saved.await?;
     Ok(see_other(&format!(
         "/apps/{app}/conversion-values?notice=saved"

@@ -1,4 +1,4 @@
-//! `GET /apps/{app}/conversion-values/postbacks` — what Apple's devices sent.
+//! `GET /apps/{app}/conversion-values/postbacks` — postbacks received from Apple devices.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
@@ -59,8 +59,8 @@ fn row(stored: &StoredPostback, versions: &[Version], accepts: bool, zone: &Time
             ReportedValue::Coarse(coarse) => coarse.as_str().to_owned(),
         },
         meaning: match &decoded {
-            DecodedValue::Withheld => "Apple told no value".to_owned(),
-            DecodedValue::Undecoded => "no document gives it a meaning".to_owned(),
+            DecodedValue::Withheld => "withheld by Apple".to_owned(),
+            DecodedValue::Undecoded => "no configuration defines it".to_owned(),
             DecodedValue::Decoded(reading) => names(reading),
             DecodedValue::Ambiguous(readings) => {
                 let all: Vec<String> = readings.iter().map(names).collect();
@@ -73,16 +73,16 @@ fn row(stored: &StoredPostback, versions: &[Version], accepts: bool, zone: &Time
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.app()?;
-    let before = reader.query.get("before");
+    let app = context.app()?;
+    let before = context.query.get("before");
     let before = before.and_then(|text| PostbackId::parse(text).ok());
     let request = paging::request(before.map(|id| *id.as_bytes()));
-    let (caller, filter) = (&reader.authorized, PostbackFilter::default());
+    let (caller, filter) = (&context.authorized, PostbackFilter::default());
     let found = handles
         .store
         .postbacks(caller, app.id, filter, request)
@@ -90,14 +90,14 @@ pub(crate) async fn show(
     let last = found.page.items.last().map(|one| one.id.to_string());
     let (versions, accepts) = (&found.versions, found.accept_test_signals);
     let page = PostbacksPage {
-        shell: reader.shell(Section::ConversionValues),
+        shell: context.shell(Section::ConversionValues),
         rows: found
             .page
             .items
             .iter()
             .map(|one| row(one, versions, accepts, &app.timezone))
             .collect(),
-        older: paging::older(&reader.query, found.page.has_more, last),
+        older: paging::older(&context.query, found.page.has_more, last),
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }

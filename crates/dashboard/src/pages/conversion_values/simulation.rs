@@ -1,4 +1,4 @@
-//! What a person who does certain things would be counted as.
+//! Simulates which conversion values a device would report for sample events.
 
 use crate::text;
 use tributary_domain::skan::Document;
@@ -7,11 +7,11 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_fields::Form;
 
-/// Deeds that the form has room for.
+/// Number of sample events in the form.
 pub(super) const SAMPLE_EVENTS: usize = 4;
 const SECONDS_PER_HOUR: i64 = 3_600;
 
-/// A deed, as it was typed.
+/// A sample event as typed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SampleEventForm {
     pub(super) event: String,
@@ -19,7 +19,7 @@ pub(super) struct SampleEventForm {
     pub(super) revenue: String,
 }
 
-/// A call to Apple, in words.
+/// An update call to Apple, formatted.
 pub(super) struct UpdateCallView {
     pub(super) when: String,
     pub(super) event: String,
@@ -29,34 +29,34 @@ pub(super) struct UpdateCallView {
     pub(super) locks: bool,
 }
 
-/// What was typed.
+/// Reads the sample events of a form.
 pub(super) fn sample_events(form: &Form) -> Vec<SampleEventForm> {
-    let deed = |index: usize| SampleEventForm {
-        event: form.field(&format!("deeds[{index}].event")),
-        hours: form.field(&format!("deeds[{index}].hours")),
-        revenue: form.field(&format!("deeds[{index}].revenue")),
+    let sample = |index: usize| SampleEventForm {
+        event: form.field(&format!("sampleEvents[{index}].event")),
+        hours: form.field(&format!("sampleEvents[{index}].hours")),
+        revenue: form.field(&format!("sampleEvents[{index}].revenue")),
     };
-    (0..SAMPLE_EVENTS).map(deed).collect()
+    (0..SAMPLE_EVENTS).map(sample).collect()
 }
 
-/// Two deeds to begin with.
+/// Returns the initial sample events.
 pub(super) fn example_events() -> Vec<SampleEventForm> {
-    let deed = |event: &str, hours: &str, revenue: &str| SampleEventForm {
+    let sample = |event: &str, hours: &str, revenue: &str| SampleEventForm {
         event: event.to_owned(),
         hours: hours.to_owned(),
         revenue: revenue.to_owned(),
     };
-    let mut deeds = vec![deed("sign_up", "1", ""), deed("purchase", "20", "9.99")];
-    deeds.resize(SAMPLE_EVENTS, SampleEventForm::default());
-    deeds
+    let mut samples = vec![sample("sign_up", "1", ""), sample("purchase", "20", "9.99")];
+    samples.resize(SAMPLE_EVENTS, SampleEventForm::default());
+    samples
 }
 
-/// Plays them. What cannot be read is left out.
+/// Simulates the sample events. Unreadable values are ignored.
 pub(super) fn simulate_calls(
     document: &Document,
     typed: &[SampleEventForm],
 ) -> Vec<UpdateCallView> {
-    let deed = |typed: &SampleEventForm| {
+    let simulated = |typed: &SampleEventForm| {
         let event = typed.event.trim();
         let hours = typed.hours.trim().parse::<i64>().unwrap_or(0).max(0);
         (!event.is_empty()).then(|| SimulatedEvent {
@@ -68,13 +68,13 @@ pub(super) fn simulate_calls(
             currency: None::<Currency>,
         })
     };
-    let deeds = typed.iter().filter_map(deed).collect();
-    let calls = simulate(document.clone(), Vec::new(), deeds);
+    let events = typed.iter().filter_map(simulated).collect();
+    let calls = simulate(document.clone(), Vec::new(), events);
     calls
         .into_iter()
         .map(|call| UpdateCallView {
             when: match call.after_seconds {
-                0 => "at first launch".to_owned(),
+                0 => "first launch".to_owned(),
                 seconds => format!("after {}", text::span(seconds)),
             },
             event: call.event.unwrap_or_else(|| "install".to_owned()),

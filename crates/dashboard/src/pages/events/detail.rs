@@ -1,9 +1,9 @@
-//! `GET /apps/{app}/events/{event}` — an event's whole story: what it said, what its money is worth, what it is credited
-//! to, and what became of it at each network.
+//! `GET /apps/{app}/events/{event}` — an event with its revenue, credit and deliveries.
 
 use super::{EventRevenueView, match_label, skip_explanation, source_label, tone};
 use crate::access::PageContext;
 use crate::failure::Failure;
+use crate::network_label::NetworkLabel;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
@@ -34,11 +34,11 @@ struct EventPage {
     params: Option<String>,
     original_transaction: Option<String>,
     deliveries: Vec<DeliveryCard>,
-    skipped: Vec<(&'static str, &'static str, &'static str)>,
+    skipped: Vec<(NetworkLabel, &'static str, &'static str)>,
 }
 
 struct CreditView {
-    network: &'static str,
+    network: NetworkLabel,
     how: &'static str,
     link: Option<String>,
     click: Option<String>,
@@ -49,14 +49,14 @@ struct CreditView {
 pub(crate) struct DeliveryCard {
     pub(crate) id: String,
     pub(crate) event_id: String,
-    pub(crate) network: &'static str,
+    pub(crate) network: NetworkLabel,
     pub(crate) network_event: String,
     pub(crate) status: &'static str,
     pub(crate) tone: &'static str,
     pub(crate) reason: Option<String>,
     pub(crate) dedup_id: String,
     pub(crate) next: Option<String>,
-    pub(crate) made: u32,
+    pub(crate) attempts_made: u32,
     pub(crate) attempts: Vec<AttemptRow>,
     pub(crate) can_be_retried: bool,
 }
@@ -75,7 +75,7 @@ impl AttemptRow {
             at: text::moment(attempt.at, zone),
             status: attempt
                 .status
-                .map_or_else(|| "no answer".to_owned(), |code| code.to_string()),
+                .map_or_else(|| "no response".to_owned(), |code| code.to_string()),
             duration_ms: attempt.duration_ms,
             verdict: attempt.verdict.as_str(),
             answer: attempt.answer.unwrap_or_default(),
@@ -88,7 +88,7 @@ impl DeliveryCard {
         Self {
             id: delivery.id.to_string(),
             event_id: delivery.event.to_string(),
-            network: delivery.network.as_str(),
+            network: NetworkLabel::of(delivery.network),
             network_event: delivery.network_event,
             status: delivery.status.as_str(),
             tone: tone(delivery.status),
@@ -98,7 +98,7 @@ impl DeliveryCard {
                 .next_attempt_at
                 .filter(|at| *at > now)
                 .map(|at| text::moment(at, zone)),
-            made: delivery.attempts_made,
+            attempts_made: delivery.attempts_made,
             can_be_retried: delivery.status.can_be_retried(),
             attempts: delivery
                 .attempts
@@ -111,11 +111,11 @@ impl DeliveryCard {
 
 fn campaign(campaign: Campaign) -> Vec<(&'static str, String)> {
     let named = |label, name: Option<String>, id: Option<String>| {
-        let words = match (name, id) {
+        let text = match (name, id) {
             (Some(name), Some(id)) => format!("{name} ({id})"),
             (one, other) => one.or(other)?,
         };
-        Some((label, words))
+        Some((label, text))
     };
     [
         named("Campaign", campaign.name, campaign.id),
@@ -130,7 +130,7 @@ fn campaign(campaign: Campaign) -> Vec<(&'static str, String)> {
 impl CreditView {
     fn of(credit: Credit, app: AppId, handles: &DashboardHandles) -> Self {
         Self {
-            network: credit.network.as_str(),
+            network: NetworkLabel::credited(credit.network),
             how: match_label(credit.match_type),
             link: credit.link.map(|link| link.to_string()),
             click: credit
@@ -141,7 +141,7 @@ impl CreditView {
     }
 }
 
-/// The list up to and including this one.
+/// Returns a page request that ends with this event.
 fn up_to(event: EventId) -> PageRequest {
     let next = u128::from_be_bytes(*event.as_bytes()).saturating_add(1);
     PageRequest {
@@ -150,17 +150,17 @@ fn up_to(event: EventId) -> PageRequest {
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AnalyticsRead>,
+    context: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.app()?;
-    let id = EventId::parse(reader.path_parameter("event")).map_err(|_| Failure::NotFound)?;
+    let app = context.app()?;
+    let id = EventId::parse(context.path_parameter("event")).map_err(|_| Failure::NotFound)?;
     let found = handles
         .store
         .events(
-            &reader.authorized,
+            &context.authorized,
             app.id,
             EventFilter::default(),
             up_to(id),
@@ -175,9 +175,9 @@ pub(crate) async fn show(
     let mut deliveries =
         super::deliveries_of(&handles, app.id, std::slice::from_ref(&event)).await?;
     let deliveries = deliveries.remove(&id).unwrap_or_default();
-    let now = handles.source.now();
+    let now = handles.runtime.now();
     let page = EventPage {
-        shell: reader.shell(Section::Events),
+        shell: context.shell(Section::Events),
         at: text::moment(event.occurred_at, &app.timezone),
         received: text::moment(event.received_at, &app.timezone),
         source: source_label(event.source),
@@ -195,14 +195,20 @@ pub(crate) async fn show(
         skipped: event
             .skipped
             .iter()
-            .map(|(network, skip)| (network.as_str(), skip.as_str(), skip_explanation(*skip)))
+            .map(|(network, skip)| {
+                (
+                    NetworkLabel::of(*network),
+                    skip.as_str(),
+                    skip_explanation(*skip),
+                )
+            })
             .collect(),
         event,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }
 
-/// JSON on several lines; whatever is none, as it is.
+/// Formats JSON over several lines. Other text is returned unchanged.
 fn indented(json: &str) -> String {
     let parsed: Result<serde_json::Value, _> = serde_json::from_str(json);
     let written = parsed.and_then(|value| serde_json::to_string_pretty(&value));

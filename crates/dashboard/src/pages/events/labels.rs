@@ -1,4 +1,4 @@
-//! Codes of the rules, in words.
+//! Explanations of codes.
 
 use tributary_domain::attribution::MatchType;
 use tributary_domain::event::EventSource;
@@ -15,58 +15,58 @@ pub(crate) const fn source_label(source: EventSource) -> &'static str {
 
 pub(crate) const fn uncounted_explanation(reason: UncountedReason) -> &'static str {
     match reason {
-        UncountedReason::Unconvertible => "no currency, or one without an exchange rate",
-        UncountedReason::Negative => "less than nothing",
-        UncountedReason::OverLimit => "more than 2,000 USD",
-        UncountedReason::Zero => "an amount of 0",
-        UncountedReason::Predicted => "a predicted amount, not a payment yet",
+        UncountedReason::Unconvertible => "the currency is missing or has no exchange rate",
+        UncountedReason::Negative => "the amount is negative",
+        UncountedReason::OverLimit => "the amount exceeds 2,000 USD",
+        UncountedReason::Zero => "the amount is 0",
+        UncountedReason::Predicted => "the amount is a prediction, not a payment",
         UncountedReason::NotIncome => {
-            "the event is not income; see “Income events” in the app's settings"
+            "the event is not listed under “Revenue events” in the app's settings"
         }
-        UncountedReason::SdkIgnored => "the app's settings ignore money that the SDK reports",
+        UncountedReason::SdkIgnored => "the app's settings ignore revenue reported by the SDK",
         UncountedReason::BillingSource => "a billing provider reports the same payments",
-        UncountedReason::PaymentNotCounted => "the payment that it belongs to did not count",
+        UncountedReason::PaymentNotCounted => "its payment was not counted",
         UncountedReason::DuplicateOfVerified => {
-            "a website or a billing provider reports the same payment"
+            "a website or billing provider reports the same payment"
         }
     }
 }
 
 pub(crate) const fn match_label(kind: MatchType) -> &'static str {
     match kind {
-        MatchType::ClickId => "by click id",
-        MatchType::Referrer => "by the Play Store's referrer",
-        MatchType::AdServices => "by Apple's AdServices",
-        MatchType::Probabilistic => "by likeness",
-        MatchType::Organic => "organic",
+        MatchType::ClickId => "Matched by click id",
+        MatchType::Referrer => "Matched by Play Store referrer",
+        MatchType::AdServices => "Matched by Apple AdServices",
+        MatchType::Probabilistic => "Probabilistic match",
+        MatchType::Organic => "Organic, no ad matched",
     }
 }
 
-/// Why a network does not hear of an event, and what would change that.
+/// Explains why an event was not sent to a network, and what would change that.
 pub(crate) fn skip_explanation(skip: SkipReason) -> &'static str {
     match skip.as_str() {
-        "sandbox" => "Sent with a test key; test events are never forwarded.",
-        "reporting_only" => "Renewals and refunds update revenue and are no new acquisition.",
-        "integration_disabled" => "The integration is switched off or not complete.",
+        "sandbox" => "Sent with a test key. Test events are never forwarded.",
+        "reporting_only" => "Renewals and refunds count in reports and are never forwarded.",
+        "integration_disabled" => "The integration is off or incomplete.",
         "not_attributed" => {
-            "It is credited to somebody else. Scope “all” of the integration would send it anyway."
+            "Credited to another source. The integration's scope “All mapped events” would send it."
         }
         "not_mapped" => "The event mapping has no row for this event.",
-        "enabled_later" => "It happened before the integration, or its mapping, was switched on.",
-        "fraud" => "Its install is suspicious, and the app holds such events back.",
+        "enabled_later" => "It happened before the integration or its event mapping was enabled.",
+        "fraud" => "Its install is suspicious, and the app's settings hold such events back.",
         "probabilistic" => {
-            "Its install was matched by likeness; “Forward likely matches” would send it."
+            "Its install is a probabilistic match. “Forward probabilistic matches” would send it."
         }
-        "billing_source" => "A billing provider reports the same payment, and that one is sent.",
-        "consent" => "The person did not consent.",
-        "too_old" => "It is older than the network takes.",
-        "no_click_id" => "There is no click id of this network, and it takes nothing else.",
-        "no_conversion_action" => "The integration names no conversion action for this event.",
+        "billing_source" => "A billing provider reports the same payment, which is sent instead.",
+        "consent" => "The user did not consent to sharing data with ad networks.",
+        "too_old" => "It is older than the network accepts.",
+        "no_click_id" => "No click id of this network is known, and it needs one.",
+        "no_conversion_action" => "The integration has no conversion action for this event.",
         "duplicate_of_verified" => {
-            "A website or a billing provider reports the same event, which is forwarded instead."
+            "A website or billing provider reports the same event, which is sent instead."
         }
-        "insufficient_identity" => "Nothing is known that the network could match a person by.",
-        "amount_not_forwardable" => "Its amount does not count, so it is not forwarded.",
-        _ => "The rules keep it back.",
+        "insufficient_identity" => "No identifier is known that the network could match a user by.",
+        "amount_not_forwardable" => "Its amount does not count, so the event is not forwarded.",
+        _ => "Not forwarded.",
     }
 }

@@ -1,4 +1,4 @@
-//! `/apps/{app}/events` — the log, live, and the whole story of an event.
+//! `/apps/{app}/events` — the live event log and the details of an event.
 
 pub(crate) mod detail;
 mod labels;
@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) use labels::{match_label, skip_explanation, source_label, uncounted_explanation};
 
 use crate::failure::Failure;
+use crate::network_label::NetworkLabel;
 use crate::state::DashboardHandles;
 use crate::text;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use tributary_domain::ledger::Revenue;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// An event, as a row.
+/// An event as a table row.
 pub(crate) struct EventTableRow {
     pub(crate) id: String,
     pub(crate) at: String,
@@ -25,13 +26,13 @@ pub(crate) struct EventTableRow {
     pub(crate) name: String,
     pub(crate) source: &'static str,
     pub(crate) device: Option<String>,
-    pub(crate) network: &'static str,
+    pub(crate) network: NetworkLabel,
     pub(crate) money: Option<EventRevenueView>,
-    /// What became of it at the networks, in words and colours.
-    pub(crate) deliveries: Vec<(&'static str, &'static str)>,
+    /// Deliveries: network and colour of the status.
+    pub(crate) deliveries: Vec<(NetworkLabel, &'static str)>,
 }
 
-/// Money on an event.
+/// Revenue of an event, formatted.
 pub(crate) struct EventRevenueView {
     pub(crate) amount: String,
     pub(crate) usd: Option<String>,
@@ -54,7 +55,7 @@ impl EventRevenueView {
     }
 }
 
-/// How a status is coloured.
+/// Returns the colour of a status.
 pub(crate) const fn tone(status: DeliveryStatus) -> &'static str {
     match status {
         DeliveryStatus::Pending => "wait",
@@ -74,20 +75,19 @@ impl EventTableRow {
             name: event.name.clone(),
             source: source_label(event.source),
             device: event.device.as_ref().map(|key| key.as_str().to_owned()),
-            network: event
-                .credit
-                .as_ref()
-                .map_or("–", |credit| credit.network.as_str()),
+            network: event.credit.as_ref().map_or(NetworkLabel::NONE, |credit| {
+                NetworkLabel::credited(credit.network)
+            }),
             money: event.revenue.as_ref().map(EventRevenueView::of),
             deliveries: deliveries
                 .iter()
-                .map(|one| (one.network.as_str(), tone(one.status)))
+                .map(|one| (NetworkLabel::of(one.network), tone(one.status)))
                 .collect(),
         }
     }
 }
 
-/// The deliveries of some events, by event. Only live events have any.
+/// Loads the deliveries of events, by event. Only live events have deliveries.
 pub(crate) async fn deliveries_of(
     handles: &DashboardHandles,
     app: AppId,
@@ -106,7 +106,7 @@ pub(crate) async fn deliveries_of(
     Ok(by_event)
 }
 
-/// Events as rows, with their deliveries.
+/// Returns events as table rows with their deliveries.
 pub(crate) async fn rows(
     handles: &DashboardHandles,
     app: AppId,

@@ -1,5 +1,5 @@
-//! `POST /apps/{app}/integrations/billing/{provider}` — sets or removes the secret of a billing provider.
-//! `POST /apps/{app}/integrations/billing/{provider}/secret` — makes a new one, and shows it once.
+//! `POST /apps/{app}/integrations/billing/{provider}` — sets or removes a provider's secret.
+//! `POST /apps/{app}/integrations/billing/{provider}/secret` — generates a secret, shown once.
 
 use crate::access::FormSubmission;
 use crate::failure::Failure;
@@ -20,33 +20,33 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_fields::app::read_billing_secrets;
 use tributary_store::BillingFigures;
 
-/// A provider, as a card shows it.
+/// A billing provider's card.
 pub(super) struct BillingCard {
     pub(super) provider: &'static str,
     pub(super) name: &'static str,
     pub(super) url: String,
     pub(super) is_set: bool,
-    /// Whether a secret says who it is; the App Store signs what it sends.
+    /// Whether the provider authenticates with a secret. The App Store signs notifications instead.
     pub(super) takes_secret: bool,
-    /// The field of the secret, as the REST interface names it.
+    /// Name of the secret's field in the REST API.
     pub(super) field: String,
-    /// Events of the last days, and how many of them have a device.
+    /// Events of the last [`DAYS`] days, and the share with a device.
     pub(super) events: String,
     pub(super) joined: String,
-    /// Posts that could not prove who they are from.
+    /// Notifications rejected because of a wrong secret or signature.
     pub(super) refused: String,
 }
 
-/// A secret that was made just now.
+/// A newly generated secret.
 pub(super) struct NewBillingSecret {
     pub(super) name: &'static str,
     pub(super) secret: String,
 }
 
-/// Days that a card counts, today included.
+/// Days counted on a card, including today.
 pub(super) const DAYS: i32 = 30;
 
-/// What a provider is called.
+/// Returns the name of a provider.
 const fn name(provider: BillingProvider) -> &'static str {
     match provider {
         BillingProvider::Revenuecat => "RevenueCat",
@@ -64,23 +64,23 @@ impl BillingCard {
         format!("url-{}", self.provider)
     }
 
-    /// One of each provider.
+    /// Returns the cards of all providers.
     pub(super) async fn all(
         handles: &DashboardHandles,
         caller: &Authorized<AppsRead>,
         app: &App,
     ) -> Result<Vec<Self>, Failure> {
-        let (today, base_url) = (Day::of(handles.source.now()), &handles.base_url);
+        let (today, base_url) = (Day::of(handles.runtime.now()), &handles.base_url);
         let days = days_before(today, DAYS - 1)..=today;
         let figures = handles
             .store
             .billing_figures(&caller.analytics_access(), app.id, days)
             .await?;
         let counted = |provider: BillingProvider, of: fn(&BillingFigures) -> i64| -> i64 {
-            let own = figures
+            let matching = figures
                 .iter()
                 .filter(|one| one.provider == provider && one.environment == caller.environment());
-            own.map(of).sum()
+            matching.map(of).sum()
         };
         let card = |provider: &BillingProvider| Self {
             events: text::count(counted(*provider, |one| one.events)),
@@ -100,57 +100,58 @@ impl BillingCard {
     }
 }
 
-/// The provider that a path names, where it has a secret.
-fn provider_in_path(posted: &FormSubmission<AppsWrite>) -> Result<BillingProvider, Failure> {
-    BillingProvider::parse(posted.path_parameter("provider"))
+/// Returns the provider in the path if it has a secret.
+fn provider_in_path(submission: &FormSubmission<AppsWrite>) -> Result<BillingProvider, Failure> {
+    BillingProvider::parse(submission.path_parameter("provider"))
         .filter(|provider| BillingProvider::WITH_SECRET.contains(provider))
         .ok_or(Failure::NotFound)
 }
 
-/// Makes a secret. The one before it opens the door for a while as well.
+/// Generates a secret. The previous one stays valid for a while.
 pub(crate) async fn create_secret(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (provider, app) = (provider_in_path(&posted)?, posted.app()?.id);
-    let secret = standard_secret(handles.source.random_bytes());
-    let sealer = FormSecretSealer::new(&handles, &posted)?;
+    let (provider, app) = (provider_in_path(&submission)?, submission.app()?.id);
+    let secret = standard_secret(handles.runtime.random_bytes());
+    let sealer = FormSecretSealer::new(&handles, &submission)?;
     let sealed = sealer.seal_app_secret(AppSecret::Billing(provider), &secret);
     let rotation = AppChange::rotation(provider, sealed);
-    let (caller, origin) = (&posted.authorized, posted.origin(&handles));
+    let (caller, origin) = (&submission.authorized, submission.origin(&handles));
     let stored = handles
         .store
         .update_app(caller, app, rotation, Precondition::None, origin);
     stored.await?;
-    let reader = posted.authorized.read_access();
-    let page = super::list::page(&handles, &posted.context, &reader, FormState::default()).await?;
-    let made = NewBillingSecret {
+    let caller = submission.authorized.read_access();
+    let page =
+        super::list::page(&handles, &submission.context, &caller, FormState::default()).await?;
+    let new_secret = NewBillingSecret {
         name: name(provider),
         secret,
     };
-    Ok(posted.page_with(StatusCode::OK, &page.with_secret(made)))
+    Ok(submission.page_with(StatusCode::OK, &page.with_secret(new_secret)))
 }
 
-/// Takes the form.
+/// Stores the submitted secret.
 pub(crate) async fn update(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (provider, app) = (provider_in_path(&posted)?, posted.app()?.id);
-    let (mut secrets, faults) = posted.form.read(read_billing_secrets);
+    let (provider, app) = (provider_in_path(&submission)?, submission.app()?.id);
+    let (mut secrets, faults) = submission.form.read(read_billing_secrets);
     if !faults.is_empty() {
-        // What was typed is a secret, and is not sent back.
+        // Typed secrets are never sent back.
         let form = FormState::default().with_faults(faults);
-        let caller = posted.authorized.read_access();
-        let page = super::list::page(&handles, &posted.context, &caller, form).await?;
-        return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+        let caller = submission.authorized.read_access();
+        let page = super::list::page(&handles, &submission.context, &caller, form).await?;
+        return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
     secrets.retain(|(secret, _)| *secret == AppSecret::Billing(provider));
     let change = AppChange {
-        secrets: FormSecretSealer::new(&handles, &posted)?.seal_app_secrets(secrets),
+        secrets: FormSecretSealer::new(&handles, &submission)?.seal_app_secrets(secrets),
         ..AppChange::default()
     };
-    let (caller, origin) = (&posted.authorized, posted.origin(&handles));
+    let (caller, origin) = (&submission.authorized, submission.origin(&handles));
     let stored = handles
         .store
         .update_app(caller, app, change, Precondition::None, origin);

@@ -1,4 +1,4 @@
-//! `POST /apps/{app}/integrations/{network}/test` — sends one test event to the network now.
+//! `POST /apps/{app}/integrations/{network}/test` — sends one test event to the network.
 
 use super::{find, network_in_path};
 use crate::access::FormSubmission;
@@ -11,24 +11,24 @@ use tributary_domain::access::AppsWrite;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::integration::{IntegrationStatus, TestEventResult};
 
-/// What came of it, below the button.
+/// The result below the button.
 #[derive(Template)]
 #[template(path = "integration_test.html")]
 struct ConnectionTestResult {
     outcome: Result<TestEventResult, String>,
 }
 
-/// The fragment. What is tried is what is saved.
+/// Tests the saved settings and returns the result as a fragment.
 pub(crate) async fn test(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let caller = posted.authorized.read_access();
-    let network = network_in_path(&posted)?;
-    let (integration, _) = find(&handles, &posted.context, &caller, network).await?;
+    let caller = submission.authorized.read_access();
+    let network = network_in_path(&submission)?;
+    let (integration, _) = find(&handles, &submission.context, &caller, network).await?;
     let outcome = match integration.status(&QueueState::default()) {
-        (IntegrationStatus::NotConfigured, Some(words)) => Err(words),
+        (IntegrationStatus::NotConfigured, Some(reason)) => Err(reason),
         _ => (handles.probe)(caller.organization(), integration).await,
     };
-    Ok(posted.page(&ConnectionTestResult { outcome }))
+    Ok(submission.page(&ConnectionTestResult { outcome }))
 }

@@ -1,10 +1,11 @@
-//! `GET /apps/{app}/integrations` — one card per network.
+//! `GET /apps/{app}/integrations` — one card per ad network and billing provider.
 
+use super::StatusLabel;
 use super::billing::{BillingCard, DAYS, NewBillingSecret};
-use super::{StatusLabel, network_name};
 use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::network_label::network_name;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
@@ -23,15 +24,15 @@ pub(super) struct IntegrationsPage {
     cards: Vec<Card>,
     billing: Vec<BillingCard>,
     form: FormState,
-    /// Shown this once.
-    made: Option<NewBillingSecret>,
+    /// A new secret, shown once.
+    new_secret: Option<NewBillingSecret>,
 }
 
 impl IntegrationsPage {
-    /// The page with a secret that was made just now.
-    pub(super) fn with_secret(self, made: NewBillingSecret) -> Self {
+    /// Adds a new secret to the page.
+    pub(super) fn with_secret(self, secret: NewBillingSecret) -> Self {
         Self {
-            made: Some(made),
+            new_secret: Some(secret),
             ..self
         }
     }
@@ -75,15 +76,15 @@ impl Card {
     }
 }
 
-/// The page, with what is wrong with a secret of billing.
+/// Loads the page. `form` has the errors of a submitted billing secret.
 pub(super) async fn page(
     handles: &DashboardHandles,
-    reader: &PageContext<impl Send>,
+    context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     form: FormState,
 ) -> Result<IntegrationsPage, Failure> {
-    let id = reader.app()?.id;
-    let now = handles.source.now();
+    let id = context.app()?.id;
+    let now = handles.runtime.now();
     let app = handles.store.app(caller, id).await?;
     let integrations = handles.store.integrations(caller, id).await?;
     let health = handles.store.integration_health(caller, id, now).await?;
@@ -93,19 +94,25 @@ pub(super) async fn page(
         Card::of(one, &health, now)
     };
     Ok(IntegrationsPage {
-        shell: reader.shell(Section::Integrations),
+        shell: context.shell(Section::Integrations),
         cards: integrations.iter().map(card).collect(),
         billing: BillingCard::all(handles, caller, &app).await?,
         form,
-        made: None,
+        new_secret: None,
     })
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, FormState::default()).await?;
-    Ok(reader.page(&page))
+    let page = page(
+        &handles,
+        &context,
+        &context.authorized,
+        FormState::default(),
+    )
+    .await?;
+    Ok(context.page(&page))
 }

@@ -1,9 +1,10 @@
-//! `/apps/{app}/settings/mapping` — which event becomes what at each network.
+//! `/apps/{app}/settings/mapping` — the event mapping of each network.
 
-use super::{network_in_path, network_name};
+use super::network_in_path;
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::network_label::network_name;
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
@@ -21,9 +22,9 @@ use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::text::parse_event_name;
 use tributary_fields::Form;
 
-/// Empty rows that a form has for more.
+/// Empty rows at the end of the form.
 const ROWS_FREE: usize = 3;
-/// Rows that a form is read for: more than a mapping may have, so that one too many is noticed.
+/// Maximum rows read from a form. It exceeds the mapping limit so that too many rows are reported.
 const ROWS_READ_MAX: usize = 300;
 
 #[derive(Template)]
@@ -63,32 +64,35 @@ impl NetworkRows {
 
 async fn page(
     handles: &DashboardHandles,
-    reader: &PageContext<impl Send>,
+    context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     typed: Option<(Network, Vec<MappingRow>, Faults)>,
 ) -> Result<MappingPage, Failure> {
-    let found = handles.store.integrations(caller, reader.app()?.id).await?;
+    let found = handles
+        .store
+        .integrations(caller, context.app()?.id)
+        .await?;
     let mut typed = typed;
     let of = |one: &Integration| match typed.take_if(|(network, ..)| *network == one.network) {
         Some((_, rows, faults)) => NetworkRows::of(one, rows, faults),
         None => NetworkRows::of(one, one.mapping(), Faults::new()),
     };
     Ok(MappingPage {
-        shell: reader.shell(Section::Settings),
+        shell: context.shell(Section::Settings),
         networks: found.iter().map(of).collect(),
     })
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, None).await?;
-    Ok(reader.page(&page))
+    let page = page(&handles, &context, &context.authorized, None).await?;
+    Ok(context.page(&page))
 }
 
-/// The rows of a form. One without both names is none.
+/// Reads the rows of a form. Rows without names are dropped.
 fn rows(form: &Form) -> Vec<MappingRow> {
     let row = |index: usize| {
         let field = |name: &str| form.field(&format!("eventMapping[{index}].{name}"));
@@ -104,7 +108,7 @@ fn rows(form: &Form) -> Vec<MappingRow> {
         .collect()
 }
 
-/// The rows as they are stored.
+/// Validates the rows.
 fn checked(network: Network, rows: &[MappingRow]) -> Result<Vec<MappingRow>, Faults> {
     let mut faults = Faults::new();
     let mut good = Vec::new();
@@ -123,21 +127,21 @@ fn checked(network: Network, rows: &[MappingRow]) -> Result<Vec<MappingRow>, Fau
 /// `POST /apps/{app}/settings/mapping/{network}` — replaces the mapping of a network.
 pub(crate) async fn update(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, network) = (posted.app()?.id, network_in_path(&posted)?);
-    let reset = posted.form.is_checked("reset");
+    let (app, network) = (submission.app()?.id, network_in_path(&submission)?);
+    let reset = submission.form.is_checked("reset");
     let event_mapping = if reset {
         Change::Reset
     } else {
-        let rows = rows(&posted.form);
+        let rows = rows(&submission.form);
         match checked(network, &rows) {
             Ok(rows) => Change::Set(rows),
             Err(faults) => {
-                let caller = posted.authorized.read_access();
+                let caller = submission.authorized.read_access();
                 let typed = Some((network, rows, faults));
-                let page = page(&handles, &posted.context, &caller, typed).await?;
-                return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+                let page = page(&handles, &submission.context, &caller, typed).await?;
+                return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
             }
         }
     };
@@ -145,8 +149,8 @@ pub(crate) async fn update(
         event_mapping,
         ..IntegrationChange::default()
     };
-    let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
-    let caller = &posted.authorized;
+    let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
+    let caller = &submission.authorized;
     let stored =
         handles
             .store

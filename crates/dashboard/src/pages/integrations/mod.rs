@@ -1,4 +1,4 @@
-//! `/apps/{app}/integrations` — the connections to the four networks.
+//! `/apps/{app}/integrations` — connections to ad networks and billing providers.
 
 pub(crate) mod billing;
 pub(crate) mod connection_test;
@@ -6,8 +6,6 @@ pub(crate) mod list;
 pub(crate) mod mapping;
 pub(crate) mod network;
 mod texts;
-
-pub(crate) use texts::network_name;
 
 use crate::access::PageContext;
 use crate::failure::Failure;
@@ -17,32 +15,32 @@ use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::integration::{Integration, Network};
 use tributary_store::IntegrationHealth;
 
-/// The network that a path names.
-fn network_in_path<S>(reader: &PageContext<S>) -> Result<Network, Failure> {
-    Network::parse(reader.path_parameter("network")).ok_or(Failure::NotFound)
+/// Returns the network in the path.
+fn network_in_path<S>(context: &PageContext<S>) -> Result<Network, Failure> {
+    Network::parse(context.path_parameter("network")).ok_or(Failure::NotFound)
 }
 
-/// An integration and how it does.
+/// Loads an integration and its health.
 async fn find(
     handles: &DashboardHandles,
-    reader: &PageContext<impl Send>,
+    context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     network: Network,
 ) -> Result<(Integration, IntegrationHealth), Failure> {
-    let app = reader.app()?.id;
+    let app = context.app()?.id;
     let found = handles.store.integrations(caller, app).await?;
     let one = found.into_iter().find(|one| one.network == network);
     let one = one.ok_or(Failure::NotFound)?;
-    let now = handles.source.now();
+    let now = handles.runtime.now();
     let health = handles.store.integration_health(caller, app, now).await?;
     let health = health.into_iter().find(|(of, _)| *of == network);
     let health = health.map(|(_, health)| health);
     Ok((one, health.unwrap_or_default()))
 }
 
-/// A status in words, and how it is coloured.
+/// Text, colour and reason of an integration's status.
 struct StatusLabel {
-    words: &'static str,
+    text: &'static str,
     tone: &'static str,
     reason: Option<String>,
 }
@@ -51,17 +49,13 @@ impl StatusLabel {
     fn of(integration: &Integration, state: &QueueState) -> Self {
         use tributary_domain::integration::IntegrationStatus;
         let (status, reason) = integration.status(state);
-        let (words, tone) = match status {
+        let (text, tone) = match status {
             IntegrationStatus::NotConfigured => ("Not connected", "quiet"),
             IntegrationStatus::Active => ("Active", "good"),
             IntegrationStatus::Paused if integration.enabled => ("Paused", "bad"),
-            IntegrationStatus::Paused => ("Switched off", "quiet"),
+            IntegrationStatus::Paused => ("Off", "quiet"),
             IntegrationStatus::Error => ("Failing", "bad"),
         };
-        Self {
-            words,
-            tone,
-            reason,
-        }
+        Self { text, tone, reason }
     }
 }

@@ -1,10 +1,11 @@
-//! `/apps/{app}/integrations/{network}` — settings and credentials of one network.
+//! `/apps/{app}/integrations/{network}` — settings and credentials of a network.
 
 use super::texts::{field_texts, setup_guide, skipped_advice};
-use super::{StatusLabel, find, network_in_path, network_name};
+use super::{StatusLabel, find, network_in_path};
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::network_label::network_name;
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
@@ -41,11 +42,11 @@ struct IntegrationPage {
     credentials: Vec<Secret>,
 }
 
-/// Conversions that were not sent for one reason, and what to do.
+/// Conversions not sent for one reason, and what to do about it.
 struct SkippedRow {
     reason: String,
     count: String,
-    words: &'static str,
+    advice: &'static str,
 }
 
 impl SkippedRow {
@@ -59,13 +60,13 @@ impl SkippedRow {
                     text::count(i64::try_from(*count).unwrap_or(i64::MAX))
                 ),
             },
-            words: skipped_advice(reason, network),
+            advice: skipped_advice(reason, network),
         };
         skipped.by_reason.iter().map(row).collect()
     }
 }
 
-/// A setting, as a field.
+/// A setting as a form field.
 struct Setting {
     field: String,
     label: &'static str,
@@ -80,7 +81,7 @@ enum Kind {
     Lines,
 }
 
-/// A credential, as a field.
+/// A credential as a form field.
 struct Secret {
     field: String,
     label: &'static str,
@@ -89,8 +90,8 @@ struct Secret {
     is_long: bool,
 }
 
-fn setting(spec: &SettingSpec) -> Setting {
-    let (label, hint) = field_texts(spec.name);
+fn setting(network: Network, spec: &SettingSpec) -> Setting {
+    let (label, hint) = field_texts(network, spec.name);
     Setting {
         field: format!("settings.{}", spec.name),
         label,
@@ -108,13 +109,13 @@ fn setting(spec: &SettingSpec) -> Setting {
 }
 
 fn secret(integration: &Integration, name: &'static str) -> Secret {
-    let (label, hint) = field_texts(name);
+    let (label, hint) = field_texts(integration.network, name);
     let found = integration.credentials.get(name);
     let hint = match found {
         Some(Credential {
             hint: Some(end), ..
         }) => {
-            format!("Set, ends in …{end}. Leave empty to keep it. {hint}")
+            format!("Set; ends in …{end}. Leave empty to keep it. {hint}")
         }
         Some(_) => format!("Set. Leave empty to keep it. {hint}"),
         None => hint.to_owned(),
@@ -128,7 +129,7 @@ fn secret(integration: &Integration, name: &'static str) -> Secret {
     }
 }
 
-/// The form of an integration as it is.
+/// Builds the form of a stored integration.
 fn filled(integration: &Integration) -> FormState {
     let mut form = FormState::default()
         .with_checkbox("enabled", integration.enabled)
@@ -155,15 +156,15 @@ fn filled(integration: &Integration) -> FormState {
 
 async fn page(
     handles: &DashboardHandles,
-    reader: &PageContext<impl Send>,
+    context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
     form: Option<FormState>,
 ) -> Result<IntegrationPage, Failure> {
-    let network = network_in_path(reader)?;
-    let (integration, health) = find(handles, reader, caller, network).await?;
+    let network = network_in_path(context)?;
+    let (integration, health) = find(handles, context, caller, network).await?;
     let secrets = credentials_of(network).iter();
     Ok(IntegrationPage {
-        shell: reader.shell(Section::Integrations),
+        shell: context.shell(Section::Integrations),
         network: network.as_str(),
         name: network_name(network),
         guide: setup_guide(network),
@@ -172,7 +173,9 @@ async fn page(
         skipped: SkippedRow::all(&health.skipped, network),
         skipped_stopped_early: health.skipped.stopped_early,
         tag: integration.tag(),
-        settings: settings_of(network).map(setting).collect(),
+        settings: settings_of(network)
+            .map(|spec| setting(network, spec))
+            .collect(),
         credentials: secrets
             .map(|spec| secret(&integration, spec.name))
             .collect(),
@@ -180,24 +183,24 @@ async fn page(
     })
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, None).await?;
-    Ok(reader.page(&page))
+    let page = page(&handles, &context, &context.authorized, None).await?;
+    Ok(context.page(&page))
 }
 
-/// Takes the form.
+/// Stores the submitted form.
 pub(crate) async fn update(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, network) = (posted.app()?.id, network_in_path(&posted)?);
-    let sealer = FormSecretSealer::new(&handles, &posted)?;
+    let (app, network) = (submission.app()?.id, network_in_path(&submission)?);
+    let sealer = FormSecretSealer::new(&handles, &submission)?;
     let ((mut change, credentials), faults) =
-        posted.form.read(|fields| read_change(fields, network));
+        submission.form.read(|fields| read_change(fields, network));
     if faults.is_empty() {
         for (name, credential) in credentials {
             let credential = credential.map(|(text, hint)| Credential {
@@ -206,8 +209,8 @@ pub(crate) async fn update(
             });
             change.credentials.insert(name, credential);
         }
-        let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
-        let caller = &posted.authorized;
+        let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
+        let caller = &submission.authorized;
         let stored =
             handles
                 .store
@@ -216,28 +219,28 @@ pub(crate) async fn update(
         let path = format!("/apps/{app}/integrations/{}?notice=saved", network.as_str());
         return Ok(see_other(&path));
     }
-    // Credentials that were typed are not sent back.
-    let mut form = FormState::from_form(&posted.form).with_faults(faults);
+    // Typed credentials are never sent back.
+    let mut form = FormState::from_form(&submission.form).with_faults(faults);
     for spec in credentials_of(network) {
         form = form.with(&format!("credentials.{}", spec.name), "");
     }
-    let caller = posted.authorized.read_access();
-    let page = page(&handles, &posted.context, &caller, Some(form)).await?;
-    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let caller = submission.authorized.read_access();
+    let page = page(&handles, &submission.context, &caller, Some(form)).await?;
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
-/// `POST …/resume` — lets a paused integration go on.
+/// `POST …/resume` — resumes a paused integration.
 pub(crate) async fn resume(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, network, origin) = (
-        posted.app()?.id,
-        network_in_path(&posted)?,
-        posted.origin(&handles),
+        submission.app()?.id,
+        network_in_path(&submission)?,
+        submission.origin(&handles),
     );
     let resumed = handles.store.resume_integration(
-        &posted.authorized,
+        &submission.authorized,
         app,
         network,
         Precondition::None,

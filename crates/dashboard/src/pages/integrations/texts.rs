@@ -1,159 +1,249 @@
-//! What settings and credentials are called, and where people find them.
+//! Labels, hints and advice for the forms of ad networks.
 
 use tributary_domain::integration::Network;
 
-/// What a network is, for people.
-pub(crate) const fn network_name(network: Network) -> &'static str {
-    match network {
-        Network::A => "Network A · social",
-        Network::B => "Network B · search and display",
-        Network::C => "Network C · short video",
-        Network::D => "Network D · AI assistant",
-    }
-}
-
-/// What a network wants to know, in one sentence.
+/// Explains how to get the credentials of a network.
 pub(super) const fn setup_guide(network: Network) -> &'static str {
     match network {
         Network::A => {
-            "Open the events manager, choose the pixel (data set) of your app, note its id, and make an access token \
-             under its settings for the conversions API."
+            "In Meta Events Manager, open Data sources, select the dataset (pixel) of your app and \
+             copy its id. Then open Settings → Conversions API, choose Generate access token, and \
+             paste the token below."
         }
         Network::B => {
-            "Note the id of the account that conversions belong to and one conversion action per event. Then either \
-             make a service account and paste its key file, or give an OAuth client with a refresh token."
+            "In a Google Cloud project, enable the Data Manager API, create a service account and \
+             download a JSON key. In Google Ads, give the service account access under Admin → \
+             Access and security, and create one conversion action per event (Import → Track \
+             conversions from clicks). Then paste the key file and the ids below. Instead of a \
+             service account you can use an OAuth client with a refresh token. Google accepts \
+             conversions about six hours after an action was created."
         }
         Network::C => {
-            "Open the events manager, choose the pixel, note its code, and make an access token under its settings."
+            "In TikTok Events Manager, select the pixel and copy its id. Then open Settings → \
+             Events API, choose Generate access token, and paste the token below. Generating \
+             another token revokes this one."
         }
         Network::D => {
-            "Open the ads account, note the pixel's id, and make an API key for conversions."
+            "In OpenAI Ads Manager, open the Conversions tab, copy the pixel id, create a \
+             Conversions API key, and paste both below."
         }
     }
 }
 
-/// Label and hint of a setting or credential, by its name.
-pub(super) fn field_texts(name: &str) -> (&'static str, &'static str) {
-    match name {
-        "pixelId" => ("Pixel id", "As the network's events manager shows it."),
-        "pixelCode" => ("Pixel code", "As the network's events manager shows it."),
+/// Returns label and hint of a setting or credential.
+pub(super) fn field_texts(network: Network, name: &str) -> (&'static str, &'static str) {
+    let texts = match network {
+        Network::A => meta_texts(name),
+        Network::B => google_texts(name),
+        Network::C => tiktok_texts(name),
+        Network::D => openai_texts(name),
+    };
+    texts.unwrap_or_else(|| common_texts(name))
+}
+
+fn meta_texts(name: &str) -> Option<(&'static str, &'static str)> {
+    Some(match name {
+        "accessToken" => (
+            "Access token",
+            "From Events Manager → your dataset → Settings → Conversions API → Generate access \
+             token. A system user's token works as well. Stored encrypted and never shown again.",
+        ),
+        "appSecret" => (
+            "App secret",
+            "Optional. Needed if your Meta app requires an app secret proof: Meta for Developers → \
+             your app → App settings → Basic. Stored encrypted and never shown again.",
+        ),
+        "pixelId" => (
+            "Pixel id (dataset id)",
+            "Digits. From Events Manager → Data sources, below the name of the dataset.",
+        ),
         "apiVersion" => (
-            "API version",
-            "Leave it, unless the network retires the version.",
+            "Graph API version",
+            "Change it only when Meta retires this version.",
         ),
         "sdkEventMode" => (
-            "App events are sent as",
-            "website: works without the network's own app set-up. The network takes website events only with a user \
-             agent. Installs and events whose link opened the installed app are dropped (insufficient_identity) \
-             unless the SDK reports one with its userAgent hook.",
+            "Send app events as",
+            "website works with every dataset, but Meta then requires a user agent: installs and \
+             events from links that opened the installed app are skipped (insufficient_identity), \
+             unless the SDK has a userAgent provider. app needs a dataset linked to the app.",
         ),
         "testEventCode" => (
             "Test event code",
-            "From the network's test page. Needed for Test connection: without it a test event counts.",
+            "From Events Manager → your dataset → Test events, such as TEST12345. Required for \
+             “Test connection” and test mode. Meta shows these events there but still counts them.",
         ),
         "limitedDataUse" => (
-            "Limited data use",
-            "Marks every event so, as some laws ask for.",
-        ),
-        "operatingAccountId" => (
-            "Operating account id",
-            "Digits. The account that conversions belong to.",
-        ),
-        "loginAccountId" => (
-            "Login account id",
-            "Digits. Only where access goes through a manager account.",
-        ),
-        "conversionActions" => (
-            "Conversion actions",
-            "One per line: event = id of the conversion action. Events without one are not sent.",
-        ),
-        "clientId" => ("OAuth client id", "Not needed with a service account."),
-        "userDataEnabled" => (
-            "Send hashed user data",
-            "Where the account has accepted the customer-data terms.",
-        ),
-        "landingPageDeviceInfo" => (
-            "Send address and user agent of the click",
-            "Helps the network to recognise the visit that followed the ad.",
-        ),
-        "sdkEventSource" => (
-            "App events are marked as",
-            "APP, unless the account asks for WEB.",
+            "Limited Data Use",
+            "Marks every event with LDU, for US state privacy laws.",
         ),
         "testMode" => (
             "Test mode",
-            "The network checks events and keeps none of them.",
+            "Sends every event with the test event code. Meta still counts these events.",
         ),
-        "maxEventAge" => (
-            "Oldest event, in hours",
-            "Left empty: as old as the network takes.",
+        _ => return None,
+    })
+}
+
+fn google_texts(name: &str) -> Option<(&'static str, &'static str)> {
+    Some(match name {
+        "operatingAccountId" => (
+            "Google Ads customer id",
+            "The account that owns the conversion actions, such as 123-456-7890. It is shown at \
+             the top of Google Ads.",
         ),
-        "forwardProbabilistic" => (
-            "Forward likely matches",
-            "Also events of installs that were matched by likeness, not by a click id.",
+        "loginAccountId" => (
+            "Manager account id",
+            "Only if your credentials have access through a manager account.",
         ),
-        "webEventId" => (
-            "Share ids with a browser pixel",
-            "Website events are sent under their own eventId, so that the network sees pixel and server as one.",
+        "conversionActions" => (
+            "Conversion actions",
+            "One per line: event = conversion action id. In Google Ads, open Goals → Conversions, \
+             select the action, and copy the number after ctId= in the page's address. Events \
+             without an action are not sent.",
         ),
-        "accessToken" => ("Access token", "Kept encrypted, never shown again."),
-        "appSecret" => ("App secret", "Only where the network's app asks for proof."),
-        "clientSecret" => ("OAuth client secret", "Kept encrypted, never shown again."),
-        "refreshToken" => ("OAuth refresh token", "Kept encrypted, never shown again."),
+        "clientId" => (
+            "OAuth client id",
+            "From Google Cloud console → APIs & Services → Credentials. Not needed with a service \
+             account.",
+        ),
+        "clientSecret" => (
+            "OAuth client secret",
+            "From the same page as the client id. Stored encrypted and never shown again.",
+        ),
+        "refreshToken" => (
+            "OAuth refresh token",
+            "Of a user with access to the Google Ads account, for the scope \
+             https://www.googleapis.com/auth/datamanager. Stored encrypted and never shown again.",
+        ),
         "serviceAccountKey" => (
             "Service account key",
-            "The whole JSON file. Stands for the three OAuth fields.",
+            "The whole JSON file, from Google Cloud console → IAM & Admin → Service accounts → \
+             Keys → Add key. Replaces the three OAuth fields. Stored encrypted and never shown \
+             again.",
         ),
-        "apiKey" => ("API key", "Kept encrypted, never shown again."),
+        "userDataEnabled" => (
+            "Send hashed user data",
+            "Enable it after you have accepted the customer data terms in Google Ads.",
+        ),
+        "landingPageDeviceInfo" => (
+            "Send IP address and user agent of the click",
+            "Helps Google match the conversion with the visit.",
+        ),
+        "sdkEventSource" => (
+            "Event source of app events",
+            "Keep APP, unless your account requires WEB.",
+        ),
+        _ => return None,
+    })
+}
+
+fn tiktok_texts(name: &str) -> Option<(&'static str, &'static str)> {
+    Some(match name {
+        "accessToken" => (
+            "Access token",
+            "From Events Manager → your pixel → Settings → Events API → Generate access token. \
+             Stored encrypted and never shown again.",
+        ),
+        "pixelCode" => (
+            "Pixel id (pixel code)",
+            "From Events Manager, below the name of the pixel.",
+        ),
+        "testEventCode" => (
+            "Test event code",
+            "From Events Manager → your pixel → Test events. Required for “Test connection” and \
+             test mode.",
+        ),
+        "testMode" => ("Test mode", "Sends every event with the test event code."),
+        _ => return None,
+    })
+}
+
+fn openai_texts(name: &str) -> Option<(&'static str, &'static str)> {
+    Some(match name {
+        "apiKey" => (
+            "Conversions API key",
+            "From Ads Manager → Conversions. The Advertiser API key does not work. Stored \
+             encrypted and never shown again.",
+        ),
+        "pixelId" => ("Pixel id", "From Ads Manager → Conversions."),
+        _ => return None,
+    })
+}
+
+fn common_texts(name: &str) -> (&'static str, &'static str) {
+    match name {
+        "testMode" => (
+            "Test mode",
+            "The network validates events and does not record them.",
+        ),
+        "maxEventAge" => (
+            "Maximum event age, in hours",
+            "Older events are not sent. Leave empty for the network's own limit.",
+        ),
+        "forwardProbabilistic" => (
+            "Forward probabilistic matches",
+            "Also send events of installs that were matched by similarity instead of a click id.",
+        ),
+        "webEventId" => (
+            "Use your own ids for web events",
+            "Sends the eventId of a web event unchanged, so that the network counts it once \
+             together with a browser pixel event of the same id.",
+        ),
         _ => ("Setting", ""),
     }
 }
 
-/// Why conversions were not sent to a network, and what to do, by the recorded reason.
+/// Explains why conversions were not sent to a network, and what to do about it.
 pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
     match (reason, network) {
         ("insufficient_identity", Network::A) => {
-            "No user agent is known, or no link or page. Let the SDK report one with its userAgent hook, or send app events \
-             as app events (“App events are sent as”)."
+            "No user agent, or no link or page, is known. Add a userAgent provider to the SDK, or \
+             set “Send app events as” to app."
         }
         ("insufficient_identity", _) => {
-            "The network could not recognise the person. Identify users in the app, and send events with the device's own id."
+            "The network could not match the user. Identify users in the app, and send events with \
+             the SDK's device id."
         }
         ("no_click_id", _) => {
-            "No click id of this network is known. Check that its ads lead to your link with their click id; “Send hashed user \
-             data” helps for identified users."
+            "No click id of this network is known. Check that its ads lead to your link and pass \
+             their click id. For identified users, “Send hashed user data” helps."
         }
         ("no_conversion_action", _) => {
             "Add a conversion action for the event under “Conversion actions”."
         }
         ("integration_disabled", _) => {
-            "The integration is off or not complete. Fill in what is missing and switch it on."
+            "The integration is off or incomplete. Enter the missing settings and switch it on."
         }
         ("fraud", _) => {
-            "The install is suspicious. Check the devices, or turn holding suspicious installs off in the app's settings."
+            "The install is suspicious. Check the devices, or change “Suspicious installs” in the \
+             app's settings."
         }
         ("probabilistic", _) => {
-            "The install was matched by likeness. “Forward likely matches” sends such events."
+            "The install is a probabilistic match. Enable “Forward probabilistic matches” to send \
+             such events."
         }
         ("consent", _) => {
-            "The person did not consent. Nothing to do, unless the app reports consent wrongly."
+            "The user did not consent. Nothing to do, unless the app reports consent wrongly."
         }
         ("too_old", _) => {
-            "The event arrived later than the network accepts. Send events soon after they happen; see “Oldest event”."
+            "The event arrived later than the network accepts. Send events soon after they happen, \
+             and check “Maximum event age”."
         }
         ("amount_not_forwardable", _) => {
-            "The amount is missing, negative, over 2,000 USD or in a currency without a rate. Correct what the sender reports."
+            "The amount is missing, negative, over 2,000 USD, or in a currency without an exchange \
+             rate. Correct the sender."
         }
         ("no_source_url", _) => {
-            "The network needs a page or a link, and the event has neither. Use a link for the campaign."
+            "The network needs a page or link, and the event has neither. Use a link for the \
+             campaign."
         }
         ("no_device_data", _) => {
-            "The device did not say what it runs on. Let the app call configure with osVersion."
+            "The device did not report its OS version. Call configure with osVersion."
         }
         ("invalid_event_name", _) => {
-            "The network does not take this event name. Change the row of the event mapping."
+            "The network does not accept this event name. Change it in the event mapping."
         }
-        _ => "Look at the deliveries with this reason.",
+        _ => "See the deliveries with this reason.",
     }
 }
 
@@ -161,15 +251,27 @@ pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
 mod tests {
     use super::*;
     use tributary_domain::forwarding::SkipReason;
+    use tributary_domain::integration::{credentials_of, settings_of};
 
     #[test]
-    fn every_skip_that_loses_a_conversion_says_what_to_do() {
+    fn every_lost_conversion_has_advice() {
         let lost = SkipReason::ALL
             .iter()
             .filter(|skip| skip.loses_conversion());
         for (skip, network) in lost.flat_map(|skip| Network::ALL.map(|network| (skip, network))) {
-            let words = skipped_advice(skip.as_str(), network);
-            assert_ne!(words, skipped_advice("anything else", network), "{skip:?}");
+            let advice = skipped_advice(skip.as_str(), network);
+            assert_ne!(advice, skipped_advice("anything else", network), "{skip:?}");
+        }
+    }
+
+    #[test]
+    fn every_field_has_a_label() {
+        for network in Network::ALL {
+            let settings = settings_of(network).map(|spec| spec.name);
+            let credentials = credentials_of(network).iter().map(|spec| spec.name);
+            for name in settings.chain(credentials) {
+                assert_ne!(field_texts(network, name).0, "Setting", "{name}");
+            }
         }
     }
 }

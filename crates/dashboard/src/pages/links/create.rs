@@ -1,4 +1,4 @@
-//! `/apps/{app}/links/new` — makes a link.
+//! `/apps/{app}/links/new` — creates a link.
 
 use super::LinkPage;
 use super::fields::{faults_from_refusal, filled};
@@ -23,18 +23,18 @@ use tributary_store::StoreError;
 
 async fn page(
     handles: &DashboardHandles,
-    reader: &PageContext<AppsWrite>,
+    context: &PageContext<AppsWrite>,
     form: Option<FormState>,
 ) -> Result<LinkPage, Failure> {
-    let id = reader.app()?.id;
+    let id = context.app()?.id;
     let app = handles
         .store
-        .app(&reader.authorized.read_access(), id)
+        .app(&context.authorized.read_access(), id)
         .await?;
     let draft = draft(&app);
     let empty = || filled(&draft).with("name", "").with("slug", "");
     Ok(LinkPage {
-        shell: reader.shell(Section::Links),
+        shell: context.shell(Section::Links),
         id: None,
         name: "New link".to_owned(),
         tag: String::new(),
@@ -43,22 +43,22 @@ async fn page(
     })
 }
 
-/// The form.
+/// Shows the form.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsWrite>,
+    context: PageContext<AppsWrite>,
 ) -> Result<Response, Failure> {
-    Ok(reader.page(&page(&handles, &reader, None).await?))
+    Ok(context.page(&page(&handles, &context, None).await?))
 }
 
-/// Takes it.
+/// Creates the link.
 pub(crate) async fn create(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (read, mut faults) = posted.form.read(read_new);
+    let (read, mut faults) = submission.form.read(read_new);
     if let (Some((name, slug, change)), true) = (read, faults.is_empty()) {
-        match store(&handles, &posted, name, slug, change).await? {
+        match store(&handles, &submission, name, slug, change).await? {
             Ok(link) => {
                 let path = format!("/apps/{}/links/{}?notice=created", link.app, link.id);
                 return Ok(see_other(&path));
@@ -66,36 +66,38 @@ pub(crate) async fn create(
             Err(found) => faults = found,
         }
     }
-    let form = FormState::from_form(&posted.form).with_faults(faults);
-    let page = page(&handles, &posted.context, Some(form)).await?;
-    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let form = FormState::from_form(&submission.form).with_faults(faults);
+    let page = page(&handles, &submission.context, Some(form)).await?;
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
 async fn store(
     handles: &DashboardHandles,
-    posted: &FormSubmission<AppsWrite>,
+    submission: &FormSubmission<AppsWrite>,
     name: Name,
     slug: Option<Slug>,
     change: LinkChange,
 ) -> Result<Result<Link, Faults>, Failure> {
-    let at = handles.source.now();
+    let at = handles.runtime.now();
     let birth = LinkCreation {
-        id: LinkId::new(at, handles.source.random_bytes()),
-        app: posted.app()?.id,
+        id: LinkId::new(at, handles.runtime.random_bytes()),
+        app: submission.app()?.id,
         at,
     };
-    let slug = slug.unwrap_or_else(|| Slug::random(handles.source.random_bytes()));
+    let slug = slug.unwrap_or_else(|| Slug::random(handles.runtime.random_bytes()));
     let mut link = Link::new(&birth, name, slug);
     link.apply(change);
     if let Err(faults) = link.check() {
         return Ok(Err(faults));
     }
-    let origin = posted.origin(handles);
-    let stored = handles.store.create_link(&posted.authorized, link, origin);
+    let origin = submission.origin(handles);
+    let stored = handles
+        .store
+        .create_link(&submission.authorized, link, origin);
     fault_or_failure(stored.await)
 }
 
-/// A stored link, the fields that are at fault, or a failure.
+/// Splits a store result into the link, field errors, or a failure.
 pub(super) fn fault_or_failure(
     stored: Result<Link, StoreError>,
 ) -> Result<Result<Link, Faults>, Failure> {

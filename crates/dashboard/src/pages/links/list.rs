@@ -1,7 +1,8 @@
-//! `GET /apps/{app}/links` — every link.
+//! `GET /apps/{app}/links` — the list of links.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
+use crate::network_label::NetworkLabel;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -11,7 +12,6 @@ use axum::response::Response;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::access::AppsRead;
-use tributary_domain::integration::Network;
 use tributary_domain::link::{Link, LinkKind};
 use tributary_domain::report::{Dimension, Figures, ReportQuery};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -30,27 +30,27 @@ struct Row {
     name: String,
     url: String,
     kind: &'static str,
-    network: &'static str,
+    network: NetworkLabel,
     active: bool,
     clicks: String,
     installs: String,
 }
 
-/// The days that a link's figures are of.
+/// Period of the displayed figures.
 const DAYS: Duration = Duration::from_hours(30 * 24);
-/// Links that figures are read of; those of a page are far fewer.
+/// Maximum links in the report; a page has far fewer.
 const LINKS_READ_MAX: u32 = 5_000;
 
-/// Figures by link, of late.
+/// Loads recent figures by link.
 async fn figures(
     handles: &DashboardHandles,
-    reader: &PageContext<AppsRead>,
+    context: &PageContext<AppsRead>,
     app: AppId,
 ) -> Result<BTreeMap<String, Figures>, Failure> {
-    let now = handles.source.now();
+    let now = handles.runtime.now();
     let days = i64::try_from(DAYS.as_millis()).unwrap_or(i64::MAX);
     let from = Timestamp::from_millis(now.as_millis().saturating_sub(days));
-    // The quarter of an hour that it is now is read too.
+    // Includes the current quarter of an hour.
     let until = now.plus(Duration::from_mins(15));
     let question = ReportQuery {
         periods: vec![(from, until)],
@@ -58,7 +58,7 @@ async fn figures(
         filters: Vec::new(),
         rows_max: LINKS_READ_MAX,
     };
-    let caller = reader.authorized.analytics_access();
+    let caller = context.authorized.analytics_access();
     let rows = handles.store.stats(&caller, app, question).await?;
     let named = rows
         .into_iter()
@@ -80,37 +80,37 @@ impl Row {
                 LinkKind::AppInstall => "App install",
                 LinkKind::WebFunnel => "Web funnel",
             },
-            network: link.network.map_or("any", Network::as_str),
+            network: link.network.map_or(NetworkLabel::NONE, NetworkLabel::of),
             active: link.active,
         }
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.app()?.id;
-    let app = handles.store.app(&reader.authorized, app).await?;
-    let before = reader.query.get("before");
+    let app = context.app()?.id;
+    let app = handles.store.app(&context.authorized, app).await?;
+    let before = context.query.get("before");
     let before = before.and_then(|text| LinkId::parse(text).ok());
     let request = paging::request(before.map(|id| *id.as_bytes()));
     let found = handles
         .store
-        .links(&reader.authorized, app.id, request)
+        .links(&context.authorized, app.id, request)
         .await?;
-    let figures = figures(&handles, &reader, app.id).await?;
+    let figures = figures(&handles, &context, app.id).await?;
     let base = app.link_base(&handles.base_url);
     let last = found.items.last().map(|link| link.id.to_string());
     let page = LinksPage {
-        shell: reader.shell(Section::Links),
+        shell: context.shell(Section::Links),
         links: found
             .items
             .iter()
             .map(|link| Row::of(link, &base, &figures))
             .collect(),
-        older: paging::older(&reader.query, found.has_more, last),
+        older: paging::older(&context.query, found.has_more, last),
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }

@@ -1,4 +1,4 @@
-//! `/apps/{app}/links` — tracking links: made, changed, shown as they will work.
+//! `/apps/{app}/links` — tracking links: create, edit, preview.
 
 pub(crate) mod create;
 mod fields;
@@ -11,12 +11,12 @@ use crate::shell::Shell;
 use askama::Template;
 use preview::Preview;
 
-/// The form of a link, new or not.
+/// The form of a new or stored link.
 #[derive(Template)]
 #[template(path = "link.html")]
 struct LinkPage {
     shell: Shell,
-    /// Its id; nothing for a new one.
+    /// `None` for a new link.
     id: Option<String>,
     name: String,
     tag: String,

@@ -1,4 +1,4 @@
-//! `POST /apps/{app}/links/preview` — the URL and the redirect of a link that is being written.
+//! `POST /apps/{app}/links/preview` — URL and redirects of an unsaved link.
 
 use crate::access::FormSubmission;
 use crate::failure::Failure;
@@ -18,12 +18,12 @@ use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_fields::link::read_change;
 
-/// Stands for the click id, which every tap makes anew.
+/// Placeholder for the click id, which is new for each click.
 const CLICK: &str = "clk_…";
-/// The largest code that is drawn; the longer a URL, the finer its squares.
+/// Size of the QR code in pixels.
 const QR_PIXELS: i32 = 180;
 
-/// How a link will work.
+/// Preview of a link.
 #[derive(Template)]
 #[template(path = "link_preview.html")]
 pub(super) struct Preview {
@@ -50,7 +50,7 @@ impl Preview {
             };
             match tap.destination() {
                 Destination::Redirect(url) => url,
-                Destination::Page => "a page with the buttons of both stores".to_owned(),
+                Destination::Page => "landing page with store buttons".to_owned(),
             }
         };
         Self {
@@ -60,7 +60,7 @@ impl Preview {
             ways: vec![
                 ("iPhone, iPad", way(Platform::Ios)),
                 ("Android", way(Platform::Android)),
-                ("Everything else", way(Platform::Web)),
+                ("Other devices", way(Platform::Web)),
             ],
             url,
             faults,
@@ -72,37 +72,37 @@ impl Preview {
     }
 }
 
-/// A link that nobody stored yet.
+/// Returns an unsaved link with placeholder values.
 pub(super) fn draft(app: &App) -> Link {
     let birth = LinkCreation {
         id: LinkId::from_bytes([0; 16]),
         app: app.id,
         at: Timestamp::from_millis(0),
     };
-    let name = Name::parse("New link").expect("a name");
+    let name = Name::parse("New link").expect("valid name");
     Link::new(&birth, name, Slug::parse("your-slug").expect("a slug"))
 }
 
-/// The fragment.
+/// Returns the preview as a fragment.
 pub(crate) async fn preview(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let id = posted.app()?.id;
+    let id = submission.app()?.id;
     let app = handles
         .store
-        .app(&posted.authorized.read_access(), id)
+        .app(&submission.authorized.read_access(), id)
         .await?;
-    let (change, faults) = posted.form.read(read_change);
+    let (change, faults) = submission.form.read(read_change);
     let mut link = draft(&app);
     link.apply(change);
-    let mut words: Vec<String> = faults
+    let mut messages: Vec<String> = faults
         .iter()
         .filter(|fault| fault.field != "name")
         .map(|fault| format!("{}: {}", fault.field, fault.message))
         .collect();
     if let Err(faults) = link.check() {
-        words.extend(faults.iter().map(|fault| fault.message.clone()));
+        messages.extend(faults.iter().map(|fault| fault.message.clone()));
     }
-    Ok(posted.page(&Preview::of(&link, &app, &handles.base_url, words)))
+    Ok(submission.page(&Preview::of(&link, &app, &handles.base_url, messages)))
 }

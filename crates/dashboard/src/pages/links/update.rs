@@ -1,4 +1,4 @@
-//! `/apps/{app}/links/{link}` — a link: as it is, changed, archived.
+//! `/apps/{app}/links/{link}` — shows, changes and deletes a link.
 
 use super::LinkPage;
 use super::create::fault_or_failure;
@@ -21,14 +21,14 @@ use tributary_fields::link::read_change;
 
 async fn page<S>(
     handles: &DashboardHandles,
-    reader: &PageContext<S>,
+    context: &PageContext<S>,
     caller: &Authorized<AppsRead>,
     form: Option<FormState>,
 ) -> Result<LinkPage, Failure> {
-    let app = handles.store.app(caller, reader.app()?.id).await?;
-    let link = handles.store.link(caller, app.id, id(reader)?).await?;
+    let app = handles.store.app(caller, context.app()?.id).await?;
+    let link = handles.store.link(caller, app.id, id(context)?).await?;
     Ok(LinkPage {
-        shell: reader.shell(Section::Links),
+        shell: context.shell(Section::Links),
         id: Some(link.id.to_string()),
         name: link.name.as_str().to_owned(),
         tag: link.tag(),
@@ -37,11 +37,11 @@ async fn page<S>(
     })
 }
 
-fn id<S>(reader: &PageContext<S>) -> Result<LinkId, Failure> {
-    LinkId::parse(reader.path_parameter("link")).map_err(|_| Failure::NotFound)
+fn id<S>(context: &PageContext<S>) -> Result<LinkId, Failure> {
+    LinkId::parse(context.path_parameter("link")).map_err(|_| Failure::NotFound)
 }
 
-/// The version that the form was made of: who changed it meanwhile is not overwritten unseen.
+/// Returns the version that the form was loaded with, to detect concurrent changes.
 pub(crate) fn precondition(form: &Form) -> Precondition {
     let tag = form.field("tag");
     if tag.is_empty() {
@@ -51,25 +51,25 @@ pub(crate) fn precondition(form: &Form) -> Precondition {
     }
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AppsRead>,
+    context: PageContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &reader, &reader.authorized, None).await?;
-    Ok(reader.page(&page))
+    let page = page(&handles, &context, &context.authorized, None).await?;
+    Ok(context.page(&page))
 }
 
-/// Changes it.
+/// Stores the submitted form.
 pub(crate) async fn update(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, link) = (posted.app()?.id, id(&posted)?);
-    let (change, mut faults) = posted.form.read(read_change);
+    let (app, link) = (submission.app()?.id, id(&submission)?);
+    let (change, mut faults) = submission.form.read(read_change);
     if faults.is_empty() {
-        let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
-        let caller = &posted.authorized;
+        let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
+        let caller = &submission.authorized;
         let stored = handles
             .store
             .update_link(caller, app, link, change, precondition, origin);
@@ -78,22 +78,29 @@ pub(crate) async fn update(
             Err(found) => faults = found,
         }
     }
-    let form = FormState::from_form(&posted.form).with_faults(faults);
-    let caller = posted.authorized.read_access();
-    let page = page(&handles, &posted.context, &caller, Some(form)).await?;
-    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let form = FormState::from_form(&submission.form).with_faults(faults);
+    let caller = submission.authorized.read_access();
+    let page = page(&handles, &submission.context, &caller, Some(form)).await?;
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
-/// `POST /apps/{app}/links/{link}/delete` — archives it.
+/// `POST /apps/{app}/links/{link}/delete` — deletes the link; its history stays.
 pub(crate) async fn delete(
     State(handles): State<DashboardHandles>,
-    posted: FormSubmission<AppsWrite>,
+    submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, link, origin) = (posted.app()?.id, id(&posted)?, posted.origin(&handles));
-    let deleted =
-        handles
-            .store
-            .delete_link(&posted.authorized, app, link, Precondition::None, origin);
+    let (app, link, origin) = (
+        submission.app()?.id,
+        id(&submission)?,
+        submission.origin(&handles),
+    );
+    let deleted = handles.store.delete_link(
+        &submission.authorized,
+        app,
+        link,
+        Precondition::None,
+        origin,
+    );
     deleted.await?;
     Ok(see_other(&format!("/apps/{app}/links?notice=deleted")))
 }

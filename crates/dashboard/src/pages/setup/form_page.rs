@@ -1,4 +1,4 @@
-//! The form, empty or with what is wrong with it.
+//! The set-up form with its validation errors.
 
 use super::ValidLink;
 use crate::response::app_page;
@@ -8,20 +8,20 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::person::{Email, PASSWORD_CHARS_MIN, Role};
 
-/// The form. It has no field for the password's value: what was typed is never sent back.
+/// The form. Typed passwords are never sent back, so it has no field for the value.
 #[derive(Template)]
 #[template(path = "setup.html")]
 pub(super) struct FormPage<'a> {
     role: &'static str,
-    /// What was typed, or what the link says.
+    /// The typed address, or the one in the link.
     email: &'a str,
-    /// The link says it, so it is not to be changed.
+    /// Whether the link fixes the address.
     email_is_given: bool,
     password_min: usize,
     faults: SetupFormErrors,
 }
 
-/// What is wrong, by field.
+/// Validation errors by field.
 #[derive(Debug, Default)]
 pub(super) struct SetupFormErrors {
     pub(super) email: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct SetupFormErrors {
 }
 
 impl<'a> FormPage<'a> {
-    /// The form of a link; `typed` is shown where the link names no address.
+    /// Builds the form. `typed` is shown if the link does not fix an address.
     pub(super) fn new(link: &'a ValidLink, typed: &'a str, faults: SetupFormErrors) -> Self {
         let given = link.link.email.as_ref();
         Self {
@@ -46,7 +46,7 @@ impl<'a> FormPage<'a> {
         }
     }
 
-    /// As an answer: 422 when something is wrong.
+    /// Renders the form, with status 422 if there are errors.
     pub(super) fn answer(&self, own_origin: &OwnOrigin) -> Response {
         let has_fault = self.faults.email.is_some() || self.faults.password.is_some();
         let status = if has_fault {

@@ -1,7 +1,7 @@
-//! `/setup/{token}` — a person with a one-time link makes an account and gets a first key.
+//! `/setup/{token}` — creates an account and a first API key with a one-time link.
 //!
-//! The token is the only proof there is, so it is asked for first and by type: no handler here gets by
-//! without a [`ValidLink`]. All reasons for which a link does not work look alike.
+//! The token is the only credential, so every handler requires a [`ValidLink`]. All invalid links
+//! give the same page.
 
 mod form_page;
 mod redeem;
@@ -18,7 +18,7 @@ use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::person::SetupLink;
 use tributary_domain::vocabulary::digest::Digest;
 
-/// A set-up link that exists, was not used and has not expired.
+/// A set-up link that exists, is unused and has not expired.
 pub(crate) struct ValidLink {
     link: SetupLink,
     digest: Digest,
@@ -31,11 +31,11 @@ impl FromRequestParts<DashboardHandles> for ValidLink {
         parts: &mut Parts,
         handles: &DashboardHandles,
     ) -> Result<Self, Failure> {
-        // A path that is no text is no token either.
+        // A path that is not UTF-8 is not a token.
         let Path(token) = Path::<String>::from_request_parts(parts, handles)
             .await
             .map_err(|_| Failure::LinkInvalid)?;
-        // A wrong checksum costs no look-up.
+        // Check the checksum first to save a database lookup.
         let token = KeyText::parse(&token)
             .ok()
             .filter(|token| token.kind == KeyKind::Setup)
@@ -43,7 +43,7 @@ impl FromRequestParts<DashboardHandles> for ValidLink {
         let digest = token.digest();
         let found = handles.store.setup_link(digest).await?;
         let link = found
-            .filter(|link| link.is_valid(handles.source.now()))
+            .filter(|link| link.is_valid(handles.runtime.now()))
             .ok_or(Failure::LinkInvalid)?;
         Ok(Self { link, digest })
     }

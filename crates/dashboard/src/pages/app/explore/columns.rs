@@ -1,20 +1,20 @@
-//! The columns of the table: what is counted, what ads cost, and what one is for each of the other.
+//! The metric columns of the Explore table.
 
 use crate::text;
 use tributary_domain::report::ReportFigures;
 use tributary_domain::vocabulary::money::Amount;
 
-/// How a column is written.
+/// Unit of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Count,
-    /// Millionths of a dollar.
+    /// Amount in millionths of a dollar.
     Money,
-    /// Millionths.
+    /// Ratio in millionths.
     Ratio,
 }
 
-/// A column; nothing where it cannot be told.
+/// A metric. Its value is `None` if it cannot be computed.
 pub(super) struct MetricColumn {
     pub(super) word: &'static str,
     pub(super) label: &'static str,
@@ -44,7 +44,7 @@ const fn count(
     column(word, label, Unit::Count, of)
 }
 
-/// Which one sorts where none is asked for.
+/// Index of the default sort column.
 pub(super) const SORT_DEFAULT: usize = 1;
 
 pub(super) const COLUMNS: [MetricColumn; 18] = [
@@ -87,7 +87,7 @@ pub(super) const COLUMNS: [MetricColumn; 18] = [
 ];
 
 impl MetricColumn {
-    /// For people.
+    /// Formats the value for the page.
     pub(super) fn write(&self, row: &ReportFigures) -> String {
         let Some(value) = (self.of)(row) else {
             return "–".to_owned();
@@ -99,7 +99,7 @@ impl MetricColumn {
         }
     }
 
-    /// For a file; empty where it cannot be told.
+    /// Formats the value for the CSV file; empty if it cannot be computed.
     pub(super) fn plain(&self, row: &ReportFigures) -> String {
         let plain = |value: i64| match self.unit {
             Unit::Count => value.to_string(),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_a_nought() {
+    fn an_unknown_value_is_not_shown_as_zero() {
         let mut row = ReportFigures {
             figures: Figures {
                 installs: 3,

@@ -1,4 +1,4 @@
-//! `GET /apps/{app}/explore.csv` — what the page shows, every row of it.
+//! `GET /apps/{app}/explore.csv` — all rows of the Explore report as CSV.
 
 use super::columns::COLUMNS;
 use super::report::load_report;
@@ -13,14 +13,14 @@ use axum::response::{IntoResponse, Response};
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::spreadsheet_field;
 
-/// The file.
+/// Returns the file.
 pub(crate) async fn csv(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AnalyticsRead>,
+    context: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let zone = &reader.app()?.timezone;
-    let range = PageDateRange::of(&reader.query, handles.source.now(), zone);
-    let found = load_report(&handles, &reader, &range)
+    let zone = &context.app()?.timezone;
+    let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);
+    let found = load_report(&handles, &context, &range)
         .await?
         .map_err(|_| Failure::NotFound)?;
     let mut heads = found.heads();
@@ -30,9 +30,9 @@ pub(crate) async fn csv(
         .from_writer(Vec::new());
     // Writing to memory cannot fail.
     let _infallible = file.write_record(heads);
-    for (place, row) in &found.rows {
-        let values = found.values(place, &reader.query).into_iter();
-        let values = values.map(|(words, _)| spreadsheet_field(&words).into_owned());
+    for (key, row) in &found.rows {
+        let values = found.values(key, &context.query).into_iter();
+        let values = values.map(|(text, _)| spreadsheet_field(&text).into_owned());
         let figures = COLUMNS.iter().map(|column| column.plain(row));
         let _infallible = file.write_record(values.chain(figures));
     }

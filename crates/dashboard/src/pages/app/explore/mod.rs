@@ -1,4 +1,4 @@
-//! `GET /apps/{app}/explore` — figures by any dimension: sorted, drilled into, shared by their address, taken as CSV.
+//! `GET /apps/{app}/explore` — metrics by any dimensions, with sorting, drill-down and CSV export.
 
 mod columns;
 mod csv;
@@ -9,6 +9,8 @@ pub(crate) use csv::csv;
 use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::network_label::NetworkLabel;
+use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
@@ -21,7 +23,7 @@ use report::{SortHeader, load_report};
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::{Dimension, ReportFigures, ReportRowKey, TimeUnit};
 
-/// Rows that a page shows; the file has them all.
+/// Maximum rows on the page. The CSV file has all rows.
 const ROWS_SHOWN_MAX: usize = 500;
 
 #[derive(Template)]
@@ -35,7 +37,7 @@ struct ExplorePage {
     columns: Vec<SortHeader>,
     rows: Vec<Row>,
     totals: Vec<String>,
-    filters: Vec<(&'static str, String, String)>,
+    filters: Vec<ActiveFilter>,
     fault: Option<String>,
     left_out: usize,
 }
@@ -50,10 +52,13 @@ impl ExplorePage {
             .with(&[("range", Some(word)), ("from", None), ("to", None)])
     }
 
-    /// How the rows are sorted, where somebody said it.
+    /// Returns the sort parameters of the query.
     fn order(&self) -> Vec<(&'static str, &str)> {
-        let said = |name| Some((name, self.query.get(name)?));
-        ["sort", "order"].into_iter().filter_map(said).collect()
+        let parameter = |name| Some((name, self.query.get(name)?));
+        ["sort", "order"]
+            .into_iter()
+            .filter_map(parameter)
+            .collect()
     }
 
     fn csv_query(&self) -> String {
@@ -73,43 +78,95 @@ impl ExplorePage {
         ];
         let times = times.map(TimeUnit::as_str).into_iter();
         let dimensions = Dimension::ALL.iter().map(|one| one.as_str());
-        times.chain(dimensions).map(|word| (word, word)).collect()
+        times
+            .chain(dimensions)
+            .map(|word| (word, group_label(word)))
+            .collect()
     }
 
     fn groups_or_none(&self) -> Vec<(&'static str, &'static str)> {
-        std::iter::once(("", "nothing else"))
-            .chain(self.groups())
-            .collect()
+        std::iter::once(("", "None")).chain(self.groups()).collect()
     }
 }
 
 struct Row {
-    /// Words, and where a click on them leads.
-    values: Vec<(String, Option<String>)>,
+    values: Vec<GroupValue>,
     figures: Vec<String>,
 }
 
-/// What the figures are narrowed by, and the question without it. It stays where it cannot be answered, to be changed.
-fn filters(query: &UrlQuery) -> Vec<(&'static str, String, String)> {
+/// A grouping value of a row.
+struct GroupValue {
+    text: String,
+    /// Identifier beside the name of a network; else empty.
+    id: &'static str,
+    /// Query of the drill-down link.
+    deeper: Option<String>,
+}
+
+impl GroupValue {
+    /// Replaces the identifier of a network by its name.
+    fn new(head: &str, (text, deeper): (String, Option<String>)) -> Self {
+        match network_label(head, &text) {
+            Some(label) => Self {
+                text: label.name.to_owned(),
+                id: label.id,
+                deeper,
+            },
+            None => Self {
+                text,
+                id: "",
+                deeper,
+            },
+        }
+    }
+}
+
+fn network_label(dimension: &str, value: &str) -> Option<NetworkLabel> {
+    if dimension == Dimension::Network.as_str() {
+        NetworkLabel::parse(value)
+    } else {
+        None
+    }
+}
+
+/// A filter of the report.
+struct ActiveFilter {
+    name: &'static str,
+    value: String,
+    /// Name and value for people.
+    text: String,
+    /// Query without this filter.
+    without: String,
+}
+
+/// Returns the filters of the query, even if they cannot be combined, so that the user can remove
+/// them.
+fn filters(query: &UrlQuery) -> Vec<ActiveFilter> {
     let filter = |one: &Dimension| {
-        let value = query.get(one.as_str())?;
-        let without = query.with(&[(one.as_str(), None)]);
-        Some((one.as_str(), value.to_owned(), without))
+        let name = one.as_str();
+        let value = query.get(name)?;
+        let text = network_label(name, value).map_or(value, |label| label.name);
+        Some(ActiveFilter {
+            name,
+            value: value.to_owned(),
+            text: format!("{}: {text}", group_label(name)),
+            without: query.with(&[(name, None)]),
+        })
     };
     Dimension::ALL.iter().filter_map(filter).collect()
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AnalyticsRead>,
+    context: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let zone = &reader.app()?.timezone;
-    let range = PageDateRange::of(&reader.query, handles.source.now(), zone);
-    let found = load_report(&handles, &reader, &range).await?;
-    let query = &reader.query;
+    let zone = &context.app()?.timezone;
+    let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);
+    let found = load_report(&handles, &context, &range).await?;
+    let query = &context.query;
     let mut page = ExplorePage {
-        shell: reader.shell(Section::Explore),
+        shell: context.shell(Section::Explore),
         form: FormState::default()
             .with("groupBy", query.get("groupBy").unwrap_or("day"))
             .with("then", query.get("then").unwrap_or("")),
@@ -124,20 +181,27 @@ pub(crate) async fn show(
         left_out: 0,
     };
     match found {
-        Err(words) => page.fault = Some(words),
+        Err(message) => page.fault = Some(message),
         Ok(found) => {
             let figures =
                 |row: &ReportFigures| COLUMNS.iter().map(|column| column.write(row)).collect();
-            page.heads = found.heads();
+            let heads = found.heads();
+            let labels = heads.iter().map(|head| group_label(head).to_owned());
+            page.heads = labels.collect();
             page.columns = found.columns(query);
             page.totals = figures(&found.total());
             page.left_out = found.rows.len().saturating_sub(ROWS_SHOWN_MAX);
-            let row = |(place, row): &(ReportRowKey, ReportFigures)| Row {
-                values: found.values(place, query),
-                figures: figures(row),
+            let row = |(key, row): &(ReportRowKey, ReportFigures)| {
+                let values = heads.iter().zip(found.values(key, query));
+                Row {
+                    values: values
+                        .map(|(head, value)| GroupValue::new(head, value))
+                        .collect(),
+                    figures: figures(row),
+                }
             };
             page.rows = found.rows.iter().take(ROWS_SHOWN_MAX).map(row).collect();
         }
     }
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }

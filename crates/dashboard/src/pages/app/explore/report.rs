@@ -1,4 +1,4 @@
-//! What the address of the page asks for, and what was found.
+//! The Explore report: query from the URL, and its result.
 
 use super::columns::{COLUMNS, MetricColumn, SORT_DEFAULT};
 use crate::access::PageContext;
@@ -17,17 +17,17 @@ use tributary_domain::report::{
     report_rows,
 };
 
-/// Rows of one report.
+/// Maximum rows of the report.
 const ROWS_MAX: u32 = 5_000;
 
-/// A column that can be sorted by.
+/// Header of a sortable column.
 pub(super) struct SortHeader {
     pub(super) label: &'static str,
     pub(super) query: String,
     pub(super) sorted: &'static str,
 }
 
-/// What is asked, with what was found.
+/// A report with its rows.
 pub(super) struct ExploreReport {
     group: GroupBy,
     spans: Vec<Span>,
@@ -38,26 +38,27 @@ pub(super) struct ExploreReport {
     descending: bool,
 }
 
-/// The group of two fields, or of one with commas between, as the REST interface has it.
+/// Reads the grouping from `groupBy` and `then`. Like in the REST API, `groupBy` may also be a
+/// comma-separated list.
 fn group_from_query(query: &UrlQuery) -> GroupBy {
     let first = query.get("groupBy").unwrap_or("day");
-    let words = match query.get("then") {
+    let names = match query.get("then") {
         Some(then) => format!("{first},{then}"),
         None => first.to_owned(),
     };
-    GroupBy::parse(&words).unwrap_or_else(|_| GroupBy {
+    GroupBy::parse(&names).unwrap_or_else(|_| GroupBy {
         time: Some(TimeUnit::Day),
         dimensions: Vec::new(),
     })
 }
 
-/// Finds it, or says why it cannot be told.
+/// Loads the report, or returns a message if the combination is not available.
 pub(super) async fn load_report(
     handles: &DashboardHandles,
-    reader: &PageContext<AnalyticsRead>,
+    context: &PageContext<AnalyticsRead>,
     range: &PageDateRange,
 ) -> Result<Result<ExploreReport, String>, Failure> {
-    let query = &reader.query;
+    let query = &context.query;
     let group = group_from_query(query);
     let filter = |one: &Dimension| Some((*one, query.get(one.as_str())?.to_owned()));
     let filters: Vec<(Dimension, String)> = Dimension::ALL.iter().filter_map(filter).collect();
@@ -69,16 +70,14 @@ pub(super) async fn load_report(
         rows_max: ROWS_MAX,
     };
     if spans.len() > ROWS_MAX as usize {
-        return Ok(Err(
-            "These are too many hours; ask for fewer days.".to_owned()
-        ));
+        return Ok(Err("Too many hours. Choose a shorter period.".to_owned()));
     }
     if Rollup::for_dimensions(&question.dimensions()).is_none() {
-        let words = "These are not counted together. Network, link, campaign, ad set and ad go together; event and \
-                     source; country and platform.";
-        return Ok(Err(words.to_owned()));
+        let message = "These dimensions cannot be combined. Combine network, link, campaign, ad \
+                       set and ad with each other, event with source, or country with platform.";
+        return Ok(Err(message.to_owned()));
     }
-    let (app, caller) = (reader.app()?.id, &reader.authorized);
+    let (app, caller) = (context.app()?.id, &context.authorized);
     let stats = handles.store.stats(caller, app, question.clone()).await?;
     let names = link_names(
         handles,
@@ -110,7 +109,7 @@ pub(super) async fn load_report(
 }
 
 impl ExploreReport {
-    /// Days stay in their order, until somebody sorts.
+    /// Sorts the rows. A report by time only stays in order unless a column is selected.
     fn sort_rows(&mut self) {
         if self.sort.is_none() && self.group.dimensions.is_empty() {
             return;
@@ -122,7 +121,7 @@ impl ExploreReport {
         }
     }
 
-    /// What rows are told apart by.
+    /// Returns the names of the grouping columns.
     pub(super) fn heads(&self) -> Vec<String> {
         let time = self.group.time.map(|unit| unit.as_str().to_owned());
         let others = self.group.dimensions.iter();
@@ -151,7 +150,7 @@ impl ExploreReport {
         COLUMNS.iter().enumerate().map(head).collect()
     }
 
-    /// The words of a row, and where a click on each leads.
+    /// Returns the grouping values of a row, each with the query of its drill-down link.
     pub(super) fn values(
         &self,
         (span, values): &ReportRowKey,

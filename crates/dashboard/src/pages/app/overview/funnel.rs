@@ -1,4 +1,4 @@
-//! From the tap to the purchase.
+//! The funnel from click to purchase.
 
 use crate::text;
 use tributary_domain::report::Figures;
@@ -7,12 +7,12 @@ use tributary_domain::report::Figures;
 pub(super) struct Stage {
     pub(super) label: &'static str,
     pub(super) value: String,
-    /// Of the widest, in tenths of a percent.
+    /// Width relative to the widest stage, in tenths of a percent.
     pub(super) width: i64,
     pub(super) share: String,
 }
 
-/// The stages.
+/// Returns the stages.
 pub(super) fn funnel(total: &Figures) -> Vec<Stage> {
     let stages = [
         ("Clicks", total.clicks),
@@ -32,7 +32,7 @@ pub(super) fn funnel(total: &Figures) -> Vec<Stage> {
         .map(|(label, count)| {
             let share = before
                 .filter(|before| *before > 0)
-                .map(|before| format!("{} of the stage before", text::percent(count, before)))
+                .map(|before| format!("{} of the previous stage", text::percent(count, before)))
                 .unwrap_or_default();
             before = Some(count);
             Stage {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_funnel_is_as_wide_as_its_widest_stage() {
+    fn stage_widths_are_relative_to_the_widest_stage() {
         let total = Figures {
             clicks: 50,
             installs: 100,
@@ -60,6 +60,6 @@ mod tests {
         let stages = funnel(&total);
         let widths: Vec<i64> = stages.iter().map(|stage| stage.width).collect();
         assert_eq!(widths, [500, 1_000, 250, 0]);
-        assert_eq!(stages[2].share, "25.0 % of the stage before");
+        assert_eq!(stages[2].share, "25.0 % of the previous stage");
     }
 }

@@ -1,9 +1,9 @@
-//! Key figures and how they changed.
+//! Key metrics and their change.
 
 use crate::chart::Unit;
 use tributary_domain::report::Figures;
 
-/// A figure and how it changed.
+/// A key metric and its change.
 pub(crate) struct Kpi {
     pub(crate) word: &'static str,
     pub(crate) label: &'static str,
@@ -11,14 +11,14 @@ pub(crate) struct Kpi {
     pub(crate) change: Option<KpiChange>,
 }
 
-/// By how much, in words and colours.
+/// Change against the previous period: text and colour.
 pub(crate) struct KpiChange {
-    pub(crate) words: String,
+    pub(crate) text: String,
     pub(crate) tone: &'static str,
 }
 
 impl KpiChange {
-    /// From one number to another; nothing where there was none.
+    /// Computes the change. Returns `None` if the previous value is not positive.
     pub(crate) fn of(before: i64, now: i64) -> Option<Self> {
         if before <= 0 {
             return None;
@@ -31,7 +31,7 @@ impl KpiChange {
         };
         let tenths = tenths.unsigned_abs();
         Some(Self {
-            words: format!("{sign}{}.{} %", tenths / 10, tenths % 10),
+            text: format!("{sign}{}.{} %", tenths / 10, tenths % 10),
             tone: match sign {
                 "+" => "good",
                 "−" => "bad",
@@ -41,7 +41,7 @@ impl KpiChange {
     }
 }
 
-/// What the main chart can show.
+/// A metric of the main chart.
 pub(crate) struct Metric {
     pub(crate) word: &'static str,
     pub(crate) label: &'static str,
@@ -49,7 +49,7 @@ pub(crate) struct Metric {
     pub(crate) of: fn(&Figures) -> i64,
 }
 
-/// The key figures, in their order.
+/// The key metrics in display order.
 pub(crate) const METRICS: [Metric; 6] = [
     Metric {
         word: "clicks",
@@ -88,7 +88,7 @@ pub(crate) const METRICS: [Metric; 6] = [
         of: |one| one.paying_devices,
     },
 ];
-/// The one that is shown at first.
+/// Index of the default metric.
 pub(super) const METRIC_DEFAULT: usize = 1;
 
 #[cfg(test)]
@@ -101,11 +101,8 @@ mod tests {
     #[case::less(3, 2, Some("−33.3 %"))]
     #[case::the_same(5, 5, Some("±0.0 %"))]
     #[case::from_nothing(0, 5, None)]
-    fn changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
+    fn formats_changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
         let change = KpiChange::of(before, now);
-        assert_eq!(
-            change.as_ref().map(|change| change.words.as_str()),
-            expected
-        );
+        assert_eq!(change.as_ref().map(|change| change.text.as_str()), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The small tables: which networks, campaigns and links brought the most.
+//! The top networks, campaigns and links.
 
 use crate::failure::Failure;
 use crate::range::PageDateRange;
@@ -10,12 +10,12 @@ use tributary_domain::report::{Dimension, Figures, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 
-/// Rows of the small tables.
+/// Rows per table.
 const TOP_ROWS: usize = 8;
-/// Rows that are read for them. They are sorted here, so more are read than shown.
+/// Maximum rows read. Sorting happens here, so more rows are read than shown.
 const ROWS_READ_MAX: u32 = 50_000;
 
-/// A small table: who leads.
+/// A top-list table.
 pub(super) struct Table {
     pub(super) title: &'static str,
     pub(super) word: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct TableRow {
     pub(super) revenue: String,
 }
 
-/// Figures of the whole range by some dimensions.
+/// Loads the figures of the whole range by dimensions.
 pub(super) async fn figures_by(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
@@ -48,7 +48,7 @@ pub(super) async fn figures_by(
     Ok(handles.store.stats(caller, app, question).await?)
 }
 
-/// Those that brought the most, by one of the dimensions that rows were asked for.
+/// Returns the top values of one dimension, by revenue, then installs, then clicks.
 pub(super) fn leaders(rows: &[StatsRow], place: usize) -> Vec<(String, Figures)> {
     let mut sums: BTreeMap<&String, Figures> = BTreeMap::new();
     let named = |row: &&StatsRow| !row.values[place].is_empty();
@@ -86,7 +86,7 @@ pub(super) fn table(
     }
 }
 
-/// Names of links, by id.
+/// Loads the names of links by id.
 pub(crate) async fn link_names(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,

@@ -1,5 +1,5 @@
-//! `GET /apps/{app}` — how the app does: figures with their change, the main chart with the period before behind it,
-//! networks, campaigns, links, the funnel, and the health of deliveries.
+//! `GET /apps/{app}` — overview of an app: key metrics, chart, top lists, funnel, and the health of
+//! deliveries.
 
 mod funnel;
 mod kpi;
@@ -11,6 +11,7 @@ pub(crate) use leaders::link_names;
 use crate::access::PageContext;
 use crate::chart::Chart;
 use crate::failure::Failure;
+use crate::network_label::NetworkLabel;
 use crate::query::UrlQuery;
 use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
@@ -39,11 +40,11 @@ struct OverviewPage {
     chart: Chart,
     tables: Vec<Table>,
     funnel: Vec<Stage>,
-    /// What ads cost, where anything was told.
+    /// Cost metrics; empty without cost data.
     costs: Vec<Kpi>,
-    /// Events that billing providers reported, and how many of them have a device.
+    /// Events from billing providers, and the share with a device.
     billing: Option<(String, String)>,
-    health: Vec<(&'static str, String, String, String)>,
+    health: Vec<(NetworkLabel, String, String, String)>,
     is_empty: bool,
 }
 
@@ -61,13 +62,13 @@ impl OverviewPage {
         self.metric == metric
     }
 
-    /// The question of one of the small tables.
+    /// Returns the Explore query of a top list.
     fn explore(&self, dimension: &str) -> String {
         self.query
             .with(&[("groupBy", Some(dimension)), ("metric", None)])
     }
 
-    /// The days of one of its rows.
+    /// Returns the Explore query of a top-list row, by day.
     fn drill(&self, dimension: &str, value: &str) -> String {
         let changes = [
             ("groupBy", Some("day")),
@@ -90,7 +91,7 @@ fn sum<'a>(rows: impl Iterator<Item = &'a Figures>) -> Figures {
     total
 }
 
-/// What is asked of the figures by day: these days, then those before.
+/// Loads daily figures of the range and of the preceding range.
 async fn by_day(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
@@ -115,15 +116,23 @@ async fn by_day(
     Ok((days, before))
 }
 
+/// Returns the names of networks by identifier.
+fn network_names(networks: &[(String, Figures)]) -> BTreeMap<String, String> {
+    let name = |id: &str| NetworkLabel::parse(id).map(|label| label.name.to_owned());
+    let ids = networks.iter().map(|(id, _)| id);
+    ids.filter_map(|id| Some((id.clone(), name(id)?))).collect()
+}
+
+/// Loads recent delivery counts by network.
 async fn health(
     handles: &DashboardHandles,
-    reader: &PageContext<AnalyticsRead>,
+    context: &PageContext<AnalyticsRead>,
     app: AppId,
-) -> Result<Vec<(&'static str, String, String, String)>, Failure> {
-    let now = handles.source.now();
+) -> Result<Vec<(NetworkLabel, String, String, String)>, Failure> {
+    let now = handles.runtime.now();
     let found = handles
         .store
-        .delivery_health(&reader.authorized, app, now)
+        .delivery_health(&context.authorized, app, now)
         .await?;
     let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
     let row = |(network, one): (
@@ -131,7 +140,7 @@ async fn health(
         tributary_store::IntegrationHealth,
     )| {
         (
-            network.as_str(),
+            NetworkLabel::of(network),
             number(one.delivered),
             number(one.failed),
             number(one.pending),
@@ -140,7 +149,7 @@ async fn health(
     Ok(found.into_iter().map(row).collect())
 }
 
-/// What ads cost, and what it brought; nothing where nobody told a cost.
+/// Returns the cost metrics; empty without cost data.
 async fn costs(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
@@ -181,7 +190,7 @@ async fn costs(
     ])
 }
 
-/// How much of what billing providers reported in these days has a device.
+/// Returns the billing events of the range and the share with a device.
 async fn billing(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
@@ -196,37 +205,40 @@ async fn billing(
     Ok((events > 0).then(|| (text::count(events), text::percent(matched, events))))
 }
 
-/// The page.
+/// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    reader: PageContext<AnalyticsRead>,
+    context: PageContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let app = reader.app()?;
-    let caller = &reader.authorized;
-    let range = PageDateRange::of(&reader.query, handles.source.now(), &app.timezone);
+    let app = context.app()?;
+    let caller = &context.authorized;
+    let range = PageDateRange::of(&context.query, handles.runtime.now(), &app.timezone);
     let links_and_campaigns = [Dimension::Link, Dimension::Campaign];
     let ((days, days_before), networks, credited, health, billing) = tokio::try_join!(
         by_day(&handles, caller, app.id, &range),
         figures_by(&handles, caller, app.id, &range, &[Dimension::Network]),
         figures_by(&handles, caller, app.id, &range, &links_and_campaigns),
-        health(&handles, &reader, app.id),
+        health(&handles, &context, app.id),
         billing(&handles, caller, app.id, &range),
     )?;
     let (total, before) = (sum(days.iter()), sum(days_before.iter()));
-    let asked = reader.query.get("metric");
-    let metric = METRICS.iter().find(|one| Some(one.word) == asked);
+    let requested = context.query.get("metric");
+    let metric = METRICS.iter().find(|one| Some(one.word) == requested);
     let metric = metric.unwrap_or(&METRICS[METRIC_DEFAULT]);
     let values = |days: &[Figures]| days.iter().map(metric.of).collect::<Vec<i64>>();
     let links = leaders(&credited, 0);
-    let names = link_names(&handles, caller, app.id, links.iter().map(|(link, _)| link)).await?;
+    let link_names =
+        link_names(&handles, caller, app.id, links.iter().map(|(link, _)| link)).await?;
     let none = BTreeMap::new();
-    let shell = reader.shell(Section::Overview);
+    let networks = leaders(&networks, 0);
+    let network_names = network_names(&networks);
+    let shell = context.shell(Section::Overview);
     let page = OverviewPage {
         costs: costs(&handles, caller, app.id, &range, [total, before]).await?,
         billing,
         health,
         shell,
-        query: reader.query.clone(),
+        query: context.query.clone(),
         kpis: METRICS
             .iter()
             .map(|one| Kpi {
@@ -245,13 +257,13 @@ pub(crate) async fn show(
             &values(&days_before),
         ),
         tables: vec![
-            table("Networks", "network", leaders(&networks, 0), &none),
+            table("Networks", "network", networks, &network_names),
             table("Campaigns", "campaign", leaders(&credited, 1), &none),
-            table("Links", "link", links, &names),
+            table("Links", "link", links, &link_names),
         ],
         funnel: funnel(&total),
         is_empty: total.is_zero() && before.is_zero(),
         range,
     };
-    Ok(reader.page(&page))
+    Ok(context.page(&page))
 }

@@ -1,4 +1,4 @@
-//! `POST /setup/{token}` — makes the account and its first key, and shows the key, once.
+//! `POST /setup/{token}` — creates the account and its first API key, and shows the key once.
 use tributary_fields::Form;
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ impl ReadyPage<'_> {
     }
 }
 
-/// Redeems a link.
+/// Redeems a set-up link.
 pub(crate) async fn redeem(
     _: SameOrigin,
     State(handles): State<DashboardHandles>,
@@ -61,7 +61,7 @@ pub(crate) async fn redeem(
     form: Form,
 ) -> Result<Response, Failure> {
     let typed = form.field("email");
-    // Whoever made the link decided on the address; what the form says then does not matter.
+    // An address in the link overrides the form.
     let email = link
         .link
         .email
@@ -78,15 +78,15 @@ pub(crate) async fn redeem(
             return Ok(FormPage::new(&link, &typed, faults).answer(&handles.own_origin));
         }
     };
-    let salt = handles.source.random_bytes();
+    let salt = handles.runtime.random_bytes();
     let password_hash = handles.hasher.hash(password, salt).await.map_err(|error| {
-        tracing::error!(%error, "a password was not hashed");
+        tracing::error!(%error, "failed to hash password");
         Failure::Internal
     })?;
 
-    let at = handles.source.now();
-    let user = UserId::new(at, handles.source.random_bytes());
-    let key = handles.source.new_key(KeyKind::Private, Environment::Live);
+    let at = handles.runtime.now();
+    let user = UserId::new(at, handles.runtime.random_bytes());
+    let key = handles.runtime.new_key(KeyKind::Private, Environment::Live);
     let first_key = first_key(&handles, &link, &key);
     let permission = first_key.key.permission;
     let redemption = Redemption {
@@ -94,7 +94,7 @@ pub(crate) async fn redeem(
         email: email.clone(),
         password_hash,
         first_key,
-        first_key_audit_id: AuditId::new(at, handles.source.random_bytes()),
+        first_key_audit_id: AuditId::new(at, handles.runtime.random_bytes()),
     };
     let client = client.map(|Extension(client)| client);
     let origin = change_origin(Actor::User(user), client.as_ref(), &handles);
@@ -103,19 +103,19 @@ pub(crate) async fn redeem(
         .redeem_setup_link(link.digest, redemption, origin);
     match redeemed.await {
         Ok(user) => {
-            tracing::info!(user = %user.id, organization = %user.organization, "an account was set up");
+            tracing::info!(user = %user.id, organization = %user.organization, "account created");
             let ready = ReadyPage {
                 email: email.as_str(),
                 key: key.reveal(),
                 permission,
                 base_url: &handles.base_url,
             };
-            // Who just chose a password need not type it again. Where that fails, the account is there all the same.
+            // Sign the new user in. The account exists even if that fails.
             let ready = page(StatusCode::OK, &ready);
             match begin_session(&handles, user.id, client.as_ref()).await {
                 Ok(cookie) => Ok(with_cookie(ready, cookie)),
                 Err(error) => {
-                    tracing::warn!(%error, "nobody was signed in after the set-up");
+                    tracing::warn!(%error, "failed to sign in after account set-up");
                     Ok(ready)
                 }
             }
@@ -131,7 +131,7 @@ pub(crate) async fn redeem(
     }
 }
 
-/// A key may do no more than the person it is shown to.
+/// Returns the permission of the first key: no more than the user's role.
 const fn permission_for_role(role: Role) -> Permission {
     match role {
         Role::Owner | Role::Admin => Permission::Full,
@@ -141,9 +141,9 @@ const fn permission_for_role(role: Role) -> Permission {
 }
 
 fn first_key(handles: &DashboardHandles, link: &ValidLink, text: &KeyText) -> NewKey {
-    let at = handles.source.now();
+    let at = handles.runtime.now();
     let key = ApiKey {
-        id: KeyId::new(at, handles.source.random_bytes()),
+        id: KeyId::new(at, handles.runtime.random_bytes()),
         organization: link.link.organization,
         name: "First key".to_owned(),
         permission: permission_for_role(link.link.role),
