@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the alert rules of packaging/alerts.yml with Prometheus's own promtool. Where it is not installed, it is taken out of
-# Debian's package without installing that, since the package would start a server.
+# Tests the alert rules in packaging/alerts.yml with promtool. If promtool is not installed, it is extracted from
+# Debian's package without installing it, because the package would start a Prometheus server.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes targets of fuzz/ with cargo-fuzz, every one of them unless some are named. New inputs that reach new code are kept
-# under the target folder for the next run; the committed corpus does not change.
+# Fuzzes the named targets of fuzz/, or all of them, with cargo-fuzz. New inputs that reach new code are stored in the
+# target folder for the next run; the committed corpus does not change.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,13 +11,13 @@ shift
 missing=()
 cargo fuzz --version >/dev/null 2>&1 || missing+=("cargo-fuzz (cargo install cargo-fuzz)")
 cargo +nightly --version >/dev/null 2>&1 || missing+=("a nightly compiler (rustup toolchain install nightly)")
-command -v c++ >/dev/null || missing+=("a C++ compiler, which libFuzzer is built with")
+command -v c++ >/dev/null || missing+=("a C++ compiler (to build libFuzzer)")
 if ((${#missing[@]} > 0)); then
-    printf 'SKIPPED: nothing is fuzzed without %s\n' "${missing[@]}"
+    printf 'SKIPPED: fuzzing requires %s\n' "${missing[@]}"
     exit 0
 fi
 
-# What is fuzzed has the product's dependencies.
+# Fuzz with the same dependency versions as the product.
 cp Cargo.lock fuzz/libfuzzer/Cargo.lock
 if (($# == 0)); then
     mapfile -t targets < <(basename -a -s .rs fuzz/fuzz_targets/*.rs)
@@ -26,7 +26,7 @@ fi
 built=${CARGO_TARGET_DIR:-target}/fuzz found=${CARGO_TARGET_DIR:-target}/fuzz-corpus
 for target in "$@"; do
     mkdir -p "$found/$target"
-    # libFuzzer writes into the first folder and only reads the others.
+    # libFuzzer writes to the first folder and only reads the others.
     cargo +nightly fuzz run --fuzz-dir fuzz/libfuzzer --target-dir "$built" "$target" "$found/$target" "fuzz/corpus/$target" -- \
         -max_total_time="$seconds" -max_len=4096 -timeout=30
 done

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# What the tests need of the machine. Sourced by ./test; installs with apt-get only what is not there.
+# Prerequisites of the tests. Sourced by ./test; installs missing packages with apt-get.
 # shellcheck disable=SC2154 # $work is set by ./test
 
-# Adds the folders of PostgreSQL's programs, the newest first: Debian has them outside of PATH.
+# Adds PostgreSQL's program folders to PATH, the newest first. Debian does not.
 find_postgres() {
     PATH=$PATH:$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -rV | paste -sd:)
 }
 
-# A build machine may not have read the profile that names cargo's folder.
+# Non-login shells may not have cargo's folder in PATH.
 PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
 find_postgres
 
-# Runs a command as root, by whatever right there is.
+# Runs a command as root, with sudo if necessary.
 as_root() {
     if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi
 }
@@ -26,7 +26,7 @@ install_packages() {
     quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# Installs PostgreSQL without the cluster that the package would make and start: the tests have their own.
+# Installs PostgreSQL without creating the default cluster; the tests create their own.
 install_postgres() {
     local conf=/etc/postgresql-common/createcluster.conf
     install_packages postgresql-common
@@ -34,16 +34,16 @@ install_postgres() {
     echo 'create_main_cluster = false' | as_root tee -a "$conf" >/dev/null
     local status=0
     install_packages postgresql || status=$?
-    # As it was, for whoever wants a cluster later.
+    # Restore the configuration for later installations.
     as_root mv "$conf.before-tests" "$conf"
     find_postgres
     return "$status"
 }
 
-# Looks at everything that is needed and installs what is missing.
+# Checks all prerequisites and installs the missing ones.
 install_needs() {
-    command -v cargo >/dev/null || { echo "cargo is missing; https://rustup.rs installs a Rust toolchain"; return 1; }
-    # Rust links with it, and SQLite and ring are partly C.
+    command -v cargo >/dev/null || { echo "cargo is missing; install a Rust toolchain from https://rustup.rs"; return 1; }
+    # Needed for linking, and for the C code of SQLite and ring.
     command -v cc >/dev/null || install_packages gcc libc6-dev
     command -v curl >/dev/null || install_packages curl
     [[ -e /etc/ssl/certs/ca-certificates.crt ]] || install_packages ca-certificates
@@ -52,9 +52,9 @@ install_needs() {
         install_postgres
     fi
     command -v psql >/dev/null || install_packages postgresql-client
-    # The SDK is tried out in a browser.
+    # For the browser tests of SDK and dashboard.
     command -v chromium >/dev/null || install_packages chromium
-    # A minimal toolchain comes without them.
+    # The minimal toolchain does not include them.
     local component
     for component in rustfmt clippy; do
         cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 && continue

@@ -1,8 +1,9 @@
-"""Holds network_a against its official client: network_a_oracle.py SERVER SIMULATOR, with a full key in KEY.
+"""Compares the adapter for Meta (network_a) with Meta's official client: network_a_oracle.py SERVER SIMULATOR, with a
+full key in KEY.
 
-Lets things happen at Tributary, and looks at the simulator for what was sent of them. Then the client is told the same
-facts in the clear (the address instead of its hash, and so on), and has to come to the same payload. At last the
-client sends, too, and the simulator has to understand it. scripts/network_a_oracle.sh starts what this needs.
+Sends clicks and events to Tributary and reads the resulting payloads from the simulator. The client gets the same data
+in clear text (such as the e-mail address instead of its hash) and must produce the same payloads. Finally the client
+sends as well, and the simulator must accept it. scripts/network_a_oracle.sh starts the servers.
 """
 
 import difflib
@@ -32,10 +33,10 @@ Json = dict[str, Any]
 
 TOKEN = "EAAB0123456789abcdef"
 SECRET = "0123456789abcdef0123456789abcdef"
-# The person, as the client is told.
+# The user in clear text, for the client.
 EMAIL = " Joe@EXAMPLE.com "
 PHONE = "+1 (415) 555-2671"
-# The person, as Tributary is told: of the address in lower case, of the number's digits.
+# The user's hashes, for Tributary: of the lower-case address and of the number's digits.
 EMAIL_HASH = hashlib.sha256(b"joe@example.com").hexdigest()
 PHONE_HASH = hashlib.sha256(b"14155552671").hexdigest()
 
@@ -51,28 +52,28 @@ ANDROID = (
 )
 ADVERTISING_ID = "38400000-8cf0-41bd-b23e-10b96e40000d"
 
-# Seconds until everything must have been delivered, and seconds one request may take.
+# Time limits in seconds: for all deliveries, and for one request.
 DELIVERY_MAX = 40
 REQUEST_MAX = 10
-# The network takes events of the last seven days.
+# Meta accepts events of the last seven days.
 TOO_OLD_SECONDS = 8 * 24 * 60 * 60
 TOO_OLD = (100, 2804003)
 
 
 class Disagreement(Exception):
-    """Something is not as it has to be."""
+    """A comparison failed."""
 
 
-def ensure(holds: bool, words: str) -> None:
+def ensure(holds: bool, message: str) -> None:
     if not holds:
-        raise Disagreement(words)
+        raise Disagreement(message)
 
 
-def found_in(text: str, pattern: str, words: str) -> str:
-    """What the group of a pattern stands for in a text."""
+def found_in(text: str, pattern: str, message: str) -> str:
+    """Returns the first group of a pattern in a text."""
     found = re.search(pattern, text)
     if found is None:
-        raise Disagreement(f"{words}: {text!r}")
+        raise Disagreement(f"{message}: {text!r}")
     return found[1]
 
 
@@ -85,7 +86,7 @@ def sha256(text: str) -> str:
 
 
 class Host:
-    """A host that speaks JSON."""
+    """An HTTP client for a JSON API."""
 
     def __init__(self, url: str, **headers: str) -> None:
         self.url = url
@@ -99,7 +100,7 @@ class Host:
         return answer.json() if answer.content else None
 
     def location(self, path: str, **headers: str) -> str:
-        """Where a path leads."""
+        """Returns the redirect target of a path."""
         url = self.url + path
         answer = self.session.get(url, headers=headers, allow_redirects=False, timeout=REQUEST_MAX)
         return answer.headers.get("location", "")
@@ -107,7 +108,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Click:
-    """A tap on a link, with everything that the network may hear of it."""
+    """A click on a link, with the data that is sent to Meta."""
 
     id: str
     link: str
@@ -119,15 +120,15 @@ class Click:
     latest_ms: int
 
     def fbc(self, payload: Json) -> str:
-        """The click as the network writes it down. Its time is the server's; it has to lie around the tap."""
-        said = payload["user_data"].get("fbc", "")
-        millis = int(found_in(said, r"^fb\.1\.(\d{13})\.", "no fbc with a time in milliseconds"))
-        ensure(self.earliest_ms <= millis <= self.latest_ms, f"not the time of the click: {said!r}")
+        """Returns the expected fbc value. Its time comes from the server and must be close to the click."""
+        fbc = payload["user_data"].get("fbc", "")
+        millis = int(found_in(fbc, r"^fb\.1\.(\d{13})\.", "no fbc with a time in milliseconds"))
+        ensure(self.earliest_ms <= millis <= self.latest_ms, f"wrong click time: {fbc!r}")
         return f"fb.1.{millis}.{self.fbclid}"
 
 
 class App:
-    """An app that is connected to a pixel of its own."""
+    """An app connected to its own pixel."""
 
     def __init__(self, server: Host, simulator: Host, pixel: str, **integration: Any) -> None:
         self.server, self.simulator, self.pixel = server, simulator, pixel
@@ -145,19 +146,19 @@ class App:
     def call(self, method: str, path: str, body: Json | None = None) -> Any:
         return self.server.call(method, f"/api/v1/apps/{self.id}{path}", body)
 
-    def track(self, door: str, body: Json) -> Any:
-        return self.outside.call("POST", f"/api/track/{door}", body, **{"X-Tributary-Key": self.sdk_key})
+    def track(self, endpoint: str, body: Json) -> Any:
+        return self.outside.call("POST", f"/api/track/{endpoint}", body, **{"X-Tributary-Key": self.sdk_key})
 
     def tap(self, link: Json, agent: str, address: str) -> Click:
-        """Makes a link and taps it."""
+        """Creates a link and clicks it."""
         made = self.call("POST", "/links", {"name": "Oracle", **link})["data"]["url"]
         earliest = now_ms()
-        # Capitals and all: nothing of it may change on its way.
+        # Mixed case: click ids must be forwarded unchanged.
         fbclid, fbp = f"IwAR2kZ8q_AbCd-{self.pixel}", f"fb.1.{earliest}.1098115397"
         path = made.removeprefix(self.server.url)
         headers = {"User-Agent": agent, "X-Forwarded-For": address}
         location = self.outside.location(f"{path}?fbclid={fbclid}&fbp={fbp}", **headers)
-        click = found_in(location, r"ar_click_id(?:=|%3D)(clk_[0-9a-z]+)", "the link led nowhere with a click")
+        click = found_in(location, r"ar_click_id(?:=|%3D)(clk_[0-9a-z]+)", "no click id in the redirect")
         return Click(click, made, fbclid, fbp, address, agent, earliest, now_ms())
 
     def wait_until_delivered(self, count: int) -> None:
@@ -168,23 +169,23 @@ class App:
             if (len(found) >= count and "pending" not in statuses) or time.monotonic() > end:
                 break
             time.sleep(0.2)
-        ensure(statuses == ["delivered"] * count, f"{count} should be delivered: {json.dumps(found, indent=2)}")
+        ensure(statuses == ["delivered"] * count, f"expected {count} delivered: {json.dumps(found, indent=2)}")
 
     def received(self) -> dict[str, Json]:
-        """What the simulator has of its pixel, by event id."""
+        """Returns the conversions that the simulator received for this pixel, by event id."""
         path = f"/control/networks/network_a/conversions?account={self.pixel}&limit=1000"
         conversions = self.simulator.call("GET", path)["conversions"]
         return {one["eventId"]: one for one in conversions}
 
     def logged(self, name: str) -> Json:
-        """The one event of this name that came from a phone."""
+        """Returns the only SDK event of this name."""
         found = self.call("GET", f"/events?name={name}&limit=500")["data"]
         found = [one for one in found if one["source"] != "web"]
-        ensure(len(found) == 1, f"not one event {name}: {found}")
+        ensure(len(found) == 1, f"expected one event {name}: {found}")
         return found[0]
 
     def derived_id(self, event: Json, network_event: str) -> str:
-        """The id that an event has at the network when its sender's is not handed on."""
+        """Returns the derived event id that is sent to Meta."""
         number = 0
         for digit in event["id"].removeprefix("evt_"):
             number = number * 32 + "0123456789abcdefghjkmnpqrstvwxyz".index(digit)
@@ -193,19 +194,19 @@ class App:
 
 @dataclass(frozen=True)
 class Expected:
-    """An event that must have arrived, as the client is told of it, and the click that it is credited to."""
+    """An expected event for the client, and the click that it is credited to."""
 
     event: Event
     click: Click
 
-    def told(self, payload: Json) -> Event:
-        """The event with the one thing that only what arrived can tell: when the server saw the click."""
+    def with_click_time(self, payload: Json) -> Event:
+        """Returns the event with the click time from the received payload, which only the server knows."""
         self.event.user_data.fbc = self.click.fbc(payload)
         return self.event
 
 
 def website(app: App) -> list[Expected]:
-    """What a person does on a website."""
+    """Sends web events of one visitor."""
     click = app.tap({"type": "web_funnel", "destinationUrl": f"{SHOP}/x"}, IPHONE, "203.0.113.24")
     visitor, at, page = str(uuid.uuid4()), now_ms(), f"{SHOP}/checkout/thanks"
     person = UserData(
@@ -235,27 +236,27 @@ def website(app: App) -> list[Expected]:
 
 
 def install(app: App, click: Click, **device: Any) -> str:
-    """A phone on which the app is opened for the first time; gives its id."""
+    """Registers a device with an install referrer. Returns its id."""
     phone = str(uuid.uuid4())
-    # First of all, so that the install is told with it.
+    # Identify first, so that the install carries the hashes.
     app.track("identify", {"deviceId": phone, "matching": {"email": EMAIL_HASH, "phone": PHONE_HASH}})
     referrer = {"referrer": f"ar_click_id={click.id}"}
-    said = {"deviceId": phone, "platform": "android", "osVersion": "14", "installReferrer": referrer, **device}
-    credited = app.track("configure", said)["data"]["attribution"]["network"]
-    ensure(credited == "network_a", f"the install is credited to {credited}")
+    body = {"deviceId": phone, "platform": "android", "osVersion": "14", "installReferrer": referrer, **device}
+    credited = app.track("configure", body)["data"]["attribution"]["network"]
+    ensure(credited == "network_a", f"install credited to {credited}")
     return phone
 
 
-def of_phone(app: App, kind: str, name: str, **told: Any) -> Event:
-    """An event of a phone, as the client is told of it."""
+def sdk_event(app: App, kind: str, name: str, **fields: Any) -> Event:
+    """Returns an SDK event for the client."""
     logged = app.logged(kind)
     return Event(
-        event_name=name, event_time=logged["timestampMs"] // 1000, event_id=app.derived_id(logged, name), **told
+        event_name=name, event_time=logged["timestampMs"] // 1000, event_id=app.derived_id(logged, name), **fields
     )
 
 
-def phone_as_website(app: App) -> list[Expected]:
-    """What a person does who wants no personal advertising, in an app whose events go as a website's."""
+def sdk_in_website_mode(app: App) -> list[Expected]:
+    """Sends SDK events in website mode, without consent to personalised ads."""
     click = app.tap({"androidUrl": STORE}, ANDROID, "203.0.113.25")
     phone = install(app, click, consent={"adUserData": True, "adPersonalization": False})
     sold = {"eventId": "sdk-purchase", "name": "purchase", "timestampMs": now_ms(), "revenue": 19.9, "currency": "USD"}
@@ -264,18 +265,18 @@ def phone_as_website(app: App) -> list[Expected]:
         email=EMAIL, phone=PHONE, external_id=sha256(phone), client_ip_address=click.address,
         client_user_agent=click.agent, fbp=click.fbp,
     )
-    told = {
+    fields = {
         "action_source": ActionSource.WEBSITE, "event_source_url": click.link, "opt_out": True, "user_data": person,
     }
     paid = CustomData(value=19.9, currency="USD")
     return [
-        Expected(of_phone(app, "install", "Lead", **told), click),
-        Expected(of_phone(app, "purchase", "Purchase", custom_data=paid, **told), click),
+        Expected(sdk_event(app, "install", "Lead", **fields), click),
+        Expected(sdk_event(app, "purchase", "Purchase", custom_data=paid, **fields), click),
     ]
 
 
-def phone_as_app(app: App) -> list[Expected]:
-    """What a person does in an app whose events go as an app's, with limited data use."""
+def sdk_in_app_mode(app: App) -> list[Expected]:
+    """Sends SDK events in app mode, with limited data use."""
     click = app.tap({"androidUrl": STORE}, ANDROID, "2001:db8::26")
     phone = install(
         app, click, model="Pixel 8", bundleId="com.example.runner", appVersion="3.2.0 (412)", locale="en-US",
@@ -287,33 +288,33 @@ def phone_as_app(app: App) -> list[Expected]:
         email=EMAIL, phone=PHONE, external_id=sha256(phone), client_ip_address=click.address, madid=ADVERTISING_ID,
         anon_id=phone,
     )
-    # What is not known is empty; the client would make it null.
+    # Unknown values are empty strings; the client would send null.
     info = ExtendedDeviceInfo(
         ext_info_version="a2", app_package_name="com.example.runner", short_version="3.2.0",
         long_version="3.2.0 (412)", os_version="14", device_model_name="Pixel 8", locale="en_US",
         timezone_abbreviation="", carrier="", screen_width="900", screen_height="2000", screen_density="2.5",
         cpu_core_count="", total_disk_space_gb="", free_disk_space_gb="", device_time_zone="America/New_York",
     )
-    told = {
+    fields = {
         "action_source": ActionSource.APP, "user_data": person, "data_processing_options": ["LDU"],
         "data_processing_options_country": 0, "data_processing_options_state": 0,
         "app_data": AppData(advertiser_tracking_enabled=1, application_tracking_enabled=1, extinfo=info),
     }
     search = CustomData(search_string="red shoes")
     return [
-        Expected(of_phone(app, "install", "Lead", **told), click),
-        Expected(of_phone(app, "search", "Search", custom_data=search, **told), click),
+        Expected(sdk_event(app, "install", "Lead", **fields), click),
+        Expected(sdk_event(app, "search", "Search", custom_data=search, **fields), click),
     ]
 
 
 def comparable(payload: Json) -> list[str]:
-    """A payload as lines. The hashes of a person have no order; everything else has to be the same to the letter."""
+    """Formats a payload as lines. The order of user hashes is ignored; everything else must be identical."""
     person = {name: sorted(one) if isinstance(one, list) else one for name, one in payload["user_data"].items()}
     return json.dumps({**payload, "user_data": person}, indent=2, sort_keys=True).splitlines()
 
 
 def normalized(event: Event) -> Json:
-    """What the client makes of an event; it alone writes currencies in lower case."""
+    """Returns the client's payload of an event, with the currency in capitals as Tributary sends it."""
     payload = event.normalize()
     if "currency" in payload.get("custom_data", {}):
         payload["custom_data"]["currency"] = payload["custom_data"]["currency"].upper()
@@ -321,14 +322,14 @@ def normalized(event: Event) -> Json:
 
 
 def compare(app: App, expected: list[Expected]) -> list[Event]:
-    """Compares everything that arrived with what the client makes of it; gives the client's events."""
+    """Compares all received payloads with the client's. Returns the client's events."""
     arrived = app.received()
     ids = {one.event.event_id for one in expected}
-    ensure(arrived.keys() == ids, f"{sorted(arrived)} arrived instead of {sorted(ids)}")
+    ensure(arrived.keys() == ids, f"received {sorted(arrived)} instead of {sorted(ids)}")
     events, differences = [], []
     for one in expected:
         payload = arrived[one.event.event_id]["payload"]
-        event = one.told(payload)
+        event = one.with_click_time(payload)
         events.append(event)
         title = f"{event.action_source.value} {event.event_name}"
         sides = (comparable(normalized(event)), comparable(payload))
@@ -336,15 +337,15 @@ def compare(app: App, expected: list[Expected]) -> list[Event]:
         if lines:
             differences.append("\n".join([f"{title} differs:", *lines]))
         else:
-            print(f"the same: {title}")
+            print(f"identical: {title}")
     ensure(not differences, "\n\n".join(differences))
     return events
 
 
 def send(app: App, events: list[Event]) -> None:
-    """Sends with the client; all of it has to be received."""
+    """Sends with the client. All events must be received."""
     answer = EventRequest(pixel_id=app.pixel, events=events, partner_agent="oracle").execute()
-    ensure(answer.events_received == len(events), f"{answer.events_received} of {len(events)} were received")
+    ensure(answer.events_received == len(events), f"{answer.events_received} of {len(events)} received")
 
 
 def ensure_counted(app: App, event: Event, times: int) -> None:
@@ -354,15 +355,15 @@ def ensure_counted(app: App, event: Event, times: int) -> None:
 
 
 def send_again(app: App, event: Event) -> None:
-    """The client sends an event of ours: the network has it already."""
+    """Sends an event again with the client: the simulator must recognise the duplicate."""
     ensure_counted(app, event, times=1)
     send(app, [event])
     ensure_counted(app, event, times=2)
-    print(f"a duplicate: {event.event_name}")
+    print(f"duplicate recognised: {event.event_name}")
 
 
 def send_others(app: App, events: list[Event]) -> None:
-    """The client sends the same under other ids: the network counts it, and reads it as it was meant."""
+    """Sends the events with other ids: the simulator must count them with the same content."""
     for event in events:
         event.event_id = f"client-{event.event_id}"
     send(app, events)
@@ -370,46 +371,46 @@ def send_others(app: App, events: list[Event]) -> None:
     for event in events:
         ensure_counted(app, event, times=1)
         payload = arrived[event.event_id]["payload"]
-        ensure(comparable(payload) == comparable(event.normalize()), f"read otherwise: {json.dumps(payload)}")
+        ensure(comparable(payload) == comparable(event.normalize()), f"different payload: {json.dumps(payload)}")
     print(f"received from the client: {len(events)}")
 
 
 def send_too_old(app: App, event: Event) -> None:
-    """The client hears why an event is refused."""
+    """Sends an event that is too old: the client must receive the error code."""
     event.event_time, event.event_id = int(time.time()) - TOO_OLD_SECONDS, "too-old"
     try:
         send(app, [event])
     except FacebookRequestError as error:
         found = (error.api_error_code(), error.api_error_subcode())
-        ensure(found == TOO_OLD, f"too old, and refused as {found}")
+        ensure(found == TOO_OLD, f"wrong error code {found}")
     else:
-        raise Disagreement("an event that is too old was taken")
-    ensure("too-old" not in app.received(), "a refused event was counted")
-    print("refused: too old")
+        raise Disagreement("an event that is too old was accepted")
+        ensure("too-old" not in app.received(), "a rejected event was counted")
+        print("rejected: too old")
 
 
 def ensure_refused(simulator: Host, count: int) -> None:
     refused = simulator.call("GET", "/control/state")["networks"]["network_a"]["refused"]
-    ensure(refused == count, f"{refused} requests were refused, not {count}")
+    ensure(refused == count, f"{refused} requests rejected instead of {count}")
 
 
 def run(server: Host, simulator: Host) -> None:
     FacebookSession.GRAPH = simulator.url
-    # Without its reporter of crashes, which calls the real host.
+    # Without the crash reporter, which calls Meta.
     FacebookAdsApi.init(app_id="1", app_secret=SECRET, access_token=TOKEN, timeout=REQUEST_MAX, crash_log=False)
     shop = App(server, simulator, "900001", settings={"webEventId": True})
     mapping = [{"event": "install", "networkEvent": "Lead"}, {"event": "search", "networkEvent": "Search"}]
     settings = {"sdkEventMode": "app", "limitedDataUse": True}
     runner = App(server, simulator, "900002", settings=settings, eventMapping=mapping)
-    scenes = [(shop, website(shop) + phone_as_website(shop)), (runner, phone_as_app(runner))]
+    scenes = [(shop, website(shop) + sdk_in_website_mode(shop)), (runner, sdk_in_app_mode(runner))]
     for app, expected in scenes:
         app.wait_until_delivered(len(expected))
-    told = [(app, compare(app, expected)) for app, expected in scenes]
+    compared = [(app, compare(app, expected)) for app, expected in scenes]
     ensure_refused(simulator, 0)
-    for app, events in told:
+    for app, events in compared:
         send_again(app, events[0])
         send_others(app, events)
-    send_too_old(shop, told[0][1][0])
+    send_too_old(shop, compared[0][1][0])
     ensure_refused(simulator, 1)
 
 

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Holds network_a against its official client: scripts/network_a_oracle.sh
+# Compares the adapter for Meta (network_a) with Meta's official client: scripts/network_a_oracle.sh
 #
-# Starts the simulator and a server that sends to it, and has scripts/network_a_oracle.py compare what arrives with
-# what the network's own Python client makes of the same facts, and send with that client. The client is fetched from
-# PyPI for this test only; its licence ties it to the network's services. TRIBUTARY_BIN names another binary than
-# target/debug/tributary. Whatever is started or made is stopped and removed again, except the Python environment
-# under target/.
+# Starts the simulator and a server that sends to it. scripts/network_a_oracle.py then compares the received payloads
+# with those of Meta's Python client for the same data, and sends with that client. The client is downloaded from PyPI
+# for this test only, because its licence restricts it to Meta's services. TRIBUTARY_BIN overrides
+# target/debug/tributary. Everything is stopped and removed afterwards, except the Python environment under target/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Pinned as a whole: what another version does differently is to be looked at, not to be stumbled over.
+# All versions are pinned, so that changes of the client do not break the build unexpectedly.
 requirements='aiohappyeyeballs==2.7.1
 aiohttp==3.14.5
 aiosignal==1.4.0
@@ -41,7 +40,7 @@ venv=$target/network-a-oracle-venv
 work=$(mktemp -d)
 server='' simulator='' checker=''
 
-# Stops what was started here, whatever the reason to end; a failure shows what both had to say.
+# Stops all started processes on every exit. After a failure, prints the ends of both logs.
 cleanup() {
     local status=$? process name
     trap - EXIT
@@ -52,7 +51,7 @@ cleanup() {
     done
     for name in simulator server; do
         if ((status != 0)) && [[ -s $work/$name.log ]]; then
-            printf '\nThe last lines of the %s:\n' "$name" >&2
+            printf '\nEnd of the %s log:\n' "$name" >&2
             tail -n 40 "$work/$name.log" >&2
         fi
     done
@@ -68,12 +67,12 @@ trap 'exit 143' TERM
 # shellcheck source=scripts/python.sh
 source scripts/python.sh
 
-# Sets the environment: a data folder of its own, and the simulator in place of every network.
+# Sets the environment: a new data folder, and the simulator in place of all networks.
 choose_settings() {
     local ports network
-    # Settings of whoever calls must not reach the server under test.
+    # The caller's settings must not affect the server under test.
     unset "${!TRIBUTARY_@}"
-    # Both are held until both are known, or they could be the same.
+    # Hold both sockets until both ports are known, so that they differ.
     ports=$("$venv/bin/python" -c 'import socket
 held = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
 print(*(one.getsockname()[1] for one in held))')
@@ -84,30 +83,30 @@ print(*(one.getsockname()[1] for one in held))')
         export "TRIBUTARY_NETWORKS__NETWORK_${network}__BASE_URL=$simulator_url"
     done
     export TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL=$simulator_url/token
-    # No test asks a bank for its rates.
+    # Tests do not download exchange rates.
     export TRIBUTARY_RATES__URL=
     export TRIBUTARY_RATES__SECOND_URL=
-    # People tap from addresses of their own, as if there were a proxy.
+    # Trust X-Forwarded-For, so that clicks can come from different addresses.
     export TRIBUTARY_TRUSTED_PROXIES=127.0.0.1
-    # The only host talked to is this one, proxy or not.
+    # Only this host is contacted, so bypass any proxy.
     export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
     mkdir "$work/data"
 }
 
-# Waits until a process that was started answers.
+# Waits until a started process answers.
 wait_for() { # name, process, URL
     local attempt
     for attempt in {1..300}; do
         curl -fsS -o /dev/null --max-time 2 "$3" 2>/dev/null && return
-        kill -0 "$2" 2>/dev/null || die "the $1 ended before it was ready"
+        kill -0 "$2" 2>/dev/null || die "the $1 exited before it was ready"
         sleep 0.1
     done
     die "the $1 was not ready after $attempt attempts"
 }
 
-# Starts the simulator, which takes registered accounts only, and the server.
+# Starts the simulator, which accepts registered accounts only, and the server.
 start_both() {
-    [[ -x $binary ]] || die "no binary at $binary; cargo build makes it"
+    [[ -x $binary ]] || die "no binary at $binary; run cargo build"
     "$binary" simulator --closed --listen "${simulator_url#http://}" >"$work/simulator.log" 2>&1 </dev/null &
     simulator=$!
     "$binary" serve >"$work/server.log" 2>&1 </dev/null &
@@ -116,7 +115,7 @@ start_both() {
     wait_for server "$server" "$server_url/readyz"
 }
 
-# Lets things happen, compares and sends. In the background, because bash answers a signal only while it waits.
+# Runs the comparison in the background, because bash handles signals only while it waits.
 check() {
     local key status=0
     key=$("$binary" admin key create --permission full)
@@ -124,7 +123,7 @@ check() {
     checker=$!
     wait "$checker" || status=$?
     checker=''
-    ((status == 0)) || die "network_a and its official client disagree, or the check could not run"
+    ((status == 0)) || die "the adapter differs from Meta's official client, or the check could not run"
 }
 
 prepare_venv "facebook_business" "$venv/bin/python" -c 'import facebook_business'

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# What the scripts that need Node share. To be sourced.
+# Shared functions of the scripts that use Node. To be sourced.
 
-# Says what went wrong and ends.
+# Prints an error and exits.
 die() {
     echo "${0##*/}: $*" >&2
     exit 1
 }
 
-# Finds a Node that the packages run on. Debian's own may be older; PyPI has one for every machine with Python.
+# Finds a Node that is recent enough. Debian's may be older; otherwise one is installed from PyPI.
 find_node() { # folder for it
     local modern='process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' venv=$1
     command -v npm >/dev/null && node -e "$modern" 2>/dev/null && return
@@ -20,13 +20,13 @@ find_node() { # folder for it
     PATH=$venv/bin:$PATH
 }
 
-# Installs the packages of the folder, unless they are there as the lock file says.
+# Installs the packages of the folder, unless they match the lock file already.
 install_packages() {
     local installed=node_modules/.installed
     cmp -s package-lock.json "$installed" && return
     echo "installing: the packages of ${PWD##*/}/package-lock.json"
-    # None of them needs to run anything of its own to be installed.
+    # No package needs an install script.
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-    # Written last: an interrupted installation is not taken for a complete one.
+    # Written last, so that an interrupted installation is repeated.
     cp package-lock.json "$installed"
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Looks at what is packaged: scripts/packaging.sh [STATIC_BINARY]
+# Checks the packaging files: scripts/packaging.sh [STATIC_BINARY]
 #
-# Lints the Dockerfile, the compose file, the forms for issues, the workflow and the shell scripts, asks systemd about the unit where it
-# is installed, and sees that what the Dockerfile copies is a whole workspace. With a static binary it also puts the image
-# together without a container engine: an empty root, the binary in it, started as the image's user, who may write to
-# /data only. That takes root, or sudo. Nothing is left behind but the Python environment under target/.
+# Lints the Dockerfile, the compose file, the issue forms, the workflow and the shell scripts, verifies the systemd unit
+# if systemd is installed, and checks that the Dockerfile copies the complete workspace. With a static binary it also
+# runs the image without a container engine: the binary in an empty root, started as the image's user, who may write to
+# /data only. That needs root or sudo. Only the Python environment under target/ is left behind.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Pinned as a whole: a new rule is to be looked at, not to be stumbled over.
+# All versions are pinned, so that new lint rules do not break the build unexpectedly.
 requirements='attrs==26.1.0
 certifi==2026.10.18
 charset-normalizer==3.5.2
@@ -37,7 +37,7 @@ venv=$target/packaging-venv
 work=$(mktemp -d)
 server='' port=''
 
-# Runs a command as root, by whatever right there is.
+# Runs a command as root, with sudo if necessary.
 as_root() {
     if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi
 }
@@ -64,7 +64,7 @@ trap 'exit 143' TERM
 source scripts/python.sh
 
 lint() {
-    # Alpine keeps one version of a package in each release, so that a pinned one is gone with the next (DL3018).
+    # Alpine has one version of a package per release, so pinned versions disappear (DL3018).
     "$venv/bin/hadolint" --no-color --ignore DL3018 packaging/Dockerfile
     "$venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec packaging/compose.yaml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/{bug,idea}.yml
@@ -73,18 +73,18 @@ lint() {
     "$venv/bin/shellcheck" --external-sources --shell=bash test .ci/run scripts/*.sh
 }
 
-# What systemd says, with a program that is there in place of the one that is not yet installed.
+# Verifies the unit with systemd, with an existing program in place of the server.
 verify_unit() {
-    command -v systemd-analyze >/dev/null || { echo "no systemd here: the unit is not asked about"; return; }
+    command -v systemd-analyze >/dev/null || { echo "systemd is not installed: the unit is not verified"; return; }
     sed 's#^ExecStart=[^ ]*#ExecStart=/bin/true#; /^Documentation=/d' packaging/tributary.service >"$work/tributary.service"
     local said
     said=$(systemd-analyze verify --man=no "$work/tributary.service" 2>&1) || die "the unit: $said"
-    # Others' units on this machine are none of our business.
+    # Ignore messages about other units.
     if grep -F tributary.service <<<"$said"; then die "the unit: see above"; fi
     echo "the unit is well-formed"
 }
 
-# The first stage, up to the compiler: what is copied must be all that cargo asks for.
+# Copies the files of the build stage and checks that cargo finds the complete workspace.
 copy_context() {
     local line words
     mkdir "$work/src"
@@ -95,17 +95,17 @@ copy_context() {
     done < <(grep '^COPY [^-]' packaging/Dockerfile)
     cargo metadata --locked --format-version 1 --filter-platform "$(rustc -vV | sed -n 's/^host: //p')" \
         --manifest-path "$work/src/Cargo.toml" >/dev/null ||
-        die "what the Dockerfile copies is not the whole workspace"
-    echo "what the Dockerfile copies is a whole workspace"
+        die "the Dockerfile does not copy the complete workspace"
+        echo "the Dockerfile copies the complete workspace"
 }
 
-# Starts the binary as the image would.
+# Runs the binary like the image does.
 in_image() { # user, root, arguments...
     as_root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TRIBUTARY_DATA_DIR=/data "TRIBUTARY_LISTEN=127.0.0.1:$port" \
         TRIBUTARY_RATES__URL='' TRIBUTARY_RATES__SECOND_URL='' chroot --userspec="$1" "$2" /usr/local/bin/tributary "${@:3}"
 }
 
-# The second stage: an empty root, the binary, a folder to write to, a user without a name.
+# Runs the final stage: an empty root with the binary, a writable folder and an unnamed user.
 run_image() {
     local user root=$work/root
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -115,7 +115,7 @@ run_image() {
     cp "$static" "$root/usr/local/bin/tributary"
     cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     as_root chown "$user" "$root/data"
-    # A process group of its own, so that all of it can be stopped together.
+    # A separate process group, so that it can be stopped as a whole.
     set -m
     in_image "$user" "$root" serve >"$work/server.log" 2>&1 </dev/null &
     server=$!
@@ -123,16 +123,16 @@ run_image() {
     local tries
     for ((tries = 0; tries < 100; tries++)); do
         if curl --silent --fail --noproxy '*' "http://127.0.0.1:$port/readyz" >/dev/null; then break; fi
-        kill -0 "$server" 2>/dev/null || die "the server ended"
+        kill -0 "$server" 2>/dev/null || die "the server exited"
         sleep 0.2
     done
-    ((tries < 100)) || die "the server is not ready"
+    ((tries < 100)) || die "the server did not become ready"
     in_image "$user" "$root" admin key create --permission full >"$work/key"
     curl --silent --fail --noproxy '*' "http://127.0.0.1:$port/api/v1/apps" \
-        --header "Authorization: Bearer $(<"$work/key")" >/dev/null || die "the server takes no key"
+        --header "Authorization: Bearer $(<"$work/key")" >/dev/null || die "the server rejected the key"
     local strangers
     strangers=$(as_root find "$root" -newer "$root/data" -not -path "$root/data*")
-    [[ -z $strangers ]] || die "something was written beside /data: $strangers"
+    [[ -z $strangers ]] || die "files were written outside /data: $strangers"
     echo "the image starts in an empty root, as user $user, and writes to /data only"
 }
 

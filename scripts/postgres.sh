@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# A throw-away PostgreSQL for the tests, in $work/postgres. Sourced by ./test.
+# A temporary PostgreSQL for the tests, in $work/postgres. Sourced by ./test.
 # shellcheck disable=SC2154 # $work is set by ./test
 
 postgres_running=''
 
-# Runs a PostgreSQL program. It refuses to be root, so root lends it another user.
+# Runs a PostgreSQL program. It refuses to run as root, so root switches to another user.
 as_postgres() {
     (
         cd "$work/postgres" || exit
@@ -12,17 +12,17 @@ as_postgres() {
     )
 }
 
-# The user root lends.
+# The user for PostgreSQL when running as root.
 postgres_user() {
     if getent passwd postgres >/dev/null; then echo postgres; else echo nobody; fi
 }
 
-# A TCP port that nobody listens at.
+# Prints a free TCP port.
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# Starts the server, unless the caller brought one, and tells the tests where it is.
+# Starts the server, unless TEST_DATABASE_URL is set, and exports its URL.
 start_postgres() {
     if [[ -n ${TEST_DATABASE_URL:-} ]]; then
         echo "using the server at TEST_DATABASE_URL"
@@ -30,16 +30,16 @@ start_postgres() {
         return
     fi
     local folder=$work/postgres attempt port
-    # The lent user must be able to pass through to its own folder.
+    # PostgreSQL's user must be able to enter its folder.
     chmod 711 "$work"
     mkdir -m 700 "$folder"
     if ((EUID == 0)); then chown "$(postgres_user):" "$folder"; fi
     quietly as_postgres "$(command -v initdb)" -D data -A trust -U tributary -E UTF8 --locale=C.UTF-8 --no-sync
-    # fsync stays on: some tests ask what the server promises.
+    # fsync stays on: some tests check durability settings.
     local settings="-c listen_addresses=127.0.0.1 -c unix_socket_directories=$folder"
     settings+=" -c max_connections=200 -c shared_buffers=256MB -c fsync=on"
     postgres_running=1
-    # Another process may take the port between the question and the start.
+    # Another process may take the port before PostgreSQL starts.
     for attempt in 1 2 3; do
         port=$(free_port)
         if quietly as_postgres "$(command -v pg_ctl)" -D data -o "$settings -p $port" -l server.log -w -t 60 start; then
@@ -48,12 +48,12 @@ start_postgres() {
             return
         fi
     done
-    echo "PostgreSQL does not start ($attempt attempts):"
+    echo "PostgreSQL did not start ($attempt attempts):"
     tail -n 20 "$folder/server.log"
     return 1
 }
 
-# Stops it at once: nobody needs its data again.
+# Stops the server immediately; its data is discarded.
 stop_postgres() {
     [[ -n $postgres_running ]] || return 0
     as_postgres "$(command -v pg_ctl)" -D data -m immediate -w -t 30 stop >/dev/null 2>&1 || true

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# What the scripts that need packages of Python share. To be sourced, with $venv, $requirements and $work set.
+# Shared functions of the scripts that use Python packages. To be sourced, with $venv, $requirements and $work set.
 # shellcheck disable=SC2154
 
-# Says what went wrong and ends.
+# Prints an error and exits.
 die() {
     echo "${0##*/}: $*" >&2
     exit 1
 }
 
-# Makes the environment, unless it is there with exactly these versions and the command works.
+# Creates the environment, unless it has exactly these versions and the command works.
 prepare_venv() { # what it is for, command...
     local words=$1
     shift
@@ -19,6 +19,6 @@ prepare_venv() { # what it is for, command...
     python3 -m venv --clear "$venv"
     printf '%s\n' "$requirements" >"$work/requirements.txt"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$work/requirements.txt"
-    # Written last: an interrupted installation is not taken for a complete one.
+    # Written last, so that an interrupted installation is repeated.
     cp "$work/requirements.txt" "$venv/requirements.txt"
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Holds a running server against its own interface description: scripts/schemathesis.sh ENGINE EXAMPLES
+# Tests a running server against its OpenAPI description: scripts/schemathesis.sh ENGINE EXAMPLES
 #
-# ENGINE is `sqlite` or `postgres` (the latter in a fresh schema of the server at TEST_DATABASE_URL), EXAMPLES
-# the number of generated requests per operation. TRIBUTARY_BIN names another binary than target/debug/tributary.
-# Whatever is started or made is stopped and removed again, except the Python environment under target/.
+# ENGINE is `sqlite` or `postgres` (the latter in a new schema of the server at TEST_DATABASE_URL), EXAMPLES the number
+# of generated requests per operation. TRIBUTARY_BIN overrides target/debug/tributary. Everything is stopped and removed
+# afterwards, except the Python environment under target/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Pinned as a whole: another generator version would make other requests from the same seed.
+# All versions are pinned: another version would generate other requests from the same seed.
 requirements='anyio==4.16.0
 certifi==2026.10.18
 charset-normalizer==3.5.2
@@ -49,7 +49,7 @@ venv=$target/schemathesis-venv
 work=$(mktemp -d)
 server='' checker='' schema=''
 
-# Stops what was started here, whatever the reason to end; a failure shows what the server had to say.
+# Stops all started processes on every exit. After a failure, prints the end of the server's log.
 cleanup() {
     local status=$? process
     trap - EXIT
@@ -62,7 +62,7 @@ cleanup() {
         psql "$TEST_DATABASE_URL" -qXc "drop schema if exists $schema cascade" 2>"$work/psql.log" || cat "$work/psql.log" >&2
     fi
     if ((status != 0)) && [[ -s $work/server.log ]]; then
-        printf '\nThe last lines of the server (%s):\n' "$engine" >&2
+        printf '\nEnd of the server log (%s):\n' "$engine" >&2
         tail -n 40 "$work/server.log" >&2
     fi
     rm -rf "$work"
@@ -77,24 +77,24 @@ trap 'exit 143' TERM
 # shellcheck source=scripts/python.sh
 source scripts/python.sh
 
-# Sets the server's environment: a data folder of its own and, for PostgreSQL, a schema of its own.
+# Sets the server's environment: a new data folder and, for PostgreSQL, a new schema.
 choose_settings() {
     local separator='?'
-    # Settings of whoever calls must not reach the server under test.
+    # The caller's settings must not affect the server under test.
     unset "${!TRIBUTARY_@}"
     port=$("$venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     base=http://127.0.0.1:$port
     export TRIBUTARY_LISTEN=127.0.0.1:$port TRIBUTARY_DATA_DIR=$work/data
-    # Generated requests may connect a network and try it out: nobody listens there.
+    # Generated requests may test integrations, so the networks' URLs point to a closed port.
     local network
     for network in A__BASE_URL B__BASE_URL B__TOKEN_URL C__BASE_URL D__BASE_URL; do
         export "TRIBUTARY_NETWORKS__NETWORK_$network=http://127.0.0.1:9"
     done
-    # The only host talked to is this one, proxy or not.
+    # Only this host is contacted, so bypass any proxy.
     export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
     mkdir "$work/data"
     if [[ $engine == postgres ]]; then
-        [[ -n ${TEST_DATABASE_URL:-} ]] || die "TEST_DATABASE_URL must name a PostgreSQL server"
+        [[ -n ${TEST_DATABASE_URL:-} ]] || die "TEST_DATABASE_URL must be the URL of a PostgreSQL server"
         PATH=$PATH:$(printf '%s:' /usr/lib/postgresql/*/bin)
         local name=schemathesis_$$_$RANDOM
         psql "$TEST_DATABASE_URL" -qXc "create schema $name"
@@ -108,42 +108,42 @@ choose_settings() {
 
 # Starts the server and waits until it is ready to answer.
 start_server() {
-    [[ -x $binary ]] || die "no binary at $binary; cargo build makes it"
+    [[ -x $binary ]] || die "no binary at $binary; run cargo build"
     "$binary" serve >"$work/server.log" 2>&1 </dev/null &
     server=$!
     local attempt
     for attempt in {1..300}; do
         curl -fsS -o /dev/null --max-time 2 "$base/readyz" 2>/dev/null && return
-        kill -0 "$server" 2>/dev/null || die "the server ended before it was ready"
+        kill -0 "$server" 2>/dev/null || die "the server exited before it was ready"
         sleep 0.1
     done
     die "the server was not ready after $attempt attempts"
 }
 
-# Posts a document and prints the `id` of what it made.
+# Posts a document and prints the `id` of the created resource.
 create() { # path, document
     local answer
     answer=$(curl -sS --max-time 10 -H "Authorization: Bearer $key" -H 'Content-Type: application/json' -d "$2" "$base$1")
     "$venv/bin/python" -c 'import json, sys; print(json.loads(sys.argv[1])["data"]["id"])' "$answer" 2>/dev/null ||
-        die "POST $1 made nothing: $answer"
+        die "POST $1 created nothing: $answer"
 }
 
-# Makes an app and links, so that generated requests meet something that exists.
+# Creates an app and links, so that generated requests can refer to existing resources.
 create_records() {
     key=$("$binary" admin key create --permission full)
-    # Website events are taken, or that door would answer nothing but 403.
+    # Enable web events, otherwise their endpoint would always answer 403.
     app=$(create /api/v1/apps '{"name":"Described","webEvents":{"enabled":true}}')
     sdk_key=$(curl -fsS --max-time 10 -H "Authorization: Bearer $key" "$base/api/v1/apps/$app" |
         "$venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["data"]["sdk"]["liveKey"])')
     links=()
     local number
-    # The first is looked at and changed, the others are there to be deleted.
+    # The first link is read and changed, the others can be deleted.
     for number in {1..9}; do
         links+=("$(create "/api/v1/apps/$app/links" "{\"name\":\"Described $number\"}")")
     done
 }
 
-# Writes the two configurations; the description itself says what its path parameters are called.
+# Writes the two configurations. The names of path parameters come from the description.
 write_configs() {
     curl -fsS --max-time 10 -o "$work/openapi.yaml" "$base/openapi.yaml" || die "no description at $base/openapi.yaml"
     KEY=$key SDK_KEY=$sdk_key "$venv/bin/python" - "$work" "$app" "${links[@]}" <<'PYTHON'
@@ -159,12 +159,12 @@ app_name, link_name = names[0]
 common = f"""
 cache.enabled = false
 headers = {{ Authorization = {json.dumps("Bearer " + os.environ["KEY"])}, X-Tributary-Key = {json.dumps(os.environ["SDK_KEY"])} }}
-# Both would mean that the requests did not reach what they are to check.
+# Both would mean that the requests did not reach the tested handlers.
 warnings.fail-on = ["missing_auth", "rate_limited"]
 """
-# The doors of the SDK take more than they describe: a bad event is answered in its place, not with 422, and an
-# amount may be a string. They are sent what is described; the acceptance tests send the rest. This comes first,
-# because the first rule that fits an operation is the one that holds.
+# The SDK endpoints accept more than they describe: an invalid event gets its own result instead of 422, and an amount
+# may be a string. They only receive valid data here; the acceptance tests send the rest. This comes first, because the
+# first matching rule applies.
 patient = """
 [[operations]]
 include-path-regex = "^/api/track/"
@@ -181,7 +181,7 @@ values = {json.dumps(spare)}
 exclude-method = "DELETE"
 parameters = {{ "path.{link_name}" = "{link}" }}
 
-# Not always the same one: it would be gone after the first request.
+# Several links, because each can be deleted only once.
 [[operations]]
 include-method = "DELETE"
 parameters = {{ "path.{link_name}" = {{ dictionary = "spare_links", probability = 0.7 }} }}
@@ -196,8 +196,8 @@ PYTHON
 check() { # configuration, phases, examples
     printf '\n%s, %s ids: %s, at most %s examples\n' "$engine" "$1" "$2" "$3"
     local status=0
-    # One worker, so that a seed always makes the same run. It works in the temporary folder and leaves nothing here.
-    # In the background, because bash answers a signal only while it waits.
+    # One worker, so that a seed always gives the same run. It writes to the temporary folder only. It runs in the
+    # background, because bash handles signals only while it waits.
     (cd "$work" && exec "$venv/bin/schemathesis" --config-file "$work/$1.toml" run "$base/openapi.yaml" \
         --checks all --exclude-checks positive_data_acceptance --phases "$2" --max-examples "$3" --seed "$seed" \
         --workers 1 --request-timeout 10 --generation-database none --suppress-health-check too_slow \
@@ -205,8 +205,8 @@ check() { # configuration, phases, examples
     checker=$!
     wait "$checker" || status=$?
     checker=''
-    ((status == 0)) || die "the server and its description disagree ($engine, $1 ids), or the check could not run"
-    kill -0 "$server" 2>/dev/null || die "the server is gone"
+    ((status == 0)) || die "the server does not match its description ($engine, $1 ids), or the check could not run"
+    kill -0 "$server" 2>/dev/null || die "the server exited"
 }
 
 prepare_venv "schemathesis" "$venv/bin/schemathesis" --version
@@ -214,7 +214,7 @@ choose_settings
 start_server
 create_records
 write_configs
-# With ids that exist, to get past the 404. Not stateful: there, ids come from earlier answers.
+# With existing ids, to get past 404. Not stateful, because that phase takes ids from earlier responses.
 check known examples,coverage,fuzzing "$examples"
-# With whatever is generated or was answered before.
+# With generated ids and ids from earlier responses.
 check free examples,coverage,fuzzing,stateful $(((examples + 4) / 5))

@@ -1,4 +1,4 @@
-//! Apple's `AdServices` attribution.
+//! Apple's AdServices attribution.
 //!
 //! The device sends a token, and the server redeems it at Apple after it has responded to the
 //! device. [`judge`] turns one response into a final result or a retry. The caller parses the

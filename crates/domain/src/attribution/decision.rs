@@ -13,7 +13,7 @@ pub const DECISION_CANDIDATES_MAX: usize = 20;
 /// Attribution state of an install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MatchState {
-    /// A click or an `AdServices` record was accepted.
+    /// A click or an AdServices record was accepted.
     Attributed,
     /// No evidence, or the Play Store reported an organic install.
     Organic,
@@ -57,7 +57,7 @@ pub enum MatchType {
     ClickId,
     /// Play Store referrer.
     Referrer,
-    /// Apple's `AdServices` record.
+    /// Apple's AdServices record.
     AdServices,
     /// Probabilistic match.
     Probabilistic,

@@ -64,7 +64,7 @@ pub struct Evidence {
     pub referrer: Option<Referrer>,
     /// Timestamps from the store.
     pub times: ReferrerTimes,
-    /// Result from Apple's `AdServices`.
+    /// Result from Apple's AdServices.
     pub ad_services: AdServices,
     /// Device properties for probabilistic matching.
     pub fingerprint: DeviceFingerprint,

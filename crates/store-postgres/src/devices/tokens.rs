@@ -1,4 +1,4 @@
-//! `AdServices` tokens waiting to be redeemed at Apple. A lease is a due time in the future, which
+//! AdServices tokens waiting to be redeemed at Apple. A lease is a due time in the future, which
 //! settling must name.
 
 use super::DeviceColumns;

@@ -112,11 +112,9 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     let parent = fields.input("originalTransactionId", id(
         "Renewals: `eventId` of the initial purchase. Refunds: `eventId` of the refunded payment.",
     ));
-    let email = text_as(ContactHashes::parse_hash).pattern("^[0-9a-fA-F]{64}$");
-    let email = email.about(
-        "SHA-256 of the email address, trimmed and in lower case, as \
-                             hexadecimal digits.",
-    );
+    let email = text_as(ContactHashes::parse_hash)
+        .pattern("^[0-9a-fA-F]{64}$")
+        .about("SHA-256 of the trimmed, lower-case email address in hexadecimal.");
     let email = fields.input("emailSha256", email);
     let given = WebEventFields {
         revenue: revenue.clone().value(),

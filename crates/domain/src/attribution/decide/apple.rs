@@ -1,4 +1,4 @@
-//! Steps 3 and 6: Apple's `AdServices` record.
+//! Steps 3 and 6: Apple's AdServices record.
 //!
 //! Apple applies its own windows, a month for a tap and a day for a view, so they are not checked
 //! again.

@@ -1,4 +1,4 @@
-//! Steps 3 and 6: Apple's `AdServices` record.
+//! Steps 3 and 6: Apple's AdServices record.
 
 use super::scene::*;
 use crate::access::Environment;
