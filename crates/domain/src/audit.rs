@@ -15,13 +15,13 @@ pub enum Action {
     UserSignedIn,
     /// A user changed the password.
     UserPasswordChanged,
-    /// A member got another role.
+    /// A member's role was changed.
     UserUpdated,
     /// A member was removed.
     UserRemoved,
-    /// A one-time set-up link was created.
+    /// A one-time setup link was created.
     SetupLinkCreated,
-    /// A one-time set-up link was revoked.
+    /// A one-time setup link was revoked.
     SetupLinkRevoked,
     /// An API key was created.
     KeyCreated,
@@ -47,7 +47,7 @@ pub enum Action {
     SkanUpdated,
     /// Ad costs were updated.
     CostsUpdated,
-    /// A device was erased. The entry records its pseudonym.
+    /// A device was erased. The entry records the device's pseudonym.
     DeviceErased,
 }
 
@@ -90,7 +90,7 @@ pub struct Client {
 /// Context of a change, passed to the store with every change.
 #[derive(Debug, Clone)]
 pub struct AuditContext {
-    /// Actor of the change.
+    /// Who made the change.
     pub actor: Actor,
     /// Client address; `None` on the command line.
     pub address: Option<std::net::IpAddr>,
@@ -111,7 +111,7 @@ pub struct AuditEntry {
     pub organization: OrganizationId,
     /// Time of the change.
     pub at: Timestamp,
-    /// Actor of the change.
+    /// Who made the change.
     pub actor: Actor,
     /// Audited action.
     pub action: Action,
@@ -148,7 +148,7 @@ impl Changes {
         Self(Vec::new())
     }
 
-    /// Adds a field if its two texts differ.
+    /// Adds a field if its old and new text differ.
     pub fn compare(&mut self, field: &str, before: Option<String>, after: Option<String>) {
         if before != after {
             self.0.push(FieldChange {
@@ -164,7 +164,7 @@ impl Changes {
         self.compare(field, None, value.filter(|text| !text.is_empty()));
     }
 
-    /// Adds a field if its two values differ.
+    /// Adds a field if its old and new value differ.
     pub fn compare_values(&mut self, field: &str, before: impl ToString, after: impl ToString) {
         self.compare(field, Some(before.to_string()), Some(after.to_string()));
     }

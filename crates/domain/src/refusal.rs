@@ -1,5 +1,5 @@
 //! Refusals: requests that a rule rejects. Each has a public code that never changes. A table in
-//! `api` maps it to an HTTP status.
+//! `api` maps the code to an HTTP status.
 
 use crate::vocabulary::fault::Faults;
 
@@ -31,10 +31,10 @@ pub enum Refusal {
     #[error("Key not found. Run `tributary admin key list` to list them.")]
     KeyNotFound,
     /// The one-time link was used, has expired or does not exist.
-    #[error("This set-up link was already used or has expired. Ask for a new one.")]
+    #[error("This setup link was already used or has expired. Ask for a new one.")]
     SetupLinkInvalid,
-    /// Another account has this e-mail address.
-    #[error("Another account uses this e-mail address.")]
+    /// Another account has this email address.
+    #[error("Another account uses this email address.")]
     EmailTaken,
     /// The organization has no such member (dashboard only).
     #[error("Member not found. They may have been removed meanwhile.")]
@@ -42,13 +42,13 @@ pub enum Refusal {
     /// The change would leave the organization without an owner (dashboard only).
     #[error("This is the last owner. Make another member an owner first.")]
     LastOwner,
-    /// Another link of this instance has the slug.
+    /// Another link on this instance has the slug.
     #[error("Another link on this instance uses this slug. Choose a different one.")]
     SlugTaken,
-    /// Another app of this instance has the App Store id.
+    /// Another app on this instance has the App Store id.
     #[error("Another app on this instance uses this App Store id.")]
     StoreIdTaken,
-    /// Another app of this instance has the link domain.
+    /// Another app on this instance has the link domain.
     #[error("Another app on this instance uses this link domain.")]
     DomainTaken,
     /// `If-Match` names a version that is not current.
@@ -66,16 +66,16 @@ pub enum Refusal {
          /api/v1/apps/{{appId}}."
     )]
     AppArchived,
-    /// The event id was used with a different payload. Holds the fields that differ.
+    /// The event id was used with a different payload. Contains the fields that differ.
     #[error("eventId was already used with a different payload. Use a new id for a new event.")]
     EventIdConflict(Faults),
-    /// The click is unknown, forged, expired, from a bot, or of another app.
+    /// The click is unknown, forged, expired, from a bot, or belongs to another app.
     #[error("The click is not verified. Send the ar_click_id that the redirect added to your URL.")]
     ClickNotVerified,
     /// The click is not credited to a supported ad network.
-    #[error("The click did not come from a supported ad network, so it cannot carry web events.")]
+    #[error("The click does not come from a supported ad network, which web events require.")]
     ClickNetworkUnsupported,
-    /// The event's page is not on the origin that the click's link leads to.
+    /// The event's page is not on the origin that the click's link redirects to.
     #[error("The origin of sourceUrl is not the destination of the click's web_funnel link.")]
     OriginMismatch,
     /// The referenced payment is not recorded (yet).
@@ -85,7 +85,7 @@ pub enum Refusal {
     OriginalTransactionUnavailable,
     /// The referenced event is not a payment of the required kind.
     #[error(
-        "originalTransactionId must name the initial purchase (renewal) or a payment (refund)."
+        "A renewal's originalTransactionId must name the initial purchase; a refund's, a payment."
     )]
     OriginalTransactionInvalid,
     /// Refunds would exceed the payment.

@@ -16,23 +16,24 @@ use std::collections::BTreeMap;
 /// Activity of a device whose attribution data may be due for removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceActivity {
-    /// Last call of the device, if it was ever configured.
+    /// The device's last call, if it was ever configured.
     pub last_seen: Option<Timestamp>,
-    /// Time of its latest event from any source.
+    /// Time of the device's latest event from any source.
     pub last_event: Option<Timestamp>,
-    /// Whether a billing provider reported events for it.
+    /// Whether a billing provider reported events for the device.
     pub has_billing: bool,
 }
 
 /// Decision about a device's attribution data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetentionVerdict {
-    /// Keep it: the device was active since. Check again when this activity is old enough.
+    /// Keep the data: the device was active after the cut-off. Check again when this activity is
+    /// before the cut-off.
     Keep {
         /// Time of the latest activity.
         active_at: Timestamp,
     },
-    /// Remove it.
+    /// Remove the data.
     Forget {
         /// Whether the links to user ids are removed, too.
         user_links: bool,
@@ -109,7 +110,7 @@ pub fn redact_click(click: Click) -> Click {
     }
 }
 
-/// Redacts the clicks credited to a device and drops all others.
+/// Redacts the clicks credited with a device's install and drops all others.
 #[must_use]
 pub fn redact_clicks(device: DeviceRef<'_>, clicks: Vec<StoredClick>) -> Vec<StoredClick> {
     let taken = clicks.into_iter().filter(|one| one.is_taken_by(device));

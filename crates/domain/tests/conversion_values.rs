@@ -1,11 +1,12 @@
-//! Runs `sdk/tables/conversion_values.json`, which tests every SDK, against the evaluation of the
-//! domain. The file itself explains its rows.
+//! Runs `sdk/tables/conversion_values.json`, which tests every SDK, against the domain's
+//! evaluation. The file itself explains its rows.
 
 use serde_json::Value as Json;
 use std::time::Duration;
 use tributary_domain::exchange::RateValue;
 use tributary_domain::skan::evaluate::{
-    CachedDocument, DOCUMENT_AGE_MAX, ServerEvents, SkanDeviceState, TrackedEvent, Update, evaluate,
+    CachedDocument, ConversionValueUpdate, DOCUMENT_AGE_MAX, ServerEvents, SkanDeviceState,
+    TrackedEvent, evaluate,
 };
 use tributary_domain::skan::{
     CoarseValue, Document, Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, validate,
@@ -57,7 +58,7 @@ fn text(json: &Json) -> String {
 
 fn amount(json: &Json) -> Amount {
     let number = json.as_number().expect("a number").to_string();
-    // The shortest form of a small number has an exponent, which an amount may have, too.
+    // The shortest form of a small number has an exponent. `Amount::parse` accepts one.
     Amount::parse(&number).expect("an amount")
 }
 
@@ -164,9 +165,9 @@ fn tracked(json: &Json) -> Option<TrackedEvent> {
     Some(TrackedEvent { name, revenue })
 }
 
-fn expected(json: &Json) -> (usize, Update) {
+fn expected(json: &Json) -> (usize, ConversionValueUpdate) {
     let small = |json: &Json| u8::try_from(integer(json)).expect("a small number");
-    let update = Update {
+    let update = ConversionValueUpdate {
         window: small(&json["window"]),
         fine: small(&json["fine"]),
         coarse: CoarseValue::parse(&text(&json["coarse"])).expect("a coarse value"),
@@ -175,8 +176,8 @@ fn expected(json: &Json) -> (usize, Update) {
     (usize::from(small(&json["after"])), update)
 }
 
-/// Returns the calls of a row, each with the index of its evaluation.
-fn calls(table: &Json, row: &Json) -> Vec<(usize, Update)> {
+/// Returns the calls that a row makes, each with the index of its evaluation.
+fn calls(table: &Json, row: &Json) -> Vec<(usize, ConversionValueUpdate)> {
     let mut device = cached(table, &row["document"], Duration::ZERO);
     let first = evaluate(
         device.as_ref(),

@@ -1,6 +1,6 @@
-//! Runs the tables of the SDKs against the server's functions: hashes that a device computes are
-//! accepted, and an amount means the same on both sides. `sdk/typescript/test/tables.test.ts` runs
-//! the same rows.
+//! Runs the SDKs' tables against the server's functions: the server accepts the hashes that a
+//! device computes, and an amount has the same value on the device and on the server.
+//! `sdk/typescript/test/tables.test.ts` runs the same rows.
 
 use serde_json::Value;
 use tributary_domain::device::ContactHashes;
@@ -13,7 +13,7 @@ fn rows(table: &str) -> Vec<Value> {
     table["cases"].as_array().expect("a list of cases").clone()
 }
 
-/// Returns a text of a row.
+/// Returns a text field of a row.
 fn text<'a>(row: &'a Value, field: &str) -> &'a str {
     row[field].as_str().expect("a text")
 }
@@ -45,7 +45,8 @@ fn the_server_accepts_the_hashes_of_a_device() {
     }
 }
 
-/// The SDK has its own white space and lower-case rules; these are Rust's, from the Unicode tables.
+/// The SDK has its own white space and lower-case rules; this test uses Rust's, from the Unicode
+/// tables.
 #[test]
 fn an_email_is_trimmed_and_lowercased_by_unicode_rules() {
     for row in rows(include_str!("../../../sdk/tables/matching.json")) {

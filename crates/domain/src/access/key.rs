@@ -1,9 +1,9 @@
 //! API keys: text form, checksum and stored record.
 //!
-//! Format: `ak_live_` + 33 base62 characters (192 random bits) + 6 base62 characters of CRC-32 over
-//! everything before them. The checksum lets secret scanners recognise a leaked key and rejects a
-//! mistyped one without a lookup. Security comes from the random part. With that much entropy a
-//! slow hash is unnecessary, so only the SHA-256 digest is stored.
+//! Format: `ak_live_` + 33 base62 characters (192 random bits) + 6 base62 characters that encode a
+//! CRC-32 of everything before them. The checksum lets secret scanners recognise a leaked key and
+//! rejects a mistyped one without a lookup. Security comes from the random part. With that much
+//! entropy a slow hash is unnecessary, so only the SHA-256 digest is stored.
 
 use super::{Environment, Permission};
 use crate::audit::{Changes, FieldChange};
@@ -14,14 +14,14 @@ use std::time::Duration;
 
 /// Number of random bytes in a key: 192 bits.
 pub const KEY_RANDOM_BYTES: usize = 24;
-/// 62^33 > 2^192.
+/// Enough characters for 192 bits: 62^33 > 2^192.
 const RANDOM_CHARS: usize = 33;
-/// 62^6 > 2^32.
+/// Enough characters for 32 bits: 62^6 > 2^32.
 const CHECKSUM_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Minimum interval between writes of a key's last use. A shorter one would turn every read into a
-/// write.
+/// Minimum interval between updates of a key's last-used time. A shorter interval would turn every
+/// read into a write.
 pub const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Kind of key.
@@ -31,7 +31,7 @@ pub enum KeyKind {
     Private,
     /// Public key for the SDK endpoints of one app. It ships inside the app.
     Sdk,
-    /// Token of a one-time account set-up link.
+    /// Token in a one-time account setup link.
     Setup,
     /// Session cookie of a signed-in user.
     Session,
@@ -49,7 +49,7 @@ impl KeyKind {
         }
     }
 
-    /// All key prefixes.
+    /// All pairs of kind and environment that have a prefix.
     const PREFIXES: [(Self, Environment); 6] = [
         (Self::Private, Environment::Live),
         (Self::Private, Environment::Test),
@@ -202,7 +202,7 @@ impl ApiKey {
         is_new
     }
 
-    /// Returns the audit log fields of a new key. The expiry is in milliseconds since the epoch.
+    /// Returns the audit log fields for a new key. The expiry is in milliseconds since the epoch.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         changes.initial("name", Some(self.name.clone()));
@@ -213,7 +213,8 @@ impl ApiKey {
         changes.into_vec()
     }
 
-    /// Returns whether this use should be written, given [`LAST_USE_INTERVAL`].
+    /// Returns whether to record this use: no use was recorded within the last
+    /// [`LAST_USE_INTERVAL`].
     pub fn should_record_use(&self, now: Timestamp) -> bool {
         self.last_used_at
             .is_none_or(|last| now.since(last) >= LAST_USE_INTERVAL)

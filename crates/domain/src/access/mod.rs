@@ -30,7 +30,7 @@ crate::keywords! {
     }
 }
 
-/// Permission level of a key, chosen when it is created.
+/// A key's permission level, chosen when the key is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
     /// Read and write everything.
@@ -68,13 +68,13 @@ impl Permission {
 /// Scope that an endpoint requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeName {
-    /// Stats, events, overview.
+    /// Read stats, events and the overview.
     AnalyticsRead,
-    /// Apps, links, integrations, settings, audit log.
+    /// Read apps, links, integrations, settings and the audit log.
     AppsRead,
-    /// Writing any of these, and sending web events.
+    /// Change apps, links, integrations and settings, send web events, and erase personal data.
     AppsWrite,
-    /// Inviting members, changing roles and removing members. No key has this scope.
+    /// Invite members, change roles and remove members. No key has this scope.
     MembersWrite,
 }
 
@@ -103,7 +103,8 @@ impl Role {
 pub trait Scope: Send + Sync + 'static {
     /// Name of the scope.
     const NAME: ScopeName;
-    /// Whether test keys are rejected. Only live keys change settings that both environments share.
+    /// Whether test keys are rejected. The live and test environments share the app's settings, and
+    /// only live keys may change them.
     const LIVE_ONLY: bool;
 }
 
@@ -145,7 +146,7 @@ impl Scope for MembersWrite {
     const LIVE_ONLY: bool = true;
 }
 
-/// Actor of a change, as recorded in the audit log.
+/// Who made a change, as recorded in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
     /// An API key.
@@ -206,7 +207,7 @@ impl<S> Authorized<S> {
 }
 
 impl Authorized<AppsWrite> {
-    /// Derives read access, which write access includes.
+    /// Derives read access. Write access includes it.
     pub fn read_access(&self) -> Authorized<AppsRead> {
         Authorized {
             organization: self.organization,
@@ -241,7 +242,7 @@ pub enum AccessDenied {
     LiveOnly,
 }
 
-/// Decides whether a key may act within scope `S`.
+/// Checks whether a key may act within scope `S`.
 pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, AccessDenied> {
     if !key.permission.grants(S::NAME) {
         return Err(AccessDenied::InsufficientPermission);
@@ -257,8 +258,8 @@ pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, AccessDenied> 
     })
 }
 
-/// Decides whether a user may act within scope `S`. Users read either environment; changes always
-/// apply to live settings.
+/// Checks whether a user may act within scope `S`. Users may read both environments; their changes
+/// always apply to live settings.
 pub fn authorize_person<S: Scope>(
     user: &User,
     environment: Environment,

@@ -1,4 +1,4 @@
-//! Users: roles, e-mail addresses, passwords and one-time set-up links.
+//! Users: roles, email addresses, passwords and one-time setup links.
 
 use super::key::KeyText;
 use crate::audit::{Changes, FieldChange};
@@ -9,7 +9,7 @@ use crate::vocabulary::text::{check_length, reject_nul};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Role of a user.
+/// A user's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Full access, including members.
@@ -31,12 +31,12 @@ crate::keywords! {
     }
 }
 
-/// An e-mail address of plausible form: local part, `@`, host with a dot. Whether it receives mail
-/// is not checked.
+/// A plausible email address: local part, `@`, host with a dot. Whether the address can receive
+/// mail is not checked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Email(String);
 
-/// Maximum length of an e-mail address.
+/// Maximum length of an email address.
 const EMAIL_CHARS_MAX: usize = 254;
 
 impl Email {
@@ -57,7 +57,7 @@ impl Email {
             Some(_) => Ok(Self(text)),
             None => Err(Problem::new(
                 FaultCode::InvalidFormat,
-                "Must be an e-mail address, for example you@example.com.",
+                "Must be an email address, for example you@example.com.",
             )),
         }
     }
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Email {
 
 /// Minimum password length in characters.
 pub const PASSWORD_CHARS_MIN: usize = 12;
-/// Maximum password length in characters. It bounds the work of the password hash.
+/// Maximum password length in characters. It limits the cost of hashing.
 pub const PASSWORD_CHARS_MAX: usize = 256;
 
 /// Common passwords that pass the length check.
@@ -128,23 +128,24 @@ pub struct User {
     pub id: UserId,
     /// Owning organization.
     pub organization: OrganizationId,
-    /// E-mail address for sign-in.
+    /// Email address for sign-in.
     pub email: Email,
-    /// Role of the user.
+    /// The user's role.
     pub role: Role,
     /// Creation time.
     pub created_at: Timestamp,
 }
 
 impl User {
-    /// Returns the audit log fields of a new user.
+    /// Returns the audit log fields for a new user.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         role_changes(self.role)
     }
 }
 
-/// Decides on a member's new role, or on removal if `role` is `None`. Rejects a change that leaves
-/// no owner, because only owners appoint owners.
+/// Returns the member after the change, with the audit log fields. `role` is the new role; `None`
+/// removes the member. Rejects a change that would leave the organization without an owner, because
+/// only an owner can make someone an owner.
 pub fn change_member(
     members: &[User],
     member: UserId,
@@ -176,7 +177,7 @@ fn role_changes(role: Role) -> Vec<FieldChange> {
     changes.into_vec()
 }
 
-/// Lifetime of a set-up link.
+/// Lifetime of a setup link.
 pub const SETUP_LINK_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
 /// A one-time link for setting up an account.
@@ -186,7 +187,7 @@ pub struct SetupLink {
     pub organization: OrganizationId,
     /// Role of the new account.
     pub role: Role,
-    /// E-mail address, if known when the link was created.
+    /// Email address, if known when the link was created.
     pub email: Option<Email>,
     /// Expiry time.
     pub expires_at: Timestamp,
@@ -195,7 +196,7 @@ pub struct SetupLink {
 }
 
 impl SetupLink {
-    /// Returns the audit log fields of a new set-up link.
+    /// Returns the audit log fields for a new setup link.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         role_changes(self.role)
     }
@@ -206,7 +207,7 @@ impl SetupLink {
     }
 }
 
-/// Returns the URL of a set-up link.
+/// Returns the URL of a setup link.
 pub fn setup_url(base_url: &str, token: &KeyText) -> String {
     format!(
         "{}/setup/{}",

@@ -8,8 +8,8 @@ use std::time::Duration;
 pub const SESSION_LIFETIME: Duration = Duration::from_hours(14 * 24);
 /// Maximum idle time of a session.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_hours(3 * 24);
-/// Minimum interval between writes of a session's last use. A shorter one would turn every page
-/// view into a write.
+/// Minimum interval between updates of a session's last-used time. A shorter interval would turn
+/// every page view into a write.
 pub const SESSION_SEEN_STEP: Duration = Duration::from_mins(5);
 
 /// Stored record of a session, without its token.
@@ -41,7 +41,8 @@ impl Session {
         now < self.expires_at && now < self.last_seen_at.plus(SESSION_IDLE_MAX)
     }
 
-    /// Returns whether this use should be written, given [`SESSION_SEEN_STEP`].
+    /// Returns whether to record this use: no use was recorded within the last
+    /// [`SESSION_SEEN_STEP`].
     pub fn should_record_use(&self, now: Timestamp) -> bool {
         now.since(self.last_seen_at) >= SESSION_SEEN_STEP
     }

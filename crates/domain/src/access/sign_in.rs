@@ -1,18 +1,19 @@
-//! Throttling of failed sign-ins: a few failures are free, each further one doubles the wait.
+//! Throttling of failed sign-ins: the first few failures cause no wait; after that, each failure
+//! doubles the wait.
 
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
 /// Number of failures without a wait.
 pub const FREE_FAILURES: u32 = 5;
-/// Wait after the first throttled failure. It doubles with each further one.
+/// Wait after the first throttled failure. Each further failure doubles it.
 pub const FIRST_WAIT: Duration = Duration::from_secs(10);
 /// Maximum wait.
 pub const WAIT_MAX: Duration = Duration::from_mins(15);
-/// Time after the last failure at which the count resets.
+/// How long after the last failure the count resets.
 pub const FAILURES_EXPIRE_AFTER: Duration = Duration::from_hours(1);
 
-/// Recent failed sign-ins of one address or account.
+/// Recent failed sign-ins from one address or for one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignInFailures {
     count: u32,
@@ -20,7 +21,7 @@ pub struct SignInFailures {
 }
 
 impl SignInFailures {
-    /// Returns the failures including one at `now`.
+    /// Adds a failure at `now` to the earlier failures.
     pub fn with_failure(before: Option<Self>, now: Timestamp) -> Self {
         let count = before
             .filter(|one| !one.is_expired(now))
@@ -36,7 +37,7 @@ impl SignInFailures {
         now.since(self.last_at) >= FAILURES_EXPIRE_AFTER
     }
 
-    /// Returns how long the next attempt must wait; `None` if it may be made now.
+    /// Returns the wait before the next attempt; `None` if an attempt is allowed now.
     pub fn wait(&self, now: Timestamp) -> Option<Duration> {
         let throttled = self.count.checked_sub(FREE_FAILURES)?;
         let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(throttled.min(16)));

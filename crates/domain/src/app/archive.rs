@@ -1,7 +1,7 @@
 //! Behaviour of archived apps.
 //!
-//! Links keep redirecting, so that running ads still work. Nothing new is recorded except billing
-//! notifications: subscriptions continue, and revenue stays complete.
+//! Links keep redirecting, so that running ads still work. Only billing notifications are still
+//! recorded, because subscriptions continue and their revenue must stay complete.
 
 use super::App;
 use crate::refusal::Refusal;

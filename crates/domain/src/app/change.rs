@@ -48,7 +48,7 @@ pub struct AppChange {
 }
 
 impl AppChange {
-    /// Returns a change that rotates a billing secret. The previous one stays valid for a while.
+    /// Returns a change that rotates a billing secret. The previous secret stays valid for a while.
     #[must_use]
     pub fn rotation(provider: BillingProvider, sealed: SealedSecret) -> Self {
         Self {
@@ -77,7 +77,8 @@ pub enum SecretStep<'a> {
 
 impl AppChange {
     /// Returns the steps that store the changed secrets. A rotation keeps the replaced billing
-    /// secret; any other change removes the previous one too.
+    /// secret under the name of the previous secret. Any other change to a billing secret also
+    /// removes the stored previous secret.
     pub fn secret_steps(&self) -> Vec<SecretStep<'_>> {
         let mut steps = Vec::new();
         for (secret, change) in &self.secrets {
@@ -114,7 +115,7 @@ impl App {
         self.revision.number().to_string()
     }
 
-    /// Returns the audit log fields of a new app.
+    /// Returns the audit log fields for a new app.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         for (field, value) in audit_values(self) {

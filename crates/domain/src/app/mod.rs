@@ -77,19 +77,19 @@ pub struct App {
     pub revision: Revision,
 }
 
-/// iOS identifiers of an app.
+/// An app's iOS identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ios {
     /// Bundle id, such as `com.example.runner`.
     pub bundle_id: Option<String>,
-    /// App Store id in digits. It is unique per instance, because postbacks identify an app only by
-    /// it.
+    /// Numeric App Store id. It is unique per instance, because it is the only id in a postback
+    /// that identifies the app.
     pub app_store_id: Option<String>,
     /// Team id: ten letters and digits.
     pub team_id: Option<String>,
 }
 
-/// Android identifiers of an app.
+/// An app's Android identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Android {
     /// Package name, such as `com.example.runner`.
@@ -98,7 +98,7 @@ pub struct Android {
     pub sha256_cert_fingerprints: Vec<String>,
 }
 
-/// SDK settings of an app.
+/// An app's SDK settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sdk {
     /// Whether SDKs may send data. `false` tells every SDK to stop.
@@ -132,7 +132,7 @@ pub enum SdkRevenue {
     Auto,
 }
 
-/// Attribution settings of an app.
+/// An app's attribution settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributionRules {
     /// Click window in hours.
@@ -161,20 +161,20 @@ pub enum FraudPolicy {
 /// Settings for `qualified_trial` events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QualifiedTrial {
-    /// Whether `qualified_trial` events are created. Off by default: two networks would count a
-    /// trial twice, once as `start_trial`.
+    /// Whether `qualified_trial` events are created. Off by default, because two networks would
+    /// count the same trial twice: once as `start_trial` and once as `qualified_trial`.
     pub enabled: bool,
     /// Hours until a trial qualifies.
     pub delay_hours: i64,
 }
 
-/// A write-only secret of an app.
+/// An app's write-only secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AppSecret {
     /// Key that decrypts Meta's install referrer.
     SocialReferrerKey,
-    /// Secret that authenticates a billing provider's notifications. The App Store has none, so
-    /// there it only marks the provider as connected.
+    /// Secret that authenticates a billing provider's notifications. The App Store requires no
+    /// secret; its entry only marks the App Store as connected.
     Billing(BillingProvider),
     /// Previous billing secret, still valid for a while after a rotation.
     BillingPrevious(BillingProvider),

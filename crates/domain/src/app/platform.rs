@@ -39,7 +39,7 @@ pub fn parse_app_store_id(text: &str) -> Result<String, Problem> {
     checked(
         text,
         fits,
-        "Must be the App Store id in digits, for example 123456789.",
+        "Must be a numeric App Store id, for example 123456789.",
     )
 }
 

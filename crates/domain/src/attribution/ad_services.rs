@@ -1,7 +1,7 @@
 //! Apple's AdServices attribution.
 //!
-//! The device sends a token, and the server redeems it at Apple after it has responded to the
-//! device. [`judge`] turns one response into a final result or a retry. The caller parses the
+//! The device sends a token, and the server redeems it with Apple after it has responded to the
+//! device. [`judge`] classifies a response as a final result or a retry. The caller parses the
 //! response's JSON.
 
 use crate::access::Environment;
@@ -10,14 +10,15 @@ use std::time::Duration;
 
 /// How long Apple accepts a token.
 pub const TOKEN_LIFE: Duration = Duration::from_hours(24);
-/// Wait before the next attempt while Apple's record is not ready. Apple responds with 404 until
-/// then.
+/// Wait before the next attempt while Apple's record is not ready. Until the record is ready, Apple
+/// responds with 404.
 pub const NOT_READY_WAIT: Duration = Duration::from_secs(5);
-/// Maximum number of attempts that may end with 404. After that Apple has no record.
+/// Number of attempts from which a 404 is final: Apple is then assumed to have no record.
 pub const NOT_READY_ATTEMPTS_MAX: u32 = 3;
-/// Back-off after the first failure. It doubles with each further one.
+/// Back-off after the first failure. Each further failure doubles it.
 pub const FAILURE_WAIT_FIRST: Duration = Duration::from_secs(30);
-/// Maximum back-off. A token is valid for a day, so an hour leaves two dozen attempts.
+/// Maximum back-off. A token is valid for a day, so a back-off of one hour still leaves time for
+/// about two dozen attempts.
 pub const FAILURE_WAIT_MAX: Duration = Duration::from_hours(1);
 /// Campaign id that Apple returns to development builds.
 pub const TEST_CAMPAIGN_ID: &str = "1234567890";
@@ -27,7 +28,7 @@ const CLAIM_VIEW: &str = "impression";
 /// `conversionType` of a repeated download.
 const CONVERSION_REDOWNLOAD: &str = "redownload";
 
-/// Result from Apple.
+/// Apple's result for a token.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AdServices {
     /// The device sent no token.
@@ -64,7 +65,7 @@ pub struct AdServicesRecord {
     pub redownload: bool,
     /// Country, as two letters.
     pub country: Option<String>,
-    /// Time of the tap or view, to the minute; only if tracking is authorised.
+    /// Time of the tap or view, to the minute; only present if the user allowed tracking.
     pub at: Option<Timestamp>,
     /// Placement of the ad in the store.
     pub supply_placement: Option<String>,
@@ -134,7 +135,7 @@ impl AdServices {
 }
 
 impl From<AdServicesResponse> for AdServices {
-    /// Converts a response. Without a `claimType` it predates views, so it is a tap.
+    /// Converts a response. A response without `claimType` predates view claims, so it is a tap.
     fn from(response: AdServicesResponse) -> Self {
         if !response.attribution {
             return Self::NotAttributed;
@@ -173,11 +174,11 @@ fn failure_wait(attempts_made: u32) -> Duration {
         .min(FAILURE_WAIT_MAX)
 }
 
-/// Judges one attempt.
+/// Classifies the outcome of one attempt.
 ///
-/// `status` is `None` if Apple did not respond in time. `body` is `None` if it could not be parsed.
-/// `attempts_made` includes this attempt. A 404 after other failures is not retried, because the
-/// record had enough time to appear.
+/// `status` is `None` if Apple did not respond in time. `body` is `None` if the response could not
+/// be parsed. `attempts_made` includes this attempt. Attempts that failed for other reasons count
+/// too: a 404 after them is not retried, because the record had enough time to appear.
 pub fn judge(
     status: Option<u16>,
     body: Option<AdServicesResponse>,

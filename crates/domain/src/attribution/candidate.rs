@@ -1,4 +1,4 @@
-//! Candidate clicks for an install, as the store found them.
+//! Candidate clicks for an install, as found in the database.
 
 use super::evidence::ClickIdSource;
 use crate::click::Click;
@@ -15,7 +15,8 @@ pub struct Candidate {
     pub deep_link: Option<String>,
     /// Custom data for the installed app.
     pub custom_data: BTreeMap<String, String>,
-    /// Whether another live install is already credited to it. A click counts for one install.
+    /// Whether another live install is already credited to this click. A click counts for one
+    /// install.
     pub is_taken: bool,
 }
 
@@ -31,12 +32,12 @@ impl Candidate {
     }
 }
 
-/// Lookup result of a click id that the device delivered.
+/// Result of looking up a click id that the device delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClickLookup {
     /// The id is malformed or its signature is wrong.
     BadToken,
-    /// The id is valid, but of another app.
+    /// The id is valid, but its click belongs to another app.
     Foreign(ClickId),
     /// The id is valid, but its click is not stored.
     Unknown(ClickId),
@@ -53,17 +54,17 @@ pub struct DeliveredClick {
     pub lookup: ClickLookup,
 }
 
-/// Candidates that the store found. Their content does not depend on the order in which clicks
-/// arrived.
+/// Candidates found in the database. The result does not depend on the order in which clicks were
+/// recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributionCandidates {
     /// Clicks whose ids the device delivered.
     pub delivered: Vec<DeliveredClick>,
-    /// Clicks of the app with the device's advertising id, newest first, at most 20.
+    /// The app's clicks with the device's advertising id, newest first, at most 20.
     pub same_advertising_id: Vec<Candidate>,
-    /// Clicks of the app from the device's address within the longest probabilistic window, newest
+    /// The app's clicks from the device's address within the longest probabilistic window, newest
     /// first, at most [`super::ADDRESS_CANDIDATES_MAX`] plus one.
     pub same_address: Vec<Candidate>,
-    /// Other installs of the app from this address in the hour before this one, by link.
+    /// Number of the app's other installs from this address in the hour before this one, by link.
     pub installs_from_address: Vec<(crate::vocabulary::id::LinkId, u32)>,
 }

@@ -117,7 +117,7 @@ pub enum Rejection {
     Bot,
     /// Invalid click id.
     BadToken,
-    /// Click of another app.
+    /// The click belongs to another app.
     ForeignClick,
     /// The click is not stored yet.
     PendingClick,
@@ -152,14 +152,14 @@ crate::keywords! {
     }
 }
 
-/// Fraud signal of an install. A flag alone does not change the decision.
+/// Fraud signal for an install. A flag alone does not change the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flag {
     /// The store reported no timestamps, so the device's were used.
     UnverifiedTime,
     /// The click-to-install time (CTIT) is impossibly short.
     ShortCtit,
-    /// The timestamps contradict the click, but the app's policy only flags that.
+    /// The timestamps contradict the click, but under the app's policy the click is only flagged.
     Implausible,
     /// The model or OS version does not exist on this platform.
     ImpossibleDevice,
@@ -237,7 +237,7 @@ pub struct ConsideredCandidate {
     pub clicked_at: Option<Timestamp>,
     /// Age at the install, in seconds.
     pub age_seconds: Option<i64>,
-    /// Method that found it.
+    /// Method that found the candidate.
     pub method: MatchMethod,
     /// Score of a probabilistic candidate.
     pub score: Option<u8>,
@@ -282,7 +282,7 @@ pub struct SupersededDecision {
     pub decided_at: Timestamp,
 }
 
-/// Attribution decision of an install.
+/// Attribution decision for an install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Attribution state.
@@ -301,14 +301,14 @@ pub struct Decision {
     pub campaign: Campaign,
     /// Search keyword.
     pub keyword: Option<String>,
-    /// Network click id that came without a click of ours, with its parameter name, such as
+    /// Network click id that came without one of our clicks, with its parameter name, such as
     /// `gclid`.
     pub network_click_id: Option<(String, String)>,
     /// Deep link for the installed app.
     pub deep_link: Option<String>,
     /// Custom data for the installed app.
     pub custom_data: BTreeMap<String, String>,
-    /// Other parameters of the click's URL.
+    /// Other parameters from the click's URL.
     pub query_params: BTreeMap<String, String>,
     /// Explanation in one sentence, without personal data.
     pub reason: String,
@@ -318,9 +318,9 @@ pub struct Decision {
     pub candidates: Vec<ConsideredCandidate>,
     /// Summary of the evidence.
     pub evidence: EvidenceSummary,
-    /// Timestamps from the store. A device sends them only once, so they are stored to judge a
-    /// click that appears later.
+    /// Timestamps from the store. A device sends them only once, so they are kept in case a click
+    /// is stored later and must be checked against them.
     pub times: ReferrerTimes,
-    /// App settings at the time.
+    /// App settings at the time of the decision.
     pub settings: SettingsSummary,
 }

@@ -49,14 +49,14 @@ pub struct DeviceFingerprint {
     pub screen: Option<Screen>,
 }
 
-/// All evidence of an install.
+/// All evidence for an install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// Platform of the app.
     pub platform: Platform,
     /// Live or test.
     pub environment: Environment,
-    /// Time of the first open. Later evidence is judged as of then.
+    /// Time of the first open. Evidence that arrives later is evaluated as of this time.
     pub first_open_at: Timestamp,
     /// Time of the decision.
     pub now: Timestamp,

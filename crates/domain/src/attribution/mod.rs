@@ -1,11 +1,11 @@
 //! Attribution: which click gets the credit for an install, and why.
 //!
 //! [`decide`] takes the evidence from the device and the candidates from the store. It returns a
-//! decision that lists everything it considered. The order of evidence, the windows, the fraud
-//! rules and the explanations are defined only here.
+//! decision that lists every candidate. The order of evidence, the windows, the fraud rules and the
+//! explanations are defined only here.
 //!
-//! Each device is decided once. [`improves`] tells when later evidence may replace the decision:
-//! only by a better one, and never if it is certain.
+//! A decision is made once per device. [`improves`] decides whether a later decision replaces it:
+//! the later one must be better, and a certain decision is never replaced.
 
 pub mod ad_services;
 pub mod evidence;

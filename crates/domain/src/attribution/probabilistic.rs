@@ -26,9 +26,10 @@ pub(super) const MARGIN_MIN: u8 = 10;
 pub(super) const WINDOW_HOURS_MAX: i64 = 24;
 
 const HOUR_MILLIS: i64 = 60 * 60 * 1_000;
-/// Confidence by age: upper bound in hours, and percent.
+/// Confidence by the click's age: pairs of an upper bound in hours (exclusive) and the confidence
+/// in percent.
 const CONFIDENCE_BY_AGE: [(i64, u8); 2] = [(1, 85), (6, 75)];
-/// Confidence for older clicks, in percent.
+/// Confidence for clicks beyond the last bound, in percent.
 const CONFIDENCE_OLDEST: u8 = 65;
 /// Confidence lost per further candidate from the same address.
 const CONFIDENCE_PER_FURTHER: u8 = 15;

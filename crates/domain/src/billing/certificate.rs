@@ -1,8 +1,9 @@
-//! Apple's signatures: the signing certificate leads over one intermediate to a pinned root.
+//! Verifies Apple's signatures: the signing certificate must chain through one intermediate to a
+//! pinned root.
 //!
-//! `webpki` validates the chain: names, signatures, validity and basic constraints. Apple's
-//! extensions state the purpose of a certificate, so they are checked here. Anything unparsable is
-//! rejected.
+//! `webpki` validates the chain: names, signatures, validity and basic constraints. `webpki` does
+//! not check Apple's extensions, which state the purpose of a certificate, so this module does.
+//! Anything unparsable is rejected.
 
 use crate::vocabulary::jws::Jws;
 use crate::vocabulary::time::Timestamp;
@@ -32,12 +33,12 @@ const APPLE_ROOT_G3: &str = concat!(
     "6BgD56KyKA==",
 );
 
-/// Extension of certificates that sign for the App Store.
+/// Extension of certificates that sign data for the App Store.
 const LEAF_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.11.1");
-/// Extension of the intermediate that issues them. Apple's other intermediates issue developer
-/// certificates.
+/// Extension of the intermediate certificate that issues the App Store's signing certificates.
+/// Apple's other intermediates issue developer certificates.
 const INTERMEDIATE_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113635.100.6.2.1");
-/// Algorithms that sign Apple's certificates and those of tests.
+/// Signature algorithms of Apple's certificates and of the certificates in tests.
 const ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 4] = [
     ring::ECDSA_P256_SHA256,
     ring::ECDSA_P256_SHA384,
@@ -45,11 +46,11 @@ const ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 4] = [
     ring::ECDSA_P384_SHA384,
 ];
 
-/// Trusted roots, as DER.
+/// Trusted roots, in DER form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Roots(Vec<Vec<u8>>);
+pub struct TrustedRoots(Vec<Vec<u8>>);
 
-impl Roots {
+impl TrustedRoots {
     /// Returns Apple's root.
     pub fn apple() -> Self {
         let root = STANDARD.decode(APPLE_ROOT_G3);
@@ -62,13 +63,13 @@ impl Roots {
     }
 }
 
-/// Returns whether a JWS is signed by the first of three certificates that lead to a trusted root,
-/// all valid at that time.
-pub fn is_signed(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> bool {
+/// Returns whether a JWS is signed with a trusted certificate. `chain` must contain three
+/// certificates: signing certificate, intermediate and a trusted root, all valid at `at`.
+pub fn is_signed(jws: &Jws, chain: &[Vec<u8>], roots: &TrustedRoots, at: Timestamp) -> bool {
     verify(jws, chain, roots, at).is_some()
 }
 
-fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &Roots, at: Timestamp) -> Option<()> {
+fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &TrustedRoots, at: Timestamp) -> Option<()> {
     let [leaf, intermediate, root] = chain else {
         return None;
     };
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn apples_root_has_its_published_fingerprint() {
-        let Roots(roots) = Roots::apple();
+        let TrustedRoots(roots) = TrustedRoots::apple();
         let digest = hex(&Sha256::digest(&roots[0]));
         let published = "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179";
         assert_eq!(digest, published);
@@ -146,14 +147,14 @@ mod tests {
         is_signed(
             &jws,
             chain,
-            &Roots::apple(),
+            &TrustedRoots::apple(),
             Timestamp::from_millis(1_700_000_000_000),
         )
     }
 
     #[test]
     fn rejects_a_root_alone() {
-        let Roots(roots) = Roots::apple();
+        let TrustedRoots(roots) = TrustedRoots::apple();
         assert!(!accepts(&roots));
         assert!(!accepts(&[
             roots[0].clone(),
@@ -165,13 +166,13 @@ mod tests {
     proptest! {
         #[test]
         fn rejects_random_certificates(leaf: Vec<u8>, intermediate: Vec<u8>) {
-            let Roots(roots) = Roots::apple();
+            let TrustedRoots(roots) = TrustedRoots::apple();
             assert!(!accepts(&[leaf, intermediate, roots[0].clone()]));
         }
 
         #[test]
         fn rejects_corrupted_certificates(index in 0_usize..579, byte: u8) {
-            let Roots(roots) = Roots::apple();
+            let TrustedRoots(roots) = TrustedRoots::apple();
             let mut changed = roots[0].clone();
             let last = changed.len() - 1;
             changed[index.min(last)] = byte;

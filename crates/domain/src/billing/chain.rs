@@ -1,4 +1,4 @@
-//! Effects of all notifications of one subscription.
+//! Effects of all of a subscription's notifications.
 
 use super::{
     Notification, NotificationMeaning, PRODUCT_CHANGE, PURCHASE, PaymentClaim, REFUND,
@@ -14,23 +14,23 @@ const RESUBSCRIBE: &str = "resubscribe";
 /// Event name of a transfer.
 const TRANSFER: &str = "transfer";
 
-/// An earlier payment of the same user.
+/// An earlier payment by the same user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EarlierPayment {
     /// Product of the payment.
     pub(super) product: Option<String>,
 }
 
-/// A notification with its context in the whole set.
+/// A notification with its context: what the other notifications imply for it.
 pub(super) struct ChainEntry<'a> {
     pub(super) one: &'a Notification,
-    /// Whether it is the first report of its transaction.
+    /// Whether the notification is the first report of its transaction.
     pub(super) is_first_report: bool,
     pub(super) device: Option<DeviceKey>,
     pub(super) earlier_payment: Option<EarlierPayment>,
 }
 
-/// Settles the notifications of a subscription, which are sorted by time.
+/// Settles a subscription's notifications, which are sorted by time.
 pub(super) fn settle(chain: &[ChainEntry<'_>]) -> Vec<SettledNotification> {
     let sorted: Vec<&Notification> = chain.iter().map(|entry| entry.one).collect();
     let positions = |matches_meaning: fn(&NotificationMeaning) -> bool| -> Vec<usize> {
@@ -79,8 +79,7 @@ pub(super) fn by_time(one: &Notification) -> (Timestamp, &str, BillingProvider) 
 }
 
 /// Returns which notifications are the first report of their transaction. A payment that is
-/// reported under several ids counts once, by its earliest report. The notifications are sorted by
-/// time.
+/// reported under several ids counts once, in its earliest report. `sorted` is sorted by time.
 pub(super) fn first_reports<'a>(sorted: &[&'a Notification]) -> Vec<bool> {
     let mut seen = BTreeSet::new();
     let is_first = |one: &&'a Notification| transaction(one).is_none_or(|key| seen.insert(key));
@@ -128,8 +127,8 @@ fn name_of<'a>(
     }
 }
 
-/// Returns why a subscription starts that is not the user's first: another product, or a return to
-/// the same one.
+/// Returns the cause of a subscription start that is not the user's first: the user chose another
+/// product, or returned to the same product.
 fn cause(one: &Notification, before: Option<&EarlierPayment>) -> &'static str {
     if before.is_some_and(|before| before.product != one.content.product) {
         PRODUCT_CHANGE

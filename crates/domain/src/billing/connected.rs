@@ -1,8 +1,8 @@
 //! Search for subscriptions that affect each other.
 //!
 //! Two subscriptions may affect each other if they share a user, a device or an advertising id, if
-//! a transfer leads from one user to the other, or if a device links their users. A search queries
-//! the store in rounds until nothing new is found.
+//! purchases were transferred from one user to the other, or if a device links their users. A
+//! search queries the store in rounds until it finds nothing new.
 
 use super::join::{AdvertisingLink, PersonLink};
 use super::settlement::ConnectedSubscriptions;
@@ -10,19 +10,21 @@ use super::{Chain, Notification, advertising_key, device_key, person_key};
 use crate::device::{AdvertisingId, DeviceKey, UserKey};
 use std::collections::BTreeSet;
 
-/// Maximum number of notifications that are settled together. Beyond it the search ends, and only
-/// the subscriptions that it started with are written.
+/// Maximum number of notifications that are settled together. If a search finds more, it stops, and
+/// changes are written only for the subscriptions that it started with.
 pub const CONNECTED_NOTIFICATIONS_MAX: usize = 4_000;
-/// Maximum number of subscriptions that one key connects. An id that more of them share does not
-/// identify one user; the search is cut short as above.
+/// Maximum number of subscriptions that one lookup key may connect. An id that more subscriptions
+/// share does not identify a single user. A search that finds such an id is cut short in the same
+/// way as for [`CONNECTED_NOTIFICATIONS_MAX`].
 pub const KEY_SUBSCRIPTIONS_MAX: usize = 50;
 
-/// Query of one round, within one app and environment.
+/// Query for one round, within one app and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchQuery {
     /// Subscriptions to load, with their notifications.
     pub chains: BTreeSet<Chain>,
-    /// Keys to look up subscriptions by, at most [`KEY_SUBSCRIPTIONS_MAX`] plus one per key.
+    /// Keys to look up subscriptions by. The store returns at most one more than
+    /// [`KEY_SUBSCRIPTIONS_MAX`] subscriptions per key.
     pub keys: BTreeSet<String>,
     /// Users to look up devices for.
     pub people: BTreeSet<UserKey>,
@@ -37,11 +39,11 @@ pub struct SearchQuery {
 pub struct SearchResult {
     /// Notifications of the subscriptions.
     pub notifications: Vec<Notification>,
-    /// Subscriptions of the keys.
+    /// Subscriptions found by key.
     pub keyed: Vec<(String, Chain)>,
-    /// Links of the users and devices.
+    /// Links between users and devices.
     pub people: Vec<PersonLink>,
-    /// Links of the advertising ids and devices.
+    /// Links between advertising ids and devices.
     pub advertising: Vec<AdvertisingLink>,
 }
 
@@ -134,8 +136,8 @@ impl Search {
         add_links(&mut self.connected.advertising, found.advertising);
     }
 
-    /// Returns the connected subscriptions, and which of them may be written: all, or only the
-    /// initial ones if the search was cut short.
+    /// Returns the connected subscriptions, and the subscriptions whose changes may be written:
+    /// `None` for all, or only those that the search started with if it was cut short.
     pub fn finish(self) -> (ConnectedSubscriptions, Option<BTreeSet<Chain>>) {
         (self.connected, self.is_cut_short.then_some(self.roots))
     }

@@ -10,13 +10,13 @@ pub struct DeviceUpdate {
     pub user: Option<UserKey>,
     /// New advertising id.
     pub advertising: Option<AdvertisingId>,
-    /// Whether a property changed that events copy from the device.
+    /// Whether a device property that is copied to events has changed.
     pub is_changed: bool,
 }
 
 impl DeviceUpdate {
-    /// Returns whether the device has a new id, so that subscriptions of that id may become its
-    /// own.
+    /// Returns whether the device has a new id, so that subscriptions with that id may now belong
+    /// to the device.
     pub const fn has_new_id(&self) -> bool {
         self.user.is_some() || self.advertising.is_some()
     }

@@ -5,12 +5,12 @@ use crate::event::Event;
 use crate::event::duplicate::{EventReplacement, adopt_dedup_root};
 use crate::forwarding::lifecycle::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 
-/// Event that a notification caused before.
+/// Event that the notification caused when it was last settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreviousEvent {
-    /// There was none.
+    /// There was no event.
     None,
-    /// There was one, but it was erased since.
+    /// The event was erased since.
     Erased,
     /// The stored event.
     Stored(Box<Event>),
@@ -29,15 +29,15 @@ pub enum EventChange {
         event: Box<EventReplacement>,
         /// Whether pending deliveries under the previous name are withdrawn first.
         withdraws: bool,
-        /// Reason code of deliveries that are no longer planned.
+        /// Reason code for deliveries that are no longer planned.
         cancel_reason: &'static str,
     },
     /// Remove the event, and withdraw its pending deliveries.
     Remove(Box<Event>),
 }
 
-/// Returns whether the SDK event of the same transaction is needed. An event gets its deduplication
-/// root when it is recorded or renamed.
+/// Returns whether [`event_change`] requires the SDK event with the same transaction. It does if
+/// the event is new or renamed, because only then is the event's deduplication root set.
 pub fn needs_sdk_event(before: &PreviousEvent, now: Option<&Event>) -> bool {
     match (before, now) {
         (PreviousEvent::None, Some(_)) => true,
@@ -46,11 +46,11 @@ pub fn needs_sdk_event(before: &PreviousEvent, now: Option<&Event>) -> bool {
     }
 }
 
-/// Decides how an event changes. `sdk_event` is the SDK event of the same transaction.
+/// Decides how an event changes. `sdk_event` is the SDK event with the same transaction.
 ///
 /// An erased event is not recorded again. A payment that becomes a renewal keeps its deliveries
-/// until planning cancels them with the reason. Under any other new name they would report the
-/// wrong conversion, so they are withdrawn.
+/// until planning cancels them with the reason code. Under any other new name the deliveries would
+/// report the wrong conversion, so they are withdrawn.
 pub fn event_change(
     before: PreviousEvent,
     now: Option<Event>,

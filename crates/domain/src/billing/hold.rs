@@ -14,11 +14,11 @@ use std::time::Duration;
 /// State of a held trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialState {
-    /// Waiting until it is due.
+    /// The trial is not due yet.
     Held,
-    /// Cancelled, refunded or expired in time, or its charge failed.
+    /// The trial ended before it was due (by cancellation, refund or expiry), or a charge failed.
     Disqualified,
-    /// It qualifies.
+    /// The trial qualifies.
     Qualified,
 }
 
@@ -33,7 +33,7 @@ crate::keywords! {
 /// A held trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trial {
-    /// Time at which it qualifies, if nothing happens before.
+    /// Time at which the trial qualifies, unless it is disqualified before.
     pub due_at: Timestamp,
     /// Current state.
     pub state: TrialState,
@@ -58,8 +58,9 @@ pub(super) fn is_qualified(one: &Notification) -> bool {
         && one.content.external_id == qualified_id(one.provider, &one.chain())
 }
 
-/// Settles a held trial. Returns its state and, if it qualifies, its notification. The chain is
-/// already settled.
+/// Settles a held trial. Returns the trial's state and, if the trial qualifies, the
+/// `qualified_trial` notification. `chain` contains the subscription's notifications, already
+/// settled.
 pub(super) fn settle(
     trial: Trial,
     chain: &[Notification],
@@ -76,7 +77,8 @@ pub(super) fn settle(
     (state, qualifies.then(|| qualified_notification(start, at)))
 }
 
-/// Builds the notification of a qualified trial: a copy of its start, dated when it qualified.
+/// Builds the notification for a qualified trial: a copy of the trial's start, dated at the time
+/// when the trial qualified.
 fn qualified_notification(start: &Notification, at: Timestamp) -> Notification {
     let digest = Digest::of(&[b"qualified".as_slice(), start.event.as_bytes()].concat());
     let mut random = [0; 10];
@@ -100,8 +102,9 @@ fn qualified_notification(start: &Notification, at: Timestamp) -> Notification {
     }
 }
 
-/// Returns the state of a trial and since when. Notifications that arrive when the trial is due, or
-/// later, are ignored. Before that the order of events counts, not the order of arrival.
+/// Returns the state of a trial and when that state began. Notifications that arrive when the trial
+/// is due, or later, are ignored. Earlier notifications are applied in order of event time, not of
+/// arrival.
 fn state_of(trial: Trial, chain: &[Notification], now: Timestamp) -> (TrialState, Timestamp) {
     let mut in_time: Vec<&Notification> = chain
         .iter()

@@ -18,14 +18,15 @@ use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::{EARLIEST_EVENT, Timestamp};
 use std::time::Duration;
 
-/// Returns the provider's time of an event, or the arrival time if that is implausible.
+/// Returns the event time that the provider reported. Falls back to the arrival time if the
+/// reported time is missing or implausible.
 pub fn happened_at(reported: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
     reported
         .filter(|at| *at >= EARLIEST_EVENT && *at <= received_at.plus(FUTURE_SKEW_MAX))
         .unwrap_or(received_at)
 }
 
-/// Returns the direction of a notification's money, if it carries any.
+/// Returns the direction in which money flows; `None` if the notification is not about money.
 const fn money_flow(meaning: &NotificationMeaning) -> Option<MoneyFlow> {
     match meaning {
         NotificationMeaning::TrialStart
@@ -42,7 +43,7 @@ const fn money_flow(meaning: &NotificationMeaning) -> Option<MoneyFlow> {
 /// How a notification relates to a stored one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepeatKind {
-    /// The same notification again.
+    /// A repeat of the same notification.
     Duplicate,
     /// Another notification that reuses the id.
     Reused,
@@ -63,12 +64,12 @@ pub struct IncomingNotification {
     pub received_at: Timestamp,
     /// How long the app holds trials; `None` if it does not.
     pub trial_hold: Option<Duration>,
-    /// Whether the app holds back events of suspicious installs.
+    /// Whether the app holds back events from suspicious installs.
     pub holds_suspicious: bool,
 }
 
 impl IncomingNotification {
-    /// Returns the subscription that it belongs to.
+    /// Returns the subscription that the notification belongs to.
     pub fn chain(&self) -> Chain {
         Chain {
             app: self.app,
@@ -78,12 +79,13 @@ impl IncomingNotification {
         }
     }
 
-    /// Returns the digest of its body, which distinguishes notifications with the same id.
+    /// Returns the digest of the body, which distinguishes notifications with the same id.
     pub fn digest(&self) -> Digest {
         Digest::of(self.body.as_bytes())
     }
 
-    /// Compares it with the stored notification of the same id, given the digest of that body.
+    /// Compares the notification with a stored one with the same id, given the digest of the stored
+    /// body.
     pub fn compare_with_stored(&self, stored: &[u8]) -> RepeatKind {
         if stored == self.digest().as_bytes() {
             RepeatKind::Duplicate
@@ -92,21 +94,21 @@ impl IncomingNotification {
         }
     }
 
-    /// Returns the store transaction whose event another source may report too. It is reserved
-    /// before anything is decided.
+    /// Returns the store transaction, if another source may report the same event. The transaction
+    /// id is reserved before the notification is settled.
     pub fn transaction(&self) -> Option<&str> {
         money_flow(&self.content.meaning)?;
         self.content.transaction.as_deref()
     }
 
-    /// Returns the device that it names, if it can cause an event.
+    /// Returns the device that the notification names, if the notification can cause an event.
     pub fn device(&self) -> Option<&DeviceKey> {
         let device = self.content.subscriber.device.as_ref();
         device.filter(|_| self.content.meaning != NotificationMeaning::Receipt)
     }
 
-    /// Returns whether it belongs to a subscription whose device was erased, given the stored
-    /// notifications of the subscription.
+    /// Returns whether the notification belongs to a subscription whose device was erased, given
+    /// the subscription's stored notifications.
     pub fn continues_erased_subscription(&self, stored: &[Notification]) -> bool {
         let at = happened_at(self.content.happened_at, self.received_at);
         continues_erased_subscription(stored, self.content.subscriber.device.as_ref(), at)
@@ -130,8 +132,8 @@ impl IncomingNotification {
 }
 
 impl Notification {
-    /// Builds the stored form, before anything is decided. A notification with an impossible date
-    /// is stored as a receipt, so that it causes no event and no revenue.
+    /// Builds the stored form, before the notification is settled. A notification with an
+    /// impossible date is stored as a receipt, so that it causes no event and no revenue.
     pub fn from_incoming(
         incoming: &IncomingNotification,
         exchanged: Option<ConvertedAmount>,
@@ -146,7 +148,7 @@ impl Notification {
         let money =
             money_flow(&content.meaning).and_then(|flow| content.price.to_revenue(flow, exchanged));
         if content.meaning == NotificationMeaning::Receipt {
-            // Erasure could not find its subscriber, because a receipt is not joined to a device.
+            // A receipt is not joined to a device, so an erasure could not find its subscriber.
             content.subscriber = Subscriber::default();
         }
         Self {
@@ -162,8 +164,8 @@ impl Notification {
         }
     }
 
-    /// Returns when the trial that it starts is due, if the app holds trials. Test trials are not
-    /// held, because no network receives them.
+    /// Returns when the trial that this notification starts is due, if the app holds trials. Test
+    /// trials are not held, because no network receives them.
     pub fn trial_due(&self, hold: Option<Duration>) -> Option<Timestamp> {
         let starts = self.content.meaning == NotificationMeaning::TrialStart
             && self.content.environment == Environment::Live;
@@ -171,8 +173,8 @@ impl Notification {
             .map(|hold| self.received_at.plus(hold))
     }
 
-    /// Returns the secret to mark as set. Apple needs no secret from us, so its first live
-    /// notification marks the App Store as connected.
+    /// Returns the secret to mark as set. The App Store requires no secret, so its first live
+    /// notification marks it as connected.
     pub fn connected_secret(&self) -> Option<AppSecret> {
         let connects = self.provider == BillingProvider::Appstore
             && self.content.environment == Environment::Live;
@@ -180,9 +182,9 @@ impl Notification {
     }
 }
 
-/// Derives the id of a notification's event, so that it does not depend on the arrival. A payment
-/// or refund with a transaction uses that, so that a payment that is reported twice keeps its id at
-/// the networks.
+/// Derives the id of a notification's event, so that the id does not depend on the order of
+/// arrival. For a payment or refund with a transaction, the id is derived from the transaction. A
+/// payment that is reported twice therefore has the same id at the networks.
 fn event_id(
     app: AppId,
     provider: BillingProvider,

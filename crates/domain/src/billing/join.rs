@@ -1,4 +1,4 @@
-//! Joining of notifications to devices.
+//! Joins notifications to devices.
 
 use super::Notification;
 use crate::device::{AdvertisingId, DeviceKey, UserKey};
@@ -12,7 +12,7 @@ pub enum JoinRule {
     Named,
     /// The app gave the same user id to the provider and to the SDK.
     Person,
-    /// An advertising id.
+    /// The provider and the SDK reported the same advertising id.
     Advertising,
 }
 
@@ -29,7 +29,7 @@ crate::keywords! {
 pub struct Join {
     /// Device key.
     pub device: DeviceKey,
-    /// Rule that joined it.
+    /// Rule that joined the notification.
     pub rule: JoinRule,
     /// Time since which the device is known to be the user's.
     pub since: Timestamp,
@@ -51,8 +51,8 @@ pub type PersonLink = DeviceLink<UserKey>;
 /// Link from an advertising id to a device.
 pub type AdvertisingLink = DeviceLink<AdvertisingId>;
 
-/// Picks the latest evidence up to `at`, otherwise the first after it. Ties are broken by value, so
-/// the choice is deterministic.
+/// Picks the latest entry at or before `at`. If there is none, picks the first entry after `at`.
+/// Ties are broken by value, so the choice is deterministic.
 pub(super) fn pick<T: Ord + Clone>(
     all: &[(Timestamp, T)],
     at: Timestamp,
@@ -61,8 +61,9 @@ pub(super) fn pick<T: Ord + Clone>(
     before.or_else(|| all.iter().min())
 }
 
-/// Finds the device of a single notification from the links of its users and advertising ids. The
-/// previous join remains evidence, because a device may drop its ids.
+/// Finds the device for a single notification, given the links from its users and advertising ids
+/// to devices. The notification's previous join still counts, because a device may have dropped its
+/// ids since.
 pub(super) fn find_join(
     one: &Notification,
     people: Vec<(Timestamp, DeviceKey)>,
@@ -97,12 +98,13 @@ pub(super) fn find_join(
     })
 }
 
-/// Returns the device of each notification of a subscription, given their individual joins, sorted
-/// by time.
+/// Returns the device for each of a subscription's notifications. `joins` are the joins of the
+/// single notifications, sorted by time.
 ///
-/// The strongest evidence of the whole subscription decides. A notification gets the device that
-/// was named last before it, otherwise the first one named after it. If no device is named, all get
-/// the device of the earliest join by user id, otherwise by advertising id.
+/// The strongest evidence in the whole subscription decides. A notification gets the device that it
+/// names itself, otherwise the last device named before it, otherwise the first device named after
+/// it. If no device is named, all notifications get the device of the earliest join by user id,
+/// otherwise by advertising id.
 pub(super) fn devices(joins: &[Option<&Join>]) -> Vec<Option<DeviceKey>> {
     let first = |rule| {
         let mut joins = joins.iter().flatten();

@@ -1,4 +1,4 @@
-//! Billing: notifications of subscription providers and their effects.
+//! Billing: notifications from subscription providers and their effects.
 //!
 //! A notification is parsed into a [`ProviderNotification`], which has the same form for all
 //! providers. Notifications arrive late, twice and in any order, so the order of arrival must not
@@ -46,25 +46,27 @@ use std::time::Duration;
 
 /// How long an unmatched notification waits for its device or user.
 pub const JOIN_WINDOW: Duration = Duration::from_hours(30 * 24);
-/// How far after its arrival a notification may be dated. Stores charge before a period begins. A
-/// later date is a mistake, and the arrival time is used instead.
+/// How far after its arrival a notification may be dated, because stores charge before a period
+/// begins. A date that is further in the future is treated as a mistake, and the arrival time is
+/// used instead.
 pub const FUTURE_SKEW_MAX: Duration = Duration::from_hours(48);
 /// How long the previous secret stays valid after a rotation, so that there is time to update the
 /// provider.
 pub const PREVIOUS_SECRET_VALID: Duration = Duration::from_hours(24);
-/// Maximum number of notifications of one subscription that are settled together, the latest ones.
-/// Enough for ten years of weekly payments and what happens in between.
+/// Maximum number of a subscription's notifications that are settled together. If there are more,
+/// the latest ones are used. The limit is enough for ten years of weekly payments and all other
+/// notifications in that time.
 pub const CHAIN_NOTIFICATIONS_MAX: usize = 2_000;
 
 /// A free trial began.
 pub const START_TRIAL: &str = "start_trial";
 /// A trial that is still active after its hold.
 pub const QUALIFIED_TRIAL: &str = "qualified_trial";
-/// First payment of a subscription without a trial, or a one-off purchase.
+/// First payment for a subscription without a trial, or a one-off purchase.
 pub const PURCHASE: &str = "purchase";
 /// First payment after a trial.
 pub const SUBSCRIBE: &str = "subscribe";
-/// Every later payment of a subscription.
+/// Every later payment for a subscription.
 pub const RENEWAL: &str = "renewal";
 /// A refund.
 pub const REFUND: &str = "refund";
@@ -93,9 +95,9 @@ pub enum PaymentClaim {
     Start,
     /// Conversion of a trial or an offer to a subscription.
     Conversion,
-    /// A further period.
+    /// Renewal: payment for the next period.
     Continuation,
-    /// A further period, which is a conversion if a trial came before it.
+    /// Payment for a further period. It is a conversion if a trial came before it.
     AfterTrial,
     /// A returning subscriber.
     Return,
@@ -108,7 +110,7 @@ pub enum NotificationMeaning {
     Receipt,
     /// A free trial began.
     TrialStart,
-    /// Something free of charge, with this event name.
+    /// A free transaction, such as a promotional grant, recorded under this event name.
     Free(String),
     /// A payment.
     Payment(PaymentClaim),
@@ -116,7 +118,7 @@ pub enum NotificationMeaning {
     Refund,
     /// A reversed refund.
     RefundReversed,
-    /// A change of the subscription, with this event name.
+    /// A change to the subscription, recorded under this event name.
     Lifecycle(String),
     /// A transfer of purchases between users.
     Transfer {
@@ -143,13 +145,13 @@ pub struct Subscriber {
 pub struct ProviderNotification {
     /// Notification id assigned by the provider.
     pub external_id: String,
-    /// Notification type of the provider, verbatim.
+    /// The provider's notification type, verbatim.
     pub kind: String,
     /// Live or test.
     pub environment: Environment,
     /// Meaning of the notification.
     pub meaning: NotificationMeaning,
-    /// Store that charged the payment.
+    /// Store that processed the payment.
     pub store: Option<String>,
     /// Product id.
     pub product: Option<String>,
@@ -163,9 +165,9 @@ pub struct ProviderNotification {
     pub country: Option<String>,
     /// Price.
     pub price: ReportedPrice,
-    /// Tax as a share of the price, in the provider's digits.
+    /// Tax as a share of the price, a decimal number as the provider sent it.
     pub tax: Option<String>,
-    /// Store commission as a share of the price, in the provider's digits.
+    /// Store commission as a share of the price, a decimal number as the provider sent it.
     pub commission: Option<String>,
     /// Time of the event, if the provider sent one.
     pub happened_at: Option<Timestamp>,
@@ -173,28 +175,28 @@ pub struct ProviderNotification {
     pub subscriber: Subscriber,
 }
 
-/// Effect of a notification, given everything else that is known.
+/// Effect of a notification, computed from all notifications and device links that are known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SettledNotification {
-    /// Event name; `None` if there is no event.
+    /// Event name; `None` if the notification causes no event.
     pub name: Option<String>,
-    /// Reason why a payment is not the first, if known.
+    /// Reason why a payment is not the user's first payment, if known.
     pub cause: Option<String>,
     /// Device of the event.
     pub device: Option<DeviceKey>,
-    /// User of the device at that time, if the notification names none.
+    /// User of the device when the event happened. Set only if the notification names no user.
     pub user: Option<UserKey>,
-    /// Revenue as it counts.
+    /// Revenue after settlement.
     pub revenue: Option<Revenue>,
 }
 
 impl SettledNotification {
-    /// Returns whether there is an event.
+    /// Returns whether the notification causes an event.
     pub const fn makes_event(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Returns whether there is an event with a device.
+    /// Returns whether the notification causes an event with a known device.
     pub const fn is_matched(&self) -> bool {
         self.makes_event() && self.device.is_some()
     }
@@ -207,7 +209,7 @@ pub struct Notification {
     pub app: AppId,
     /// Billing provider.
     pub provider: BillingProvider,
-    /// Id of its event.
+    /// Id of the notification's event.
     pub event: EventId,
     /// Parsed content.
     pub content: ProviderNotification,
@@ -217,13 +219,14 @@ pub struct Notification {
     pub received_at: Timestamp,
     /// Revenue of this notification alone, converted at the rate of its day.
     pub money: Option<Revenue>,
-    /// Device found for this notification alone, without the rest of its subscription.
+    /// Device found for this notification alone, without evidence from the rest of its
+    /// subscription.
     pub join: Option<Join>,
     /// Effect of the notification.
     pub settled: SettledNotification,
 }
 
-/// A subscription: all notifications of a provider with the same original transaction.
+/// A subscription: all notifications from a provider with the same original transaction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chain {
     /// App id.
@@ -249,18 +252,19 @@ impl Chain {
 }
 
 impl Notification {
-    /// Returns the name of its subscription. Without a transaction it forms one by itself.
+    /// Returns the subscription's name. A notification without a transaction is a subscription by
+    /// itself.
     pub fn chain(&self) -> String {
         chain_of(&self.content)
     }
 
-    /// Returns whether it is for a subscription period, paid or free.
+    /// Returns whether the notification is for a subscription period, paid or free.
     pub fn is_period(&self) -> bool {
         matches!(self.content.meaning, NotificationMeaning::Payment(claim) if claim != PaymentClaim::OneOff)
     }
 
-    /// Returns whether it is a subscription payment above zero, which makes later ones not the
-    /// first.
+    /// Returns whether the notification is a subscription payment above zero. Later payments are
+    /// then not the user's first.
     pub fn is_paid_period(&self) -> bool {
         self.is_period()
             && self
@@ -269,7 +273,7 @@ impl Notification {
                 .is_some_and(|money| money.amount > Amount::ZERO)
     }
 
-    /// Returns all user ids that it names, including those of a transfer.
+    /// Returns all user ids that the notification names, including those of a transfer.
     pub fn people(&self) -> impl Iterator<Item = &UserKey> {
         let (from, to): (&[UserKey], &[UserKey]) = match &self.content.meaning {
             NotificationMeaning::Transfer { from, to } => (from, to),
@@ -285,13 +289,15 @@ impl Notification {
         transaction.filter(|_| is_verifiable(name))
     }
 
-    /// Returns the keys that find its subscription: the connecting keys and its store transaction.
+    /// Returns the lookup keys for the notification's subscription: those from [`Self::keys`] and
+    /// the store transaction.
     pub fn lookup_keys(&self) -> BTreeSet<String> {
         let transaction = self.content.transaction.as_deref().map(transaction_key);
         self.keys().into_iter().chain(transaction).collect()
     }
 
-    /// Returns the keys that connect subscriptions which may affect each other.
+    /// Returns the lookup keys that connect subscriptions which may affect each other: users,
+    /// devices and advertising ids.
     pub fn keys(&self) -> BTreeSet<String> {
         let subscriber = &self.content.subscriber;
         let joined = self.join.as_ref().map(|join| &join.device);
@@ -305,10 +311,10 @@ impl Notification {
 }
 
 impl Notification {
-    /// Builds the event, if there is one. The store supplies the parameters as JSON.
+    /// Builds the event, if the notification causes one. The store supplies the parameters as JSON.
     pub fn event(&self, owner: &DeviceContext, params: String) -> Option<Event> {
         let person = self.content.subscriber.people.first().cloned();
-        // The store's transaction ids lead to the erased user.
+        // The store's transaction ids would identify the erased user.
         let is_erased = self.settled.device.as_ref().is_some_and(is_pseudonym);
         Some(Event {
             id: self.event,
@@ -333,7 +339,7 @@ impl Notification {
             revenue: self.settled.revenue.clone(),
             credit: owner.credit.clone(),
             params: (!is_erased).then_some(params),
-            // The store sets it when all events of the device are written.
+            // The store sets this flag once all of the device's events are written.
             first_payment: false,
             is_service_install: false,
             duplicate_of: None,
@@ -372,7 +378,8 @@ pub fn person_key(person: &UserKey) -> String {
     format!("person:{}", person.as_str())
 }
 
-/// Returns the key of a store transaction. It finds subscriptions, but does not connect them.
+/// Returns the lookup key of a store transaction. The key finds subscriptions but does not connect
+/// them.
 pub fn transaction_key(transaction: &str) -> String {
     format!("transaction:{transaction}")
 }

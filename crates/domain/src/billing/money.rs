@@ -7,7 +7,7 @@ use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// Rate source if the provider sent both amounts.
+/// Name of the rate source if the provider sent both amounts.
 pub const RATE_OF_PROVIDER: &str = "provider";
 
 /// Price as the provider reports it. An unknown amount is `None` and never estimated.
@@ -82,7 +82,7 @@ impl ReportedPrice {
 pub enum MoneyFlow {
     /// To the app, with the provider's sign. A negative payment does not count.
     In,
-    /// To the app again, after a refund was reversed.
+    /// To the app, after a refund was reversed.
     RefundReversed,
     /// Back to the user.
     Out,

@@ -1,4 +1,4 @@
-//! User ids of a subscriber.
+//! A subscriber's user ids.
 
 use crate::device::UserKey;
 

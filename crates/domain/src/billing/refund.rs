@@ -1,14 +1,15 @@
-//! Refunds and their reversals, bound to the payment.
+//! Refunds and their reversals, tied to the payment.
 //!
-//! Refunds never exceed the payment, count exactly when the payment does, and use its exchange
-//! rate. A full refund therefore nets to zero, whatever the rates did in between.
+//! The refunds of a payment never exceed it in total. They count only if the payment counts, and
+//! use the payment's exchange rate. A payment and its full refund therefore add up to zero, even if
+//! exchange rates changed in between.
 
 use super::{Notification, NotificationMeaning};
 use crate::ledger::{Revenue, UncountedReason};
 use crate::vocabulary::money::Amount;
 use std::collections::BTreeMap;
 
-/// Settles refunds and reversals in the order of time. `payments` and `refunds` are positions in
+/// Settles refunds and reversals in chronological order. `payments` and `refunds` are positions in
 /// `chain`. Returns the revenue of each refund by its position.
 pub(super) fn settle(
     chain: &[&Notification],
@@ -42,7 +43,7 @@ pub(super) fn settle(
     settled
 }
 
-/// Returns the payment of the same transaction, otherwise the latest one before the refund.
+/// Returns the payment with the same transaction, otherwise the latest one before the refund.
 fn payment_of(chain: &[&Notification], payments: &[usize], refund: &Notification) -> Option<usize> {
     let transaction = refund.content.transaction.as_ref();
     let same = |position: &&usize| {
@@ -87,14 +88,15 @@ fn refund_revenue(
         rate_day: paid.rate_day,
         rate: paid.rate.clone(),
         rate_source: paid.rate_source.clone(),
-        // An excess refund, or nothing left to reverse: stored with zero value.
+        // The refund exceeds the payment, or no refund is left to reverse: it is stored with zero
+        // value.
         uncounted: (usd == 0).then_some(UncountedReason::Zero),
         ..money
     }
 }
 
-/// Returns `total × part ÷ whole`, rounded down. Each part is a difference of two sums, so the
-/// parts add up to the whole.
+/// Returns `total × part ÷ whole`, rounded down. To avoid rounding errors, the caller passes
+/// running totals and subtracts the results, so that the refunds in dollars add up to the payment.
 fn share(total: i64, part: i64, whole: i64) -> i64 {
     if whole == 0 {
         return 0;

@@ -23,7 +23,7 @@ pub(crate) fn person(name: &str) -> UserKey {
     UserKey::stored(name.to_owned())
 }
 
-/// Returns a notification that happened and arrived at this second.
+/// Returns a notification that is dated and received at this second.
 pub(crate) fn notification(second: i64, meaning: NotificationMeaning) -> Notification {
     let external_id = format!("n{second:05}");
     Notification {

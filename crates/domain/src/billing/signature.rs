@@ -1,4 +1,4 @@
-//! Webhook signatures of billing providers. All comparisons take constant time and use the raw
+//! Webhook signatures from billing providers. All comparisons take constant time and use the raw
 //! bytes.
 
 use crate::keyring::constant_time_eq;
@@ -8,15 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Maximum difference between a signature's time and now, either way. It covers one attempt; a
-/// provider signs its retries again.
+/// Maximum difference between a signature's timestamp and now, in either direction. The tolerance
+/// only has to cover a single attempt, because a provider signs each retry again.
 pub const TOLERANCE_SECONDS: i64 = 300;
 /// Prefix of Standard Webhooks secrets.
 pub const STANDARD_PREFIX: &str = "whsec_";
 /// Maximum number of signatures checked per header. A provider that rotates its secret sends two.
 const SIGNATURES_MAX: usize = 16;
 
-/// Returns whether a header contains the secret. Either side may start with `Bearer `.
+/// Returns whether a header contains the secret. A leading `Bearer ` is ignored in the header and
+/// in the secret.
 pub fn matches_secret(header: &str, secret: &str) -> bool {
     let [header, secret] =
         [header, secret].map(|text| text.strip_prefix("Bearer ").unwrap_or(text));
@@ -41,7 +42,7 @@ pub fn is_signed(header: &str, body: &[u8], secret: &str, now: Timestamp) -> boo
     let expected = mac(secret.as_bytes(), &[time.as_bytes(), b".", body]);
     let signatures = parts().filter(|(name, _)| *name == "v1");
     let signatures = signatures.filter_map(|(_, digits)| from_hex(digits));
-    // Checks all of them, so that the time taken does not reveal which one matched.
+    // Checks all signatures, so that the time taken does not reveal which one matched.
     signatures
         .take(SIGNATURES_MAX)
         .fold(false, |found, signature| {
@@ -49,8 +50,8 @@ pub fn is_signed(header: &str, body: &[u8], secret: &str, now: Timestamp) -> boo
         })
 }
 
-/// Returns whether a request is signed by Standard Webhooks: HMAC-SHA256 over id, time and body
-/// with dots between, in base64.
+/// Returns whether a request has a valid Standard Webhooks signature: HMAC-SHA256 over id, time and
+/// body, joined by dots, in base64.
 pub fn is_standard_signed(
     id: &str,
     time: &str,

@@ -33,7 +33,7 @@ crate::keywords! {
     }
 }
 
-/// Classifies an address. The caller looks up whether it is a relay's.
+/// Classifies an address. The caller looks up whether it belongs to a relay.
 pub fn classify(address: IpAddr, is_relay: bool) -> AddressClass {
     let is_private = match address.to_canonical() {
         IpAddr::V4(address) => is_private_v4(address),
@@ -66,8 +66,8 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
         || address.is_multicast()
 }
 
-/// An address in the form that is compared: IPv4 whole, IPv6 by its /64 prefix, which belongs to
-/// one line of a provider.
+/// An address in the form that is compared: IPv4 in full, IPv6 by its /64 prefix, which a provider
+/// assigns to one connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ComparableAddress(IpAddr);
 

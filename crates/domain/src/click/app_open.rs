@@ -1,9 +1,9 @@
-//! Ids of clicks that an installed app reports: repeated reports are the same click.
+//! Ids of clicks that an installed app reports. Repeated reports get the same id.
 //!
-//! An app handles its links itself and reports the URL with its next call. A call without a
-//! response is sent again and would count a second click. Recording an existing click changes
-//! nothing, so the id is derived from what is the same in every repeat instead of being random. The
-//! hash is keyed, so that the id does not reveal the device.
+//! An installed app handles its links itself and reports the URL with its next call. The SDK
+//! repeats a call that got no response, which would count a second click. Recording an existing
+//! click changes nothing. The id is therefore not random but derived from values that are the same
+//! in every repeat. The hash is keyed, so that the id does not reveal the device.
 
 use crate::access::Environment;
 use crate::device::DeviceKey;

@@ -83,8 +83,9 @@ const BOT_SUBSTRINGS: &[&str] = &[
     "sqlmap",
 ];
 
-/// Prefixes of bot user agents, in lower case. Elsewhere in a text they are also names of phones
-/// and parts of longer words. `WhatsApp/…` is its link preview; its taps open the system's browser.
+/// Prefixes of bot user agents, in lower case. Elsewhere in a user agent they also occur in phone
+/// names and longer words. `WhatsApp/…` is WhatsApp's link preview; a tap in WhatsApp opens the
+/// system's browser.
 const BOT_PREFIXES: &[&str] = &[
     "whatsapp/",
     "viber",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Meaning of `+`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plus {
+pub(crate) enum PlusDecoding {
     /// A space, as in form encoding.
     Space,
     /// A literal plus, because an opaque id may contain one.
@@ -13,7 +13,7 @@ pub(crate) enum Plus {
 
 /// Percent-decodes once. An invalid escape stays as it is, and invalid UTF-8 becomes the
 /// replacement character.
-pub(crate) fn decode(text: &str, plus: Plus) -> String {
+pub(crate) fn decode(text: &str, plus: PlusDecoding) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -21,7 +21,7 @@ pub(crate) fn decode(text: &str, plus: Plus) -> String {
         rest = escaped.map_or(after, |_| &after[2..]);
         bytes.push(match (first, escaped) {
             (_, Some(byte)) => byte,
-            (b'+', None) if plus == Plus::Space => b' ',
+            (b'+', None) if plus == PlusDecoding::Space => b' ',
             (byte, None) => *byte,
         });
     }
@@ -72,13 +72,13 @@ mod tests {
     #[case::sign_is_not_a_digit("%+1", "%+1")]
     #[case::not_utf_8("%ff", "\u{fffd}")]
     fn decodes_once(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(decode(text, Plus::Itself), expected);
+        assert_eq!(decode(text, PlusDecoding::Itself), expected);
     }
 
     #[test]
     fn a_plus_is_a_space_only_in_form_encoding() {
-        assert_eq!(decode("a+b%2Bc", Plus::Space), "a b+c");
-        assert_eq!(decode("a+b%2Bc", Plus::Itself), "a+b+c");
+        assert_eq!(decode("a+b%2Bc", PlusDecoding::Space), "a b+c");
+        assert_eq!(decode("a+b%2Bc", PlusDecoding::Itself), "a+b+c");
     }
 
     #[rstest]
@@ -94,7 +94,7 @@ mod tests {
     proptest! {
         #[test]
         fn encoding_round_trips(text in ".*") {
-            prop_assert_eq!(decode(&encode(&text), Plus::Space), text);
+            prop_assert_eq!(decode(&encode(&text), PlusDecoding::Space), text);
         }
 
         #[test]

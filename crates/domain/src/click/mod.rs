@@ -1,7 +1,8 @@
-//! Clicks on tracking links, with everything that they carry.
+//! Clicks on tracking links and the data recorded with them.
 //!
 //! URL and headers are parsed once, when a click is recorded: parameters, network, platform, bot
-//! detection and destination. What a click is credited with is decided later, by `attribution`.
+//! detection and destination. Which install a click is credited with is decided later, by
+//! `attribution`.
 
 pub mod address;
 pub mod agent;
@@ -43,13 +44,13 @@ pub const USER_AGENT_CHARS_MAX: usize = 500;
 pub struct StoredClick {
     /// Click.
     pub click: Click,
-    /// Device whose install it is credited with.
+    /// Device whose install the click is credited with.
     pub taken_by: Option<DeviceKey>,
 }
 
 impl StoredClick {
-    /// Returns whether it is credited with this device's install. Test devices take no clicks, and
-    /// one may have the id of a live device.
+    /// Returns whether this device's install is attributed to the click. Only live devices claim
+    /// clicks; a test device may have the same id as a live one.
     pub fn is_taken_by(&self, device: DeviceRef<'_>) -> bool {
         device.environment == Environment::Live && self.taken_by.as_ref() == Some(device.key)
     }
@@ -70,7 +71,7 @@ pub struct Click {
     pub network: Option<Network>,
     /// How the network was detected.
     pub network_by: Option<NetworkSource>,
-    /// Why it counts as a bot's click; `None` for a person's.
+    /// Why this counts as a bot's click; `None` for a person's.
     pub bot: Option<BotReason>,
     /// Platform, OS version and model that the browser reported.
     pub agent: Agent,
@@ -82,7 +83,7 @@ pub struct Click {
     pub screen: Option<Screen>,
     /// IP address. Retention removes it after a while.
     pub address: Option<IpAddr>,
-    /// Hash of the address for matching; `None` if it must not be compared.
+    /// Hash of the address for matching; `None` if the address must not be compared.
     pub address_hash: Option<Digest>,
     /// Hash of the advertising id in the URL, for matching.
     pub advertising_hash: Option<Digest>,
@@ -94,9 +95,9 @@ pub struct Click {
     pub referer: Option<String>,
     /// Origin of the page that a `web_funnel` link redirected to.
     pub destination_origin: Option<String>,
-    /// Tracking parameters of its URL.
+    /// Tracking parameters in the click's URL.
     pub captured: TrackingParams,
-    /// Environment of the SDK key that reported it; `None` for a click on a link.
+    /// Environment of the SDK key that reported the click; `None` for a click on a link.
     pub environment: Option<Environment>,
 }
 
@@ -137,13 +138,13 @@ impl Click {
         }
     }
 
-    /// Returns the environment whose reports count it. Clicks on links count as live.
+    /// Returns the environment whose reports count the click. Clicks on links count as live.
     pub fn report_environment(&self) -> Environment {
         self.environment.unwrap_or(Environment::Live)
     }
 
-    /// Returns whether devices and events of this environment may refer to it. A click on a link is
-    /// visible to both: a test device matches it without using it up.
+    /// Returns whether devices and events of this environment may refer to the click. A click on a
+    /// link is visible to both environments: a test device matches it without using it up.
     pub fn is_visible_to(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|own| own == environment)
     }
@@ -153,8 +154,8 @@ impl Click {
         self.agent.platform
     }
 
-    /// Adds what our landing page learned. Values that the click already has are kept, because it
-    /// reported them first.
+    /// Adds the details that our landing page reported. Values that the click already has are kept,
+    /// because they were reported first.
     #[must_use]
     pub fn with_hints(mut self, hints: PageHints) -> Self {
         self.timezone = self.timezone.or(hints.timezone);
@@ -164,13 +165,13 @@ impl Click {
         self
     }
 
-    /// Returns the campaign from its URL, completed from the link.
+    /// Returns the campaign from the click's URL, with gaps filled from the link.
     pub fn campaign(&self) -> &Campaign {
         &self.captured.campaign
     }
 }
 
-/// Device details that our landing page learned after the click was recorded.
+/// Device details that our landing page reported after the click was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageHints {
     /// IANA name of the time zone.

@@ -22,8 +22,8 @@ crate::keywords! {
     }
 }
 
-/// `utm_source` values of ads. `google-play` is missing because the store uses it for organic
-/// installs, `chatgpt.com` because unpaid links have it too.
+/// `utm_source` values used in ads. `google-play` is missing because the Play Store uses it for
+/// organic installs, and `chatgpt.com` because unpaid links have it too.
 const SOURCES: &[(Network, &[&str])] = &[
     (Network::A, &["facebook", "fb", "instagram", "ig", "meta"]),
     (Network::B, &["google", "adwords", "google_ads", "youtube"]),
@@ -32,7 +32,8 @@ const SOURCES: &[(Network, &[&str])] = &[
 ];
 
 /// Detects the network of a click: by click id in the URL, then by `utm_source`, then by the link.
-/// Among several click ids the link's network comes first, then the networks in their order.
+/// If there are several click ids, the link's network comes first, then the networks in their fixed
+/// order.
 pub fn detect_network(
     captured: &TrackingParams,
     link: Option<Network>,

@@ -1,9 +1,9 @@
 //! Signed click ids, so that they cannot be forged.
 //!
-//! With a guessed click id, an attacker could take credit for other installs. Outside, an id is
-//! therefore followed by a check of its app and an authentication tag over both. All use the
-//! alphabet of every other id, which survives any number of URL encodings. A wrong tag is rejected
-//! without a lookup, and another app's click is recognised without one.
+//! With a guessed click id, an attacker could take credit for other installs. Outside the server,
+//! an id is therefore followed by a short check value for its app and an authentication tag over
+//! both. All three use the alphabet of every other id, which survives any number of URL encodings.
+//! A wrong tag is rejected without a lookup, and another app's click is recognised without one.
 
 use crate::keyring::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::Digest;
@@ -13,8 +13,8 @@ use sha2::Sha256;
 
 /// Length of the id in bytes.
 const ID_BYTES: usize = 16;
-/// Length of the app check in bytes: enough to tell another app's click from an unknown one, too
-/// few to identify the app.
+/// Length of the app check in bytes: enough to distinguish another app's click from an unknown one,
+/// too few to identify the app.
 const APP_CHECK_BYTES: usize = 3;
 /// Length of the tag in bytes. 96 bits cannot be brute-forced.
 const TAG_BYTES: usize = 12;
@@ -86,8 +86,9 @@ impl ClickTokens {
 }
 
 impl AuthenticClick {
-    /// Returns whether the click belongs to this app. One other app in sixteen million passes by
-    /// chance, so the stored click, looked up within the app, is authoritative.
+    /// Returns whether the click belongs to this app. For one other app in sixteen million the
+    /// check passes by chance. The caller must therefore also look up the stored click within this
+    /// app.
     pub fn belongs_to(&self, app: AppId) -> bool {
         self.app_check == app_check(app)
     }

@@ -1,5 +1,5 @@
 //! Consent of a device's user. An absent value means "not asked", not "no"; each network interprets
-//! it in its own way.
+//! absence in its own way.
 
 use super::AdvertisingId;
 

@@ -7,9 +7,10 @@ use crate::vocabulary::text::check_external_id;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-/// An `ANDROID_ID` that a whole series of faulty phones shares.
+/// An `ANDROID_ID` that all phones of a faulty series share.
 const SHARED_ANDROID_ID: &str = "9774d56d682e549c";
-/// Length of an `ANDROID_ID`. A shorter id of one repeated character may be an app's own numbering.
+/// Length of an `ANDROID_ID`. A shorter id of one repeated character is not treated as a
+/// placeholder, because an app may number its devices itself.
 const ANDROID_ID_CHARS: usize = 16;
 /// Length of a SHA-256 hash in hex digits.
 const HASH_DIGITS: usize = 64;
@@ -82,7 +83,8 @@ impl DeviceKey {
     }
 
     /// Returns whether many devices share this id: one repeated character such as all zeros, or a
-    /// known faulty `ANDROID_ID`. Such an id joins no events and is not sent to networks.
+    /// known faulty `ANDROID_ID`. Such an id does not connect events to a device and is not sent to
+    /// networks.
     pub fn is_placeholder(&self) -> bool {
         let mut characters = self.id.chars().filter(|c| *c != '-');
         let first = characters.next();
@@ -193,13 +195,14 @@ impl AdvertisingId {
     }
 }
 
-/// Hashes of a user's e-mail address and phone number: lower-case hex SHA-256, computed on the
+/// Hashes of a user's email address and phone number: lower-case hex SHA-256, computed on the
 /// device.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ContactHashes {
-    /// Hash of the e-mail address.
+    /// Hash of the email address.
     pub email: Option<String>,
-    /// Hash of the e-mail address in Google's form: a Gmail address without dots and suffix.
+    /// Hash of the email address as Google normalises it: a Gmail address without dots and `+`
+    /// suffix.
     pub email_google: Option<String>,
     /// Hash of the phone number's digits.
     pub phone: Option<String>,
@@ -220,8 +223,8 @@ impl ContactHashes {
         ))
     }
 
-    /// Merges later hashes. Omitted ones keep their value, except the second form of an address or
-    /// number that changed: it is dropped unless it is sent again.
+    /// Merges later hashes. An omitted hash keeps its value. If `email` changed, `email_google` is
+    /// dropped unless it is sent again; `phone_e164` likewise if `phone` changed.
     #[must_use]
     pub fn updated(self, later: Self) -> Self {
         let form = |later: Option<String>, before: Option<String>, is_replaced: bool| {
@@ -341,7 +344,8 @@ mod tests {
         let key = DeviceKey::parse(sent).unwrap();
         assert_eq!((key.as_str(), key.spelling()), (normalised, sent));
         assert_eq!(key.other_spelling(), (normalised != sent).then_some(sent));
-        // Both spellings are equal in comparisons, lock order and lookups.
+        // The normalised and the original spelling are equal in comparisons, lock order and
+        // lookups.
         let stored = DeviceKey::stored(normalised.to_owned());
         assert!(key == stored && key.cmp(&stored).is_eq());
         assert!(HashSet::from([key]).contains(&stored));

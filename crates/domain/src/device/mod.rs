@@ -29,8 +29,8 @@ pub struct DeviceRef<'a> {
     pub key: &'a DeviceKey,
 }
 
-/// Minimum interval between writes of a device's last call. A shorter one would rewrite the device
-/// on every event.
+/// Minimum interval between updates of a device's last-seen time. A shorter interval would rewrite
+/// the device on every event.
 pub const LAST_SEEN_STEP: Duration = Duration::from_hours(1);
 
 /// Platform of an app or a click.
@@ -145,7 +145,7 @@ impl Traits {
 pub struct Identity {
     /// User id assigned by the app.
     pub user: Option<UserKey>,
-    /// Hashes of the user's e-mail address and phone number, computed on the device.
+    /// Hashes of the user's email address and phone number, computed on the device.
     pub contact_hashes: ContactHashes,
 }
 

@@ -1,8 +1,8 @@
 //! Erasure of a user: what remains of a device, its events, clicks and subscriptions.
 //!
 //! Reports are computed from rows, so the rows stay, without anything that identifies the user. The
-//! device continues under a random pseudonym. What remains is what reports need (name, time, money,
-//! credit, platform, country) and what prevents double counting (the sender's ids).
+//! device continues under a random pseudonym. The rows keep what reports require (name, time,
+//! money, credit, platform, country) and what prevents double counting (the sender's ids).
 //!
 //! A store that erases many events at once clears columns in SQL. The result must be the same as
 //! that of [`Erasure::erase_event`].
@@ -31,8 +31,8 @@ pub fn pseudonym(random: [u8; 16]) -> DeviceKey {
     DeviceKey::stored(format!("{PREFIX}{random}"))
 }
 
-/// Returns whether a device is erased. It is not sent to networks, and its subscriptions stay with
-/// it.
+/// Returns whether a device id is the pseudonym of an erased device. Events from such a device are
+/// not sent to networks, and its subscriptions stay with it.
 pub fn is_pseudonym(device: &DeviceKey) -> bool {
     let random = device.as_str().strip_prefix(PREFIX);
     random.is_some_and(|text| {
@@ -50,7 +50,7 @@ pub struct Erasure {
     pub pseudonym: DeviceKey,
     /// User ids that no other device uses. All data with these ids is erased too.
     pub people: Vec<UserKey>,
-    /// Advertising ids of the device.
+    /// The device's advertising ids.
     pub advertising: Vec<AdvertisingId>,
 }
 
@@ -65,15 +65,15 @@ impl Erasure {
         }
     }
 
-    /// Returns what remains of its install's attribution: the credit, and the explanation in a
-    /// sentence.
+    /// Returns what remains of the attribution of the device's install: the credit and the
+    /// one-sentence explanation.
     #[must_use]
     pub fn erase_attribution(&self, attribution: Attribution) -> Attribution {
         retention::redact_attribution(attribution)
     }
 
-    /// Returns what remains of an event of the device, or of an event of no other device with one
-    /// of the erased user ids.
+    /// Returns what remains of one of the device's events, or of an event with one of the erased
+    /// user ids and no other device.
     #[must_use]
     pub fn erase_event(&self, event: Event) -> Event {
         let website = event.website.map(|website| {
@@ -92,7 +92,7 @@ impl Erasure {
         }
     }
 
-    /// Returns what remains of a click of the user.
+    /// Returns what remains of one of the user's clicks.
     #[must_use]
     pub fn erase_click(&self, click: Click) -> Click {
         retention::redact_click(click)

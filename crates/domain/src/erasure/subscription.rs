@@ -1,5 +1,5 @@
-//! Subscriptions of an erased device. They stay with it, so that a renewal is credited like the
-//! payments before it.
+//! Subscriptions of an erased device. They stay with the device, so that a renewal is credited like
+//! the payments before it.
 
 use super::{Erasure, is_pseudonym};
 use crate::billing::join::Join;
@@ -8,8 +8,8 @@ use crate::device::{DeviceKey, UserKey};
 use crate::vocabulary::time::Timestamp;
 
 impl Erasure {
-    /// Returns what remains of a notification: everything except its subscriber. A notification of
-    /// another device loses only the erased ids.
+    /// Returns what remains of a notification: everything except its subscriber. A notification
+    /// joined to another device loses only the erased ids.
     #[must_use]
     pub fn erase_notification(&self, mut one: Notification) -> Notification {
         let is_other_device = |device: &DeviceKey| *device != self.device;
@@ -24,8 +24,8 @@ impl Erasure {
                 .advertising
                 .retain(|id| !self.advertising.contains(id));
         } else {
-            // An unmatched notification keeps the pseudonym as a mark, because its provider keeps
-            // naming the user.
+            // An unmatched notification keeps the pseudonym as a mark, because the provider keeps
+            // naming the user in later notifications.
             let is_unmatched = one.settled.device.is_none();
             *subscriber = Subscriber {
                 device: is_unmatched.then(|| self.pseudonym.clone()),
@@ -72,12 +72,13 @@ impl Erasure {
     }
 }
 
-/// Returns whether a new notification belongs to an erased device, so that its subscriber must not
-/// be stored.
+/// Returns whether a new notification belongs to an erased device. If so, the notification's
+/// subscriber must not be stored.
 ///
-/// The erased id is no longer known. A named device is therefore accepted only if another
-/// notification of the subscription is already on it. If none is named, the latest notification
-/// before this one decides, otherwise the first.
+/// The erased device id is no longer known. A named device is therefore accepted only if another of
+/// the subscription's notifications is already joined to it. If no device is named, the new
+/// notification belongs to the same device as the latest stored notification before it, otherwise
+/// to that of the first stored notification.
 pub fn continues_erased_subscription(
     subscription: &[Notification],
     named: Option<&DeviceKey>,

@@ -9,7 +9,7 @@ use crate::install::DeviceState;
 use crate::vocabulary::id::{ClickId, EventId};
 use std::collections::BTreeSet;
 
-/// References from an event of an erased device or user to other data.
+/// References to other data, from an event of an erased device or user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Event id.
@@ -24,7 +24,8 @@ pub struct Trace {
     pub click: Option<ClickId>,
 }
 
-/// Returns the user ids of a device: its own, those linked to it, and those of its events.
+/// Returns a device's user ids: the current one, those linked to the device, and those in its
+/// events.
 pub fn people_of(
     known: &DeviceState,
     linked: BTreeSet<UserKey>,
@@ -43,7 +44,8 @@ pub fn billing_event_ids(traces: &[Trace]) -> BTreeSet<&str> {
     billed.map(|trace| trace.external_id.as_str()).collect()
 }
 
-/// Returns the clicks of a device: those of its events, and those that its decision names.
+/// Returns a device's clicks: those that its events are credited to, and those that its decision
+/// names.
 pub fn clicks_to_erase(known: &DeviceState, traces: &[Trace]) -> BTreeSet<ClickId> {
     let decided = known.attribution.as_ref();
     let decided = decided.map(|attribution| clicks_of_person(&attribution.decision));
@@ -56,9 +58,9 @@ pub fn clicks_to_erase(known: &DeviceState, traces: &[Trace]) -> BTreeSet<ClickI
 pub struct ErasedChain {
     /// Notifications of the subscription.
     pub notifications: Vec<Notification>,
-    /// Keys that still find it.
+    /// Keys that still find the subscription.
     pub lookup_keys: BTreeSet<String>,
-    /// Keys that no longer find it.
+    /// Keys that no longer find the subscription.
     pub removed_keys: BTreeSet<String>,
 }
 
@@ -89,7 +91,7 @@ impl Erasure {
     }
 
     /// Returns the ids to search for in notifications without a subscription, mainly transfers. No
-    /// key finds them, and some name a user only in the received body.
+    /// key finds these notifications, and some name a user only in the received body.
     pub fn ids(&self) -> Vec<&str> {
         let people = self.people.iter().map(UserKey::as_str);
         people.chain([self.device.as_str()]).collect()
@@ -113,8 +115,8 @@ impl Erasure {
         }
     }
 
-    /// Returns what remains of the device's clicks. Clicks that another device took are left out
-    /// and stay as they are.
+    /// Returns what remains of the device's clicks. Clicks that are credited with another device's
+    /// install are left out and stay as they are.
     pub fn erase_clicks(
         &self,
         device: DeviceRef<'_>,

@@ -1,10 +1,11 @@
 //! Detects events that two sources report.
 //!
 //! Within an app and environment an id identifies one event. Websites and billing providers are
-//! verified sources: their event counts and is forwarded. The SDK's event of the same id and kind
-//! is stored but neither counts nor is forwarded, whichever arrives first. Billing events are
-//! compared by the store's transaction id. The later event takes the earlier event's id as the root
-//! of its deduplication ids, so that a network recognises what it already received.
+//! verified sources: their events count and are forwarded. An SDK event with the same id and kind
+//! is stored, but it neither counts nor is forwarded. This does not depend on which of the events
+//! arrives first. Billing events are compared by the store's transaction id. The later event takes
+//! the earlier event's id as the root of its deduplication ids, so that a network recognises an
+//! event that it already received.
 
 use super::name::money_kind;
 use super::{Event, EventSource};
@@ -30,7 +31,7 @@ pub fn is_verifiable(name: &str) -> bool {
     VERIFIABLE_NAMES.contains(&name)
 }
 
-/// Returns whether two canonical names are the same kind. `purchase` and `subscribe` are.
+/// Returns whether two canonical names are of the same kind, like `purchase` and `subscribe`.
 pub fn is_same_kind(one: &str, other: &str) -> bool {
     let kind = |name| match name {
         "subscribe" => "purchase",
@@ -39,14 +40,15 @@ pub fn is_same_kind(one: &str, other: &str) -> bool {
     kind(one) == kind(other)
 }
 
-/// Returns whether a verified event and an SDK event of the same id report the same occurrence.
+/// Returns whether a verified event and an SDK event with the same id report the same occurrence.
 pub fn reports_same_event(reported: &Event, verified: &Event) -> bool {
     reported.source == EventSource::Sdk
         && verified.source != EventSource::Sdk
         && is_same_kind(&reported.name, &verified.name)
 }
 
-/// Marks a new SDK event as a duplicate of the first verified event that reports the same.
+/// Marks a new SDK event as a duplicate of the first verified event that reports the same
+/// occurrence.
 pub fn mark_duplicate(event: &mut Event, verified: &[Event]) {
     let twin = verified
         .iter()
@@ -87,7 +89,7 @@ impl EventReplacement {
 }
 
 /// Sets a verified event's deduplication root to that of the earlier SDK event that reports the
-/// same. Does not replace an existing root.
+/// same occurrence. Does not replace an existing root.
 pub fn adopt_dedup_root(verified: &mut Event, reported: &Event) {
     if verified.dedup_root.is_none() && reports_same_event(reported, verified) {
         let id = verified.id;
@@ -95,7 +97,7 @@ pub fn adopt_dedup_root(verified: &mut Event, reported: &Event) {
     }
 }
 
-/// Applies a new verified event to the SDK event of the same id: sets the new event's root and
+/// Applies a new verified event to the SDK event with the same id: sets the new event's root and
 /// returns the SDK event as a duplicate that no longer counts.
 pub fn demote(
     verified: &mut Event,
@@ -123,7 +125,7 @@ fn demoted(before: Event, verified: EventId, integrations: &[Integration]) -> Ev
 /// The app's settings for events from its SDK.
 #[derive(Debug, Clone, Copy)]
 pub struct SdkEventRules<'a> {
-    /// Whether their revenue counts.
+    /// Whether revenue from SDK events counts.
     pub policy: MoneyPolicy,
     /// Custom events that count as income.
     pub revenue_events: &'a [String],
@@ -131,10 +133,10 @@ pub struct SdkEventRules<'a> {
     pub integrations: &'a [Integration],
 }
 
-/// Decides whether a stored SDK event is a duplicate, given all stored verified events of its id.
-/// Billing may add, reclassify or remove events later. The SDK event is a duplicate while a
-/// verified event of its kind exists; otherwise it counts by the app's current rules. Its root
-/// stays.
+/// Checks again whether a stored SDK event is a duplicate, because billing may add, reclassify or
+/// remove events later. `verified` are all stored verified events with its id. The SDK event is a
+/// duplicate while a verified event of its kind exists; otherwise it counts by the app's current
+/// rules. Its deduplication root does not change.
 pub fn settle_duplicate(
     event: Event,
     verified: &[Event],

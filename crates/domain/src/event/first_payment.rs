@@ -13,8 +13,8 @@ pub struct FirstPayment {
 }
 
 /// Decides which of a device's events has the first-payment flag. `flagged` are the events that
-/// have it now; `earliest` is the earliest counted payment. Placeholder devices have no first
-/// payment.
+/// have the flag now; `earliest` is the device's earliest counted payment. Placeholder devices have
+/// no first payment.
 pub fn settle_first_payment(flagged: Vec<Event>, earliest: Option<Event>) -> FirstPayment {
     let first = earliest.filter(|event| event.payer().is_some());
     let id = first.as_ref().map(|event| event.id);

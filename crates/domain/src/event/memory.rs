@@ -1,8 +1,8 @@
-//! An in-memory store: writes changes, checks their expectations and gathers facts. Tests use it to
-//! compare a batch with its items processed one by one.
+//! An in-memory store that loads facts, checks the expectations of changes and writes the changes.
+//! Tests use it to compare a batch with its items processed one by one.
 
 use super::duplicate::EventReplacement;
-use super::sdk::{self, Acceptance, SdkChanges, SdkFacts, SdkRequest, planning_click};
+use super::sdk::{self, SdkChanges, SdkEventOutcome, SdkFacts, SdkRequest, planning_click};
 use super::web::samples::{CLICK, web_click};
 use super::web::{
     self, ExistingEvent, RefundTotals, Reservation, StoredWebClick, WebChanges, WebEvent, WebFacts,
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The live data of one app.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Memory {
+pub(super) struct InMemoryEvents {
     pub(super) events: BTreeMap<EventId, Event>,
     /// Ids of web events. An id without a fingerprint is only reserved.
     pub(super) web_keys: BTreeMap<String, (EventId, Option<Digest>)>,
@@ -47,7 +47,7 @@ fn nonzero<K: Ord + Clone>(figures: &BTreeMap<K, Figures>) -> BTreeMap<K, Figure
         .collect()
 }
 
-impl Memory {
+impl InMemoryEvents {
     /// Returns the stored data independent of write order.
     pub(super) fn outcome(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         let counted = &self.increments;
@@ -112,7 +112,7 @@ impl Memory {
     }
 
     /// Decides a batch of requests and writes the result.
-    pub(super) fn send(&mut self, requests: &[SdkRequest]) -> Vec<Vec<Acceptance>> {
+    pub(super) fn send(&mut self, requests: &[SdkRequest]) -> Vec<Vec<SdkEventOutcome>> {
         let facts = self.sdk_facts(requests);
         let decisions = sdk::decide(requests, &facts);
         self.write_sdk(&decisions.changes);

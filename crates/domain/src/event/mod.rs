@@ -46,8 +46,8 @@ crate::keywords! {
     }
 }
 
-/// The source whose events are credited to the click they name. Attribution changes of their device
-/// do not move them.
+/// The source whose events are credited to the click that they name. These events keep their credit
+/// even if the attribution of their device changes.
 pub const SELF_CREDITED_SOURCE: EventSource = EventSource::Web;
 
 /// The network, link and campaign an event counts for, copied from its device's attribution.
@@ -72,7 +72,7 @@ pub struct WebEventDetails {
     pub source_url: String,
     /// The sender's id of the payment that this renewal or refund belongs to.
     pub parent: Option<String>,
-    /// SHA-256 of the user's normalised e-mail address.
+    /// SHA-256 of the user's normalised email address.
     pub email_sha256: Option<String>,
 }
 
@@ -86,50 +86,51 @@ pub struct Event {
     pub id: EventId,
     /// The sender's id. Unique per app, environment and source.
     pub external_id: String,
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// Live or test environment.
     pub environment: Environment,
-    /// The source that reported it.
+    /// Source that reported the event.
     pub source: EventSource,
     /// Canonical name.
     pub name: String,
     /// The sender's spelling of the name, if it differs.
     pub original_name: Option<String>,
-    /// When it happened.
+    /// Time of the event.
     pub occurred_at: Timestamp,
     /// Time of arrival.
     pub received_at: Timestamp,
     /// The device.
     pub device: Option<DeviceKey>,
-    /// The app's id of the user.
+    /// User id assigned by the app.
     pub user: Option<UserKey>,
     /// Platform of the device.
     pub platform: Option<Platform>,
     /// Two-letter country code.
     pub country: Option<String>,
-    /// Revenue, if it carries an amount.
+    /// Revenue, if the event has an amount.
     pub revenue: Option<Revenue>,
     /// The credit; `None` for a device that never called `configure`.
     pub credit: Option<Credit>,
     /// Custom parameters as JSON text.
     pub params: Option<String>,
-    /// Whether it is the device's first counted payment.
+    /// Whether this is the device's first counted payment.
     pub first_payment: bool,
-    /// Whether the service recorded it itself, as the device's `install`.
+    /// Whether this is the `install` event that the service itself recorded for the device.
     pub is_service_install: bool,
     /// The verified event that this one duplicates. A duplicate neither counts nor is forwarded.
     pub duplicate_of: Option<EventId>,
-    /// The earlier event that reports the same, whose id the deduplication ids are derived from.
+    /// The earlier event that reports the same occurrence. The deduplication ids are derived from
+    /// its id.
     pub dedup_root: Option<EventId>,
-    /// Networks that it is not forwarded to, with the reason.
+    /// Networks that the event is not forwarded to, with the reason.
     pub skipped: Vec<(Network, SkipReason)>,
     /// Web-only fields. Boxed because most events come from apps.
     pub website: Option<Box<WebEventDetails>>,
 }
 
 impl Event {
-    /// Applies the current income rules to a stored SDK event. Returns whether that changed it.
+    /// Applies the current income rules to a stored SDK event. Returns whether the event changed.
     pub fn reassess_revenue(&mut self, revenue_events: &[String]) -> bool {
         let Some(revenue) = self.revenue.take() else {
             return false;
@@ -147,13 +148,14 @@ impl Event {
         changed
     }
 
-    /// Returns whether it is its device's install. An `install` sent by a client is an ordinary
+    /// Returns whether this is the device's install. An `install` sent by a client is an ordinary
     /// event.
     pub fn is_install(&self) -> bool {
         self.is_service_install && self.name == name::INSTALL
     }
 
-    /// Returns whether it is a counted payment. A device's earliest one by id is its first payment.
+    /// Returns whether this is a counted payment. A device's first payment is the earliest one by
+    /// id.
     pub fn is_payment(&self) -> bool {
         let revenue = self.revenue.as_ref();
         let counts = revenue.is_some_and(|it| it.counted_usd() > Amount::ZERO);
@@ -169,13 +171,13 @@ impl Event {
         device.filter(|_| self.is_payment())
     }
 
-    /// Returns whether it is a payment earlier than the device's current first one, so that the
-    /// flag must move.
+    /// Returns whether this is a payment earlier than the device's current first payment, so that
+    /// the first-payment flag must move.
     pub fn displaces_first_payment(&self, first: Option<EventId>) -> bool {
         self.payer().is_some() && first.is_some_and(|first| self.id < first)
     }
 
-    /// Returns the id that its deduplication ids are derived from.
+    /// Returns the id that the event's deduplication ids are derived from.
     pub fn root(&self) -> EventId {
         self.dedup_root.unwrap_or(self.id)
     }
@@ -196,7 +198,7 @@ pub type SharedId<'a> = (AppId, Environment, &'a str);
 /// A sender's event id, to be claimed for an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventKey<'a> {
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// Live or test environment.
     pub environment: Environment,
@@ -224,7 +226,7 @@ impl<'a> EventKey<'a> {
     }
 }
 
-/// Filter of the event log.
+/// Filter for the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventFilter {
     /// Event name.
@@ -233,7 +235,7 @@ pub struct EventFilter {
     pub external_id: Option<String>,
     /// Device.
     pub device: Option<DeviceKey>,
-    /// The app's id of the user.
+    /// User id assigned by the app.
     pub user: Option<UserKey>,
     /// Source.
     pub source: Option<EventSource>,
@@ -248,7 +250,7 @@ pub struct EventFilter {
 }
 
 /// Maximum number of events that one page scans for a filter without an index. The response says
-/// how far the scan came.
+/// how far the scan got.
 pub const EVENTS_SCANNED_MAX: u32 = 20_000;
 
 impl EventFilter {

@@ -25,7 +25,7 @@ pub const STANDARD_NAMES: &[&str] = &[
 /// The event that the service records at a device's first `configure`.
 pub const INSTALL: &str = "install";
 
-/// Events whose amount is an expected future payment. It does not count as revenue.
+/// Events whose amount is an expected future payment. Such an amount does not count as revenue.
 const PREDICTED: &[&str] = &["checkout_started", "start_trial"];
 
 /// Events whose amount is a payment.
@@ -35,8 +35,8 @@ const INCOME: &[&str] = &["purchase", "subscribe", "renewal"];
 pub const REVENUE_EVENTS_MAX: usize = 50;
 
 /// Classifies the amount on an event. `revenue_events` are the custom events that the app counts as
-/// income. Billing and websites report renewals and refunds, so those names carry no income from
-/// the SDK.
+/// income. Billing providers and websites report renewals and refunds, so SDK amounts under those
+/// names are not income.
 pub fn money_kind(source: EventSource, name: &str, revenue_events: &[String]) -> MoneyKind {
     let reported_elsewhere = source == EventSource::Sdk && REPORTING_ONLY.contains(&name);
     let is_income = INCOME.contains(&name) || revenue_events.iter().any(|one| one == name);
@@ -55,8 +55,8 @@ pub fn revenue_event(text: &str) -> Result<String, Problem> {
     let lower = name.to_ascii_lowercase();
     let known = [STANDARD_NAMES, PREDICTED, REPORTING_ONLY].concat();
     if known.contains(&lower.as_str()) && !matches!(lower.as_str(), "purchase" | "subscribe") {
-        let message = "Must be a custom event. Amounts from the SDK on standard events other than \
-                       purchase and subscribe, and on renewal and refund, are never income.";
+        let message = "Must be a custom event. SDK amounts on renewal, refund and standard events \
+                       other than purchase and subscribe never count as income.";
         return Err(Problem::new(FaultCode::NotAllowed, message));
     }
     Ok(canonical(&name).0)
@@ -74,7 +74,7 @@ pub fn canonical(name: &str) -> (String, Option<String>) {
     }
 }
 
-/// Returns whether an event of this name carries a predicted amount.
+/// Returns whether an event with this name has a predicted amount.
 pub fn is_predicted(name: &str) -> bool {
     PREDICTED.contains(&name)
 }

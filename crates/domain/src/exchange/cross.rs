@@ -6,13 +6,13 @@ use crate::exchange::{ImportedRates, RateValue};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 
-/// Precision of prices: fine enough for nine digits of the weakest currency, and an `i128` holds a
-/// billion times any price.
+/// Precision of prices. It gives the weakest currency nine significant digits, and an `i128` can
+/// still hold a billion times any price.
 const FRACTIONS_PER_DOLLAR: i128 = 1_000_000_000_000_000_000;
 
 /// Returns units of `into` per unit of each other currency on a day, to the nearest billionth.
-/// Leaves out currencies without a rate or worth less than a billionth. Empty if `into` has no
-/// rate.
+/// Leaves out currencies that have no rate or are worth less than a billionth. The result is empty
+/// if `into` has no rate.
 pub fn cross_rates(
     into: Currency,
     day: Day,

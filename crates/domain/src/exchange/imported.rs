@@ -1,10 +1,10 @@
-//! Imported rates that a conversion needs, and how a store loads them.
+//! Imported rates that a conversion requires, and how a store loads them.
 //!
 //! The rate of the event's UTC day applies, else the latest one before it.
 //!
-//! A rate against the euro needs the dollar rate of *its own* day, or the latest before it, which
-//! may be older than the event. The next query therefore depends on earlier results, so the rule
-//! decides what to query, not the store:
+//! A rate against the euro requires the dollar rate of *its own* day, or the latest one before that
+//! day. That day may be earlier than the event's day. The next query therefore depends on earlier
+//! results, so this module, not the store, decides what to query:
 //!
 //! ```text
 //! let mut rates = ImportedRates::default();
@@ -70,12 +70,12 @@ impl ImportedRates {
             .find(|query| !self.0.iter().any(|(answered, _)| answered == query))
     }
 
-    /// Records the store's result of a query.
+    /// Records the store's result for a query.
     pub fn record_result(&mut self, query: RateQuery, rate: Option<Rate>) {
         self.0.push((query, rate));
     }
 
-    /// Runs all queries needed to convert amounts of these currencies on these days.
+    /// Runs all queries needed to convert amounts in these currencies on these days.
     pub fn gather<E>(
         wanted: impl IntoIterator<Item = (Currency, Day)>,
         mut store: impl FnMut(RateQuery) -> Result<Option<Rate>, E>,

@@ -4,7 +4,7 @@
 //! euro's. An amount in such a currency is converted to euros and then at the dollar rate of the
 //! event's day. Imports cannot override the fixed rate.
 //!
-//! Lists only currencies that were in use after the snapshot begins.
+//! Lists only currencies that were still in use when the snapshot begins.
 
 use crate::exchange::RateValue;
 use crate::vocabulary::currency::Currency;

@@ -4,9 +4,9 @@
 //! event waits for a rate. Only a currency without any rate cannot be converted. The result is
 //! stored with the event and not computed again, so a later import does not change past reports.
 //!
-//! Rates come from imports in the store and from snapshots compiled into the binary. Per currency
-//! the later day wins, and the import on the same day. A currency that the euro replaced keeps its
-//! fixed rate, so only the dollar rate is looked up.
+//! Rates come from imports in the store and from snapshots compiled into the binary. For each
+//! currency the rate with the later day wins; on the same day the import wins. A currency that the
+//! euro replaced keeps its fixed rate, so only the dollar rate is looked up.
 //!
 //! To convert an amount, a store runs the queries of [`ImportedRates`] and passes the results to
 //! [`exchange`]. It keeps one rate per currency and day; a later import replaces an earlier one.
@@ -33,12 +33,12 @@ pub use snapshot::{SECOND_SNAPSHOT_DAY, SECOND_SNAPSHOT_SOURCE, SNAPSHOT_DAY, SN
 
 use crate::vocabulary::day::Day;
 
-/// Age in days from which the latest dollar rate is stale. Rates are published on working days, and
-/// the longest run of holidays, at Easter and New Year, is shorter.
+/// Age in days after which the latest dollar rate is stale. Rates are published on working days.
+/// The longest gaps, around Easter and New Year, are shorter than this.
 pub const STALE_AFTER_DAYS: i64 = 7;
 
-/// Freshness of the rates, judged by the dollar's rate per euro, which every rate against the euro
-/// needs.
+/// Freshness of the rates. It is measured by the rate of dollars per euro, because every rate
+/// against the euro is converted with that rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Staleness {
     /// Rates are up to date.
@@ -50,7 +50,7 @@ pub enum Staleness {
     },
 }
 
-/// Decides the freshness of the rates, given the day of the latest dollar rate.
+/// Returns whether the rates are up to date, given the day of the latest dollar rate.
 pub fn staleness(latest: Day, today: Day) -> Staleness {
     match today.days_since(latest) {
         days if days > STALE_AFTER_DAYS => Staleness::Stale { days },

@@ -31,12 +31,12 @@ crate::keywords! {
     }
 }
 
-/// Units per 1 of the base, in billionths; positive.
+/// Units of the currency per unit of the base currency, in billionths; positive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RateValue(i64);
 
 impl RateValue {
-    /// One unit per 1 of the base.
+    /// A rate of 1: one unit of the currency per unit of the base currency.
     pub const ONE: Self = Self(NANOS_PER_UNIT);
 
     /// Creates a rate from billionths, if they are in range.
@@ -97,11 +97,11 @@ impl std::fmt::Display for RateValue {
 pub struct Rate {
     /// The currency. It may be retired, because old payments must still be converted.
     pub currency: Currency,
-    /// Day it was published for.
+    /// Day that the rate was published for.
     pub day: Day,
     /// Base currency.
     pub base: RateBase,
-    /// Units of the currency per 1 of the base.
+    /// Units of the currency per unit of the base currency.
     pub units: RateValue,
     /// Source name.
     pub source: String,

@@ -1,9 +1,9 @@
 //! The second source of daily rates, for currencies that the first source does not publish.
 //!
 //! The first source is `rates.url`, by default the European Central Bank. Its rates and the
-//! operator's imports take precedence; the second source never replaces them. A rate of the second
-//! source that jumped too far from the last known one is rejected, and the last known one stays in
-//! use.
+//! operator's imports take precedence; the second source never replaces them. A rate from the
+//! second source that differs too much from the last known rate is rejected, and the last known
+//! rate stays in use.
 
 use crate::exchange::imported::newer;
 use crate::exchange::{Rate, RateBase, RateQuery, SECOND_SNAPSHOT_DAY, STALE_AFTER_DAYS, snapshot};
@@ -13,22 +13,22 @@ use crate::vocabulary::day::Day;
 /// Source name of a rate that the second source published.
 pub const SECOND_SOURCE: &str = "currency-api";
 
-/// Factor by which a rate may rise or fall per day since the last known one. The largest real step
-/// of recent years, the Argentine peso in December 2023, was 2.2 in a day and is accepted on the
-/// second day.
+/// Factor by which a rate may rise or fall per day since the last known rate. The largest real
+/// change in recent years was a factor of 2.2 in a day: the Argentine peso in December 2023. Such a
+/// change is accepted on the second day.
 pub const JUMP_FACTOR_PER_DAY: i128 = 2;
 /// Largest accepted factor, however old the last known rate is. A redenomination (often 100 or
-/// 1,000 to 1) exceeds it; the operator imports the new rate once.
+/// 1,000 to 1) exceeds this factor, so the operator has to import the new rate once.
 pub const JUMP_FACTOR_MAX: i128 = 16;
 
-/// Decision about one rate of the second source.
+/// Decision about one rate from the second source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateReview {
     /// Store the rate.
     Accept,
     /// The first source or an import covers the currency.
     Covered,
-    /// The rate differs too much from the last known one.
+    /// The rate differs too much from the last known rate.
     Jump,
 }
 
@@ -44,7 +44,7 @@ fn is_of_first(currency: Currency) -> bool {
         || snapshot::is_published_by_bank(currency)
 }
 
-/// Returns the query that [`review`] needs: the latest imported rate up to the new rate's day.
+/// Returns the query for [`review`]: the latest imported rate up to the new rate's day.
 pub fn review_query(new_rate: &Rate) -> RateQuery {
     RateQuery {
         currency: new_rate.currency,
@@ -52,7 +52,8 @@ pub fn review_query(new_rate: &Rate) -> RateQuery {
     }
 }
 
-/// Decides about a new rate, given the latest imported rate of its currency up to its day.
+/// Decides whether to accept a new rate. `imported` is the latest imported rate for the same
+/// currency up to the new rate's day.
 pub fn review(new_rate: &Rate, imported: Option<Rate>) -> RateReview {
     if is_of_first(new_rate.currency) {
         return RateReview::Covered;
@@ -61,7 +62,7 @@ pub fn review(new_rate: &Rate, imported: Option<Rate>) -> RateReview {
     let Some(known) = newer(imported.clone(), compiled_in) else {
         return RateReview::Accept;
     };
-    // An import takes precedence even over a newer snapshot, until it is stale.
+    // Until an import is stale, it takes precedence even over a newer snapshot.
     let is_current = |rate: &Rate| new_rate.day.days_since(rate.day) <= STALE_AFTER_DAYS;
     if imported.is_some_and(|rate| rate.source != SECOND_SOURCE && is_current(&rate)) {
         return RateReview::Covered;
@@ -92,7 +93,7 @@ fn is_jump(new_rate: &Rate, known: &Rate) -> bool {
     new > old * factor || old > new * factor
 }
 
-/// Returns the latest day with a rate of the second source, given the latest imported rates of
+/// Returns the latest day with a rate from the second source, given the latest imported rates of
 /// [`second_source_currencies`].
 pub fn latest_second_day(imported: &[Rate]) -> Day {
     let days = imported

@@ -73,8 +73,8 @@ static FIRST: LazyLock<Snapshot> =
 static SECOND: LazyLock<Snapshot> =
     LazyLock::new(|| Snapshot::of(SECOND_TEXT, RateBase::Usd, SECOND_SNAPSHOT_SOURCE));
 
-/// Returns the latest rate of the currency at or before the day. Both files have a currency only if
-/// the European Central Bank stopped publishing it.
+/// Returns the latest rate of the currency at or before the day. A currency is in both files only
+/// if the European Central Bank stopped publishing it.
 pub(super) fn latest(currency: Currency, day: Day) -> Option<Rate> {
     newer(FIRST.latest(currency, day), SECOND.latest(currency, day))
 }
@@ -114,10 +114,10 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// Size limit of both files in the binary.
+    /// Size limit for both files together, because they are part of the binary.
     const BYTES_MAX: usize = 400_000;
 
-    // The expected counts were taken when the files were created.
+    // The expected counts were determined when the files were created.
     #[rstest]
     #[case::first(FIRST_TEXT, 32, 36_180, SNAPSHOT_DAY, "2026-09-14")]
     #[case::second(SECOND_TEXT, 126, 10_584, SECOND_SNAPSHOT_DAY, "2026-09-29")]
@@ -145,7 +145,8 @@ mod tests {
         assert!(FIRST_TEXT.len() + SECOND_TEXT.len() < BYTES_MAX);
     }
 
-    /// Units of account and fund codes, which have no rate in any source and are not sold in.
+    /// Units of account and fund codes, which have no rate in any source and in which nothing is
+    /// sold.
     const WITHOUT_RATE: [&str; 9] = [
         "BOV", "CHE", "CHW", "CLF", "COU", "USN", "UYI", "UYW", "XAD",
     ];

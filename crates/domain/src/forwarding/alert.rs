@@ -4,7 +4,7 @@ use crate::integration::Network;
 use crate::vocabulary::id::{AlertId, AppId};
 use crate::vocabulary::time::Timestamp;
 
-/// Number of failed deliveries of an integration within an hour that raises an alert.
+/// Number of an integration's failed deliveries within an hour that raises an alert.
 pub const BULK_FAILURES: u64 = 100;
 
 /// Kind of alert.
@@ -12,7 +12,7 @@ pub const BULK_FAILURES: u64 = 100;
 pub enum AlertKind {
     /// An integration is paused until an operator fixes it.
     IntegrationPaused,
-    /// Many deliveries of an integration failed within an hour.
+    /// Many of an integration's deliveries failed within an hour.
     DeliveriesFailing,
     /// The exchange rates are stale.
     RatesStale,
@@ -31,11 +31,11 @@ crate::keywords! {
 pub struct Alert {
     /// Id. Receivers use it to detect repeats.
     pub id: AlertId,
-    /// The app it concerns.
+    /// The app that the alert is about.
     pub app: AppId,
     /// Kind of alert.
     pub kind: AlertKind,
-    /// The network it concerns, if any.
+    /// The network that the alert is about, if any.
     pub network: Option<Network>,
     /// Time of the alert.
     pub at: Timestamp,
@@ -43,8 +43,8 @@ pub struct Alert {
     pub message: String,
 }
 
-/// Returns whether the failures of this hour just reached [`BULK_FAILURES`], so that one alert is
-/// raised per hour.
+/// Returns whether this hour's number of failures just reached [`BULK_FAILURES`]. This happens once
+/// per hour, so at most one alert is raised per hour.
 pub const fn crosses_failure_threshold(before: u64, now: u64) -> bool {
     before < BULK_FAILURES && now >= BULK_FAILURES
 }

@@ -1,4 +1,4 @@
-//! The data of an event that an adapter may send to a network.
+//! The data about an event that an adapter may send to a network.
 
 use super::delivery::PendingDelivery;
 use crate::click::Click;
@@ -13,7 +13,8 @@ use crate::vocabulary::time::Timestamp;
 
 /// Event name of a payment.
 pub(super) const PURCHASE: &str = "purchase";
-/// Also a payment if a billing provider reports it; from the SDK it is not proof of one.
+/// Event name of a payment if a billing provider reports it. The same event from the SDK does not
+/// prove a payment.
 const SUBSCRIBE: &str = "subscribe";
 
 /// An event with all data that a network may receive. It is built before each attempt, so that
@@ -22,13 +23,13 @@ const SUBSCRIBE: &str = "subscribe";
 pub struct Conversion {
     /// The delivery to send.
     pub delivery: DeliveryId,
-    /// Deduplication id sent to the network; the same at every attempt.
+    /// Deduplication id sent to the network; the same for every attempt.
     pub dedup_id: String,
     /// Event name at the network.
     pub network_event: String,
     /// The event.
     pub event: Event,
-    /// Page URL: a web event's own, otherwise the public link URL without its query.
+    /// Page URL: for a web event its own page, otherwise the public link URL without its query.
     pub page_url: Option<String>,
     /// The credited click.
     pub click: Option<Click>,
@@ -37,9 +38,9 @@ pub struct Conversion {
     pub network_click_id: Option<(String, String)>,
     /// The device, if it called `configure`.
     pub device: Option<Device>,
-    /// Hashes of the user's e-mail address and phone number.
+    /// Hashes of the user's email address and phone number.
     pub matching: ContactHashes,
-    /// The app's id of the user: the event's own, or for app events the one the device was
+    /// The app's user id: the event's own or, for app events, the one that the device was
     /// identified with.
     pub user: Option<UserKey>,
 }
@@ -58,8 +59,8 @@ pub enum Sharing {
 }
 
 impl Sharing {
-    /// Derives the permission from a consent. Denying the platform's tracking prompt means no
-    /// personalised ads.
+    /// Derives the permission from the user's consent. Denying the platform's tracking prompt means
+    /// no personalised ads.
     pub fn of(consent: Consent) -> Self {
         let personalized = match consent.tracking {
             Some(Tracking::Denied) => Some(false),
@@ -74,9 +75,9 @@ impl Sharing {
     }
 }
 
-/// Returns whether an event is a payment whose amount may not be forwarded. The SDK need not send
-/// an amount; its payment is then forwarded without one. Meta (`network_a`) requires an amount for
-/// `Purchase`.
+/// Returns whether an event is a payment whose amount may not be forwarded, so that the payment is
+/// not forwarded either. A payment from the SDK may have no amount at all and is then forwarded
+/// without one. Meta (`network_a`) requires an amount for `Purchase`.
 pub fn lacks_forwardable_amount(event: &Event, network_event: &str) -> bool {
     let is_payment = event.name == PURCHASE
         || network_event == "Purchase"
@@ -101,7 +102,7 @@ pub fn forwardable_usd(event: &Event) -> Option<Amount> {
 }
 
 impl Conversion {
-    /// Builds a conversion. A web event uses its own click and e-mail hash only: its sender is
+    /// Builds a conversion. A web event uses its own click and email hash only: its sender is
     /// responsible for consent to that data, not to the app's data about the user.
     pub fn new(
         pending: &PendingDelivery,
@@ -136,7 +137,8 @@ impl Conversion {
         conversion
     }
 
-    /// Returns how networks may use it. The sender of a web event is responsible for consent.
+    /// Returns how networks may use the event. The sender of a web event is responsible for
+    /// consent.
     pub fn sharing(&self) -> Sharing {
         match (self.event.source, &self.device) {
             (EventSource::Web, _) => Sharing::Allowed,
@@ -173,9 +175,9 @@ impl Conversion {
         Some(sent.unwrap_or(key.as_str()))
     }
 
-    /// Returns hashes of the device id and the app's user id, in this order and without repetition,
-    /// as the networks' `external_id`. Leaves out a user id that looks like an e-mail address,
-    /// because addresses are normalised and hashed separately.
+    /// Returns the values for the networks' `external_id`: hashes of the device id and the app's
+    /// user id, in this order and without repetition. Leaves out a user id that looks like an email
+    /// address, because addresses are normalised and hashed separately.
     pub fn external_ids(&self) -> Vec<String> {
         // A placeholder id would merge different users.
         let is_placeholder = self
@@ -214,7 +216,8 @@ impl Conversion {
         self.click.as_ref().map(|click| click.clicked_at)
     }
 
-    /// Returns a network's click id by parameter name, from the click or received without one.
+    /// Returns a network's click id by parameter name, from the recorded click or received without
+    /// one.
     pub fn click_id(&self, name: &str) -> Option<&str> {
         let from_click = self.click.as_ref().and_then(|click| {
             let ids = &click.captured.click_ids;

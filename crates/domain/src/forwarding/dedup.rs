@@ -9,10 +9,10 @@ const DERIVED_DIGITS: usize = 32;
 /// Maximum length of a sender's id that is sent unchanged.
 const OWN_ID_CHARS_MAX: usize = 64;
 
-/// Returns an event's deduplication id at a network; the same at every attempt. With `own`, a web
-/// event keeps its sender's id, so that a pixel on the page can use it, too. Long ids, ids that
-/// look like e-mail addresses, and ids of events that another source reported earlier are always
-/// derived.
+/// Returns an event's deduplication id at a network, which is the same for every attempt. With
+/// `own`, a web event keeps its sender's id, so that a pixel on the page can send the same id. The
+/// id is always derived if the sender's id is long or looks like an email address, or if another
+/// source reported the event earlier.
 pub fn dedup_id(event: &Event, network: Network, network_event: &str, own: bool) -> String {
     let external_id = &event.external_id;
     let can_be_own = event.dedup_root.is_none()

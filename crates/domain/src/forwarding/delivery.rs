@@ -7,7 +7,8 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, DeliveryId, EventId};
 use crate::vocabulary::time::Timestamp;
 
-/// Maximum number of stored attempts per delivery: the first and the latest. All are counted.
+/// Maximum number of attempts stored per delivery: the first one and the most recent others. The
+/// attempt count still includes all of them.
 pub const ATTEMPTS_KEPT_MAX: usize = 20;
 /// Maximum length of a stored network response.
 pub const ANSWER_CHARS_MAX: usize = 512;
@@ -15,15 +16,15 @@ pub const ANSWER_CHARS_MAX: usize = 512;
 /// Result of one attempt for one delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptVerdict {
-    /// The network accepted it.
+    /// The network accepted the event.
     Delivered,
-    /// Not accepted; worth retrying.
+    /// The network did not accept the event, but a retry may succeed.
     Retry,
-    /// The network will never accept it.
+    /// The network will never accept the event.
     Terminal,
     /// Credentials, permissions or configuration are wrong, so the integration is paused.
     Pause,
-    /// The network may have accepted it.
+    /// The network may have accepted the event.
     Unknown,
 }
 
@@ -42,17 +43,18 @@ crate::keywords! {
 pub enum DeliveryStatus {
     /// Waiting to be sent.
     Pending,
-    /// The network accepted it.
+    /// The network accepted the event.
     Delivered,
-    /// The network validated it without storing it, as requested.
+    /// The network validated the event without storing it, as requested.
     Validated,
-    /// It is unknown whether the network has it, and a retry might count it twice.
+    /// It is unknown whether the network has the event. After a retry the network might count it
+    /// twice.
     Unconfirmed,
-    /// The network rejected it for good.
+    /// The network rejected the event for good.
     Failed,
-    /// It became too old before it could be sent.
+    /// The event became too old before it could be sent.
     Expired,
-    /// Its event was withdrawn, or is credited to another network now.
+    /// The event was withdrawn, or is now credited to another network.
     Cancelled,
 }
 
@@ -69,14 +71,14 @@ crate::keywords! {
 }
 
 impl DeliveryStatus {
-    /// Returns whether an operator may retry it. `Unconfirmed` may be retried, because the operator
-    /// can check at the network first. `Cancelled` may not.
+    /// Returns whether an operator may retry the delivery. `Unconfirmed` may be retried, because
+    /// the operator can check with the network first. `Cancelled` may not.
     pub const fn can_be_retried(self) -> bool {
         matches!(self, Self::Failed | Self::Expired | Self::Unconfirmed)
     }
 
-    /// Returns whether it counts as failed in the integration's health: nothing shows that the
-    /// network has the event. `Cancelled` does not count.
+    /// Returns whether the delivery counts as failed in the integration's health: it is finished,
+    /// but nothing shows that the network has the event. `Cancelled` does not count as failed.
     pub const fn counts_as_failed(self) -> bool {
         matches!(self, Self::Failed | Self::Expired | Self::Unconfirmed)
     }
@@ -102,9 +104,9 @@ pub struct DeliveryAttempt {
 /// A delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its id.
+    /// Delivery id.
     pub id: DeliveryId,
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// The event to deliver.
     pub event: EventId,
@@ -116,11 +118,11 @@ pub struct Delivery {
     pub dedup_id: String,
     /// Status.
     pub status: DeliveryStatus,
-    /// Reason of the status.
+    /// Reason for the status.
     pub reason: Option<String>,
-    /// When it was planned.
+    /// When the delivery was planned.
     pub planned_at: Timestamp,
-    /// When it reached a final status.
+    /// When the delivery reached a final status.
     pub settled_at: Option<Timestamp>,
     /// Time of the next attempt.
     pub next_attempt_at: Option<Timestamp>,
@@ -133,7 +135,7 @@ pub struct Delivery {
 /// A delivery to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingDelivery {
-    /// Its id.
+    /// Delivery id.
     pub id: DeliveryId,
     /// The event to deliver.
     pub event: EventId,
@@ -141,7 +143,7 @@ pub struct PendingDelivery {
     pub network_event: String,
     /// Deduplication id sent to the network.
     pub dedup_id: String,
-    /// When it was planned.
+    /// When the delivery was planned.
     pub planned_at: Timestamp,
     /// Number of attempts so far.
     pub attempts_made: u32,
@@ -149,13 +151,13 @@ pub struct PendingDelivery {
     pub attempts: Vec<DeliveryAttempt>,
     /// Time of the first attempt with an unknown outcome.
     pub ambiguous_since: Option<Timestamp>,
-    /// When an earlier lease started sending it without recording an outcome.
+    /// When an earlier lease holder started sending the delivery without recording an outcome.
     pub interrupted_at: Option<Timestamp>,
 }
 
 impl PendingDelivery {
-    /// Records the attempt of a process that stopped without recording an outcome. The network may
-    /// have received it.
+    /// Records an attempt with an unknown outcome if an earlier process stopped while it was
+    /// sending the delivery. The network may have received the event.
     pub fn note_interruption(&mut self, network: Network) {
         let Some(at) = self.interrupted_at.take() else {
             return;
@@ -176,8 +178,9 @@ impl PendingDelivery {
     }
 }
 
-/// Returns the id of an event's delivery to a network. It is derived from both, so that an event's
-/// deliveries are found by id, and it starts with the event's time.
+/// Returns the id of an event's delivery to a network. The id is derived from the event id and the
+/// network, so that the deliveries of an event can be looked up by id. It starts with the event's
+/// time.
 pub fn delivery_id(event: EventId, network: Network) -> DeliveryId {
     let mut named = event.as_bytes().to_vec();
     named.extend_from_slice(network.as_str().as_bytes());
@@ -187,20 +190,21 @@ pub fn delivery_id(event: EventId, network: Network) -> DeliveryId {
     DeliveryId::new(event.at(), random)
 }
 
-/// Returns the ids of an event's possible deliveries, in order of the networks.
+/// Returns the ids of an event's possible deliveries, one per network, in network order.
 pub fn delivery_ids(event: EventId) -> [DeliveryId; 4] {
     Network::ALL.map(|network| delivery_id(event, network))
 }
 
 impl Delivery {
-    /// Delays the next attempt until its queue allows one.
+    /// Delays the next attempt until the queue allows one.
     pub fn apply_queue_delay(&mut self, queue: &QueueState) {
         let due_at = self.next_attempt_at;
         self.next_attempt_at = due_at.and_then(|due_at| queue.next_attempt(due_at));
     }
 }
 
-/// Appends attempts, keeping the first and the latest ones.
+/// Appends attempts. Beyond [`ATTEMPTS_KEPT_MAX`], keeps the first attempt and the most recent
+/// others.
 #[must_use]
 pub fn append_attempts(
     mut attempts: Vec<DeliveryAttempt>,
@@ -215,7 +219,7 @@ pub fn append_attempts(
     attempts
 }
 
-/// Filter of the delivery log.
+/// Filter for the delivery log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeliveryFilter {
     /// Status.
@@ -231,7 +235,8 @@ pub struct DeliveryFilter {
 }
 
 impl DeliveryFilter {
-    /// Returns this filter for each matching status that an operator may retry.
+    /// Returns one copy of this filter per status whose deliveries can be retried. If the filter
+    /// already has a status, only that status is used.
     pub fn retryable(&self) -> impl Iterator<Item = Self> + '_ {
         let all = DeliveryStatus::ALL.iter().copied();
         let wanted = all

@@ -18,8 +18,8 @@ pub fn end_without_event() -> NextStep {
     end_with(DeliveryStatus::Cancelled, EVENT_GONE)
 }
 
-/// Decides whether a delivery may be sent now. Returns its progress, or what happens to it instead.
-/// `unsendable` is the reason code if its network could not use it.
+/// Decides whether a delivery may be sent now. Returns its progress, or what happens to the
+/// delivery instead. `unsendable` is the reason code if the network could not use the event.
 pub fn check_eligibility(
     integration: &Integration,
     pending: &PendingDelivery,
@@ -27,7 +27,7 @@ pub fn check_eligibility(
     unsendable: Option<&str>,
     now: Timestamp,
 ) -> Result<DeliveryProgress, NextStep> {
-    // The device was erased after planning, or an operator retried it afterwards.
+    // The device was erased after planning, or an operator retried the delivery after the erasure.
     if conversion.event.device.as_ref().is_some_and(is_pseudonym) {
         return Err(end_with(DeliveryStatus::Cancelled, ERASED));
     }

@@ -1,10 +1,10 @@
-//! Finds the events that cause a rejected request.
+//! Finds the events that cause a request to be rejected.
 //!
-//! A network rejects a whole request because of one bad event. Splitting the request finds that
-//! event. But an error of the account rejects every part alike, and failing events one by one would
-//! lose all of them. An event therefore fails only on evidence: the network's code is about an
-//! event, or the network accepts other events while it rejects this one. Without evidence the
-//! events are held and the queue backs off.
+//! A network may reject a whole request because of one bad event. Splitting the request finds that
+//! event. But if the account is at fault, the network rejects every part, and all events would be
+//! lost if each of them were marked as failed. An event is therefore marked as failed only with
+//! evidence: the network's code is about an event, or the network accepts other events while it
+//! rejects this one. Without evidence the events are held and the queue backs off.
 
 use super::delivery::DeliveryAttempt;
 use super::queue::{QueueState, SYSTEMATIC_REJECTIONS};
@@ -16,11 +16,11 @@ pub struct RefusedRequest<'a> {
     pub events: usize,
     /// The network's error code.
     pub code: &'a str,
-    /// Whether this code always concerns an event, never the account.
+    /// Whether this code is always about an event, never about the account.
     pub blames_event: bool,
-    /// Code of the rejected request that this one is a half of.
+    /// Code of the larger request's rejection, if this request is half of a rejected request.
     pub whole_code: Option<&'a str>,
-    /// Code of the other half, if it was sent before and rejected.
+    /// Code of the other half's rejection, if the other half was already sent and rejected.
     pub other_half_code: Option<&'a str>,
     /// Evidence from the whole batch.
     pub batch: BatchEvidence,
@@ -31,12 +31,12 @@ pub struct RefusedRequest<'a> {
 pub struct BatchEvidence {
     /// Initial number of events.
     pub events: usize,
-    /// Whether the network accepted any event of the batch.
+    /// Whether the network accepted any event in the batch.
     pub accepted_some: bool,
-    /// Number of events rejected in a request of their own.
+    /// Number of events that were rejected alone, in requests with a single event.
     pub refused_alone: u32,
-    /// Whether the network accepted anything after it rejected these events with this code; see
-    /// [`accepted_since`].
+    /// Whether the network accepted any request after an earlier rejection of these events with
+    /// this code; see [`accepted_since`].
     pub accepted_since: bool,
 }
 
@@ -51,8 +51,8 @@ pub enum IsolationStep {
     Fail,
 }
 
-/// Decides what to do about a rejected request that names no event. Single events are decided last,
-/// after the rest of their batch was sent.
+/// Decides what to do about a rejected request whose response names no event. A request with a
+/// single event is decided last, after the rest of its batch was sent.
 pub fn next_isolation_step(refusal: &RefusedRequest<'_>) -> IsolationStep {
     let batch = refusal.batch;
     let concerns_event = refusal.blames_event || batch.accepted_some;
@@ -75,8 +75,9 @@ pub fn next_isolation_step(refusal: &RefusedRequest<'_>) -> IsolationStep {
     }
 }
 
-/// Returns whether the network accepted something after it rejected a delivery with this code, and
-/// rejected nothing without naming an event since. `attempts` are the delivery's earlier ones.
+/// Returns whether the network accepted a request after it had rejected a delivery with this code.
+/// Returns false if the network has since rejected a request without naming an event. `attempts`
+/// are the delivery's earlier attempts.
 pub fn accepted_since(queue: &QueueState, code: &str, attempts: &[DeliveryAttempt]) -> bool {
     let refused_before = |attempt: &DeliveryAttempt| {
         attempt.refusal.as_deref() == Some(code) && queue.last_delivered_at > Some(attempt.at)

@@ -11,12 +11,12 @@ use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// The delivery grew too old to send. This and the following are Tributary's own reasons; others
-/// are codes of the networks.
+/// The delivery became too old to send. This reason and the following ones are Tributary's own; all
+/// others are codes from the networks.
 pub const EXPIRED: &str = "expired";
 /// The event's time is more than a day in the future.
 pub const FUTURE_TIMESTAMP: &str = "future_timestamp";
-/// It is unknown whether the network received it.
+/// It is unknown whether the network received the event.
 pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 /// The process stopped during the request.
 pub const INTERRUPTED: &str = "interrupted";
@@ -28,8 +28,8 @@ pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
 pub const NOT_FIRST_PAYMENT: &str = "not_first_payment";
 /// A website or a billing provider reports the same event.
 pub const DUPLICATE_OF_VERIFIED: &str = "duplicate_of_verified";
-/// Reasons for cancelling a delivery because its event changed. If it was cancelled before its
-/// first attempt, it may be planned again.
+/// Reasons for cancelling a delivery because its event changed. A delivery that was cancelled
+/// before its first attempt may be planned again.
 pub const EVENT_CHANGED: [&str; 3] = [
     ATTRIBUTION_CHANGED,
     NOT_FIRST_PAYMENT,
@@ -47,7 +47,7 @@ pub struct DeliveryProgress {
     pub network: Network,
     /// Time of the event.
     pub occurred_at: Timestamp,
-    /// Time from which it is too old to send.
+    /// Time from which the event is too old to send.
     pub expires_at: Timestamp,
     /// Number of attempts so far.
     pub attempts_made: u32,
@@ -58,16 +58,16 @@ pub struct DeliveryProgress {
 /// What happens to a pending delivery next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
-    /// It ends.
+    /// The delivery ends.
     End {
         /// Final status.
         status: DeliveryStatus,
-        /// Reason, if it was not delivered.
+        /// Reason, if the event was not delivered.
         reason: Option<String>,
     },
-    /// It waits.
+    /// The delivery waits.
     Wait {
-        /// When it is due.
+        /// When the next attempt is due.
         due_at: Timestamp,
         /// Time of the first attempt with an unknown outcome.
         ambiguous_since: Option<Timestamp>,
@@ -102,8 +102,9 @@ pub fn before_attempt(progress: &DeliveryProgress, now: Timestamp) -> Option<Nex
     })
 }
 
-/// Decides how a delivery that grew too old ends. One that a process started sending at
-/// `sending_at` without recording an outcome may have arrived.
+/// Returns the final status and reason of a delivery that became too old to send. If a process
+/// started sending it at `sending_at` without recording an outcome, the network may have received
+/// the event.
 pub fn expired_status(
     network: Network,
     ambiguous_since: Option<Timestamp>,
@@ -124,7 +125,8 @@ pub struct AttemptResult {
     pub verdict: AttemptVerdict,
     /// The network's error code.
     pub code: Option<String>,
-    /// Whether the network may have processed it despite the error, because a gateway answered.
+    /// Whether the network may have processed the event despite the error, because a gateway
+    /// responded.
     pub may_be_processed: bool,
     /// Minimum wait before the next attempt.
     pub at_least: Option<Duration>,
@@ -198,8 +200,8 @@ impl SettledDelivery {
         }
     }
 
-    /// Settles a delivery after a round. Without a result it was not sent, because the queue
-    /// stopped first; it stays due.
+    /// Settles a delivery after a round. A delivery without a result was not sent, because the
+    /// queue stopped before; the delivery stays due.
     pub fn after_round(round_result: RoundResult, now: Timestamp, random: u64) -> Self {
         let OutgoingEvent {
             conversion,

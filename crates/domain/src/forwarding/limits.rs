@@ -1,4 +1,4 @@
-//! Limits of each network: event age, clock lead, batch size, timeout.
+//! Limits of each network: event age, event times in the future, batch size, timeout.
 
 use crate::integration::{Integration, Network, SettingValue};
 use crate::vocabulary::time::Timestamp;
@@ -8,7 +8,8 @@ use std::time::Duration;
 pub const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 /// Maximum age of a click for Google Ads (`network_b`).
 const CLICK_AGE_MAX: Duration = Duration::from_hours(90 * 24);
-/// Tolerated clock difference. An event that is even earlier was not caused by the click.
+/// Tolerated clock difference. If the event's time is further before the click, the click did not
+/// cause the event.
 const CLOCK_SKEW_MAX: Duration = Duration::from_mins(10);
 /// Safety margin before the age limit, so that the request still arrives in time.
 pub const AGE_MARGIN: Duration = Duration::from_mins(10);
@@ -27,7 +28,7 @@ impl Network {
         }
     }
 
-    /// Returns how long it remembers a deduplication id; `None`: for ever.
+    /// Returns how long the network remembers a deduplication id; `None` means for ever.
     pub const fn dedup_window(self) -> Option<Duration> {
         match self {
             Self::A | Self::C | Self::D => Some(DEDUP_WINDOW),
@@ -35,8 +36,8 @@ impl Network {
         }
     }
 
-    /// Returns the batch size. It is below the network's limit, because one bad event rejects the
-    /// batch.
+    /// Returns the batch size. It is below the network's limit, because one bad event causes the
+    /// whole batch to be rejected.
     pub const fn batch_max(self) -> usize {
         match self {
             Self::A | Self::C => 100,
@@ -68,8 +69,9 @@ pub fn age_max(integration: &Integration) -> Duration {
     }
 }
 
-/// Returns the event time to send to Google Ads (`network_b`) with its click, which must not be
-/// later. Returns `None` if the click is too late to have caused the event.
+/// Returns the event time to send to Google Ads (`network_b`) with the event's click. Google Ads
+/// does not accept an event time before the click, so the later of the two times is sent. Returns
+/// `None` if the click is too late to have caused the event.
 pub fn conversion_time_with_click(
     event_time: Timestamp,
     clicked_at: Timestamp,
@@ -93,7 +95,7 @@ pub fn expires_at(
     }
 }
 
-/// Returns from when an event's time is no longer too far in the future to be sent.
+/// Returns the time from which the network accepts an event with this event time.
 pub fn sendable_from(network: Network, occurred_at: Timestamp) -> Timestamp {
     let lead = i64::try_from(network.lead_max().as_millis()).unwrap_or(0);
     Timestamp::from_millis(occurred_at.as_millis().saturating_sub(lead))

@@ -1,9 +1,11 @@
-//! Forwarding: which networks get an event, with which id, until when, and what happens on errors.
+//! Forwarding: which networks receive an event, which id it has there, when it expires, and what
+//! happens after errors.
 //!
 //! Nothing here sends requests. [`plan`] decides what to send when an event is accepted.
-//! [`eligibility`] checks right before sending whether it still may be sent. A network's adapter
-//! encodes a [`Conversion`] and reads the response as a [`ruling::Ruling`]. [`judge`] applies the
-//! response to a [`round`]. [`lifecycle`] decides what happens to each delivery after that.
+//! [`eligibility`] checks right before sending whether the event may still be sent. A network's
+//! adapter encodes a [`Conversion`] and reads the response as a [`ruling::Ruling`]. [`judge`]
+//! applies the response to a [`round`]. [`lifecycle`] decides what happens to each delivery after
+//! that.
 
 pub mod alert;
 pub mod conversion;

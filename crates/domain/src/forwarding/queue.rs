@@ -6,14 +6,14 @@ use crate::integration::Integration;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Consecutive rejections with one code after which the queue is paused: the configuration is
-/// wrong, or the network's API changed.
+/// Number of consecutive rejections with the same code after which the queue is paused. The likely
+/// cause is a wrong configuration or a change in the network's API.
 pub const SYSTEMATIC_REJECTIONS: u32 = 10;
-/// Consecutive failed requests after which the integration is shown as failing.
+/// Number of consecutive failed requests after which the integration is shown as failing.
 const OUTAGE_FAILURES: u32 = 5;
-/// Code of a pause because the integration cannot be used as configured.
+/// Code for a pause because the integration cannot be used as configured.
 pub const NOT_USABLE: &str = "not_usable";
-/// Code of a pause after [`SYSTEMATIC_REJECTIONS`].
+/// Code for a pause after [`SYSTEMATIC_REJECTIONS`].
 pub const SYSTEMATIC_REJECTION: &str = "systematic_rejection";
 
 /// How long to wait before trying to lease the queue of an incomplete integration again.
@@ -22,9 +22,9 @@ const INCOMPLETE_WAIT: Duration = Duration::from_mins(1);
 /// Decision about leasing a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseDecision {
-    /// Lease it, unless it is paused or another process holds the lease.
+    /// Lease the queue, unless it is paused or another process holds the lease.
     Take,
-    /// Try again then: the integration is enabled but incomplete.
+    /// Try again at this time: the integration is enabled but incomplete.
     Postpone(Timestamp),
     /// The integration is disabled or deleted.
     Refuse,
@@ -46,7 +46,7 @@ pub fn decide_lease(integration: Option<&Integration>, now: Timestamp) -> LeaseD
 pub struct Pause {
     /// Start of the pause.
     pub at: Timestamp,
-    /// The network's code, or one of Tributary's.
+    /// The network's code, or one of Tributary's own.
     pub code: String,
     /// The network's message, without secrets.
     pub message: Option<String>,
@@ -61,17 +61,18 @@ pub struct QueueState {
     pub failures: u32,
     /// End of the current back-off.
     pub not_before: Option<Timestamp>,
-    /// Whether the next request carries a single event, to test whether the network recovered.
+    /// Whether the next request contains a single event, to test whether the network recovered.
     pub is_probing: bool,
-    /// Code and number of rejections since the network last accepted something: held requests and
-    /// failed single events.
+    /// Code and number of consecutive rejections with that code since the network last accepted a
+    /// request. Counts held requests and events that failed alone.
     pub rejections: Option<(String, u32)>,
-    /// When the network last accepted something.
+    /// When the network last accepted a request.
     pub last_delivered_at: Option<Timestamp>,
 }
 
 impl QueueState {
-    /// Records an accepted request. Keeps a back-off, which a concurrent request may have set.
+    /// Records an accepted request. Does not end a back-off, because a concurrent request may have
+    /// started it.
     pub fn record_success(&mut self, at: Timestamp) {
         self.failures = 0;
         self.is_probing = false;
@@ -88,10 +89,11 @@ impl QueueState {
         self.not_before = self.not_before.max(Some(now.plus(wait)));
     }
 
-    /// Records that events are held because the network rejected them without evidence against one.
-    /// Returns whether to pause the queue. Concurrent requests count once. `earlier_rejections` is
-    /// the count for a request's only event: an event that is rejected repeatedly is not evidence
-    /// about others, so it does not pause the queue.
+    /// Records that the events in a rejected request are held, because nothing shows which event is
+    /// at fault. Returns whether to pause the queue. If the queue already backs off, nothing is
+    /// recorded, so that concurrent requests count once. `earlier_rejections` is set if the request
+    /// has a single event: the number of earlier attempts to send it. Repeated rejections of the
+    /// same event say nothing about other events, so they do not pause the queue.
     pub fn record_held(
         &mut self,
         now: Timestamp,
@@ -110,7 +112,7 @@ impl QueueState {
         is_systematic && !is_same_event
     }
 
-    /// Records a rejected request. Returns whether there were too many in a row.
+    /// Records a rejected request. Returns whether there were too many rejections in a row.
     pub fn record_rejection(&mut self, code: &str) -> bool {
         let before = match self.rejections.take() {
             Some((same, count)) if same == code => count,
@@ -130,7 +132,7 @@ impl QueueState {
         });
     }
 
-    /// Resumes the queue with a single event, after an operator fixed something or asked for it.
+    /// Resumes the queue with a single event, after an operator fixed the cause or asked to resume.
     pub fn resume(&mut self) {
         *self = Self {
             is_probing: true,
@@ -139,8 +141,8 @@ impl QueueState {
         };
     }
 
-    /// Resumes a paused queue after a change of its integration. A back-off that the network asked
-    /// for stays.
+    /// Resumes the queue after its integration was changed, if the queue is paused. Otherwise
+    /// nothing changes, so a current back-off stays.
     pub fn resume_if_paused(&mut self) {
         if self.pause.is_some() {
             self.resume();
@@ -165,12 +167,12 @@ impl QueueState {
         self.pause.is_some() || self.not_before.is_some()
     }
 
-    /// Returns the number of events of the next request.
+    /// Returns the number of events in the next request.
     pub const fn batch_size(&self, max: usize) -> usize {
         if self.is_probing { 1 } else { max }
     }
 
-    /// Returns the number of deliveries of a round: enough for all concurrent batches.
+    /// Returns the number of deliveries in a round: enough for all concurrent batches.
     pub const fn deliveries_per_round(&self, max: usize) -> usize {
         if self.is_probing {
             1

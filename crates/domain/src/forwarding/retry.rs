@@ -8,7 +8,7 @@ pub const DELAY_MIN: Duration = Duration::from_secs(1);
 pub const DELAY_MAX: Duration = Duration::from_mins(15);
 /// Upper bound of the first wait. It doubles with every failure.
 const DELAY_BASE: Duration = Duration::from_secs(5);
-/// Number of doublings after which [`DELAY_MAX`] applies in any case.
+/// Maximum number of doublings. With this many, the wait is above [`DELAY_MAX`] in any case.
 const DOUBLINGS_MAX: u32 = 16;
 /// Longest wait that a network can request.
 pub const REQUESTED_WAIT_MAX: Duration = Duration::from_hours(1);

@@ -1,7 +1,8 @@
 //! A round of a queue: the batches to send, and the parts that rejected batches are split into.
 //!
-//! A round yields requests until every delivery has a verdict. Each batch has one request in flight
-//! and travels with it, so that [`Round::judge`] sees all evidence about the batch.
+//! A round yields requests until every delivery has a verdict. Each batch has at most one request
+//! in flight. The batch is passed along with the request, so that [`Round::judge`] sees all
+//! evidence about the batch.
 
 use super::conversion::Conversion;
 use super::delivery::DeliveryAttempt;
@@ -26,9 +27,9 @@ pub struct OutgoingEvent {
     pub conversion: Conversion,
     /// Progress of its delivery.
     pub progress: DeliveryProgress,
-    /// Stored attempts of earlier rounds.
+    /// Stored attempts from earlier rounds.
     pub earlier_attempts: Vec<DeliveryAttempt>,
-    /// Attempts of this round.
+    /// Attempts in this round.
     pub attempts: Vec<DeliveryAttempt>,
 }
 
@@ -37,16 +38,16 @@ pub struct OutgoingEvent {
 pub struct RoundResult {
     /// The event.
     pub event: OutgoingEvent,
-    /// Result of its last request; `None` if the queue stopped before it was sent.
+    /// Result of the event's last request; `None` if the queue stopped before the event was sent.
     pub result: Option<AttemptResult>,
 }
 
-/// Events of one request: a batch or a part of one.
+/// Events in one request: a batch or a part of one.
 #[derive(Debug, Clone)]
 pub struct BatchPart {
-    /// Its events.
+    /// Events in this part.
     pub events: Vec<OutgoingEvent>,
-    /// Index in [`DeliveryBatch::splits`] of the rejected request that it is a half of.
+    /// Index of the rejected request in [`DeliveryBatch::splits`], if this part is half of one.
     half_of: Option<usize>,
 }
 
@@ -80,9 +81,10 @@ pub struct DeliveryBatch {
     size: usize,
     pub(super) waiting: VecDeque<BatchPart>,
     splits: Vec<Split>,
-    /// Whether the network accepted any of its events.
+    /// Whether the network accepted any event in the batch.
     pub(super) accepted_some: bool,
-    /// Events that were rejected alone; decided after the rest was sent.
+    /// Events that were rejected in a request of their own. What happens to them is decided after
+    /// the rest of the batch was sent.
     pub(super) refused_alone: Vec<(BatchPart, AttemptResponse)>,
 }
 
@@ -107,7 +109,8 @@ impl DeliveryBatch {
         batch
     }
 
-    /// Splits a request that was too large. The halves go to the end of the queue.
+    /// Splits a request that was too large. The halves are sent after the batch's other waiting
+    /// parts.
     pub(super) fn split(&mut self, part: BatchPart) {
         self.waiting.extend(halves(part.events, part.half_of));
     }
@@ -165,13 +168,13 @@ fn halves(mut events: Vec<OutgoingEvent>, half_of: Option<usize>) -> [BatchPart;
 #[derive(Debug)]
 pub struct RoundRequest {
     pub(super) batch: DeliveryBatch,
-    /// The events of the request.
+    /// The events in the request.
     pub part: BatchPart,
 }
 
-/// Settings that apply to every request of a round.
+/// Settings that apply to every request in a round.
 #[derive(Debug, Clone, Copy)]
-pub struct RoundTerms {
+pub struct RoundSettings {
     /// The destination network.
     pub network: Network,
     /// Whether the network only validates events and stores nothing.
@@ -192,20 +195,21 @@ pub struct DecisionContext {
 pub struct Round {
     /// State of the queue.
     pub queue: QueueState,
-    pub(super) terms: RoundTerms,
+    pub(super) terms: RoundSettings,
     ready: VecDeque<DeliveryBatch>,
     in_flight: usize,
     /// Results of events that are finished in this round.
     pub results: Vec<RoundResult>,
-    /// Requests whose status to check later.
+    /// Requests whose status must be checked later.
     pub checks: Vec<StatusCheck>,
-    /// Set if the network asked to slow down: the longest duration of its requests.
+    /// How long to wait before the next round, if the network asked us to slow down: the duration
+    /// of the slowest request whose response asked for it.
     pub slow_down: Option<Duration>,
 }
 
 impl Round {
     /// Creates a round of batches.
-    pub fn new(queue: QueueState, terms: RoundTerms, batches: Vec<DeliveryBatch>) -> Self {
+    pub fn new(queue: QueueState, terms: RoundSettings, batches: Vec<DeliveryBatch>) -> Self {
         Self {
             queue,
             terms,
@@ -217,8 +221,8 @@ impl Round {
         }
     }
 
-    /// Returns the next request, unless enough are in flight. When the server stops or the queue is
-    /// blocked, unsent events are left as they are.
+    /// Returns the next request, unless enough are in flight. When the server shuts down or the
+    /// queue has to wait, no further request is sent and unsent events stay due.
     pub fn next_request(
         &mut self,
         is_stopping: bool,
@@ -248,8 +252,8 @@ impl Round {
         }
     }
 
-    /// Ends a batch: leaves unsent events as they are and decides about events that were rejected
-    /// alone.
+    /// Ends a batch: unsent events get no result and stay due. Decides what happens to events that
+    /// were rejected in a request of their own.
     fn end(&mut self, mut batch: DeliveryBatch, context: DecisionContext) {
         let unsent = batch.waiting.drain(..).flat_map(|part| part.events);
         let unsent = unsent.map(|event| RoundResult {

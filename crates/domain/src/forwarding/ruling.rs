@@ -24,23 +24,25 @@ pub enum Ruling {
     InvalidEvent,
     /// The request is too large: split it.
     TooLarge,
-    /// The access token was rejected: get a new one and retry once. A second time in a row means
-    /// [`Self::Pause`].
+    /// The access token was rejected: get a new one and retry once. A second rejection in a row is
+    /// treated as [`Self::Pause`].
     TokenRefused,
     /// Credentials, permissions or configuration are wrong, so other requests would fail, too.
     Pause,
-    /// The network may have accepted it.
+    /// The network may have accepted the events.
     Unknown,
 }
 
 /// How to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetryAdvice {
-    /// Too many requests: the whole queue waits, not only this batch.
+    /// Whether the network received too many requests. The whole queue then waits, not only this
+    /// batch.
     pub throttled: bool,
     /// Minimum wait.
     pub at_least: Option<Duration>,
-    /// A gateway answered; the network may have processed the request nevertheless.
+    /// Whether the response came from a gateway, so that the network may have processed the request
+    /// despite the error.
     pub may_be_processed: bool,
     /// Whether to wait for the maximum back-off and alert the operator.
     pub needs_longest_wait: bool,
@@ -74,7 +76,7 @@ impl Ruling {
     }
 
     /// Interprets the HTTP status of a response without a usable body, mostly from a proxy in front
-    /// of the network. Such a rejection does not concern a single event.
+    /// of the network. Such a rejection is not about a single event.
     pub fn by_status(status: u16) -> Self {
         match status {
             200..=299 => Self::Unknown,
@@ -91,7 +93,7 @@ impl Ruling {
 /// Rate limit requested by a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkPace {
-    /// Half speed, until a response no longer asks for it.
+    /// Send at half speed, until a response no longer asks to slow down.
     Slow,
     /// Send nothing for this long. The forwarder limits the wait.
     Wait(Duration),

@@ -22,7 +22,7 @@ pub(crate) fn conversion(number: u8) -> Conversion {
     }
 }
 
-/// Its pending delivery, before the first attempt.
+/// The conversion's pending delivery, before the first attempt.
 pub(crate) fn pending(number: u8) -> PendingDelivery {
     PendingDelivery {
         id: DeliveryId::from_bytes([number; 16]),

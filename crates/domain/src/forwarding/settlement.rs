@@ -1,4 +1,4 @@
-//! Results that a process writes for deliveries of its leased queue.
+//! Results that a process writes for the deliveries in its leased queue.
 
 use super::alert::{Alert, crosses_failure_threshold};
 use super::delivery::DeliveryStatus;
@@ -7,7 +7,7 @@ use super::queue::QueueState;
 use super::status_check::StatusCheck;
 use crate::vocabulary::time::Timestamp;
 
-/// Results for deliveries of one queue, written in one transaction.
+/// Results for deliveries in one queue, written in one transaction.
 #[derive(Debug, Clone)]
 pub struct DeliverySettlement {
     /// Time of the settlement.
@@ -18,22 +18,22 @@ pub struct DeliverySettlement {
     pub revision: i64,
     /// The deliveries.
     pub settled: Vec<SettledDelivery>,
-    /// Whether they were test deliveries, which are not counted.
+    /// Whether these were test deliveries, which are not counted.
     pub is_test: bool,
-    /// Requests whose status to check later.
+    /// Requests whose status must be checked later.
     pub checks: Vec<StatusCheck>,
     /// Alert to raise if the queue is paused.
     pub pause_alert: Option<Alert>,
-    /// Alert to raise if the failures of the hour reach the threshold.
+    /// Alert to raise if this hour's failures reach the threshold.
     pub failure_alert: Option<Alert>,
 }
 
 /// Stored version of an integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntegrationVersion {
-    /// Its revision.
+    /// Revision number.
     pub revision: i64,
-    /// Whether it is enabled.
+    /// Whether the integration is enabled.
     pub enabled: bool,
 }
 
@@ -46,14 +46,14 @@ pub fn may_continue(leased: i64, now: Option<IntegrationVersion>) -> bool {
 /// Facts that the store reads before it settles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SettlementFacts {
-    /// Current version of the integration. Needed if the settlement pauses the queue.
+    /// Current version of the integration. Required if the settlement pauses the queue.
     pub version: Option<IntegrationVersion>,
-    /// Failed deliveries of the queue in this hour, before and after this settlement.
+    /// Number of the queue's failed deliveries in this hour, before and after this settlement.
     pub failures: (u64, u64),
 }
 
 impl DeliverySettlement {
-    /// Returns the final statuses of ended deliveries.
+    /// Returns the final statuses of the deliveries that are finished.
     pub fn final_statuses(&self) -> impl Iterator<Item = DeliveryStatus> + '_ {
         self.settled.iter().filter_map(|one| match one.next {
             NextStep::End { status, .. } => Some(status),
@@ -66,13 +66,14 @@ impl DeliverySettlement {
         self.final_statuses().filter(|_| !self.is_test)
     }
 
-    /// Returns whether it pauses the queue and therefore needs [`SettlementFacts::version`].
+    /// Returns whether the settlement pauses the queue and therefore requires
+    /// [`SettlementFacts::version`].
     pub const fn stops_queue(&self) -> bool {
         self.state.pause.is_some()
     }
 
-    /// Decides the queue's new state and the alerts to raise. Drops a pause if the integration
-    /// changed meanwhile, because the cause may be fixed.
+    /// Decides the queue's new state and the alerts to raise. If the integration was changed in the
+    /// meantime, the queue is not paused, because the cause may be fixed.
     pub fn decide(&self, facts: SettlementFacts) -> (QueueState, Vec<&Alert>) {
         let mut state = self.state.clone();
         let mut alerts = Vec::new();

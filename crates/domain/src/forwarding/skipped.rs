@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Period in which skipped conversions are counted, by event time.
 pub const SKIPPED_WINDOW: Duration = Duration::from_hours(7 * 24);
-/// Maximum number of rows that a count reads, newest first: events for skips, deliveries for
-/// unsendable ones.
+/// Maximum number of rows that a count reads, newest first. The limit applies separately to events
+/// (skipped when planned) and to deliveries (no longer sendable).
 pub const SKIPPED_SCANNED_MAX: u32 = 20_000;
 
 /// Returns the start of the counting period.
@@ -19,8 +19,8 @@ pub fn skipped_since(now: Timestamp) -> Timestamp {
 }
 
 impl SkipReason {
-    /// Returns whether the network lost a conversion. Other skips are intended: they concern
-    /// another network, repeat an event, or are never forwarded.
+    /// Returns whether the network lost a conversion. Other skips are intended: the event belongs
+    /// to another network, repeats another event, or is never forwarded.
     pub const fn loses_conversion(self) -> bool {
         match self {
             Self::IntegrationDisabled
@@ -44,7 +44,7 @@ impl SkipReason {
     }
 }
 
-/// Skipped conversions of one network.
+/// Skipped conversions for one network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkippedConversions {
     /// Count per reason, most frequent first.
@@ -81,7 +81,7 @@ impl SkippedCounts {
         self.stopped_early |= rows >= u64::from(SKIPPED_SCANNED_MAX);
     }
 
-    /// Returns the counts of one network.
+    /// Returns the counts for one network.
     pub fn of(&self, network: Network) -> SkippedConversions {
         let of_network = self.counts.iter().filter(|((of, _), _)| *of == network);
         let mut by_reason: Vec<(String, u64)> = of_network

@@ -4,7 +4,8 @@ use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Times of the checks after sending. After the last one the outcome stays unconfirmed.
+/// Times of the checks after sending. If the last check gives no result, the outcome stays
+/// unconfirmed.
 const SCHEDULE: [Duration; 5] = [
     Duration::from_mins(5),
     Duration::from_mins(30),
@@ -20,15 +21,15 @@ const OUTCOME_UNCONFIRMED: &str = "outcome_unconfirmed";
 /// A request whose outcome a network reports later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusCheck {
-    /// The network's id of the request.
+    /// The network's id for the request.
     pub request: String,
-    /// When it was sent.
+    /// When the request was sent.
     pub sent_at: Timestamp,
     /// Number of checks so far.
     pub step: u32,
     /// Time of the next check.
     pub due_at: Timestamp,
-    /// The deliveries that it carried.
+    /// The deliveries in the request.
     pub deliveries: Vec<DeliveryId>,
 }
 
@@ -60,12 +61,12 @@ pub enum CheckOutcome {
         /// Note to store as the deliveries' reason, unless all succeeded.
         note: Option<String>,
     },
-    /// The network rejected all of it.
+    /// The network rejected the whole request.
     Failed {
         /// The network's reason.
         reason: String,
     },
-    /// Resend all of it with the same ids.
+    /// Resend the whole request with the same ids.
     Resend {
         /// When to resend.
         due_at: Timestamp,
@@ -103,7 +104,7 @@ impl CheckOutcome {
 pub enum StatusRuling {
     /// Not decided yet: check again later.
     Processing,
-    /// The network accepted all of it.
+    /// The network accepted the whole request.
     Success,
     /// Some events have problems.
     Problems(StatusProblems),
@@ -118,11 +119,11 @@ pub enum StatusRuling {
 /// Problems with a request's events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatusProblems {
-    /// Wait after which all events must be resent with the same ids.
+    /// If set, all events must be resent with the same ids after this wait.
     pub requeue_after: Option<Duration>,
     /// Whether the only problem is that the network already had the events.
     pub already_delivered: bool,
-    /// Rejections: reason without prefix, and number of events; 0 if the network gives none.
+    /// Rejections: reason without prefix, and number of events; 0 if the network gives no number.
     pub failed: Vec<(String, u64)>,
     /// Reasons that only the operator can fix.
     pub alert: Vec<String>,

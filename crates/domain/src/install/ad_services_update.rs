@@ -68,7 +68,7 @@ pub fn apply_ad_services(
                 .filter(|_| outcome.environment == Environment::Live),
         });
     }
-    // The decision stays and records Apple's response.
+    // The decision stays, but Apple's response is recorded with it.
     let mut attribution = current.clone();
     let decision = &mut attribution.decision;
     let has_no_other_evidence = decision.state == MatchState::Organic

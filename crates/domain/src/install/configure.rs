@@ -26,9 +26,9 @@ use std::time::Duration;
 pub enum ClaimedClick {
     /// The signature is wrong or the text is not a click id.
     BadToken,
-    /// A valid click id of another app.
+    /// A valid click id that belongs to another app.
     Foreign(ClickId),
-    /// A valid click id of this app.
+    /// A valid click id that belongs to this app.
     Authentic(ClickId),
 }
 
@@ -37,14 +37,14 @@ pub enum ClaimedClick {
 pub struct ClickClaim {
     /// The click.
     pub click: ClaimedClick,
-    /// How the device got it.
+    /// How the device got the click id.
     pub source: ClickIdSource,
 }
 
 /// A validated `configure` call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigureCommand {
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// Live or test environment.
     pub environment: Environment,
@@ -66,7 +66,7 @@ pub struct ConfigureCommand {
     pub idfv: Option<String>,
     /// The user's consent.
     pub consent: Consent,
-    /// Two-letter country code of the call's address.
+    /// Two-letter code of the country of the caller's IP address.
     pub country: Option<String>,
     /// Click ids that the device sent, at most one per source.
     pub claims: Vec<ClickClaim>,
@@ -78,14 +78,14 @@ pub struct ConfigureCommand {
     pub ad_services_token: Option<String>,
     /// Class of the IP address.
     pub address_class: AddressClass,
-    /// Today's hash of the IP address; `None` if it must not be compared.
+    /// Today's hash of the IP address; `None` if the address must not be compared.
     pub address_hash: Option<Digest>,
     /// Hashes of the IP address as stored with clicks in the longest probabilistic window.
     pub address_hashes: Vec<Digest>,
-    /// Hash of the advertising id as stored with clicks; `None` if it must not be compared.
+    /// Hash of the advertising id as stored with clicks; `None` if the id must not be compared.
     pub advertising_hash: Option<Digest>,
-    /// Click of an app link that opened the app directly, without a redirect. Recorded with the
-    /// call.
+    /// Click on an app link that opened the app directly, without a redirect. The click is recorded
+    /// together with the call.
     pub app_link_click: Option<Click>,
     /// Id for a new attribution.
     pub attribution_id: AttributionId,
@@ -96,22 +96,23 @@ pub struct ConfigureCommand {
 /// Clicks that the store must load for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CandidateQuery {
-    /// Clicks of the app with these ids.
+    /// The app's clicks with these ids.
     pub clicks: Vec<ClickId>,
     /// Clicks with this advertising id hash.
     pub advertising_hash: Option<Digest>,
-    /// Clicks from these addresses since [`Self::clicks_from`], and installs from them.
+    /// Hashes of the device's address. The store loads clicks from this address since
+    /// [`Self::clicks_from`] and counts other installs from it.
     pub address_hashes: Vec<Digest>,
     /// Start of the longest probabilistic window.
     pub clicks_from: Timestamp,
 }
 
 /// The longest probabilistic window. The app's own window is applied later, so that a click outside
-/// it is shown with that reason.
+/// that window is listed with this reason.
 const PROBABILISTIC_WINDOW_MAX: Duration = Duration::from_hours(24);
 
-/// Returns the clicks that [`configure`] needs. Probabilistic candidates are loaded for the first
-/// call only.
+/// Returns which clicks the store must load for [`configure`]. Probabilistic candidates are loaded
+/// for the first call only.
 pub fn candidate_query(command: &ConfigureCommand, state: &DeviceState) -> CandidateQuery {
     let clicks: Vec<ClickId> = claimed_clicks(command, state)
         .into_iter()
@@ -135,8 +136,8 @@ pub fn candidate_query(command: &ConfigureCommand, state: &DeviceState) -> Candi
     }
 }
 
-/// Returns every click that the device claims: those it sends now, the link that opened the app,
-/// and the one an earlier decision waits for.
+/// Returns every click that the device claims: the clicks that it sends now, the app link that
+/// opened the app, and the click that an earlier decision is waiting for.
 fn claimed_clicks(command: &ConfigureCommand, state: &DeviceState) -> Vec<ClickClaim> {
     let app_link = command.app_link_click.as_ref().map(|click| ClickClaim {
         click: ClaimedClick::Authentic(click.id),
@@ -153,7 +154,7 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns the click that a decision waits for, and how the device got it.
+/// Returns the click that a decision is waiting for, and how the device got its id.
 fn pending_click(attribution: &Attribution) -> Option<ClickClaim> {
     let decision = &attribution.decision;
     if decision.state != MatchState::PendingClick {
@@ -186,11 +187,11 @@ pub struct CandidateClicks {
     pub installs_from_address: Vec<(LinkId, u32)>,
 }
 
-/// Maximum number of clicks with one advertising id that are considered.
+/// Maximum number of candidate clicks with the device's advertising id.
 pub const ADVERTISING_CANDIDATES_MAX: usize = 20;
 
 impl CandidateClicks {
-    /// Removes clicks of the other environment.
+    /// Removes clicks from the other environment.
     fn in_environment(mut self, environment: Environment) -> Self {
         let candidates = [
             &mut self.clicks,
@@ -265,8 +266,8 @@ pub struct ConfigureDecision {
 }
 
 impl ConfigureDecision {
-    /// Returns what changed about the device for billing. Events copy its platform and country, so
-    /// they are updated when these change.
+    /// Returns the changes to the device that matter for billing. Billing events copy the device's
+    /// platform and country, so these events are updated when either changes.
     pub fn changed_identifiers(&self, state: &DeviceState) -> DeviceUpdate {
         let described = |device: &Device| (device.traits.platform, device.country.clone());
         let before = state.device.as_ref();
@@ -291,7 +292,8 @@ impl ConfigureDecision {
 }
 
 impl ConfigureCommand {
-    /// Returns the update this call may cause, before the stored state is known.
+    /// Returns the largest update that this call can cause, for use before the stored state is
+    /// known.
     pub fn possible_identifiers(&self) -> DeviceUpdate {
         DeviceUpdate {
             user: self.identity.user.clone(),
@@ -300,15 +302,15 @@ impl ConfigureCommand {
         }
     }
 
-    /// Returns whether another install reserved the click. Test devices may match any click and
-    /// reserve none.
+    /// Returns whether another install has reserved the click, given the device that reserved it.
+    /// Always false for test devices, which may match any click without reserving it.
     pub fn is_taken_by_other(&self, taken_by: Option<&str>) -> bool {
         self.environment == Environment::Live
             && taken_by.is_some_and(|device| device != self.device.as_str())
     }
 }
 
-/// Decides a `configure` call.
+/// Returns the changes that a `configure` call makes.
 pub fn configure(
     command: &ConfigureCommand,
     state: &DeviceState,
@@ -416,7 +418,8 @@ fn evidence(command: &ConfigureCommand, state: &DeviceState, first_open_at: Time
     }
 }
 
-/// Returns the updated device. Fields that the call leaves out stay unchanged.
+/// Returns the updated device. Fields that the call leaves out stay unchanged, except the
+/// advertising id.
 fn device(command: &ConfigureCommand, before: Option<&Device>) -> Device {
     let Some(before) = before else {
         return Device {

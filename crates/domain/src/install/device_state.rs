@@ -18,7 +18,7 @@ pub struct Attribution {
     pub revision: u32,
     /// Time of the decision.
     pub decided_at: Timestamp,
-    /// The decision that it replaced.
+    /// The decision that this one replaced.
     pub supersedes: Option<SupersededDecision>,
     /// The decision.
     pub decision: Decision,
@@ -104,14 +104,14 @@ impl Attribution {
     }
 
     /// Returns whether AdServices gave a result or is still pending. After an invalid or expired
-    /// token another one may be redeemed.
+    /// token, another token may be redeemed.
     pub fn has_ad_services_result(&self) -> bool {
         let result = self.decision.evidence.ad_services.as_deref();
         !matches!(result, None | Some("invalid" | "expired"))
     }
 
-    /// Returns the attribution as of now: a pending click that was not stored within a day is
-    /// invalid.
+    /// Returns the attribution as of now: a pending click that was not stored within a day counts
+    /// as invalid.
     #[must_use]
     pub fn as_of(&self, now: Timestamp) -> Self {
         let state = effective_state(self.decision.state, self.decided_at, now);
@@ -157,16 +157,16 @@ impl Attribution {
 pub struct DeviceState {
     /// The device, if it called `configure` before.
     pub device: Option<Device>,
-    /// Its attribution.
+    /// The device's attribution.
     pub attribution: Option<Attribution>,
     /// The user, as identified by the app.
     pub identity: Identity,
-    /// Its first counted payment.
+    /// The device's first counted payment.
     pub first_payment: Option<EventId>,
 }
 
 impl DeviceState {
-    /// Returns whether neither the device nor its user is known. It may still have events.
+    /// Returns whether neither the device nor its user is known. The device may still have events.
     pub fn is_empty(&self) -> bool {
         self.device.is_none() && self.identity == Identity::default()
     }

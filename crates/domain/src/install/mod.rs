@@ -1,7 +1,8 @@
-//! Installs: a device's first `configure`, and later evidence about it.
+//! Installs: a device's first `configure` call, and later evidence about the install.
 //!
-//! [`candidate_query`] returns the facts that the store must load, [`configure`] the changes to
-//! write. Both are pure, so a store that lost a race loads the facts and decides again.
+//! [`candidate_query`] returns which clicks the store must load, [`configure`] the changes to
+//! write. Both are pure functions. If a concurrent change makes the write fail, the store loads the
+//! clicks again and calls both again.
 
 mod ad_services_update;
 mod configure;

@@ -1,4 +1,4 @@
-//! Changes of an integration.
+//! Changes to an integration.
 
 use super::{Credential, EventScope, Integration, MappingRow, SettingValue};
 use crate::app::AuditedChange;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// The setting that maps events to conversion actions at Google Ads (`network_b`).
 const CONVERSION_ACTIONS: &str = "conversionActions";
 
-/// A change of an integration. Settings and credentials that are not mentioned stay; the event
-/// mapping is replaced as a whole.
+/// A change to an integration. Settings and credentials that the change does not mention stay. The
+/// event mapping is replaced as a whole.
 #[derive(Debug, Clone, Default)]
 #[expect(
     missing_docs,
@@ -69,8 +69,8 @@ impl Integration {
             }
             apply(&mut after.credentials, name, change);
         }
-        // Explicit rows cover more than the default mapping, so saving the displayed default keeps
-        // it.
+        // Explicit rows are not equivalent to the default mapping, even if they look the same. If
+        // the saved rows equal the displayed default mapping, the default stays in use.
         let is_shown =
             matches!(&change.event_mapping, Change::Set(rows) if *rows == self.mapping());
         if !is_shown {

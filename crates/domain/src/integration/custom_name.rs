@@ -9,7 +9,7 @@ use crate::vocabulary::fault::{FaultCode, Problem};
 /// Maximum length of a custom event's name.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The type of custom events. As a `networkEvent` it keeps the event's recorded name.
+/// The type of custom events. As a `networkEvent` it means that the event keeps its recorded name.
 pub const CUSTOM: &str = "custom";
 
 /// The network's event types, without `custom`.
@@ -51,7 +51,8 @@ pub fn custom_name(wanted: &str) -> Option<String> {
 }
 
 /// Returns the name that the network receives for a row. Rejects a name that normalisation would
-/// change: the operator would not find it at the network, and two names could become one.
+/// change: the operator would not find the name at the network, and two names could become the
+/// same.
 pub(super) fn sent_name(row: &MappingRow) -> Result<&str, Problem> {
     let mapped = row.network_event.as_str();
     if STANDARD_TYPES.contains(&mapped) {

@@ -39,8 +39,8 @@ pub fn default_mapping(network: Network) -> Vec<MappingRow> {
             ("add_to_cart", "AddToCart"),
             ("view_content", "ViewContent"),
         ],
-        // Google Ads has conversion actions instead of names. These are keys of
-        // `settings.conversionActions`.
+        // Google Ads has conversion actions instead of event names. The names in these rows are
+        // keys of `settings.conversionActions`.
         Network::B => &[
             ("install", "install"),
             ("purchase", "purchase"),
@@ -51,7 +51,8 @@ pub fn default_mapping(network: Network) -> Vec<MappingRow> {
             ("add_to_cart", "add_to_cart"),
             ("view_content", "view_content"),
         ],
-        // The specification lists only trial_started; the other two are the obvious equivalents.
+        // The specification lists only `trial_started`. The rows for `purchase` and `sign_up` are
+        // the obvious equivalents.
         Network::D => &[
             ("purchase", "order_created"),
             ("sign_up", "registration_completed"),
@@ -79,9 +80,9 @@ pub fn network_event_name(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// Normalises and checks the rows of a mapping. Standard names match in any case, as on incoming
-/// events. Rejects rows that can never apply. `rows` has a gap for each row that is already
-/// invalid, so that the paths of the others are right.
+/// Normalises and checks the rows in a mapping. Standard names match in any case, as on incoming
+/// events. Rejects rows that can never apply. `rows` contains `None` for each row that is already
+/// invalid, so that the field paths of the other rows have the right index.
 pub fn check_mapping(network: Network, rows: &mut [Option<MappingRow>], faults: &mut Faults) {
     if rows.len() > EVENT_MAPPING_ROWS_MAX {
         let message = format!("Must have at most {EVENT_MAPPING_ROWS_MAX} rows.");
@@ -100,7 +101,7 @@ pub fn check_mapping(network: Network, rows: &mut [Option<MappingRow>], faults: 
             let message = "Renewals and refunds are never forwarded. Remove this row.";
             faults.add(path("event"), Problem::new(FaultCode::NotAllowed, message));
         } else if !events.insert(row.event.as_str()) {
-            let message = "Duplicate event. Standard names are compared without case.";
+            let message = "Duplicate event. Standard names are not case-sensitive.";
             faults.add(path("event"), Problem::new(FaultCode::Duplicate, message));
         }
         if network != Network::D {
@@ -111,7 +112,7 @@ pub fn check_mapping(network: Network, rows: &mut [Option<MappingRow>], faults: 
         };
         let mapped = row.network_event.as_str();
         if *sent_names.entry(sent).or_insert(mapped) != mapped {
-            let message = "Another row sends its events with this name. Choose another.";
+            let message = "Another row already sends events under this name. Choose another name.";
             let problem = Problem::new(FaultCode::Duplicate, message);
             faults.add(path("networkEvent"), problem);
         }

@@ -45,6 +45,26 @@ crate::keywords! {
 }
 
 impl Network {
+    /// Returns the name of the product, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::A => "Meta",
+            Self::B => "Google Ads",
+            Self::C => "TikTok",
+            Self::D => "OpenAI Ads",
+        }
+    }
+
+    /// Returns the name with the identifier, for messages and lists of choices.
+    pub const fn name_with_id(self) -> &'static str {
+        match self {
+            Self::A => "Meta (network_a)",
+            Self::B => "Google Ads (network_b)",
+            Self::C => "TikTok (network_c)",
+            Self::D => "OpenAI Ads (network_d)",
+        }
+    }
+
     /// Returns the kind of network.
     pub const fn kind(self) -> &'static str {
         match self {
@@ -59,7 +79,7 @@ impl Network {
 /// Which events are forwarded to a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventScope {
-    /// Events attributed to it.
+    /// Events attributed to the network.
     Attributed,
     /// Every mapped event of the app.
     All,
@@ -77,14 +97,14 @@ crate::keywords! {
 pub struct Credential {
     /// The encrypted value.
     pub sealed: SealedSecret,
-    /// Its last characters, if it is long enough to show them.
+    /// The credential's last characters, if it is long enough to show them.
     pub hint: Option<String>,
 }
 
 /// An app's connection to a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integration {
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// The destination network.
     pub network: Network,
@@ -98,11 +118,11 @@ pub struct Integration {
     pub credentials: BTreeMap<String, Credential>,
     /// Event mapping; `None` for the default.
     pub event_mapping: Option<Vec<MappingRow>>,
-    /// When it last became active: enabled and complete.
+    /// When the integration last became active: enabled and complete.
     pub enabled_at: Option<Timestamp>,
-    /// When its event mapping or scope last changed.
+    /// When the event mapping or scope last changed.
     pub mapped_at: Option<Timestamp>,
-    /// Time of the last change; `None` if it is not stored.
+    /// Time of the last change; `None` if the integration is not stored.
     pub updated_at: Option<Timestamp>,
     /// Number of changes.
     pub revision: Revision,
@@ -111,13 +131,13 @@ pub struct Integration {
 /// Result of sending a test event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestEventResult {
-    /// Whether the network accepted it.
+    /// Whether the network accepted the test event.
     pub accepted: bool,
     /// HTTP status of the response, if there was one.
     pub status: Option<u16>,
     /// Duration in milliseconds.
     pub duration_ms: u32,
-    /// The network's code, or one of Tributary's.
+    /// The network's code, or one of Tributary's own.
     pub code: Option<String>,
     /// The network's message, truncated and without secrets.
     pub answer: Option<String>,
@@ -130,7 +150,7 @@ pub enum IntegrationStatus {
     NotConfigured,
     /// Complete and enabled.
     Active,
-    /// Disabled, or paused after a response until an operator fixes it.
+    /// Disabled, or paused after a network's response until an operator fixes the cause.
     Paused,
     /// The network keeps failing; requests are retried.
     Error,
@@ -175,7 +195,7 @@ impl Integration {
             .unwrap_or_else(|| default_mapping(self.network))
     }
 
-    /// Returns the enabled mapping row of an event.
+    /// Returns the enabled mapping row for an event.
     pub fn enabled_row(&self, event: &str) -> Option<MappingRow> {
         let rows = self.mapping();
         rows.into_iter()
@@ -195,13 +215,12 @@ impl Integration {
         }
     }
 
-    /// Returns whether it is enabled and complete.
+    /// Returns whether the integration is enabled and complete.
     pub fn is_active(&self) -> bool {
         self.enabled && settings::missing(self).is_empty()
     }
 
-    /// Returns since when the current configuration applies. Earlier events are not sent
-    /// afterwards.
+    /// Returns the time from which the current configuration applies. Earlier events are not sent.
     pub fn active_since(&self) -> Option<Timestamp> {
         self.enabled_at.max(self.mapped_at)
     }

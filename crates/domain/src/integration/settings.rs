@@ -1,4 +1,4 @@
-//! Settings and credentials of each network. Credentials are write-only.
+//! Settings and credentials for each network. Credentials are write-only.
 
 use super::{Integration, Network};
 use crate::vocabulary::fault::{FaultCode, Problem};
@@ -25,7 +25,7 @@ pub enum SettingValue {
     Flag(bool),
     /// A whole number.
     Number(i64),
-    /// Names and ids.
+    /// A map of names to ids.
     Map(BTreeMap<String, String>),
 }
 
@@ -44,7 +44,7 @@ pub enum SettingKind {
     Token,
     /// Yes or no.
     Flag,
-    /// One of these.
+    /// One of these values.
     Choice(&'static [&'static str]),
     /// A whole number in this range.
     Number(i64, i64),
@@ -55,9 +55,9 @@ pub enum SettingKind {
 /// Definition of a setting.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingSpec {
-    /// Its name in `settings`.
+    /// Name in `settings`.
     pub name: &'static str,
-    /// Values that it accepts.
+    /// Values that the setting accepts.
     pub kind: SettingKind,
     /// Default value.
     pub default: SettingDefault,
@@ -79,7 +79,7 @@ pub enum SettingDefault {
 /// Definition of a credential.
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialSpec {
-    /// Its name in `credentials`.
+    /// Name in `credentials`.
     pub name: &'static str,
 }
 
@@ -164,7 +164,7 @@ const OF_C: &[SettingSpec] = &[
 ];
 const OF_D: &[SettingSpec] = &[setting("pixelId", SettingKind::Code, SettingDefault::None)];
 
-/// Returns the settings of a network: its own, then the common ones.
+/// Returns the settings for a network: its own, then the common ones.
 pub fn settings_of(network: Network) -> impl Iterator<Item = &'static SettingSpec> {
     let own = match network {
         Network::A => OF_A,
@@ -175,7 +175,7 @@ pub fn settings_of(network: Network) -> impl Iterator<Item = &'static SettingSpe
     own.iter().chain(COMMON.iter())
 }
 
-/// Returns the credentials of a network.
+/// Returns the credentials for a network.
 pub const fn credentials_of(network: Network) -> &'static [CredentialSpec] {
     match network {
         Network::A => &[
@@ -202,7 +202,7 @@ pub const fn credentials_of(network: Network) -> &'static [CredentialSpec] {
     }
 }
 
-/// The setting that marks test events, which the network would otherwise count.
+/// The setting with the code that marks test events.
 const TEST_EVENT_CODE: &str = "testEventCode";
 
 /// Returns required settings and credentials that are missing.
@@ -223,7 +223,8 @@ pub(super) fn missing(integration: &Integration) -> Vec<&'static str> {
     };
     let settings = settings.iter().filter(|name| !has_setting(name));
     let credentials = credentials.iter().filter(|name| !has_credential(name));
-    // Without a code the network would count test events.
+    // Without a code, the network would treat test events like any other. Meta counts them even
+    // with a code.
     let needs_code = matches!(integration.network, Network::A | Network::C)
         && integration.flag("testMode")
         && integration.text(TEST_EVENT_CODE).is_none();

@@ -7,7 +7,7 @@ use sha2::Sha256;
 
 impl Keyring {
     /// Returns the secret that an app's alerts are signed with. It is derived from the instance's
-    /// secret and not stored; receivers of alerts need it.
+    /// secret and not stored. Receivers verify alerts with it.
     pub fn alert_secret(&self, app: AppId) -> [u8; 32] {
         self.derive(&format!("alert-webhook/1/{app}"))
     }

@@ -28,7 +28,8 @@ impl Keyring {
         bytes
     }
 
-    /// Returns the id that a cursor continues after. Rejects cursors of other lists and instances.
+    /// Returns the id that a cursor continues after. Rejects cursors from other lists and
+    /// instances.
     pub fn open_cursor(&self, scope: &ListScope, bytes: &[u8]) -> Option<[u8; 16]> {
         let (version, rest) = bytes.split_first()?;
         let (last, tag) = rest.split_first_chunk::<16>()?;

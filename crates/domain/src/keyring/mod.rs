@@ -38,8 +38,8 @@ impl Keyring {
         key
     }
 
-    /// Returns an authentication tag of these parts. Each part is prefixed with its length, so that
-    /// bytes cannot move between parts.
+    /// Returns an authentication tag over these parts. Each part is prefixed with its length, so
+    /// that bytes cannot move between parts.
     pub(crate) fn tag(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.derive(purpose))
             .expect("HMAC accepts keys of any length");

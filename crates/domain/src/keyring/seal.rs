@@ -63,7 +63,7 @@ impl Keyring {
         SealedSecret(bytes)
     }
 
-    /// Decrypts a secret of this scope.
+    /// Decrypts a secret that was encrypted for this scope.
     pub fn open(&self, scope: &[&str], sealed: &SealedSecret) -> Result<Vec<u8>, UnsealError> {
         let (version, rest) = sealed.0.split_first().ok_or(UnsealError)?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(UnsealError)?;

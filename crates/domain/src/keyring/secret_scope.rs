@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 /// Owner name of secrets that belong to the app itself instead of an integration.
 pub const APP_SECRET_SCOPE: &str = "app";
 
-/// Scope of a secret: organization, app, owner and field. It cannot be decrypted in another scope.
+/// Scope of a secret: organization, app, owner and field. In another scope the secret cannot be
+/// decrypted.
 pub struct SecretScope<'a> {
     organization: String,
     app: String,
@@ -17,7 +18,7 @@ pub struct SecretScope<'a> {
 }
 
 impl<'a> SecretScope<'a> {
-    /// Creates the scope of a field of an app or of one of its integrations.
+    /// Creates the scope for a field of an app or one of its integrations.
     pub fn new(
         organization: OrganizationId,
         app: AppId,

@@ -1,10 +1,10 @@
-//! CSRF tokens for forms of signed-in users.
+//! CSRF tokens for the forms of signed-in users.
 
 use super::{Keyring, constant_time_eq};
 use crate::vocabulary::digest::{Digest, from_hex, hex};
 
 impl Keyring {
-    /// Returns the form token of a session. It is derived from the session and not stored, and is
+    /// Returns the form token for a session. It is derived from the session and not stored, and is
     /// invalid in other sessions.
     pub fn form_token(&self, session: Digest) -> String {
         hex(&self.tag("form-token/1", &[session.as_bytes()]))

@@ -7,7 +7,8 @@ use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
-/// 2,000 USD. A larger amount is stored, but neither counted nor forwarded.
+/// Maximum amount that counts: 2,000 USD. A larger amount is stored, but neither counted nor
+/// forwarded.
 pub const COUNTABLE_USD_MAX: Amount = Amount::from_micros(2_000 * MICROS_PER_UNIT);
 
 /// Why an amount does not count.
@@ -77,11 +78,11 @@ pub enum MoneyKind {
 /// Revenue of a recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revenue {
-    /// As sent.
+    /// Amount, as sent.
     pub amount: Amount,
-    /// As sent, if any.
+    /// Currency, as sent, if any.
     pub currency: Option<Currency>,
-    /// In USD at the rate of the event's day.
+    /// Amount in USD at the rate of the event's day.
     pub usd: Option<Amount>,
     /// Day of the rate.
     pub rate_day: Option<Day>,
@@ -89,13 +90,14 @@ pub struct Revenue {
     pub rate: Option<String>,
     /// Source of the rate.
     pub rate_source: Option<String>,
-    /// Why it does not count; `None` if it counts.
+    /// Why the amount does not count; `None` if it counts.
     pub uncounted: Option<UncountedReason>,
 }
 
 impl Revenue {
-    /// Decides again whether a stored amount counts, given its kind. Keeps reasons that do not
-    /// depend on the kind: the app's settings at the time, and effects of other events.
+    /// Evaluates again whether a stored amount counts, after its kind may have changed. A reason
+    /// that does not depend on the kind stays: the app's settings when the event was recorded, or
+    /// another event.
     #[must_use]
     pub fn reclassified(self, kind: MoneyKind) -> Self {
         let depends_on_kind = matches!(
@@ -115,7 +117,7 @@ impl Revenue {
         }
     }
 
-    /// Decides whether a stored amount counts, ignoring the earlier decision.
+    /// Evaluates again whether a stored amount counts, regardless of the stored reason.
     #[must_use]
     pub fn reassessed(self, policy: MoneyPolicy, kind: MoneyKind) -> Self {
         let uncounted = match policy {
@@ -137,9 +139,9 @@ impl Revenue {
 /// Whether revenue from a source counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoneyPolicy {
-    /// It counts.
+    /// Revenue counts.
     Count,
-    /// It does not count, for this reason.
+    /// Revenue does not count, for this reason.
     Ignore(UncountedReason),
 }
 
@@ -156,7 +158,7 @@ pub fn sdk_policy(app: &App) -> MoneyPolicy {
     }
 }
 
-/// Returns why an amount does not count, judged by amount and kind alone.
+/// Returns why an amount does not count, based on amount and kind alone.
 fn reason(amount: Amount, usd: Option<Amount>, kind: MoneyKind) -> Option<UncountedReason> {
     match (usd, kind) {
         (None, _) => Some(UncountedReason::Unconvertible),

@@ -1,8 +1,8 @@
 //! Payments that renewals and refunds refer to.
 //!
-//! Refunds of a payment never exceed it in total, even if they are sent concurrently. A refund
-//! counts exactly if its payment did, and at its payment's rate, so that a full refund nets to
-//! zero.
+//! The refunds of a payment never exceed it in total, even if they are sent concurrently. A refund
+//! counts if and only if its payment did, and uses the payment's rate, so that a full refund nets
+//! to zero.
 
 use super::{Revenue, UncountedReason};
 use crate::event::{Credit, Event};
@@ -15,7 +15,7 @@ use crate::vocabulary::money::Amount;
 pub enum PaymentKind {
     /// The initial payment.
     Purchase,
-    /// A later payment of the same subscription.
+    /// A later payment for the same subscription.
     Renewal,
 }
 
@@ -33,14 +33,14 @@ pub struct Receipt {
     pub kind: PaymentKind,
     /// Recorded revenue.
     pub revenue: Revenue,
-    /// Its credit. Renewals and refunds are credited alike.
+    /// The payment's credit. Its renewals and refunds get the same credit.
     pub credit: Credit,
     /// Amount refunded so far; not negative.
     pub refunded: Amount,
 }
 
 impl Receipt {
-    /// Returns the receipt of a web event; `None` if it is not a payment.
+    /// Returns the receipt for a web event; `None` if the event is not a payment.
     pub fn of(event: Event, refunded: Amount) -> Option<Self> {
         Some(Self {
             kind: PaymentKind::parse(&event.name)?,
@@ -60,7 +60,7 @@ pub enum ParentEvent {
     NotAPayment,
 }
 
-/// Returns the payment that a renewal continues, which must be the initial one.
+/// Returns the payment that a renewal refers to. Rejects any event that is not the initial payment.
 pub fn renewed_payment(parent: Option<ParentEvent>) -> Result<Receipt, Refusal> {
     match parent {
         None => Err(Refusal::OriginalTransactionUnavailable),
@@ -109,8 +109,9 @@ pub fn refund(
     Ok((revenue, receipt))
 }
 
-/// Returns `total × part ÷ whole`, rounded half to even. Callers subtract two such sums, so that
-/// the parts of a whole add up.
+/// Returns `total × part ÷ whole`, rounded half to even. To avoid rounding errors, the caller
+/// passes running totals and subtracts the results, so that the refunds in dollars add up to the
+/// payment.
 fn share(total: i64, part: i64, whole: i64) -> i64 {
     if whole == 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! Changes of a link.
+//! Changes to a link.
 
 use super::{Campaign, Link, LinkKind, Slug, fields};
 use crate::app::AuditedChange;
@@ -12,7 +12,7 @@ use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::web_url::{DeepLink, HttpsUrl};
 use std::collections::BTreeMap;
 
-/// A change of a link. Name and slug have no default, so they cannot be reset.
+/// A change to a link. Name and slug have no default, so they cannot be reset.
 #[derive(Debug, Clone, Default)]
 #[expect(
     missing_docs,
@@ -54,7 +54,7 @@ impl Link {
         }
     }
 
-    /// Returns the audit entries of a new link.
+    /// Returns the audit entries for a new link.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         for (field, value) in audit_values(self) {
@@ -117,7 +117,7 @@ impl Link {
     }
 }
 
-/// Returns names and values of the fields for the audit log.
+/// Returns the fields' names and values for the audit log.
 fn audit_values(link: &Link) -> Vec<(&'static str, Option<String>)> {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
     let Campaign {

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 pub const SLUG_CHARS: RangeInclusive<usize> = 3..=64;
 /// Maximum number of query parameters that a link passes on.
 pub const PASS_PARAMS_MAX: usize = 50;
-/// Maximum length of such a parameter name.
+/// Maximum length of the name of a parameter that a link passes on.
 const PASS_PARAM_CHARS_MAX: usize = 64;
 /// Maximum number of keys in `customData`.
 pub const CUSTOM_DATA_KEYS_MAX: usize = 50;
@@ -94,7 +94,7 @@ pub fn pass_param(text: &str) -> Result<String, Problem> {
         );
         return Err(Problem::new(FaultCode::InvalidFormat, message));
     }
-    // Parameter names are compared without case, so reserved ones are rejected in any case.
+    // Parameter names are case-insensitive, so reserved names are rejected in upper and lower case.
     let lower = name.to_ascii_lowercase();
     let covers = |reserved: &&str| {
         if text.ends_with('*') {
@@ -112,7 +112,7 @@ pub fn pass_param(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// Parses a network's id of a campaign, ad set or ad.
+/// Parses a network's id for a campaign, ad set or ad.
 pub fn campaign_id(text: &str) -> Result<String, Problem> {
     check_length(text, 1, CAMPAIGN_ID_CHARS_MAX)?;
     Ok(text.to_owned())

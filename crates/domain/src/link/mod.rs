@@ -1,4 +1,4 @@
-//! Tracking links: where a click leads and which campaign it counts for.
+//! Tracking links: where a click is redirected to and which campaign it counts for.
 
 mod change;
 mod fields;
@@ -22,24 +22,24 @@ use std::collections::BTreeMap;
 /// A tracking link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its id.
+    /// Link id.
     pub id: LinkId,
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// Display name.
     pub name: Name,
     /// Slug in the URL. Unique on the instance and never reused after deletion, because running ads
-    /// must not lead to another app.
+    /// must not redirect to another app.
     pub slug: Slug,
-    /// Where the link leads.
+    /// Where the link redirects to.
     pub kind: LinkKind,
-    /// The network its ad runs on, if it is fixed.
+    /// Network that the link's ads run on, if there is only one.
     pub network: Option<Network>,
-    /// Whether it works. An inactive link responds like an unknown one.
+    /// Whether the link works. An inactive link responds like an unknown one.
     pub active: bool,
-    /// Replaces the App Store page.
+    /// URL that replaces the App Store page.
     pub ios_url: Option<HttpsUrl>,
-    /// Replaces the Play Store page.
+    /// URL that replaces the Play Store page.
     pub android_url: Option<HttpsUrl>,
     /// Destination on other platforms.
     pub fallback_url: Option<HttpsUrl>,
@@ -51,7 +51,7 @@ pub struct Link {
     pub deep_link: Option<DeepLink>,
     /// Custom data passed to the installed app.
     pub custom_data: BTreeMap<String, String>,
-    /// Campaign of a click whose URL names none.
+    /// Campaign for clicks whose URL names none.
     pub campaign: Campaign,
     /// Time of creation.
     pub created_at: Timestamp,
@@ -61,7 +61,7 @@ pub struct Link {
     pub revision: Revision,
 }
 
-/// Where a link leads.
+/// Where a link redirects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkKind {
     /// To the app's store page.
@@ -95,9 +95,9 @@ pub struct Campaign {
 /// Values that the service assigns to a new link.
 #[derive(Debug, Clone)]
 pub struct LinkCreation {
-    /// Its id.
+    /// Link id.
     pub id: LinkId,
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// Time of creation.
     pub at: Timestamp,
@@ -146,8 +146,9 @@ impl Link {
         faults.into_result()
     }
 
-    /// Returns the URL for an ad. The two kinds have different paths, because an installed app
-    /// claims `/c/*` and must not capture links to web pages.
+    /// Returns the URL for an ad. The path is `/c/` for `app_install` links and `/w/` for
+    /// `web_funnel` links, because an installed app claims `/c/*` and must not capture links to web
+    /// pages.
     pub fn url(&self, link_base: &str) -> String {
         let path = match self.kind {
             LinkKind::AppInstall => "c",
@@ -161,8 +162,8 @@ impl Link {
         (self.kind == LinkKind::AppInstall).then(|| format!("{link_base}/g/{}", self.slug.as_str()))
     }
 
-    /// Returns the URL parameters to paste into the network's ad manager, so that clicks carry
-    /// campaign, ad set and ad. Networks append their click ids themselves.
+    /// Returns the URL parameters to paste into the network's ad manager, so that click URLs
+    /// include campaign, ad set and ad. Networks append their click ids themselves.
     pub fn url_parameters(&self) -> Option<&'static str> {
         match self.network? {
             Network::A => Some(

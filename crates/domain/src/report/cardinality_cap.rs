@@ -1,9 +1,10 @@
-//! Cardinality limits for values from outside. Campaign ids and event names can be anything, so a
-//! table with one row per value would grow with traffic. Each app therefore keeps a limited number
-//! of distinct values per day; later ones count under [`OTHER`](super::OTHER).
+//! Cardinality limits for values that senders choose. Campaign ids and event names can be anything,
+//! so a table with one row per value would grow with traffic. Each app therefore keeps a limited
+//! number of distinct values per day; later ones count under [`OTHER`](super::OTHER).
 //!
-//! Whether a value is kept is decided once, when it is first seen. A figure can then be subtracted
-//! from the row that it was added to, and rebuilt roll-ups come out the same.
+//! Whether a value is kept is decided once, when it is first seen. A figure can therefore be
+//! subtracted from the same row that it was added to, and rebuilding the roll-ups gives the same
+//! rows.
 
 use super::rollup::BucketKey;
 use crate::access::Environment;
@@ -60,30 +61,30 @@ pub struct Quota {
     pub kind: ValueKind,
 }
 
-/// A value from outside, as seen on one day.
+/// A value chosen by a sender, as seen on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CappedValue {
-    /// The limit that it counts against.
+    /// The limit that the value counts against.
     pub quota: Quota,
     /// Digest of the value, because values may be long.
     pub digest: Digest,
 }
 
 impl CappedValue {
-    /// Returns the value of a campaign; `None` for an empty id.
+    /// Returns the value for a campaign; `None` for an empty id.
     pub fn campaign(at: &BucketKey, campaign: &str) -> Option<Self> {
         let named = !campaign.is_empty();
         named.then(|| Self::new(at, ValueKind::Campaign, campaign))
     }
 
-    /// Returns the value of an ad with its ad set and campaign; `None` if ad and ad set are empty.
+    /// Returns the value for an ad with its ad set and campaign; `None` if ad and ad set are empty.
     pub fn ad(at: &BucketKey, campaign: &str, adset: &str, ad: &str) -> Option<Self> {
         let named = !adset.is_empty() || !ad.is_empty();
         // Recorded text never contains NUL, so the separator is unambiguous.
         named.then(|| Self::new(at, ValueKind::Ad, &format!("{campaign}\0{adset}\0{ad}")))
     }
 
-    /// Returns the value of a custom event name; `None` for standard names, which are not limited.
+    /// Returns the value for a custom event name; `None` for standard names, which are not limited.
     pub fn name(at: &BucketKey, name: &str) -> Option<Self> {
         let custom = !STANDARD_NAMES.contains(&name);
         custom.then(|| Self::new(at, ValueKind::Name, name))
@@ -112,7 +113,7 @@ impl CapDecisions {
         self.0.get(value).copied().unwrap_or(false)
     }
 
-    /// Decides on new values. `taken` is the number of values already kept per limit.
+    /// Decides which new values are kept. `taken` is the number of values already kept per quota.
     pub fn decide(new: &[CappedValue], taken: &BTreeMap<Quota, usize>) -> Self {
         let mut taken = taken.clone();
         let decided = new.iter().map(|value| {

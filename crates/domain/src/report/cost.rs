@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 /// Maximum number of costs per request, enough for a month of a hundred campaigns.
 pub const COSTS_MAX: usize = 5_000;
 
-/// Ad cost of a campaign on one day. The day is the ad network's own; the hours are unknown.
+/// Ad cost of a campaign on one day. The day is as reported by the ad network; costs per hour are
+/// unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
     /// Day.
@@ -110,9 +111,9 @@ pub struct CostChange {
 }
 
 impl CostChange {
-    /// Converts costs to US dollars. Refuses all of them if one currency has no rate. A cost of
-    /// zero removes the stored one. If a day, network and campaign occurs more than once, the last
-    /// entry wins.
+    /// Converts costs to US dollars. Refuses the whole request if one currency has no rate. A cost
+    /// of zero removes the stored cost. If several entries have the same day, network and campaign,
+    /// the last one wins.
     pub fn of(costs: &[Cost], rates: &ImportedRates) -> Result<Self, Refusal> {
         let (mut last, mut without_rate) = (BTreeMap::new(), Vec::new());
         for (index, cost) in costs.iter().enumerate() {

@@ -84,9 +84,9 @@ impl Figures {
         }
     }
 
-    /// Returns the figures of one event. Only the install that the service records counts as an
+    /// Returns the figures for one event. Only the install that the service records counts as an
     /// install; an `install` sent by a client is an ordinary event. A duplicate adds nothing,
-    /// because the verified event counts.
+    /// because the verified event counts instead.
     pub fn of_event(event: &Event) -> Self {
         if event.duplicate_of.is_some() {
             return Self::default();

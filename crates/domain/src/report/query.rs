@@ -1,4 +1,4 @@
-//! Queries over figures, and the roll-up that answers each.
+//! Queries over figures, and the roll-up that each query reads.
 
 use super::{Figures, Period};
 use crate::refusal::Refusal;
@@ -166,7 +166,7 @@ impl Rollup {
 }
 
 impl Refusal {
-    /// Returns the refusal for dimensions that no roll-up combines.
+    /// Returns the refusal for a combination of dimensions that no roll-up covers.
     pub fn no_rollup() -> Self {
         let mut faults = Faults::new();
         let message = "These dimensions cannot be combined. Request fewer dimensions.";
@@ -175,7 +175,7 @@ impl Refusal {
     }
 }
 
-/// A query over the figures of an app.
+/// A query over an app's figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportQuery {
     /// Periods to report separately.

@@ -1,4 +1,4 @@
-//! The range of days of a report.
+//! The range of days that a report covers.
 
 use super::{Period, TimeUnit};
 use crate::vocabulary::calendar;
@@ -35,15 +35,15 @@ pub struct Span {
     pub label: String,
     /// The part as a period.
     pub period: Period,
-    /// Its first day.
+    /// First day of the part.
     pub from: Day,
-    /// Its last day.
+    /// Last day of the part.
     pub to: Day,
 }
 
 impl DayRange {
-    /// Resolves the requested days. Without a last day the range ends today, or on its first day if
-    /// that is later; without a first day it has [`REPORT_DAYS_DEFAULT`] days. Rejects ranges of
+    /// Resolves the requested days. Without `to` the range ends today, or on `from` if that is in
+    /// the future. Without `from` the range has [`REPORT_DAYS_DEFAULT`] days. Rejects ranges of
     /// more than [`REPORT_DAYS_MAX`] days.
     pub fn resolve(
         from: Option<Day>,
@@ -82,8 +82,8 @@ impl DayRange {
         (begin, days.last().map_or(begin, |day| day.1))
     }
 
-    /// Splits the range by calendar unit, in order; without a unit, returns it whole. Weeks and
-    /// months are cut at the ends of the range.
+    /// Splits the range by calendar unit, in order; without a unit, returns the whole range. The
+    /// first and last week or month may be partial.
     pub fn split(&self, unit: Option<TimeUnit>) -> Vec<Span> {
         let Some(unit) = unit else {
             return vec![Span {

@@ -66,7 +66,7 @@ pub fn ratio(micros: i64, by: i64) -> Option<Amount> {
     quotient(i128::from(micros), i128::from(by))
 }
 
-/// As [`ratio`], for numbers that do not fit an `i64`.
+/// Like [`ratio`], for numbers that do not fit an `i64`.
 pub fn quotient(micros: i128, by: i128) -> Option<Amount> {
     if by <= 0 {
         return None;

@@ -1,5 +1,4 @@
-//! Ad costs in a report. Costs are known per day, network and campaign; for any other dimension
-//! they are unknown.
+//! Ad costs in a report. Costs are known per day, network and campaign only.
 
 use super::range::Span;
 use super::{Dimension, ReportFigures, ReportQuery, StatsRow, TimeUnit};
@@ -7,7 +6,7 @@ use crate::access::Environment;
 use crate::vocabulary::day::Day;
 use std::collections::BTreeMap;
 
-/// Ad cost of one day, network and campaign.
+/// Ad cost for one day, network and campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostSum {
     /// Day.
@@ -20,7 +19,7 @@ pub struct CostSum {
     pub usd_micros: i64,
 }
 
-/// The costs of an app in a range.
+/// An app's costs in a range.
 #[derive(Debug, Default)]
 pub struct Spend(Vec<CostSum>);
 
@@ -31,7 +30,7 @@ impl FromIterator<CostSum> for Spend {
 }
 
 impl Spend {
-    /// Returns whether costs are known for the rows of a query.
+    /// Returns whether costs are known for the rows that a query returns.
     pub fn is_available_for(
         environment: Environment,
         unit: Option<TimeUnit>,

@@ -1,4 +1,4 @@
-//! Figures counted from the event log, for queries that no roll-up answers.
+//! Figures counted from the event log, for queries that no roll-up covers.
 
 use super::{Dimension, Figures, Period, ReportQuery, StatsRow};
 use crate::click::Click;
@@ -6,8 +6,8 @@ use crate::event::Event;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Maximum number of clicks and events per query. More would take seconds; the caller is asked to
-/// request fewer days.
+/// Maximum number of clicks and events that one query counts. More would take seconds, so the query
+/// is refused and the caller is asked to request fewer days.
 pub const TALLY_ROWS_MAX: i64 = 500_000;
 
 /// Figures counted so far.

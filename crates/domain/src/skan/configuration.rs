@@ -1,8 +1,9 @@
-//! The stored configuration of an app, and changes to it.
+//! An app's stored configuration, and changes to it.
 //!
-//! There are two counters. The version counts meanings: postbacks are decoded by it, and old
-//! versions are kept. The revision counts every stored change, so that two people who rename a
-//! value at the same time do not overwrite each other unnoticed.
+//! There are two counters. The version counts changes to the conversion-value mapping; postbacks
+//! are decoded with these versions, so old ones are kept. The revision counts every stored change,
+//! so that two people who edit the configuration at the same time do not overwrite each other's
+//! changes unnoticed.
 
 use crate::skan::document::Document;
 use crate::skan::meaning::DocumentMeaning;
@@ -13,12 +14,12 @@ use crate::vocabulary::time::Timestamp;
 /// `If-Match: *` matches any existing configuration.
 const ANY_TAG: &str = "*";
 
-/// The conversion-value configuration of an app.
+/// An app's conversion-value configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     /// The part that a PUT replaces.
     pub document: Document,
-    /// Number of meanings so far; 0 before the first PUT.
+    /// Version of the conversion-value mapping; 0 before the first PUT.
     pub version: i64,
     /// Number of stored changes; 0 if nothing was stored.
     pub revision: i64,
@@ -51,7 +52,8 @@ impl Configuration {
     /// Returns whether the configuration satisfies a precondition, so that a change may proceed.
     ///
     /// Besides the tag, the bare version (`7`) is accepted, because clients see that number in the
-    /// document. It does not detect a renaming in between; the tag does.
+    /// document. The bare version does not change when a value is only renamed, so it does not
+    /// detect such a change; the tag does.
     pub fn satisfies(&self, precondition: &Precondition) -> bool {
         let exists = self.version > 0 || self.revision > 0;
         let (tag, version) = (self.tag(), self.version.to_string());
@@ -70,9 +72,10 @@ impl Configuration {
 pub enum ReplaceOutcome {
     /// The same document; nothing is stored.
     Unchanged,
-    /// Different names or switches, same meaning; stored under the current version.
+    /// Different names or switches, same mapping; stored under the current version.
     SameMeaning,
-    /// Some value may mean something else from now on; stored as a new version.
+    /// The mapping changed: the same value may have another meaning from now on. Stored as a new
+    /// version.
     NewVersion,
 }
 
@@ -85,8 +88,8 @@ pub struct ConfigurationUpdate {
     pub outcome: ReplaceOutcome,
 }
 
-/// Replaces the document. The first one always makes version 1, so that version 0 always means
-/// "never configured".
+/// Replaces the document. The first document always creates version 1, so that version 0 always
+/// means "never configured".
 pub fn replace(current: &Configuration, document: Document, now: Timestamp) -> ConfigurationUpdate {
     let outcome = if current.version == 0 {
         ReplaceOutcome::NewVersion
@@ -100,8 +103,8 @@ pub fn replace(current: &Configuration, document: Document, now: Timestamp) -> C
     apply_outcome(current, document, outcome, now)
 }
 
-/// Changes the switches, which are not part of the meaning. They can be set before the first PUT;
-/// that makes no version, because no value has a meaning yet.
+/// Changes the switches, which are not part of the mapping. The switches can be set before the
+/// first PUT. Setting them creates no version, because there is no mapping yet.
 pub fn patch(
     current: &Configuration,
     enabled: Change<bool>,

@@ -1,6 +1,6 @@
 //! Which postbacks count, and in which figure.
 //!
-//! Postback figures are never added to device figures, because the same install is usually in both.
+//! Postback figures are never added to device figures, because most installs are counted in both.
 
 use crate::skan::postback::{ConversionType, Postback, Signature};
 
@@ -8,10 +8,10 @@ use crate::skan::postback::{ConversionType, Postback, Signature};
 /// reporting, so that changing it also affects stored postbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
-    /// `trusted`: Apple signed it.
+    /// `trusted`: Apple signed the postback.
     Trusted,
-    /// `test`: marked as a test, or signed with a development key. Anyone with a phone can make
-    /// one.
+    /// `test`: marked as a test, or signed with a development key. Anyone with a phone can create
+    /// such a postback.
     Test,
     /// `untrusted`: the sender is not verified.
     Untrusted,
@@ -45,8 +45,9 @@ impl Trust {
     }
 }
 
-/// Returns the index of the postback that counts among those with one key, in order of receipt: the
-/// first that may. One that may not count never displaces a later one.
+/// Returns which of the postbacks with the same deduplication key counts: the index of the first
+/// one that may count, in order of receipt. A postback that may not count never displaces a later
+/// one.
 pub fn first_countable(received: &[Trust], accept_test_signals: bool) -> Option<usize> {
     received
         .iter()
@@ -62,7 +63,7 @@ pub enum Figure {
     Redownload,
     /// A return to the app through an ad.
     ReEngagement,
-    /// A later value of an install that was already counted.
+    /// A later value for an install that was already counted.
     Later,
     /// Another network won. Stored, but never an install.
     Loss,
@@ -79,7 +80,7 @@ crate::keywords! {
 }
 
 impl Figure {
-    /// Returns the figure of a postback.
+    /// Returns the figure for a postback.
     pub const fn of(postback: &Postback) -> Self {
         Self::from_parts(
             postback.did_win,
@@ -88,7 +89,7 @@ impl Figure {
         )
     }
 
-    /// Returns the figure from the fields that decide it.
+    /// Returns the figure, given the postback's fields that determine it.
     pub const fn from_parts(did_win: bool, sequence_index: u8, conversion: ConversionType) -> Self {
         match (did_win, sequence_index, conversion) {
             (false, _, _) => Self::Loss,

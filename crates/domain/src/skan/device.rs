@@ -1,8 +1,8 @@
-//! The document for one device: the configuration, exchange rates, and events of the device that
+//! The document for one device: the configuration, exchange rates, and the device's events that
 //! only the server knows.
 //!
-//! The key for this endpoint ships inside the app. So the document contains no names and no data of
-//! other devices.
+//! The key for this endpoint ships inside the app. The document therefore contains no names and no
+//! data about other devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -39,21 +39,21 @@ pub struct DeviceDocument {
     pub configuration: Configuration,
     /// Rates: units of the document's currency per unit of the other currency.
     pub rates: Vec<(Currency, RateValue)>,
-    /// Events of the device that only the server knows.
+    /// The device's events that only the server knows.
     pub server: Vec<ServerEvents>,
 }
 
 /// Data to look up before a device document can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequiredData {
-    /// Whether exchange rates are needed: a condition has an amount.
+    /// Whether exchange rates are required: a condition has an amount.
     pub needs_rates: bool,
-    /// Whether the device's events are needed: a window is enabled.
+    /// Whether the device's events are required: a window is enabled.
     pub needs_events: bool,
 }
 
 impl RequiredData {
-    /// Returns the data that a document needs.
+    /// Returns which data must be looked up for a document.
     pub fn of(document: &Document) -> Self {
         let events = document.enabled && enabled_windows(document).next().is_some();
         let amounts = |one: &Condition| one.min_revenue.is_some() || one.max_revenue.is_some();
@@ -99,9 +99,9 @@ pub fn build_device_document(
     }
 }
 
-/// Returns the relevant events that the device did not send itself. If the device sends a name, the
-/// same name from other sources is skipped as a duplicate: an app that tracks purchases has a
-/// billing provider, too.
+/// Returns the relevant events that the device did not send itself. If the device sends events with
+/// a name in a window, events with the same name from other sources are skipped as duplicates: an
+/// app that tracks purchases may have a billing provider, too.
 fn server_events(
     document: &Document,
     rates: &[(Currency, RateValue)],

@@ -8,16 +8,16 @@ use crate::vocabulary::money::Amount;
 pub const WINDOWS_MAX: usize = 3;
 /// Highest window index; windows count from 0.
 pub const WINDOW_INDEX_MAX: u8 = 2;
-/// The only window whose postback carries a fine value.
+/// The only window whose postback contains a fine value.
 pub const FINE_VALUE_WINDOW: u8 = 0;
-/// Maximum number of values per window. More than the 64 fine values, because "or" is written as
-/// two values.
+/// Maximum number of values per window. Higher than the 64 fine values, because an "or" of two
+/// conditions takes two entries with the same fine value.
 pub const VALUES_PER_WINDOW_MAX: usize = 128;
 /// Largest fine value; Apple reserves six bits.
 pub const FINE_VALUE_MAX: u8 = 63;
 /// Maximum length of a value's name in characters.
 pub const VALUE_NAME_CHARS_MAX: usize = 50;
-/// Minimum number of conditions per value. A value without conditions would always hold.
+/// Minimum number of conditions per value. A value without conditions would always apply.
 pub const CONDITIONS_PER_VALUE_MIN: usize = 1;
 /// Maximum number of conditions per value.
 pub const CONDITIONS_PER_VALUE_MAX: usize = 3;
@@ -29,7 +29,7 @@ pub const INSTALL_EVENT: &str = "install";
 /// The part of a configuration that a PUT replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Whether devices use it.
+    /// Whether devices use the document.
     pub enabled: bool,
     /// Currency of all thresholds.
     pub currency: Currency,
@@ -80,9 +80,10 @@ pub enum LockOn {
 pub struct ConversionValue {
     /// Name for people; unique in its window.
     pub name: String,
-    /// 0–63 in window 0, absent in the others. Two values may share it.
+    /// Fine value: 0–63 in window 0, absent in the other windows. Several conversion values may use
+    /// the same fine value.
     pub fine_value: Option<u8>,
-    /// Value that Apple reports instead if too few people installed.
+    /// Coarse value, which Apple reports instead if too few people installed the app.
     pub coarse_value: CoarseValue,
     /// Whether reaching the value ends the window.
     pub lock: bool,

@@ -1,4 +1,4 @@
-//! Changes of a configuration, for the audit log.
+//! Changes to a configuration, for the audit log.
 
 use crate::audit::{Changes, FieldChange};
 use crate::skan::configuration::Configuration;

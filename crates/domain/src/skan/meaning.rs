@@ -1,17 +1,17 @@
-//! The meaning of a document's values, to distinguish a change of meaning from a change of names.
+//! A document's conversion-value mapping, to distinguish a changed mapping from changed names.
 //!
-//! A postback carries only a value. Everything that decides which value a device sets is part of
-//! the meaning. Names are not, nor whether devices use the document, nor which postbacks count. A
-//! disabled window sets nothing and has no meaning, so it equals a missing one and preparing it is
-//! not a change. The order of values is their priority and matters; the order of conditions, which
-//! must all hold, does not.
+//! A postback contains only a value. Everything that decides which value a device sets is part of
+//! the mapping. The mapping does not include names, whether devices use the document, and which
+//! postbacks count. A disabled window sets nothing and has no mapping, so it equals a missing
+//! window, and editing it does not change the mapping. The order of values is their priority, so it
+//! matters. The order of conditions does not matter, because all of them must hold.
 
 use std::collections::BTreeSet;
 
 use crate::skan::document::{CoarseValue, Condition, ConversionValue, Document, LockOn, Window};
 use crate::vocabulary::currency::Currency;
 
-/// Equal for two documents whose values mean the same.
+/// Conversion-value mapping of a document; equal for two documents whose values mean the same.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DocumentMeaning<'a> {
     currency: Currency,
@@ -34,7 +34,7 @@ struct ValueMeaning<'a> {
 }
 
 impl<'a> DocumentMeaning<'a> {
-    /// Returns the meaning of a document.
+    /// Returns the mapping of a document.
     pub(super) fn of(document: &'a Document) -> Self {
         let enabled = document.windows.iter().filter(|window| window.enabled);
         Self {
@@ -55,7 +55,8 @@ impl<'a> WindowMeaning<'a> {
 }
 
 impl<'a> ValueMeaning<'a> {
-    // Destructured, so that a new field does not compile until its meaning is decided.
+    // Destructured, so that the code does not compile with a new field until someone decides
+    // whether the field is part of the mapping.
     fn of(
         ConversionValue {
             name: _,

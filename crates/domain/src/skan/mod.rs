@@ -1,12 +1,12 @@
-//! Conversion-value configuration of an app: which value its devices report to Apple, and when.
+//! An app's conversion-value configuration: which value its devices report to Apple, and when.
 //!
 //! A request body is read into a [`Draft`] and checked as a whole by [`validate()`]. [`replace`]
-//! then makes it the current document and decides whether values change their meaning. [`warnings`]
-//! lists what is valid but probably not intended.
+//! then makes it the current document and decides whether the conversion-value mapping changes.
+//! [`warnings`] lists what is valid but probably not intended.
 //!
-//! [`postback`] parses postbacks, [`counting`] decides which of them count, and [`decode`] gives
-//! their values a meaning. [`device`] builds the document for a device, [`evaluate`] computes what
-//! the device does with it, [`try_out`] simulates a device, and [`presets`] generate documents.
+//! [`postback`] parses postbacks, [`counting`] decides which of them count, and [`decode`] decodes
+//! their values. [`device`] builds the document for a device, [`evaluate`] computes what the device
+//! does with it, [`try_out`] simulates a device, and [`presets`] generate documents.
 
 mod document;
 mod draft;

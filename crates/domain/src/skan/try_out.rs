@@ -1,9 +1,10 @@
-//! Simulating a device, to see which values it reports to Apple.
+//! Simulates a device, to see which values it reports to Apple.
 
-use super::decode::{DecodedValue, ReportedValue, Version, decode};
+use super::decode::{DecodedValue, DocumentVersion, ReportedValue, decode};
 use super::document::{Document, FINE_VALUE_WINDOW};
 use super::evaluate::{
-    CachedDocument, DOCUMENT_AGE_MAX, SkanDeviceState, TrackedEvent, Update, evaluate,
+    CachedDocument, ConversionValueUpdate, DOCUMENT_AGE_MAX, SkanDeviceState, TrackedEvent,
+    evaluate,
 };
 use crate::exchange::RateValue;
 use crate::vocabulary::currency::Currency;
@@ -16,7 +17,7 @@ pub const TRY_OUT_EVENTS_MAX: usize = 1_000;
 /// Latest event, in seconds after first launch: a little more than the 35 days of the windows.
 pub const TRY_OUT_SECONDS_MAX: i64 = 40 * 24 * 60 * 60;
 
-/// An event of the simulated device.
+/// An event on the simulated device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatedEvent {
     /// Event name.
@@ -34,16 +35,16 @@ pub struct SimulatedEvent {
 pub struct SimulatedCall {
     /// Seconds since first launch.
     pub after_seconds: i64,
-    /// Event that caused it; `None` for the first launch.
+    /// Event that caused the call; `None` for the first launch.
     pub event: Option<String>,
     /// The call.
-    pub update: Update,
+    pub update: ConversionValueUpdate,
     /// Names of the document's values that match.
     pub names: Vec<String>,
 }
 
-/// Simulates the first launch and then the events in order of time. The document is treated as
-/// enabled.
+/// Simulates the first launch and then the events in chronological order. The document is treated
+/// as enabled.
 pub fn simulate(
     mut document: Document,
     rates: Vec<(Currency, RateValue)>,
@@ -94,12 +95,12 @@ pub fn simulate(
 }
 
 fn call(
-    update: Update,
+    update: ConversionValueUpdate,
     after_seconds: i64,
     event: Option<&str>,
     document: &Document,
 ) -> SimulatedCall {
-    let version = Version {
+    let version = DocumentVersion {
         number: 0,
         applies_from: Timestamp::from_millis(0),
         document: document.clone(),

@@ -1,5 +1,5 @@
-//! Days of a time zone as periods. A day starts by the local clocks: it may have 23 or 25 hours,
-//! and if the clocks go forward at midnight it starts at one.
+//! Days in a time zone as periods. A day follows the local clocks: it may have 23 or 25 hours, and
+//! if the clocks go forward at midnight, the day starts at one o'clock.
 
 use crate::report::Period;
 use crate::vocabulary::day::Day;
@@ -47,7 +47,7 @@ pub fn to_time_zone(zone: &Timezone) -> TimeZone {
     read.unwrap_or(TimeZone::UTC)
 }
 
-/// Converts a day to a date; `None` at the ends of the calendar.
+/// Converts a day to a date; `None` beyond the range of the calendar.
 pub fn to_date(day: Day) -> Option<Date> {
     let epoch = Date::constant(1970, 1, 1);
     epoch.checked_add(i64::from(day.as_days()).days()).ok()
@@ -55,7 +55,8 @@ pub fn to_date(day: Day) -> Option<Date> {
 
 /// Returns the start of a day.
 pub fn day_start(day: Date, zone: &TimeZone) -> Timestamp {
-    // Only the ends of the calendar have no time in some zone.
+    // Fails only for the first and last day of the supported calendar, which may not exist in every
+    // time zone.
     let moment = day.to_zoned(zone.clone()).ok();
     let end = if day.year() > 1970 {
         i64::MAX

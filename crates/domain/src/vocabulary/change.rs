@@ -1,6 +1,6 @@
 //! What a PATCH does to one field: nothing, reset to the default, or set a value.
 
-/// Change of one field: absent, null or a value.
+/// Change to one field: absent, null or a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Change<T> {
     /// The field was absent: unchanged.

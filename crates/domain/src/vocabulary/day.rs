@@ -34,7 +34,7 @@ impl Day {
         Self(i32::try_from(days).unwrap_or(end))
     }
 
-    /// Returns the day of a date; `None` if the calendar does not have it.
+    /// Converts a date to a day; `None` if the date does not exist.
     pub fn from_date(year: i64, month: i64, day: i64) -> Option<Self> {
         if !YEARS.contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return None;

@@ -1,8 +1,8 @@
-//! Faults of fields, and a collector, so that a sender learns of every fault at once.
+//! Faults in fields, and a collector for them, so that a sender learns of every fault at once.
 
 use std::fmt::Write as _;
 
-/// Machine-readable code of a fault. Never renamed once published.
+/// Machine-readable code for a fault. Never renamed once published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultCode {
     /// A required field is missing.
@@ -19,7 +19,7 @@ pub enum FaultCode {
     TooShort,
     /// A number outside its range.
     OutOfRange,
-    /// Not in the format of the field.
+    /// Not in the format that the field requires.
     InvalidFormat,
     /// Not one of the values that the field can have.
     UnknownValue,
@@ -63,7 +63,7 @@ crate::keywords! {
     }
 }
 
-/// A fault of a value whose field is not known yet.
+/// A fault in a value whose field is not known yet.
 ///
 /// The message says what is expected. It never repeats the rejected value, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Problem {
     }
 }
 
-/// A fault of a field.
+/// A fault in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Path of the field, such as `windows[0].values[2].fineValue`.

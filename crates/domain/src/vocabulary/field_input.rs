@@ -1,12 +1,13 @@
-//! Optional fields of a request.
+//! Optional fields in a request.
 
-/// A field of a request as read.
+/// A request field as read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum FieldInput<T> {
     /// Missing or null.
     #[default]
     Absent,
-    /// Present but of the wrong type. The fault is already recorded, so no rule reports it again.
+    /// Present but of the wrong type. The fault is already recorded, so validation does not report
+    /// it again.
     Invalid,
     /// Present.
     Value(T),

@@ -1,8 +1,8 @@
-//! Typed, prefixed, opaque ids over UUID version 7.
+//! Typed, prefixed, opaque ids based on UUID version 7.
 //!
-//! As text, an id is its prefix and 26 characters of lower-case Crockford base32. This is URL-safe,
-//! sorts like the number, and has no letters that are easily confused. Each id has exactly one
-//! spelling: any other text is rejected, so ids can be compared as text.
+//! As text, an id is its prefix and 26 characters of lower-case Crockford base32. This text is
+//! URL-safe, sorts in the same order as the id, and has no letters that are easily confused. Each
+//! id has exactly one spelling: any other text is rejected, so ids can be compared as text.
 
 use crate::vocabulary::time::Timestamp;
 
@@ -12,8 +12,8 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Bits per character.
 const BITS_PER_CHAR: usize = 5;
 
-/// Returns the number of characters for `bytes` bytes. Sixteen bytes take 26, of which the first
-/// carries only three bits.
+/// Returns the number of characters for `bytes` bytes. Sixteen bytes take 26 characters, of which
+/// the first contains only three bits.
 const fn encoded_chars(bytes: usize) -> usize {
     (bytes * 8).div_ceil(BITS_PER_CHAR)
 }
@@ -49,7 +49,8 @@ pub(crate) fn decode<const N: usize>(prefix: &str, text: &str) -> Result<[u8; N]
     let digits = text.strip_prefix(prefix).ok_or(NotAnId)?.as_bytes();
     let (first, rest) = digits.split_first().ok_or(NotAnId)?;
     let (mut buffer, mut bits) = (value(*first)?, BITS_PER_CHAR - padding(N));
-    // Other bits in the first character would exceed the length of the id.
+    // The unused bits of the first character must be zero. Otherwise the number does not fit into
+    // the id.
     if digits.len() != encoded_chars(N) || buffer >> bits != 0 {
         return Err(NotAnId);
     }
@@ -155,17 +156,17 @@ typed_ids! {
     LinkId = "lnk_";
     /// A click on a tracking link. Sent to the outside with a signature, see `click::token`.
     ClickId = "clk_";
-    /// The decision which click an install belongs to.
+    /// The decision about which click an install belongs to.
     AttributionId = "att_";
-    /// A recorded event. Its time is the event's own, so that ids sort like the event log.
+    /// A recorded event. The id starts with the event's time, so that ids sort like the event log.
     EventId = "evt_";
     /// The delivery of one event to one network.
     DeliveryId = "dlv_";
-    /// A postback from Apple. Its time is the time received.
+    /// A postback from Apple. The id starts with the time received.
     PostbackId = "pbk_";
     /// An alert for an operator.
     AlertId = "alt_";
-    /// An entry of the audit log.
+    /// An entry in the audit log.
     AuditId = "aud_";
 }
 

@@ -1,4 +1,4 @@
-//! Splitting a compact JWS. Postbacks and App Store notifications are signed this way.
+//! Splits a compact JWS. Postbacks and App Store notifications are signed this way.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use base64::Engine as _;
@@ -11,7 +11,7 @@ pub struct Jws {
     pub header: Vec<u8>,
     /// JSON with the signed data.
     pub payload: Vec<u8>,
-    /// Signature; if valid, r and s of 32 bytes each.
+    /// Signature. A valid one consists of r and s, 32 bytes each.
     pub signature: Vec<u8>,
     /// `header.payload`, exactly as received.
     pub signing_input: Vec<u8>,

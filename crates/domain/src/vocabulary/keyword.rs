@@ -2,7 +2,7 @@
 
 /// Implements `ALL`, `as_str` and `parse` for an enum with keywords. The table lists every variant
 /// once, in the order of `ALL`; a missing variant does not compile. `Name[n]` makes `ALL` an array
-/// instead of a slice. Keywords after a `|` are accepted but never written.
+/// instead of a slice. Keywords after a `|` are accepted when parsing but never written.
 #[macro_export]
 macro_rules! keywords {
     ($name:ident $([$count:literal])? { $($variant:ident => $text:literal $(| $alias:literal)*),+ $(,)? }) => {

@@ -1,4 +1,4 @@
-//! Basic types that every rule uses: ids, time, money, text, and the faults of fields.
+//! Basic types that every rule uses: ids, time, money, text, and faults in fields.
 
 pub mod calendar;
 pub mod change;

@@ -107,8 +107,8 @@ impl Amount {
     }
 }
 
-/// Parses the exponent of `1e2`. More than four digits would only fit if the amount is zero, which
-/// is not worth supporting.
+/// Parses the exponent of `1e2`. Exponents of more than four digits are rejected: only zero would
+/// be in range with such an exponent, and this is not worth supporting.
 fn parse_exponent(text: &str) -> Option<i32> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,7 +1,7 @@
 //! Pagination of lists.
 //!
 //! Lists are newest first and use keyset pagination: a page starts after the last id of the
-//! previous page, so new items neither move nor repeat others.
+//! previous page, so items added meanwhile neither shift nor repeat those on later pages.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::OrganizationId;
@@ -42,7 +42,8 @@ impl Limit {
         self.0 as usize
     }
 
-    /// Returns the number of rows to query: one more shows whether there is a next page.
+    /// Returns the number of rows to query: one more than the items, to show whether there is a
+    /// next page.
     pub const fn rows(self) -> i64 {
         self.0 as i64 + 1
     }
@@ -84,7 +85,7 @@ impl<T> Page<T> {
 pub struct ListScope {
     /// Name of the list.
     pub list: &'static str,
-    /// Organization that owns it.
+    /// Organization that owns the list.
     pub organization: OrganizationId,
     /// App and filters of the list.
     pub filters: String,

@@ -1,4 +1,4 @@
-//! Revisions of stored objects, and the preconditions of `If-Match`.
+//! Revisions of stored objects, and `If-Match` preconditions.
 
 /// Number of changes to an object, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +25,13 @@ impl Revision {
     }
 }
 
-/// Precondition of a change.
+/// Precondition for a change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Precondition {
     /// No `If-Match`: any state may be changed.
     #[default]
     None,
-    /// Tags of `If-Match` without quotes; one of them must be the current one. `*` matches any.
+    /// Tags from `If-Match` without quotes; one of them must be the current tag. `*` matches any.
     AnyOf(Vec<String>),
 }
 

@@ -1,4 +1,4 @@
-//! Time as whole milliseconds since 1970 in UTC. The clock is outside of the domain.
+//! Time as whole milliseconds since 1970 in UTC. The clock is outside the domain.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use std::time::Duration;

@@ -22,7 +22,7 @@ impl Timezone {
             .ok_or_else(|| {
                 Problem::new(
                     FaultCode::UnknownValue,
-                    "Must be a time zone of the IANA database, for example Europe/Berlin or UTC.",
+                    "Must be an IANA time zone, for example Europe/Berlin or UTC.",
                 )
             })
     }

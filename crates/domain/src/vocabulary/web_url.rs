@@ -1,4 +1,4 @@
-//! URLs and hosts that operators configure. Redirect destinations come only from here.
+//! URLs and hosts that operators configure. Redirect destinations are built only from these types.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::reject_nul;
@@ -158,7 +158,7 @@ impl WebOrigin {
     }
 }
 
-/// Target inside an installed app: an https URL or a URL of the app's own scheme.
+/// Target inside an installed app: an https URL or a URL with the app's own scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeepLink(String);
 
@@ -172,7 +172,7 @@ impl DeepLink {
         if DANGEROUS_SCHEMES.contains(&url.scheme()) {
             return Err(Problem::new(
                 FaultCode::NotAllowed,
-                "Must be an https URL or a URL of the app's own scheme, for example runner://offer.",
+                "Must be an https URL or use the app's own scheme, for example runner://offer.",
             ));
         }
         Ok(Self(text.to_owned()))
@@ -184,7 +184,7 @@ impl DeepLink {
     }
 }
 
-/// A host name of the operator in canonical form (lower case, ASCII).
+/// A host name that an operator configured, in canonical form (lower case, ASCII).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName(String);
 

@@ -8,11 +8,11 @@ use crate::attribution::{
     AttributionCandidates, Candidate, ConsideredCandidate, MatchMethod, MatchType, Rejection,
 };
 
-/// Confidence of an advertising id, in percent. Users reset ids and pass devices on.
+/// Confidence of a match by advertising id, in percent. Users reset ids and pass on devices.
 const CONFIDENCE: u8 = 95;
 
-/// Credits the latest acceptable click with the device's advertising id. Clicks that timestamps
-/// contradict rank behind all others.
+/// Credits the latest acceptable click with the device's advertising id. Clicks that are
+/// contradicted by timestamps rank last.
 pub(super) fn step(
     case: &Case<'_>,
     facts: &AttributionCandidates,

@@ -15,7 +15,7 @@ use crate::link::Campaign;
 
 /// Confidence of a tap, in percent.
 const TAP_CONFIDENCE: u8 = 100;
-/// Confidence of a view, in percent. The user saw other ads too.
+/// Confidence of a view, in percent. Lower than for a tap, because the user saw other ads too.
 const VIEW_CONFIDENCE: u8 = 90;
 
 /// Credits the tap that Apple recorded.

@@ -12,10 +12,10 @@ use crate::attribution::{
 /// Confidence of a valid click id, in percent.
 const CONFIDENCE: u8 = 100;
 /// Subject of the sentence that explains a rejection.
-const SUBJECT: &str = "The click that the device named";
+const SUBJECT: &str = "The click reported by the device";
 
-/// Credits the first delivered click that is acceptable. If none is, the first rejection determines
-/// the install's state.
+/// Credits the first delivered click that is acceptable. If no click is acceptable, the first
+/// rejection determines the install's state.
 pub(super) fn step(
     case: &Case<'_>,
     facts: &AttributionCandidates,
@@ -109,7 +109,7 @@ fn evaluate_stored(
             Rejection::Implausible => MatchState::Implausible,
             Rejection::OutsideWindow => MatchState::OutsideWindow,
             Rejection::DuplicateClick => MatchState::DuplicateClick,
-            // A bot's click counts as no click.
+            // A bot's click is treated like no click at all.
             _ => MatchState::Organic,
         };
         let reason = reason::rejected(SUBJECT, rejection, contradiction, rules.click_window_hours);
@@ -120,7 +120,7 @@ fn evaluate_stored(
     credit.reason = reason::delivered(source, age_seconds, contradiction);
     credit.flags = case.flags(facts, click, contradiction);
     if source == ClickIdSource::AppLink {
-        // The tap itself opened the app, so a short time is expected.
+        // The tap itself opened the app, so a short click-to-install time is expected.
         credit.flags.remove(&Flag::ShortCtit);
     }
     if by_store && time::is_unverified(&evidence.times) {

@@ -1,4 +1,4 @@
-//! Log of what a decision considered.
+//! Log of the candidates that were evaluated for a decision.
 
 use crate::attribution::{
     Candidate, ConsideredCandidate, CreditedNetwork, DECISION_CANDIDATES_MAX, Flag, MatchMethod,
@@ -9,17 +9,17 @@ use crate::link::Campaign;
 use crate::vocabulary::id::{ClickId, LinkId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Candidates considered so far, in order.
+/// Candidates evaluated so far, in order.
 #[derive(Debug, Default)]
 pub(super) struct EvaluationLog {
     considered: Vec<ConsideredCandidate>,
-    /// First claim of the device that was rejected.
+    /// The first claim by the device that was rejected.
     rejected_claim: Option<RejectedClaim>,
-    /// Why the closest click that the store found did not match, as the end of a sentence.
+    /// Why the closest click found in the database did not match, as the end of a sentence.
     pub(super) near_miss: Option<String>,
 }
 
-/// A rejected claim of the device.
+/// A claim by the device that was rejected, such as a delivered click id.
 #[derive(Debug)]
 pub(super) struct RejectedClaim {
     /// State of the install if nothing else matches.
@@ -53,15 +53,15 @@ impl EvaluationLog {
         self.considered.push(one);
     }
 
-    /// Returns whether a click was already considered. A less reliable method must not accept what
-    /// a more reliable one rejected.
+    /// Returns whether a more reliable method already evaluated this click. A less reliable method
+    /// must not accept a click that was rejected before.
     pub(super) fn has_considered(&self, click: &Click) -> bool {
         self.considered
             .iter()
             .any(|one| one.click == Some(click.id))
     }
 
-    /// Records a rejected claim of the device. The first one is kept.
+    /// Records a rejected claim by the device. Only the first one is kept.
     pub(super) fn reject_claim(&mut self, claim: RejectedClaim) {
         self.rejected_claim.get_or_insert(claim);
     }
@@ -82,7 +82,7 @@ impl EvaluationLog {
 }
 
 impl InstallCredit {
-    /// Creates the credit for a click of ours.
+    /// Creates the credit for one of our clicks.
     pub(super) fn of_click(candidate: &Candidate, match_type: MatchType, confidence: u8) -> Self {
         let click = &candidate.click;
         Self {
@@ -102,7 +102,7 @@ impl InstallCredit {
         }
     }
 
-    /// Creates a credit without a click of ours.
+    /// Creates a credit that is not for one of our clicks.
     pub(super) fn without_click(
         state: MatchState,
         match_type: MatchType,
@@ -128,7 +128,7 @@ impl InstallCredit {
     }
 }
 
-/// Creates the entry of a click that was considered.
+/// Creates the log entry for a candidate click.
 pub(super) fn considered(
     click: &Click,
     method: MatchMethod,
@@ -147,7 +147,7 @@ pub(super) fn considered(
     }
 }
 
-/// Creates the entry of a candidate without a stored click.
+/// Creates the log entry for a candidate without a stored click.
 pub(super) const fn without_click(
     method: MatchMethod,
     rejection: Option<Rejection>,
@@ -165,8 +165,8 @@ pub(super) const fn without_click(
     }
 }
 
-/// Sorts candidates by last touch, each once, so that the order in which they were found does not
-/// matter.
+/// Sorts candidates by click time, newest first, and removes duplicates, so that the order in which
+/// they were found does not matter.
 pub(super) fn latest_first(found: &[Candidate]) -> Vec<&Candidate> {
     let mut candidates: Vec<_> = found.iter().collect();
     candidates.sort_by_key(|one| std::cmp::Reverse((one.click.clicked_at, one.click.id)));

@@ -1,7 +1,7 @@
 //! Fraud checks: contradictions and flags.
 //!
-//! A contradicted click is rejected, unless the app's policy only flags it. Flags change nothing by
-//! themselves, because each of them also occurs with honest users.
+//! A contradicted click is rejected, unless the app's policy only flags it. A flag alone does not
+//! change the decision, because every flag also occurs with honest users.
 
 use super::time::{self, whole_seconds};
 use crate::app::FraudPolicy;
@@ -12,17 +12,19 @@ use crate::vocabulary::id::LinkId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// Tolerated lead of Google's clock over ours.
+/// How far Google's clock may be ahead of ours.
 const STORE_CLOCK_AHEAD_SECONDS: i64 = 2 * 60;
-/// How long before our click the store tap may appear. It always follows the click; this tolerates
-/// clock differences.
+/// How far before our click the store tap may be dated. The tap always follows the click; this
+/// tolerates clock differences.
 pub(super) const STORE_TAP_EARLY_SECONDS: i64 = 2 * 60;
-/// How long after our click the store tap may come and still belong to the same visit.
+/// Maximum time from our click to the store tap. A later tap does not belong to the same visit.
 pub(super) const STORE_TAP_LATE_SECONDS: i64 = 30 * 60;
 /// Minimum plausible time from click to first open (CTIT): download, installation and start.
 const CTIT_MIN: Duration = Duration::from_secs(10);
-/// Maximum number of installs from one address on one link within an hour. A household or an office
-/// may reach it. It equals the number of clicks from which an address counts as shared.
+/// Maximum number of installs from one address on one link within an hour; more are flagged as a
+/// burst. A household or an office may reach this number. It is the same limit as for clicks: with
+/// more than [`ADDRESS_CANDIDATES_MAX`](crate::attribution::ADDRESS_CANDIDATES_MAX) clicks, an
+/// address counts as shared.
 pub const INSTALL_BURST_MAX: u32 = 20;
 
 /// Model prefixes of Apple devices. A simulator reports its processor instead.
@@ -43,9 +45,11 @@ const NOT_ANDROID_MODELS: &[&str] = &[
 /// Contradiction between timestamps and a click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contradiction {
-    /// The click came after the first open. This is certain, so it is rejected under every policy.
+    /// The click came after the first open. This is certain, so the click is rejected under every
+    /// policy.
     AfterFirstOpen,
-    /// The store tap came after the first open, even allowing for clock differences.
+    /// The store tap came after the first open, even allowing for clock differences. This is
+    /// certain too, so the tap is rejected under every policy.
     StoreTapAfterFirstOpen,
     /// The installation began after the first open, so the timestamps are forged.
     InstallBeginAfterFirstOpen,
@@ -59,7 +63,7 @@ pub(super) enum Contradiction {
     StoreTapLongAfterClick,
 }
 
-/// Returns what contradicts a store tap.
+/// Returns the contradiction in the store's own timestamps, if any.
 pub(super) fn store_tap_contradiction(evidence: &Evidence) -> Option<Contradiction> {
     let tap = evidence.times.click_at_server?;
     if is_after_first_open(evidence, tap) {
@@ -69,13 +73,15 @@ pub(super) fn store_tap_contradiction(evidence: &Evidence) -> Option<Contradicti
     (tap > begin).then_some(Contradiction::StoreTapAfterInstallBegin)
 }
 
-/// Returns whether a store timestamp is after the first open by more than clocks may differ.
+/// Returns whether a store timestamp is later than the first open, even allowing for clock
+/// differences.
 fn is_after_first_open(evidence: &Evidence, by_store: Timestamp) -> bool {
     let open = whole_seconds(evidence.first_open_at);
     whole_seconds(by_store) > open.saturating_add(STORE_CLOCK_AHEAD_SECONDS)
 }
 
-/// Returns what contradicts a click, however its id was delivered.
+/// Returns the contradiction between the timestamps and a click, if any. Applies to every click,
+/// however its id was delivered.
 pub(super) fn click_contradiction(
     evidence: &Evidence,
     clicked_at: Timestamp,
@@ -91,7 +97,8 @@ pub(super) fn click_contradiction(
     late.then_some(Contradiction::AfterInstallBegin)
 }
 
-/// Returns what contradicts a click whose id the store delivered.
+/// Returns the contradiction between the timestamps and a click whose id the store delivered, if
+/// any.
 pub(super) fn referrer_contradiction(
     evidence: &Evidence,
     clicked_at: Timestamp,
@@ -142,11 +149,11 @@ pub(super) fn is_short_ctit(evidence: &Evidence, clicked_at: Timestamp) -> bool 
 /// Returns whether this install exceeds the limit for its address and link.
 pub(super) fn is_burst(installs_from_address: &[(LinkId, u32)], link: LinkId) -> bool {
     let others = installs_from_address.iter().filter(|(one, _)| *one == link);
-    // Including this install, the limit is exceeded.
+    // The count does not include this install, so at the maximum this install exceeds the limit.
     others.map(|(_, count)| *count).fold(0, u32::saturating_add) >= INSTALL_BURST_MAX
 }
 
-/// Flags a device that cannot exist: a model of another platform, or a version without digits.
+/// Flags a device that cannot exist: a model from another platform, or a version without digits.
 pub(super) fn impossible_device(platform: Platform, device: &DeviceFingerprint) -> Option<Flag> {
     let model = device
         .model

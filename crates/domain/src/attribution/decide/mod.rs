@@ -1,10 +1,10 @@
-//! The decision which click gets the credit for an install.
+//! Decides which click gets the credit for an install.
 //!
-//! Evidence is evaluated in the order of its reliability, and the first acceptable candidate wins.
-//! Rejected candidates are recorded. A rejected claim of the device itself also sets the install's
-//! state; rejected clicks that only the store found leave it organic.
+//! Evidence is evaluated in order of reliability, and the first acceptable candidate wins. Rejected
+//! candidates are recorded. A rejected claim by the device itself also sets the install's state;
+//! rejected clicks that were only found in the database leave the install organic.
 //!
-//! Everything is judged as of the first open, even if evidence arrives later. The order in which
+//! All evidence is evaluated as of the first open, even if it arrives later. The order in which
 //! clicks were found does not matter.
 
 mod advertising_id;
@@ -50,7 +50,7 @@ const STEPS: [Step; 6] = [
     probabilistic::step,
 ];
 
-/// Evidence and rules of one decision.
+/// Evidence and rules for one decision.
 struct Case<'a> {
     evidence: &'a Evidence,
     rules: &'a AttributionRules,
@@ -108,7 +108,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the fraud flags of an install that is credited to this click.
+    /// Returns the fraud flags for an install that is credited to this click.
     fn flags(
         &self,
         facts: &AttributionCandidates,
@@ -132,7 +132,7 @@ impl Case<'_> {
             .collect()
     }
 
-    /// Returns the outcome of an install without credit.
+    /// Returns the outcome for an install without credit.
     fn uncredited(&self, log: &mut EvaluationLog) -> InstallCredit {
         let rejected = log
             .take_rejected_claim()
@@ -168,7 +168,8 @@ impl Case<'_> {
         } else {
             apple.as_str()
         };
-        // The best lookup counts: a wrong id does not invalidate a valid one.
+        // If the device delivered several click ids, the summary shows the best lookup result: an
+        // invalid id does not hide a valid one.
         let token = facts
             .delivered
             .iter()

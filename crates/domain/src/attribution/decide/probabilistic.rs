@@ -1,16 +1,17 @@
 //! Step 7: probabilistic match.
 //!
-//! Only a click that could have led to the install is a candidate: a person's click on the same
-//! platform, before the install, within the window, not credited yet, and not rejected by a more
-//! reliable method. Such a click lowers the confidence even if its version or model excludes it,
-//! because other people's clicks from the address make a match less certain. Any other click
-//! neither lowers the confidence nor makes the address count as shared.
+//! Only a click that could have led to the install is a candidate. It must be a person's click on
+//! the same platform, before the install and within the window. It must not be credited to another
+//! install or rejected by a more reliable method. Every further candidate lowers the confidence,
+//! even if its OS version or model rules it out, because other people's clicks from the same
+//! address make a match less certain. Clicks that are not candidates neither lower the confidence
+//! nor make the address count as shared.
 //!
-//! A click that timestamps contradict never wins here, whatever the app's fraud policy. The window
-//! ends at the first open, because the address is that of the first open.
+//! A click that is contradicted by timestamps never wins in this step, whatever the app's fraud
+//! policy. The window ends at the first open, because the device's address was read at that time.
 //!
-//! There is no probabilistic match while a valid click id waits for its click: that click is the
-//! right one, and a guess would use up a click of another install.
+//! There is no probabilistic match while a valid click id is waiting for its click to be stored.
+//! That click is the right one, and a guess would use up a click that belongs to another install.
 
 use super::Case;
 use super::evaluation::{EvaluationLog, InstallCredit, considered, latest_first};

@@ -1,7 +1,7 @@
 //! Explanation of a decision in one plain sentence.
 //!
-//! Written for people who buy ads. No sentence contains an address, a device or a click id, because
-//! explanations are shown, copied and mailed.
+//! Written for people who buy ads. No sentence contains an IP address, a device id or a click id,
+//! because explanations are shown, copied and mailed.
 
 use super::fraud::{Contradiction, STORE_TAP_EARLY_SECONDS, STORE_TAP_LATE_SECONDS};
 use crate::attribution::ad_services::AdServices;
@@ -31,13 +31,13 @@ pub(super) const APPLE_TOO_LATE: &str =
 pub(super) fn pending_click() -> String {
     let hours = PENDING_CLICK_TIMEOUT.as_secs() / HOUR_SECONDS.unsigned_abs();
     format!(
-        "The click that the device named is not stored yet; Tributary waits up to {hours} hours for it."
+        "The click reported by the device is not stored yet; Tributary waits up to {hours} hours for it."
     )
 }
 
 /// Explains that the delivered click was never stored.
 pub(crate) fn click_never_stored() -> String {
-    "The click that the device named was never stored, so its id counts as invalid.".to_owned()
+    "The click reported by the device was never stored, so its id counts as invalid.".to_owned()
 }
 
 /// Explains the credit for a delivered click id.
@@ -96,16 +96,16 @@ pub(super) fn rejected(
 pub(super) fn third_party(referrer: &Referrer, contradiction: Option<Contradiction>) -> String {
     let what = match referrer {
         Referrer::Google(_) => {
-            "The Play Store names a Google Ads (network_b) ad that did not use a link of this app"
+            "The Play Store names a Google Ads (network_b) ad that used none of this app's links"
         }
         Referrer::Meta { campaign: None, .. } => {
-            "The Play Store names a Meta (network_a) ad that did not use a link of this app; its \
+            "The Play Store names a Meta (network_a) ad that used none of this app's links; its \
              campaign could not be decrypted"
         }
         Referrer::Meta { .. } => {
-            "The Play Store names a Meta (network_a) ad that did not use a link of this app"
+            "The Play Store names a Meta (network_a) ad that used none of this app's links"
         }
-        _ => "The Play Store names a campaign that did not use a link of this app",
+        _ => "The Play Store names a campaign that used none of this app's links",
     };
     contradiction.map_or_else(
         || format!("{what}."),
@@ -147,7 +147,7 @@ pub(super) fn advertising_id_rejected(rejection: Rejection, window_hours: i64) -
         Rejection::DuplicateClick => {
             "the click with its advertising id is already credited with another install".to_owned()
         }
-        Rejection::Implausible => "the click with its advertising id came too late".to_owned(),
+        Rejection::Implausible => "its click does not fit the time of the install".to_owned(),
         _ => format!(
             "the click with its advertising id is older than {}",
             window(window_hours)
@@ -221,7 +221,9 @@ pub(super) fn same_address_rejected(rejection: Rejection, window_hours: i64) -> 
         Rejection::DuplicateClick => {
             "the click from its address is already credited with another install".to_owned()
         }
-        Rejection::Implausible => "the click from its address came too late".to_owned(),
+        Rejection::Implausible => {
+            "the click from its address does not fit the time of the install".to_owned()
+        }
         _ => format!(
             "the click from its address is older than {}",
             hours(window_hours)
@@ -248,7 +250,7 @@ pub(super) fn no_match(evidence: &Evidence, near_miss: Option<&str>) -> String {
         }
         AdServices::Pending => Some("Apple has not responded yet"),
         AdServices::NotAttributed => Some("Apple has no record of an ad"),
-        AdServices::Invalid => Some("Apple rejected the token of this device"),
+        AdServices::Invalid => Some("Apple rejected this device's token"),
         AdServices::Expired => Some("Apple did not respond before the token expired"),
         _ => None,
     };

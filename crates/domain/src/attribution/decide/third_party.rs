@@ -1,9 +1,9 @@
-//! Step 4: third-party referrer. It names an ad or a campaign that led to the store without one of
-//! our links.
+//! Step 4: third-party referrer. It names an ad or a campaign that led the user to the store
+//! without one of our links.
 //!
-//! There is no recorded click to compare with, so only the store's timestamps count. Without them
-//! the device's timestamps are used, and without any timestamp the referrer is accepted. The
-//! decision is flagged in both cases.
+//! There is no recorded click to compare with, so only the store's timestamps count. Without store
+//! timestamps the device's timestamps are used, and without any timestamp the referrer is accepted.
+//! In both of these cases the decision is flagged.
 
 use super::Case;
 use super::evaluation::{EvaluationLog, InstallCredit, RejectedClaim, without_click};
@@ -76,7 +76,7 @@ pub(super) fn step(
     })
 }
 
-/// Returns the times of the store tap and of the install, by one clock if possible.
+/// Returns the times of the store tap and of the install, by the same clock if possible.
 fn tap_and_install(evidence: &Evidence) -> (Option<Timestamp>, Timestamp) {
     let ReferrerTimes {
         click_at,
@@ -90,7 +90,8 @@ fn tap_and_install(evidence: &Evidence) -> (Option<Timestamp>, Timestamp) {
     (click_at, install_begin_at.unwrap_or(evidence.first_open_at))
 }
 
-/// Returns the credit that a referrer implies; `None` if it names no ad, or a click of ours.
+/// Returns the credit that a referrer implies; `None` if it names no ad, or names one of our
+/// clicks.
 fn implied_credit(referrer: &Referrer) -> Option<InstallCredit> {
     let third_party = |network| {
         InstallCredit::without_click(

@@ -1,7 +1,7 @@
 //! Age of a click at the install.
 //!
-//! Google's clock is used where it is known. Users can set the device's clock, so it is only a
-//! fallback, and the decision is flagged then.
+//! Google's timestamps are used if there are any. Users can set the device's clock, so the device's
+//! timestamps are only a fallback, and a decision that uses them is flagged.
 
 use crate::attribution::Evidence;
 use crate::attribution::evidence::ReferrerTimes;
@@ -25,8 +25,9 @@ pub(super) fn install_at(evidence: &Evidence) -> Timestamp {
         .map_or(open, |begin| begin.min(open))
 }
 
-/// Returns the time of the install for a click whose id the store delivered. Falls back to the
-/// device's clock, unless that puts the install before the click.
+/// Returns the time of the install for a click whose id the store delivered. Without Google's
+/// timestamps it falls back to the device's clock, unless by that clock the install came before the
+/// click.
 pub(super) fn install_at_for_referrer(evidence: &Evidence, clicked_at: Timestamp) -> Timestamp {
     let by_device = evidence
         .times

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub const PENDING_CLICK_TIMEOUT: Duration = Duration::from_hours(24);
 
 const HOUR: Duration = Duration::from_hours(1);
-/// Confidence of a tap, in percent.
+/// Confidence of a certain match, such as a tap on an Apple ad, in percent.
 const CERTAIN: u8 = 100;
 
 /// Summary of the current decision.

@@ -1,8 +1,9 @@
-//! Meta's encrypted referrer: which Meta ad led to the store.
+//! Meta's encrypted referrer, which identifies the Meta ad that led the user to the store.
 //!
-//! It is recognised by its shape, because the source that it names varies. The shape is JSON of
-//! which only two hex strings matter. A small scanner finds them, so that this crate needs no JSON
-//! parser. The decrypted content is JSON too; the caller parses it into [`MetaCampaign`].
+//! It is recognised by its shape, because the source named in it varies. The referrer is JSON, but
+//! only two hex strings in it matter. A small scanner finds them, so that this crate does not
+//! depend on a JSON parser. The decrypted content is JSON too; the caller parses it into
+//! [`MetaCampaign`].
 
 use crate::click::encoding::cleaned;
 use crate::link::{CAMPAIGN_ID_CHARS_MAX, Campaign};
@@ -16,8 +17,8 @@ const NONCE_BYTES: usize = 12;
 /// Length of an AES-256 key in bytes.
 const KEY_BYTES: usize = 32;
 
-/// An encrypted referrer in hex: ciphertext with its tag, and nonce. Anything of this shape counts
-/// as Meta's, even if it is damaged and cannot be decrypted.
+/// An encrypted referrer in hex: ciphertext with its tag, and nonce. Anything with this shape
+/// counts as Meta's, even if it is damaged and cannot be decrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaEnvelope {
     data: String,

@@ -1,7 +1,8 @@
 //! The Play Store's install referrer: what led the user to the store.
 //!
-//! The store returns what its URL contained. Chained links may encode it several times, so it is
-//! decoded defensively. Its kind is recognised by its content, not by the source that it names.
+//! The Play Store returns the referrer from the URL that opened it. Chained links may encode the
+//! referrer several times, so it is decoded defensively. Its kind is recognised by its content, not
+//! by the source that it names.
 
 mod meta;
 mod text;
@@ -16,7 +17,7 @@ use crate::link::CAMPAIGN_ID_CHARS_MAX;
 use crate::vocabulary::text::NAME_CHARS_MAX;
 use text::{cleaned, decodings, parameter};
 
-/// Maximum number of bytes of a referrer that are read. The longest known, an encrypted one encoded
+/// Maximum number of bytes read from a referrer. The longest known referrer, encrypted and encoded
 /// twice, has about 3,000.
 pub const REFERRER_BYTES_MAX: usize = 8 * 1024;
 
@@ -32,7 +33,7 @@ const ORGANIC_MEDIUM: &str = "organic";
 /// A classified referrer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Referrer {
-    /// A click of ours, by the text of its id, which is not verified yet.
+    /// One of our clicks, given by its id as text. The id is not verified yet.
     Ours(String),
     /// An organic install.
     Organic,
@@ -45,7 +46,7 @@ pub enum Referrer {
         /// Decrypted campaign, if the app's key opened it.
         campaign: Option<Box<MetaCampaign>>,
     },
-    /// A third-party link, by its campaign tags. Without tags it names no ad.
+    /// A third-party link, given by its campaign tags. Without tags it names no ad.
     Other(Box<Utm>),
     /// Not readable: no Play Store, another store, or a timeout.
     Unavailable,
@@ -63,8 +64,8 @@ pub struct GoogleAd {
 }
 
 impl Referrer {
-    /// Classifies a referrer. `None` means that the SDK could not read it, which differs from an
-    /// empty one.
+    /// Classifies a referrer. `None` means that the SDK could not read the referrer, which is not
+    /// the same as an empty one.
     pub fn parse(text: Option<&str>) -> Self {
         let Some(text) = text else {
             return Self::Unavailable;
@@ -142,7 +143,7 @@ fn tagged(text: &str) -> Option<Referrer> {
     })
 }
 
-/// Reads the campaign tags. Only in them does a plus stand for a space.
+/// Reads the campaign tags. Only in these tags does a plus stand for a space.
 fn utm(text: &str) -> Utm {
     let tag = |name| cleaned(&parameter(text, name)?.replace('+', " "), NAME_CHARS_MAX);
     Utm {

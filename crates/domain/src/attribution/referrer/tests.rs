@@ -1,4 +1,4 @@
-//! Referrers of every kind, plain and encoded again.
+//! Referrers of every kind, plain and encoded once more.
 
 use super::*;
 use crate::vocabulary::digest::hex;

@@ -1,20 +1,20 @@
 //! Decoding of text that may be encoded several times.
 
-use crate::click::encoding::{self, Plus};
+use crate::click::encoding::{self, PlusDecoding};
 
-/// Maximum number of decodings. Links of some networks encode the referrer twice.
+/// Maximum number of decodings. Some networks' links encode the referrer twice.
 const DECODINGS_MAX: usize = 2;
 
 /// Placeholders that analytics tools write for an empty field.
 const EMPTY_VALUES: &[&str] = &["(not set)", "(none)", "(direct)"];
 
-/// Returns the text, then each further decoding of it, as long as decoding changes it.
+/// Returns the text, then the text decoded once more each time, as long as decoding changes it.
 pub(super) fn decodings(text: &str) -> Vec<String> {
     let mut texts = vec![text.to_owned()];
     for _ in 0..DECODINGS_MAX {
         match texts
             .last()
-            .map(|last| (encoding::decode(last, Plus::Itself), last))
+            .map(|last| (encoding::decode(last, PlusDecoding::Itself), last))
         {
             Some((decoded, last)) if decoded != *last => texts.push(decoded),
             _ => break,
@@ -23,7 +23,7 @@ pub(super) fn decodings(text: &str) -> Vec<String> {
     texts
 }
 
-/// Returns the first value of a parameter. Names are compared without case.
+/// Returns the first value of a parameter. The case of its name is ignored.
 pub(super) fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs
@@ -32,9 +32,9 @@ pub(super) fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// Cleans a value. Returns `None` if nothing is left or if it is an unexpanded macro.
+/// Cleans a value. Returns `None` if nothing is left or if the value is an unexpanded macro.
 pub(super) fn cleaned(value: &str, chars_max: usize) -> Option<String> {
-    let value = encoding::decode(value, Plus::Itself);
+    let value = encoding::decode(value, PlusDecoding::Itself);
     let is_macro = value.contains(['{', '}']) || (value.starts_with("__") && value.ends_with("__"));
     let is_placeholder = EMPTY_VALUES
         .iter()

@@ -17,15 +17,15 @@ use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All known data of connected subscribers, within one app and environment. Unrelated data does no
-/// harm.
+/// Input of a settlement: all known data about connected subscribers of one app and environment.
+/// Data about other subscribers cannot change the outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConnectedSubscriptions {
     /// Stored notifications.
     pub notifications: Vec<Notification>,
-    /// Devices of users.
+    /// Links from users to devices.
     pub people: Vec<PersonLink>,
-    /// Devices of advertising ids.
+    /// Links from advertising ids to devices.
     pub advertising: Vec<AdvertisingLink>,
     /// Held trials.
     pub trials: BTreeMap<Chain, Trial>,
@@ -45,7 +45,7 @@ impl NotificationChange {
         self.before.iter().chain(&self.now)
     }
 
-    /// Returns its subscription.
+    /// Returns the notification's subscription.
     pub fn chain(&self) -> Option<Chain> {
         self.versions().next().map(Chain::of)
     }
@@ -84,15 +84,15 @@ impl NotificationChange {
 /// Changes to write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BillingSettlement {
-    /// Changed notifications. Those that lose their event come first, because another one may take
-    /// it over.
+    /// Changed notifications. Notifications that lose their event come first, because another
+    /// notification may take over the event.
     pub changed: Vec<NotificationChange>,
     /// Trials whose state changed.
     pub trials: Vec<(Chain, Trial)>,
 }
 
 impl BillingSettlement {
-    /// Keeps only the rows of these subscriptions; `None` keeps all.
+    /// Keeps only the changes to these subscriptions; `None` keeps all.
     #[must_use]
     pub fn restricted_to(mut self, written: Option<&BTreeSet<Chain>>) -> Self {
         let Some(written) = written else { return self };
@@ -121,23 +121,24 @@ impl BillingSettlement {
 }
 
 impl ConnectedSubscriptions {
-    /// Returns the subscriptions whose trials are needed.
+    /// Returns the subscriptions whose held trials the store must load: those with a trial start.
     pub fn trial_chains(&self) -> BTreeSet<Chain> {
         let all = self.notifications.iter();
         let starts = all.filter(|one| one.content.meaning == NotificationMeaning::TrialStart);
         starts.map(Chain::of).collect()
     }
 
-    /// Settles the set as of `now`. Notifications on `device`, whose own properties changed, are
-    /// returned even if they stay the same, because their events copy these properties.
+    /// Settles all notifications as of `now`. `device` is a device whose properties changed. Its
+    /// notifications are returned even if they are unchanged, because their events contain copies
+    /// of these properties.
     pub fn settle(&self, now: Timestamp, device: Option<&DeviceKey>) -> BillingSettlement {
         let (mut after, trials) = self.outcome(now);
         let mut changed: Vec<NotificationChange> = self
             .notifications
             .iter()
             .map(|before| {
-                // A notification whose event gets another time, and so another id, is removed and
-                // added.
+                // If the event gets another time, it also gets another id. The notification is then
+                // removed and added again.
                 let is_same = after
                     .get(&id(before))
                     .is_some_and(|now| now.event == before.event);
@@ -225,7 +226,8 @@ impl ConnectedSubscriptions {
         (outcome, trials)
     }
 
-    /// Finds the device of a single notification. Ignores evidence from long after it.
+    /// Finds the device for a single notification. Ignores links that were made more than
+    /// [`JOIN_WINDOW`] after the notification arrived.
     fn join(&self, one: &Notification, transfers: &TransferGraph) -> Option<Join> {
         if one.content.meaning == NotificationMeaning::Receipt {
             return None;
@@ -269,7 +271,8 @@ fn id(one: &Notification) -> (BillingProvider, String) {
     (one.provider, one.content.external_id.clone())
 }
 
-/// Previous owners of each user, from transfers. A user inherits their links and payments.
+/// For each user, the previous owners of purchases that were transferred to the user. The user
+/// inherits the previous owners' links and payments.
 struct TransferGraph<'a>(BTreeMap<&'a UserKey, BTreeSet<&'a UserKey>>);
 
 impl<'a> TransferGraph<'a> {
@@ -285,7 +288,7 @@ impl<'a> TransferGraph<'a> {
         Self(previous_owners)
     }
 
-    /// Returns the users and all their direct and indirect previous owners.
+    /// Returns the users and all direct and indirect previous owners of their purchases.
     fn with_transferred<'b>(&self, people: &'b [UserKey]) -> BTreeSet<&'b UserKey>
     where
         'a: 'b,
@@ -303,8 +306,9 @@ impl<'a> TransferGraph<'a> {
     }
 }
 
-/// Finds for each subscription payment the latest earlier payment of the same user: of the same
-/// subscription, of any id of the user, or of the same device. Notifications are sorted by time.
+/// Finds for each subscription payment the latest earlier payment by the same user: in the same
+/// subscription, under any of the user's ids, or on the same device. Notifications are sorted by
+/// time.
 fn earlier_payments(
     sorted: &[&Notification],
     is_first_report: &[bool],

@@ -231,8 +231,8 @@ fn a_first_payment_of_a_subscription_that_began_with_a_trial_is_a_conversion() {
     assert_eq!(settle(&[paid, trial])[0].name.as_deref(), Some(SUBSCRIBE));
 }
 
-/// Example from the acceptance tests: a subscription is joined to the first one's device by an
-/// advertising id, until a later notification names another device.
+/// Example from the acceptance tests: an advertising id joins the second subscription to the first
+/// subscription's device, until a later notification names another device.
 #[test]
 fn a_subscription_that_moves_to_another_device_takes_its_first_payment_along() {
     let advertising_id = AdvertisingId::stored("ad".to_owned());

@@ -1,17 +1,18 @@
 //! Device details from a browser's headers.
 //!
-//! Browsers reveal less and less, and some of what they send is a filler that looks real. A filler
-//! is read as "unknown", because it would contradict every current phone.
+//! Browsers reveal less and less, and some of the values that they send are fillers that look real.
+//! A filler is read as "unknown", because it would contradict every current phone.
 
 pub use super::bot::BotReason;
 
 use super::encoding::cleaned;
 use crate::device::{Platform, TRAIT_CHARS_MAX};
 
-/// First Safari version that no longer reveals the OS version. From then on its own version equals
-/// the OS version.
+/// First Safari version that no longer reveals the OS version. From then on Safari's own version
+/// equals the OS version.
 const FROZEN_SINCE_SAFARI: u32 = 26;
-/// OS versions that it sends instead. Both are also real versions of older phones.
+/// OS versions that Safari sends instead of the real one. Both are also real OS versions on older
+/// phones.
 const FROZEN_VERSIONS: &[&str] = &["18.6", "18.7"];
 /// Model that Chrome sends for every phone, together with a filler version.
 const FILLER_MODEL: &str = "K";
@@ -29,7 +30,7 @@ pub struct Agent {
     pub model: Option<String>,
 }
 
-/// Client hints of a request, as their headers contain them: quoted strings.
+/// Client hints in a request, as sent in the headers: quoted strings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClientHints<'a> {
     /// `Sec-CH-UA-Platform`.
@@ -90,7 +91,8 @@ fn ios_version(user_agent: &str) -> Option<String> {
         .into_iter()
         .find_map(|before| version_after(user_agent, before))?;
     let system = system.replace('_', ".");
-    // Without Safari's version a frozen value cannot be told from an old phone.
+    // Without Safari's own version, a frozen OS version cannot be told apart from that of an old
+    // phone.
     let is_frozen = safari.is_none() && FROZEN_VERSIONS.contains(&system.as_str());
     (!is_frozen).then_some(system)
 }

@@ -1,17 +1,16 @@
-//! Destination of a click: only what the link or its app configures.
+//! Destination of a click: always one that the link or its app configures.
 //!
-//! The destination is a URL that an operator configured, or a store page built from configured ids.
-//! Parts of the click's own URL can only become encoded query parameters, under names that the link
-//! allows.
+//! The destination is a configured URL, or a store page built from configured ids. Parts of the
+//! click's own URL can only become encoded query parameters, under names that the link allows.
 
-use super::encoding::{Plus, decode, encode};
+use super::encoding::{PlusDecoding, decode, encode};
 use super::query::ClickParameters;
 use crate::app::App;
 use crate::device::Platform;
 use crate::link::{Link, LinkKind};
 use crate::vocabulary::web_url::HttpsUrl;
 
-/// Maximum length of a destination URL in bytes. Servers and proxies reject request lines of more
+/// Maximum length of a destination URL in bytes. Servers and proxies reject request lines longer
 /// than eight kilobytes. Passed parameters that no longer fit are left out.
 pub const DESTINATION_BYTES_MAX: usize = 8_000;
 
@@ -63,8 +62,8 @@ impl RedirectRequest<'_> {
         url.map_or(Destination::Page, Destination::Redirect)
     }
 
-    /// Builds the URL of a funnel: its own query and fragment, our parameters, and those that the
-    /// link passes on.
+    /// Builds the URL of a funnel: its own query and fragment, our parameters, and the parameters
+    /// that the link passes on.
     fn funnel_url(&self, url: &HttpsUrl) -> String {
         let mut added = vec![(LINK_ID.to_owned(), self.link.id.to_string())];
         if let Some(click) = self.click {
@@ -86,8 +85,9 @@ impl RedirectRequest<'_> {
         target.into_url()
     }
 
-    /// Returns the name under which a parameter is passed on, if it is: as the link spells it, or
-    /// as sent if the link allows a prefix.
+    /// Returns the name under which a parameter is passed on; `None` if the link does not pass it
+    /// on. The name is spelled as in the link's settings, or as sent if the link allows it by
+    /// prefix.
     fn passed_name<'b>(&'b self, key: &str, sent: &'b str) -> Option<&'b str> {
         if OURS.contains(&key) {
             return None;
@@ -141,8 +141,8 @@ fn is_play_page(url: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['?', '#', '/']))
 }
 
-/// Adds the click id to the referrer, which is all that the Play Store passes to the app. The
-/// operator's own referrer stays in front.
+/// Adds the click id to the referrer, which is all that the Play Store passes to the app. A
+/// referrer in the configured URL stays in front.
 fn with_referrer(url: &str, click: &str) -> String {
     let mut target = Target::of(url);
     let own = target.get(REFERRER).unwrap_or_default();
@@ -158,7 +158,7 @@ fn with_referrer(url: &str, click: &str) -> String {
 /// Returns whether a query pair has this name, in any case and encoding.
 fn is_named(pair: &str, name: &str) -> bool {
     let own = pair.split('=').next().unwrap_or_default();
-    decode(own, Plus::Space).eq_ignore_ascii_case(name)
+    decode(own, PlusDecoding::Space).eq_ignore_ascii_case(name)
 }
 
 /// A URL whose query is edited. Other parts stay as they are written.
@@ -184,7 +184,7 @@ impl Target {
     fn get(&self, name: &str) -> Option<String> {
         let pair = self.pairs.iter().find(|pair| is_named(pair, name))?;
         let (_, value) = pair.split_once('=')?;
-        Some(decode(value, Plus::Space))
+        Some(decode(value, PlusDecoding::Space))
     }
 
     fn remove(&mut self, names: &[&str]) {

@@ -1,11 +1,11 @@
-//! Tracking parameters of a click's URL.
+//! Tracking parameters in a click's URL.
 
 use crate::click::query::{ClickParameters, is_known};
 use crate::device::AdvertisingId;
 use crate::link::Campaign;
 use std::collections::BTreeMap;
 
-/// Click ids of the networks. All that are present are stored.
+/// The networks' click ids. All that are present are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "the networks' own names")]
 pub struct NetworkClickIds {
@@ -54,10 +54,10 @@ crate::keywords! {
     }
 }
 
-/// Cleaned tracking parameters of a click.
+/// Cleaned tracking parameters from a click.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrackingParams {
-    /// Click ids of the networks.
+    /// The networks' click ids.
     pub click_ids: NetworkClickIds,
     /// Campaign, ad set and ad.
     pub campaign: Campaign,
@@ -65,13 +65,13 @@ pub struct TrackingParams {
     pub creative_id: Option<String>,
     /// Placement on the network.
     pub placement: Option<String>,
-    /// Site of the network.
+    /// Site of the network on which the ad ran.
     pub site_source_name: Option<String>,
     /// Search keyword.
     pub keyword: Option<String>,
     /// UTM campaign tags.
     pub utm: Utm,
-    /// Browser ids of the visitor.
+    /// The visitor's browser ids.
     pub browser_ids: BrowserIds,
     /// Arm of an experiment.
     pub offer: Option<Offer>,
@@ -79,7 +79,8 @@ pub struct TrackingParams {
     pub query_params: BTreeMap<String, String>,
 }
 
-/// Also returned to the app, because on an `app_install` link it is a parameter like any other.
+/// Parameter for the arm of an experiment. The app also gets this parameter back after the install,
+/// because on an `app_install` link it has no special meaning.
 const OFFER: &str = "offer";
 
 /// Parsed query, including what must not be stored in clear text.
@@ -97,7 +98,7 @@ pub fn capture(query: &str, link_campaign: &Campaign) -> ParsedQuery {
 }
 
 impl ClickParameters {
-    /// Extracts the tracking parameters, completed from the link's campaign.
+    /// Extracts the tracking parameters, with gaps filled from the link's campaign.
     pub fn capture(&self, link_campaign: &Campaign) -> ParsedQuery {
         let get = |key| self.get(key);
         let others = self
@@ -197,7 +198,7 @@ struct Level {
 }
 
 impl Level {
-    /// Fills gaps from the link. If the URL has another id than the link, the link's name is not
+    /// Fills gaps from the link. If the URL's id differs from the link's, the link's name is not
     /// used.
     fn or(self, link_id: Option<&String>, link_name: Option<&String>) -> Self {
         let is_another = matches!((&self.id, link_id), (Some(id), Some(link)) if id != link);

@@ -1,4 +1,4 @@
-//! Tracking parameters of URLs.
+//! Tracking parameters in URLs.
 
 use super::*;
 use rstest::rstest;

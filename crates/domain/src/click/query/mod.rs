@@ -1,10 +1,10 @@
 //! Cleaned parameters of a click's URL, before they are interpreted.
 //!
-//! Operators paste macros that no network expanded, and networks append the real value after them,
-//! so the first real value wins. Known parameters are found at any position: a URL full of other
-//! parameters must not cost a paid click its click id.
+//! A URL may contain a macro that no network expanded, followed by the real value that the network
+//! appended. The first value that is not a macro wins. Known parameters take precedence at any
+//! position: a paid click must not lose its click id because its URL has too many other parameters.
 
-use crate::click::encoding::{Plus, cleaned, decode};
+use crate::click::encoding::{PlusDecoding, cleaned, decode};
 use std::collections::BTreeSet;
 
 /// Maximum number of parameters per click.
@@ -81,10 +81,10 @@ fn kind_of(name: &str) -> Kind {
 }
 
 impl Kind {
-    const fn plus(self) -> Plus {
+    const fn plus(self) -> PlusDecoding {
         match self {
-            Self::ClickId | Self::Id => Plus::Itself,
-            Self::Word | Self::Other => Plus::Space,
+            Self::ClickId | Self::Id => PlusDecoding::Itself,
+            Self::Word | Self::Other => PlusDecoding::Space,
         }
     }
 
@@ -109,7 +109,7 @@ pub(super) struct Parameter {
     pub(super) is_exact: bool,
 }
 
-/// Cleaned parameters of a click's URL: each once, within the limits, in the order of the URL.
+/// Cleaned parameters of a click's URL: each once, within the limits, in URL order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClickParameters(Vec<Parameter>);
 
@@ -122,7 +122,7 @@ impl ClickParameters {
             .filter_map(parameter)
             .filter(|(_, parameter)| seen.insert(parameter.key.clone()))
             .collect();
-        // A stable sort keeps the order of the URL within each kind.
+        // A stable sort keeps the URL order within each kind.
         let mut by_priority: Vec<usize> = (0..found.len()).collect();
         by_priority.sort_by_key(|index| found[*index].0);
         let mut bytes = 0;
@@ -172,7 +172,7 @@ pub(super) fn is_known(key: &str) -> bool {
 
 fn parameter(pair: &str) -> Option<(Kind, Parameter)> {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-    let name = cleaned(&decode(name, Plus::Space), NAME_CHARS_MAX)?;
+    let name = cleaned(&decode(name, PlusDecoding::Space), NAME_CHARS_MAX)?;
     let key = name.to_ascii_lowercase();
     let kind = kind_of(&key);
     let raw = decode(value, kind.plus());

@@ -1,4 +1,4 @@
-//! Parameters as they are pasted, expanded, repeated and mangled.
+//! Parameters that were pasted, expanded, repeated or mangled.
 
 use super::*;
 use proptest::prelude::*;

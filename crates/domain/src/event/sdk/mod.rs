@@ -27,36 +27,37 @@ pub const BATCH_EVENTS_MAX: usize = 100;
 pub struct SdkEvent {
     /// Internal id, which starts with the event's time.
     pub id: EventId,
-    /// The SDK's id, or the internal id if it sent none.
+    /// The SDK's event id, or the internal id if the SDK sent none.
     pub external_id: String,
-    /// As sent.
+    /// Event name, as sent.
     pub name: String,
     /// Event time, at most [`FUTURE_SKEW_MAX`] after arrival.
     pub occurred_at: Timestamp,
-    /// As sent.
+    /// Amount, as sent.
     pub revenue: Option<Amount>,
-    /// Three-letter code, as sent.
+    /// Three-letter currency code, as sent.
     pub currency: Option<Currency>,
-    /// As sent, as JSON text.
+    /// Custom parameters as JSON text, as sent.
     pub params: Option<String>,
 }
 
 impl SdkEvent {
-    /// Returns amount, currency and day if the event carries money to convert.
+    /// Returns amount, currency and day if the event has an amount to convert.
     pub fn exchange_day(&self) -> Option<(Amount, Currency, Day)> {
         Some((self.revenue?, self.currency?, Day::of(self.occurred_at)))
     }
 }
 
 /// Returns the event time: the reported time, clamped to [`FUTURE_SKEW_MAX`] after arrival, or the
-/// arrival if none was reported.
+/// arrival time if none was reported.
 pub fn occurred_at(reported: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
     reported.map_or(received_at, |reported| {
         reported.min(received_at.plus(FUTURE_SKEW_MAX))
     })
 }
 
-/// Parses a three-letter currency code in any case. There need not be a rate for it.
+/// Parses a three-letter currency code in any case. Currencies without an exchange rate are
+/// accepted too.
 pub fn currency(text: &str) -> Result<Currency, Problem> {
     Currency::from_stored(&text.to_ascii_uppercase()).ok_or_else(|| {
         let message = "Must be a three-letter ISO 4217 code, for example USD.";
@@ -67,15 +68,15 @@ pub fn currency(text: &str) -> Result<Currency, Problem> {
 /// Device data that events are recorded with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceContext {
-    /// The app's id of the user.
+    /// User id assigned by the app.
     pub user: Option<UserKey>,
     /// Platform; `None` for a device that never called `configure`.
     pub platform: Option<Platform>,
     /// Two-letter country code.
     pub country: Option<String>,
-    /// Credit of its install.
+    /// Credit of the device's install.
     pub credit: Option<Credit>,
-    /// Its first counted payment so far.
+    /// The device's first counted payment so far.
     pub first_payment: Option<EventId>,
 }
 
@@ -95,7 +96,7 @@ impl DeviceContext {
 
 /// Outcome for one sent event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
+pub enum SdkEventOutcome {
     /// The event was recorded.
     Accepted,
     /// An event with this id exists already; nothing changed.
@@ -105,7 +106,7 @@ pub enum Acceptance {
 /// App, device and settings that a request's events are recorded with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkRequestContext {
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// Live or test environment.
     pub environment: Environment,
@@ -113,13 +114,13 @@ pub struct SdkRequestContext {
     pub device: DeviceKey,
     /// Time of arrival.
     pub received_at: Timestamp,
-    /// Two-letter country code of the request.
+    /// Two-letter code of the country that the request came from.
     pub country: Option<String>,
     /// Whether revenue from the app's SDK counts.
     pub policy: MoneyPolicy,
     /// Custom events that the app counts as income.
     pub revenue_events: Vec<String>,
-    /// Whether the app withholds events of suspicious installs.
+    /// Whether the app withholds events from suspicious installs.
     pub holds_suspicious: bool,
 }
 

@@ -5,8 +5,8 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;
 
 /// Adds a fault for each amount, currency or parent that does not fit the event's kind. A field
-/// that failed to parse is `None` with its `has_…` flag set, so that it is not reported as missing,
-/// too.
+/// that failed to parse is `None` with its `has_…` flag set, so that it is not also reported as
+/// missing.
 pub fn check(kind: WebEventKind, fields: &WebEventFields, faults: &mut Faults) {
     let money = match kind {
         WebEventKind::Purchase | WebEventKind::Renewal => AmountRule::Positive,
@@ -49,7 +49,7 @@ pub fn check(kind: WebEventKind, fields: &WebEventFields, faults: &mut Faults) {
     }
 }
 
-/// Which fields of amount, currency and parent were sent.
+/// Which of amount, currency and parent were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WebEventFields {
     /// The amount, if it was valid.

@@ -1,4 +1,4 @@
-//! Finds the fields in which two payloads with one `eventId` differ.
+//! Finds the fields in which two payloads with the same `eventId` differ.
 
 use super::{Payload, WebEvent, WebEventKind};
 use crate::erasure::is_pseudonym;
@@ -22,7 +22,7 @@ pub struct ExistingEvent {
 enum Comparison {
     Same,
     Different,
-    /// The stored event does not keep this value.
+    /// The stored event does not contain this value.
     NotStored,
 }
 
@@ -37,16 +37,16 @@ impl Comparison {
 }
 
 /// Returns the fields that differ from the accepted payload, without their values. Values that are
-/// not stored are compared through the fingerprint. If erasure removed several, all of them are
-/// named, because the fingerprint cannot tell which one differs.
+/// not stored are compared through the fingerprint. If erasure removed several values, all their
+/// fields are named, because the fingerprint cannot tell which one differs.
 pub(super) fn differing_fields(web_event: &WebEvent, before: &ExistingEvent) -> Faults {
     let mut faults = Faults::new();
     let Some(stored) = &before.event else {
         return faults;
     };
     let compared = compare(web_event, stored);
-    // The accepted click text is not stored. If it differs, the fingerprint proves nothing about
-    // the rest.
+    // The accepted click text is not stored. If the click differs, so does the fingerprint, which
+    // then proves nothing about the other fields.
     let unknown_differ = compared.click != Comparison::Different
         && stored_payload(web_event, stored, &compared).fingerprint() != before.fingerprint;
     for (field, comparison) in compared.fields() {
@@ -141,7 +141,7 @@ fn compare(web_event: &WebEvent, stored: &Event) -> FieldComparisons {
     }
 }
 
-/// Returns the stored payload, completed with the sent values where nothing is stored.
+/// Returns the stored payload. Values that are not stored are taken from the new payload.
 fn stored_payload<'a>(
     web_event: &'a WebEvent,
     stored: &'a Event,

@@ -1,15 +1,15 @@
 //! Verified web events: accepts or rejects a sent event and builds the event to record.
 //!
 //! The API contract fixes the order of checks: duplicate, click, origin, time, parent, refund
-//! limit. The endpoint makes the earlier ones (key, permission, environment, body, app, web events
-//! enabled).
+//! limit. The endpoint makes the checks before these (key, permission, environment, body, app, web
+//! events enabled).
 
 mod batch;
 mod check;
 mod conflict;
 
 pub use batch::{
-    AcceptedWebEvent, ExternalKey, Payer, RecordedWebEvent, RefundTotals, RefundedPayment,
+    AcceptedWebEvent, ExternalKey, PayingDevice, RecordedWebEvent, RefundTotals, RefundedPayment,
     Reservation, StoredWebClick, WebChanges, WebDecisions, WebFacts, decide,
 };
 pub use check::{WebEventFields, check};
@@ -42,7 +42,7 @@ use std::time::Duration;
 /// Initial buffer size; enough for most payloads.
 const FINGERPRINT_BYTES_USUAL: usize = 512;
 
-/// How long before its click an event may be, because the website's clock may be slow.
+/// How far before its click an event may be dated, because the website's clock may be slow.
 const BEFORE_CLICK_MAX: Duration = Duration::from_mins(10);
 
 /// Kind of web event.
@@ -50,7 +50,7 @@ const BEFORE_CLICK_MAX: Duration = Duration::from_mins(10);
 pub enum WebEventKind {
     /// The initial payment.
     Purchase,
-    /// A later payment of the same subscription.
+    /// A later payment for the same subscription.
     Renewal,
     /// A refund.
     Refund,
@@ -74,7 +74,7 @@ crate::keywords! {
 }
 
 impl WebEventKind {
-    /// Returns whether it refers to an earlier payment.
+    /// Returns whether an event of this kind refers to an earlier payment.
     pub const fn has_parent(self) -> bool {
         matches!(self, Self::Renewal | Self::Refund)
     }
@@ -83,7 +83,7 @@ impl WebEventKind {
 /// A validated web event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebEvent {
-    /// The app it belongs to.
+    /// App id.
     pub app: AppId,
     /// Internal id, which starts with the event's time.
     pub id: EventId,
@@ -95,7 +95,7 @@ pub struct WebEvent {
     pub click: Option<ClickId>,
     /// The website's anonymous device id.
     pub device: DeviceKey,
-    /// When it happened.
+    /// Time of the event.
     pub occurred_at: Timestamp,
     /// Kind of event.
     pub kind: WebEventKind,
@@ -107,9 +107,9 @@ pub struct WebEvent {
     pub source_url: String,
     /// Page origin, normalised for comparison.
     pub origin: WebOrigin,
-    /// The sender's id of the payment that this renewal or refund belongs to.
+    /// The sender's id for the payment that this renewal or refund belongs to.
     pub parent: Option<String>,
-    /// SHA-256 of the user's normalised e-mail address.
+    /// SHA-256 of the user's normalised email address.
     pub email_sha256: Option<String>,
     /// Time of arrival.
     pub received_at: Timestamp,
@@ -136,7 +136,7 @@ impl WebEvent {
         }
     }
 
-    /// Returns whether it names itself as its parent, which can never become valid.
+    /// Returns whether the event names itself as its parent, which can never become valid.
     fn names_itself(&self) -> bool {
         self.parent.as_ref() == Some(&self.external_id)
     }
@@ -146,12 +146,12 @@ impl WebEvent {
         (self.app, &self.external_id)
     }
 
-    /// Returns the app and the sender's id of its parent payment.
+    /// Returns the app and the sender's id of the parent payment.
     pub fn parent_key(&self) -> Option<ExternalKey<'_>> {
         Some((self.app, self.parent.as_deref()?))
     }
 
-    /// Returns its device.
+    /// Returns the event's device.
     pub const fn device_ref(&self) -> DeviceRef<'_> {
         DeviceRef {
             app: self.app,
@@ -175,7 +175,7 @@ struct Payload<'a> {
     device: &'a str,
     occurred_at: Timestamp,
     kind: &'a str,
-    /// In millionths. A missing amount equals zero.
+    /// Amount in millionths. A missing amount equals zero.
     amount: i64,
     currency: &'a str,
     source_url: &'a str,
@@ -212,9 +212,9 @@ impl Payload<'_> {
 pub struct WebClick {
     /// The click.
     pub click: Click,
-    /// Whether its link leads to a web page.
+    /// Whether the click's link redirects to a web page.
     pub is_web_funnel: bool,
-    /// The origin that its link leads to now.
+    /// The origin that the click's link redirects to now.
     pub link_origin: Option<WebOrigin>,
 }
 
@@ -225,13 +225,13 @@ struct WebEventFacts {
     existing: Option<ExistingEvent>,
     /// The click, if stored. Shared because other events may name it.
     click: Option<Arc<WebClick>>,
-    /// Its parent event.
+    /// The event's parent.
     parent: Option<ParentEvent>,
     /// The SDK event with this id.
     sdk_event: Option<Box<Event>>,
-    /// Its amount in USD.
+    /// The event's amount in USD.
     exchanged: Option<ConvertedAmount>,
-    /// Whether its device has an earlier counted payment.
+    /// Whether the event's device has an earlier counted payment.
     has_paid: bool,
     /// The app's configured integrations.
     integrations: Arc<[Integration]>,
@@ -253,9 +253,9 @@ struct WebRecord {
     event: Event,
     /// Fingerprint of its payload.
     fingerprint: Digest,
-    /// For a refund, the payment after it.
+    /// For a refund, the state of its payment after the refund.
     refunded: Option<Receipt>,
-    /// Demotion of the SDK event with its id.
+    /// Demotion of the SDK event with the same id.
     demotion: Option<Box<EventReplacement>>,
     /// Deliveries to plan.
     planned: Vec<PlannedDelivery>,
@@ -334,8 +334,8 @@ fn plan_event(
     plan(&facts, integrations)
 }
 
-/// Rejects an event that is earlier than its click: the time was sent in seconds, or the event does
-/// not belong to the click.
+/// Rejects an event that is dated before its click. Either the time was sent in seconds, or the
+/// event does not belong to the click.
 fn check_time(occurred_at: Timestamp, clicked_at: Timestamp) -> Result<(), Refusal> {
     if occurred_at.plus(BEFORE_CLICK_MAX) >= clicked_at {
         return Ok(());
@@ -346,8 +346,8 @@ fn check_time(occurred_at: Timestamp, clicked_at: Timestamp) -> Result<(), Refus
     Err(Refusal::Invalid(faults))
 }
 
-/// Verifies the click: stored, not from a bot, from one of the four networks, and of a link that
-/// leads to the page's origin.
+/// Verifies that the click is stored, was not made by a bot, comes from one of the four networks,
+/// and belongs to a link that redirects to the page's origin.
 fn verify_click<'a>(
     web_event: &WebEvent,
     web_click: Option<&'a WebClick>,

@@ -20,19 +20,18 @@ const SOURCE_SEPARATOR: &str = "+";
 pub struct ConvertedAmount {
     /// Amount in USD.
     pub usd: Amount,
-    /// Day of the currency's rate; of the dollar's rate for a fixed currency; of the event for
-    /// dollars.
+    /// Day of the currency's rate. For a currency with a fixed rate it is the day of the dollar's
+    /// rate; for dollars it is the day of the event.
     pub rate_day: Day,
-    /// Dollars per 1 unit of the currency, rounded to [`EXCHANGED_RATE_DECIMALS`] for display.
-    /// `usd` is computed from the published rates, so it may differ from this product in the last
-    /// digits.
+    /// Dollars per unit of the currency, rounded to [`EXCHANGED_RATE_DECIMALS`] for display. `usd`
+    /// is computed from the published rates, so it may differ in the last digits from the amount
+    /// times this rate.
     pub rate: String,
     /// Source of the rates: one name, or two joined by `+`.
     pub source: String,
 }
 
-/// Converts an amount at the rate of a day. Returns `None` if there is no rate or the result
-/// overflows.
+/// Converts an amount at a day's rate. Returns `None` if there is no rate or the result overflows.
 pub fn exchange(
     amount: Amount,
     currency: Currency,
@@ -90,8 +89,9 @@ impl DollarPrice {
         }
     }
 
-    /// Returns the dollar price of a euro. It has two equivalent rates: dollars per euro, published
-    /// by the European Central Bank, and euros per dollar, from sources with the dollar as base.
+    /// Returns the dollar price of a euro. Two equivalent rates can give this price: dollars per
+    /// euro, published by the European Central Bank, and euros per dollar, from sources with the
+    /// dollar as base.
     fn of_euro(day: Day, imported: &ImportedRates) -> Option<Self> {
         let dollars = imported.latest(Currency::USD, day);
         let euros = imported.latest(Currency::from_stored(EUR)?, day);

@@ -23,7 +23,7 @@ impl Store {
         Self(rates.collect())
     }
 
-    /// Rates of the reference examples, which differ from the built-in snapshot.
+    /// Rates from the reference examples, which differ from the built-in snapshot.
     fn samples() -> Self {
         Self::of(&[
             "2024-03-18 USD 1.0872/EUR ecb",

@@ -1,9 +1,9 @@
-//! Applies a network's response to the events of a request, their batch and the queue.
+//! Applies a network's response to the events in a request, their batch and the queue.
 //!
-//! Networks reject a whole request because of one bad event. If the response names it, the others
-//! are resent at once. Otherwise the request is split in halves until the bad event is alone or
-//! [`super::isolation`] decides that no event is at fault. These attempts are recorded but do not
-//! count as retries.
+//! A network may reject a whole request because of one bad event. If the response names that event,
+//! the others are resent at once. Otherwise the request is split in halves until the bad event is
+//! alone or [`super::isolation`] decides that no event is at fault. These attempts are recorded but
+//! do not count as retries.
 
 use super::delivery::{AttemptVerdict, DeliveryAttempt};
 use super::isolation::{IsolationStep, next_isolation_step};
@@ -41,7 +41,7 @@ pub struct AttemptResponse {
     pub pace: Option<NetworkPace>,
     /// Wait requested by the network.
     pub retry_after: Option<Duration>,
-    /// The network's id of the request.
+    /// The network's id for the request.
     pub request_id: Option<String>,
 }
 
@@ -59,8 +59,8 @@ impl AttemptResponse {
 }
 
 impl Round {
-    /// Applies the response to a request. If the network throttles, returns how long all accounts
-    /// that share its quota must wait.
+    /// Applies the response to a request. If the network throttles requests, returns how long all
+    /// accounts that share the quota must wait.
     pub fn judge(
         &mut self,
         request: RoundRequest,
@@ -131,8 +131,8 @@ impl Round {
         self.settle(events, response, AttemptVerdict::Delivered);
     }
 
-    /// Handles a request that was rejected because of named events: they fail, the others are
-    /// resent.
+    /// Handles a request that was rejected because of named events. These events fail, and the
+    /// others are resent.
     fn fail_named(
         &mut self,
         batch: &mut DeliveryBatch,
@@ -174,7 +174,8 @@ impl Round {
         batch.split_refused(part, &response.code);
     }
 
-    /// Decides about an event that was rejected alone, after the rest of its batch was sent.
+    /// Decides whether to fail or hold an event that was rejected in a request of its own. Called
+    /// after the rest of its batch was sent.
     pub(super) fn decide_alone(
         &mut self,
         batch: &DeliveryBatch,
@@ -236,7 +237,8 @@ impl Round {
         self.record(events, response, &result, None);
     }
 
-    /// Backs off the queue after a failed request. Returns how long a shared quota must wait.
+    /// Backs off the queue after a failed request. If the network throttles requests, returns how
+    /// long all accounts that share the quota must wait.
     fn back_off(
         &mut self,
         response: &AttemptResponse,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::forwarding::lifecycle::DeliveryProgress;
 use crate::forwarding::queue::QueueState;
-use crate::forwarding::round::RoundTerms;
+use crate::forwarding::round::RoundSettings;
 use crate::forwarding::samples::conversion;
 use crate::vocabulary::id::DeliveryId;
 use rstest::rstest;
@@ -28,7 +28,7 @@ fn outgoing(number: u8) -> OutgoingEvent {
 }
 
 fn round_to(network: Network, batches: &[u8]) -> Round {
-    let terms = RoundTerms {
+    let terms = RoundSettings {
         network,
         validates_only: false,
     };
@@ -62,7 +62,7 @@ fn response(ruling: Ruling) -> AttemptResponse {
     }
 }
 
-/// Responds to every request of a round. Returns the number of events in each.
+/// Responds to every request in a round. Returns the number of events in each request.
 fn run(round: &mut Round, mut network: impl FnMut(&[u8]) -> AttemptResponse) -> Vec<usize> {
     let mut sizes = Vec::new();
     while let Some(request) = round.next_request(false, CONTEXT) {
@@ -91,7 +91,7 @@ const TERMINAL: Option<AttemptVerdict> = Some(AttemptVerdict::Terminal);
 const PAUSE: Option<AttemptVerdict> = Some(AttemptVerdict::Pause);
 const UNKNOWN: Option<AttemptVerdict> = Some(AttemptVerdict::Unknown);
 
-/// A single response that settles all events of its request.
+/// A single response that settles all events in its request.
 #[rstest]
 #[case::delivered(Ruling::Delivered, [DELIVERED; 3], false)]
 #[case::delivered_except(
@@ -185,7 +185,7 @@ fn a_batch_that_is_too_long_is_split_before_sending() {
     assert_eq!(sizes, [2, 1, 2]);
 }
 
-/// Wait of the queue and of its shared quota, in seconds.
+/// How long the queue waits, and how long all accounts with the same quota wait, in seconds.
 #[rstest]
 #[case::plain(RetryAdvice::default(), None, None, 1, None)]
 #[case::throttled(RetryAdvice { throttled: true, ..RetryAdvice::default() }, None, None, 1, Some(1))]

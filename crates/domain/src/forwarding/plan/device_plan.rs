@@ -1,4 +1,4 @@
-//! Plans the events of an app's device.
+//! Plans the deliveries of a device's events.
 
 use super::{Plan, PlanFacts, PlannedDelivery, SkipReason, plan};
 use crate::click::Click;
@@ -10,7 +10,7 @@ use crate::ledger::MoneyPolicy;
 use crate::vocabulary::id::ClickId;
 use crate::vocabulary::time::Timestamp;
 
-/// Returns the click that planning must load: the credited one, if any integration is active.
+/// Returns the click that planning must load: the credited click, if any integration is active.
 pub fn credited_planning_click(
     integrations: &[Integration],
     credit: Option<&Credit>,
@@ -19,10 +19,10 @@ pub fn credited_planning_click(
     click.filter(|_| integrations.iter().any(Integration::is_active))
 }
 
-/// Changes to the deliveries of a changed event.
+/// Changes to the deliveries of an event that has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replan {
-    /// Deliveries to plan, unless they already ended.
+    /// Deliveries to plan, unless they are already finished.
     pub planned: Vec<PlannedDelivery>,
     /// Networks whose pending deliveries are cancelled.
     pub cancelled: Vec<Network>,
@@ -30,14 +30,14 @@ pub struct Replan {
     pub skips_changed: bool,
 }
 
-/// Facts needed to plan a device's events.
+/// Facts needed to plan the deliveries of a device's events.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceFacts<'a> {
     /// The stored state of the device.
     pub state: &'a DeviceState,
-    /// The click credited with its install.
+    /// The click credited with the device's install.
     pub click: Option<&'a Click>,
-    /// Whether the app withholds events of suspicious installs.
+    /// Whether the app withholds events from suspicious installs.
     pub holds_suspicious: bool,
     /// Whether revenue from the app's SDK counts.
     pub policy: MoneyPolicy,
@@ -46,7 +46,7 @@ pub struct DeviceFacts<'a> {
 }
 
 impl DeviceFacts<'_> {
-    /// Plans one of the device's events and stores its skips on it.
+    /// Plans the deliveries of one of the device's events and stores the skips on the event.
     pub fn plan(&self, event: &mut Event, integrations: &[Integration]) -> Plan {
         let decision = self.state.attribution.as_ref().map(|one| &one.decision);
         let device = self.state.device.as_ref();
@@ -67,8 +67,8 @@ impl DeviceFacts<'_> {
         plan
     }
 
-    /// Plans one of the device's events again and stores its skips on it. A delivery that was
-    /// planned before the mapping changed stays planned.
+    /// Plans the deliveries of one of the device's events again and stores the skips on the event.
+    /// A delivery that was planned before the mapping changed stays planned.
     pub fn replan(&self, event: &mut Event, integrations: &[Integration]) -> Replan {
         let before = event.skipped.clone();
         let plan = self.plan(event, integrations);

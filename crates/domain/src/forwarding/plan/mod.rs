@@ -32,33 +32,33 @@ const REPORTED_BY_BILLING: &[&str] = &["purchase", "subscribe", "start_trial"];
 pub enum SkipReason {
     /// Test data.
     Sandbox,
-    /// Its device was erased.
+    /// The event's device was erased.
     Erased,
     /// A website or a billing provider reports the same event.
     DuplicateOfVerified,
-    /// It only updates revenue and is not a conversion.
+    /// The event only updates revenue and is not a conversion.
     ReportingOnly,
     /// The integration is disabled or incomplete.
     IntegrationDisabled,
-    /// It is not credited to the network.
+    /// The event is not credited to the network.
     NotAttributed,
-    /// The event mapping has no enabled row for it.
+    /// The event mapping has no enabled row for the event.
     NotMapped,
-    /// It arrived before the integration was enabled or its mapping changed.
+    /// The event arrived before the integration was enabled or its mapping changed.
     EnabledLater,
-    /// Its install is suspicious, and the app withholds events of such installs.
+    /// The install is suspicious, and the app withholds events from such installs.
     Fraud,
-    /// Its install was matched probabilistically.
+    /// The install was matched probabilistically.
     Probabilistic,
     /// A billing provider reports the same payment.
     BillingSource,
     /// The user refused consent.
     Consent,
-    /// Older than the network accepts.
+    /// The event is older than the network accepts.
     TooOld,
-    /// It needs an amount, and its amount may not be forwarded.
+    /// The network requires an amount, but the event's amount may not be forwarded.
     AmountNotForwardable,
-    /// No conversion action is configured for it.
+    /// No conversion action is configured for the event.
     NoConversionAction,
     /// The network's click id is missing.
     NoClickId,
@@ -88,7 +88,7 @@ crate::keywords! {
     }
 }
 
-/// Facts needed to plan an event.
+/// Facts needed to plan an event's deliveries.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanFacts<'a> {
     /// The event.
@@ -99,7 +99,7 @@ pub struct PlanFacts<'a> {
     pub network_click_id: Option<&'a (String, String)>,
     /// The device's consent. The sender of a web event is responsible for consent.
     pub consent: Consent,
-    /// Hashes of the user's e-mail address and phone number.
+    /// Hashes of the user's email address and phone number.
     pub matching: &'a ContactHashes,
     /// Whether the device reported its OS version.
     pub has_os_version: bool,
@@ -120,13 +120,13 @@ pub struct PlannedDelivery {
     pub network_event: String,
     /// Deduplication id sent to the network.
     pub dedup_id: String,
-    /// When it is due.
+    /// When the delivery is due.
     pub due_at: Timestamp,
-    /// Time from which it is too old to send.
+    /// Time from which the event is too old to send.
     pub expires_at: Timestamp,
 }
 
-/// Deliveries and skips of an event. A network that is not concerned is in neither.
+/// Deliveries and skips of an event. A network that the event does not apply to is in neither list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// Deliveries to send.
@@ -135,7 +135,7 @@ pub struct Plan {
     pub skipped: Vec<(Network, SkipReason)>,
 }
 
-/// Plans an event. `integrations` are the app's configured ones.
+/// Plans an event's deliveries. `integrations` are the app's configured integrations.
 pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
     let mut plan = Plan::default();
     let credited = match facts.event.credit.as_ref().map(|credit| credit.network) {
@@ -160,7 +160,7 @@ pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
     plan
 }
 
-/// Returns the skips of an event that may not be forwarded to any network.
+/// Returns the skips for an event that may not be forwarded to any network.
 pub fn skips_for_all_networks(
     event: &Event,
     integrations: &[Integration],
@@ -188,7 +188,7 @@ fn check_forwardable(event: &Event) -> Result<(), SkipReason> {
     if event.duplicate_of.is_some() {
         return Err(SkipReason::DuplicateOfVerified);
     }
-    // Only the service's own `install` is forwarded; one that an app sends is only logged.
+    // Only the service's own `install` is forwarded; an `install` from an app is only recorded.
     let is_client_install = event.name == INSTALL && !event.is_service_install;
     if is_client_install || REPORTING_ONLY.contains(&event.name.as_str()) {
         return Err(SkipReason::ReportingOnly);
@@ -281,8 +281,8 @@ fn check_permission(facts: &PlanFacts<'_>, integration: &Integration) -> Result<
     Ok(())
 }
 
-/// Checks whether the network can match the user. Three networks accept the hashed device id,
-/// unless it is a placeholder.
+/// Checks whether the event has enough identifiers for the network to match the user. All networks
+/// except Google Ads (`network_b`) accept the hashed device id, unless the id is a placeholder.
 fn check_identity(
     facts: &PlanFacts<'_>,
     integration: &Integration,

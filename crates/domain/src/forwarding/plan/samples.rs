@@ -70,7 +70,7 @@ pub(crate) fn worth(usd: Option<&str>, uncounted: Option<UncountedReason>) -> Re
     }
 }
 
-/// A click with the click ids of all networks.
+/// A click with click ids from all networks.
 pub(crate) fn click() -> Click {
     let mut captured = TrackingParams::default();
     captured.click_ids.fbclid = Some("fb-1".to_owned());

@@ -1,12 +1,13 @@
-//! Device ages: whole days since the install.
+//! Age of a device: whole days since its install.
 
 use crate::vocabulary::time::Timestamp;
 
-/// Highest age counted: a little over four months, one bit of a `u128` per day.
+/// Highest number of days since install that cohorts count: a little over four months, one bit of a
+/// `u128` per day.
 pub const AGE_DAYS_MAX: u8 = 127;
 pub(super) const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// The ages at which a device was active, one bit each.
+/// The active days of a device, as days since its install, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ages(u128);
 
@@ -21,14 +22,14 @@ impl Ages {
         Self(u128::from_be_bytes(bytes))
     }
 
-    /// Adds an age; returns false if it was already present.
+    /// Adds an active day; returns false if the day was already present.
     pub(super) fn add(&mut self, age: u8) -> bool {
         let before = self.0;
         self.0 |= 1 << age;
         self.0 != before
     }
 
-    /// Removes an age; returns false if it was not present.
+    /// Removes an active day; returns false if the day was not present.
     pub(super) fn remove(&mut self, age: u8) -> bool {
         let before = self.0;
         self.0 &= !(1 << age);

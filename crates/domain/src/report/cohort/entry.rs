@@ -1,4 +1,4 @@
-//! Device activity, as cohorts count it.
+//! Device activity, as counted in cohorts.
 
 use crate::access::Environment;
 use crate::device::DeviceKey;
@@ -7,7 +7,7 @@ use crate::report::Figures;
 use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::time::Timestamp;
 
-/// A device of an app; the key of its cohort record.
+/// An app's device; the key of its cohort record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CohortMember {
@@ -35,7 +35,7 @@ impl From<&Credit> for CohortCredit {
     }
 }
 
-/// One activity of a device, as cohorts count it.
+/// An event from a device, as counted in cohorts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortEntry {
     /// The device.
@@ -50,14 +50,14 @@ pub struct CohortEntry {
     pub revenue_micros: i64,
     /// Refunds in millionths of a US dollar.
     pub refunded_micros: i64,
-    /// Credit it was counted under before; `None` if the event is new.
+    /// Credit that the event was counted under before; `None` if the event is new.
     pub old_credit: Option<CohortCredit>,
-    /// Credit it counts under now; `None` if the event no longer belongs to the device.
+    /// Credit that the event counts under now; `None` if the event no longer belongs to the device.
     pub new_credit: Option<CohortCredit>,
 }
 
 impl CohortEntry {
-    /// Returns the entry of an event; `None` if the event does not belong to an install.
+    /// Returns the entry for an event; `None` if the event does not belong to an install.
     pub fn of(event: &Event) -> Option<Self> {
         let credit = event.credit.as_ref()?;
         let device = event.device.clone()?;
@@ -103,7 +103,7 @@ impl CohortEntry {
         Self::of(event).map(Self::without_new_credit)
     }
 
-    /// Turns the entry into one that takes the event away from the device.
+    /// Turns the entry into one that removes the event from the device.
     fn without_new_credit(self) -> Self {
         Self {
             old_credit: self.new_credit,

@@ -1,13 +1,14 @@
 //! Cohorts: activity and revenue of devices by their install date.
 //!
-//! A device's age counts whole days of 24 hours since its install, so it does not depend on the
-//! time zone. A device is active at an age if it has an event then, and counts once. Money counts
-//! at the age of its event. Website events belong to a click and not to an install, so they are in
-//! no cohort. Neither are events of devices that were never configured.
+//! A device's age is the number of whole days since its install. A day has 24 hours and starts at
+//! the time of the install, so it does not depend on the time zone. A device with at least one
+//! event on such a day counts once as active on that day. Revenue counts on the day of its event.
+//! Website events belong to a click and not to an install, so they are in no cohort. Events from
+//! devices that were never configured are in no cohort either.
 //!
-//! When an event moves to another device, as subscription events may, its money moves with it
-//! exactly. Only the other events of the old device tell whether it was still active on that day.
-//! Such an age is an [`UncertainAge`], which the caller checks against the events.
+//! When an event moves to another device, as subscription events may, its revenue moves along.
+//! Whether the old device was active on that day depends on its other events. Such a day is an
+//! [`UncertainAge`], which the caller checks against the events.
 
 mod ages;
 mod entry;

@@ -25,20 +25,20 @@ crate::keywords! {
     }
 }
 
-/// A query over the cohorts of an app.
+/// A query over an app's cohorts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortReportQuery {
     /// Install periods, one per cohort.
     pub periods: Vec<Period>,
     /// Additional dimension to group by.
     pub group_by: Option<CohortDimension>,
-    /// Highest age to return.
+    /// Highest number of days since install to return.
     pub age_max: u8,
     /// Maximum number of rows.
     pub rows_max: u32,
 }
 
-/// Figures of one cohort at one age.
+/// Figures for one cohort on one day since install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortRow {
     /// Index of the period.

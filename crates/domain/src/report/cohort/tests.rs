@@ -212,7 +212,7 @@ fn installed() -> (BTreeMap<CohortMember, CohortDevice>, CohortRows) {
 fn replacing_an_event_equals_counting_the_new_one(
     #[case] before: Billed,
     #[case] now: Billed,
-    // Install day, later days, and one day beyond the highest age.
+    // Install day, later days, and one day beyond the highest day that is counted.
     #[values(0, 1, 3, 127, 128)] day: i64,
     // Devices with another event on that day.
     #[values(&[], &["d"], &["e"], &["d", "e"])] seen: &[&str],

@@ -6,7 +6,7 @@ use super::rows::{CohortFigures, CohortRows};
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An installed device, as its cohort knows it.
+/// An installed device, as recorded for its cohort.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CohortDevice {
     /// Time of the install.
@@ -15,12 +15,12 @@ pub struct CohortDevice {
     pub credit: CohortCredit,
     /// Country of the install.
     pub country: String,
-    /// Ages at which the device was active.
+    /// Days since install on which the device was active.
     pub ages: Ages,
 }
 
-/// An age at which a device was counted as active and may not have been: an event of that day no
-/// longer belongs to it.
+/// A day on which a device was counted as active, although it may not have been: an event on that
+/// day no longer belongs to the device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UncertainAge {
     /// The device.
@@ -54,12 +54,13 @@ pub struct CohortUpdate {
     pub rows: CohortRows,
     /// Devices whose record changed.
     pub changed_devices: BTreeSet<CohortMember>,
-    /// Ages to check against the events once the update is written. Nearly always empty.
+    /// Days to check against the events once the update is written. Nearly always empty.
     pub uncertain_ages: BTreeSet<UncertainAge>,
 }
 
 impl CohortUpdate {
-    /// Marks a device as inactive at an uncertain age, because it has no other event on that day.
+    /// Marks a device as inactive on an uncertain day, because the device has no other event on
+    /// that day.
     pub fn mark_inactive(
         &mut self,
         uncertain: &UncertainAge,
@@ -75,7 +76,8 @@ impl CohortUpdate {
         }
     }
 
-    /// Counts a device as active. If its install has a new credit, moves all its ages there.
+    /// Counts a device as active. If the credit of the device's install changed, moves all its
+    /// active days to the new credit.
     fn mark_active(
         &mut self,
         entry: &CohortEntry,
@@ -104,22 +106,23 @@ impl CohortUpdate {
     }
 }
 
-/// Figures of one active device.
+/// Figures for one active device.
 const ONE_DEVICE: CohortFigures = CohortFigures {
     devices: 1,
     revenue_micros: 0,
     refunded_micros: 0,
 };
 
-/// Counts the activity of devices. `known` holds the installed devices; installs among `entries`
-/// are added to it.
+/// Counts the activity of devices. `known` contains the installed devices; devices whose install is
+/// among `entries` are added to it.
 pub fn update_cohorts(
     entries: &[CohortEntry],
     known: &mut BTreeMap<CohortMember, CohortDevice>,
 ) -> CohortUpdate {
     let mut update = CohortUpdate::default();
-    // Events received before the first configure call get their credit with it and precede the
-    // install here.
+    // A device's events that were received before its first `configure` call get their credit from
+    // that call. In `entries` these events come before the install, so all installs are added
+    // first.
     for entry in entries.iter().filter(|entry| entry.is_first_install()) {
         let Some(credit) = &entry.new_credit else {
             continue;

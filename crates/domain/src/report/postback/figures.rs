@@ -1,7 +1,7 @@
-//! Postback figures. They are never added to device figures, because the same install is usually in
+//! Postback figures. They are never added to device figures, because most installs are counted in
 //! both.
 
-use super::{Counting, ReceivedPostback};
+use super::{PostbackCounting, ReceivedPostback};
 use crate::report::Bucket;
 use crate::skan::CoarseValue;
 use crate::skan::counting::Figure;
@@ -18,7 +18,7 @@ pub struct PostbackFigures {
     pub redownloads: i64,
     /// Returns to an installed app through an ad.
     pub reengagements: i64,
-    /// Second and third postbacks, which carry a value and no install.
+    /// Second and third postbacks, which report a value but no install.
     pub later: i64,
     /// Conversions that another ad network won.
     pub losses: i64,
@@ -37,7 +37,7 @@ impl PostbackFigures {
         "losses",
     ];
 
-    /// Returns the figures of one postback.
+    /// Returns the figures for one postback.
     pub fn of(postback: &Postback) -> Self {
         let mut figures = Self::default();
         let figure = match Figure::of(postback) {
@@ -93,10 +93,10 @@ impl PostbackFigures {
 pub struct PostbackSlice {
     /// The app.
     pub app: AppId,
-    /// Bucket of the time received.
+    /// Bucket that contains the time of receipt.
     pub bucket: Bucket,
     /// When the postbacks count.
-    pub counting: Counting,
+    pub counting: PostbackCounting,
     /// Protocol of the postbacks.
     pub protocol: Protocol,
     /// Ad network id in lower case.
@@ -115,7 +115,7 @@ pub struct PostbackSlice {
 
 impl PostbackSlice {
     /// Returns the key of a postback.
-    pub fn of(app: AppId, received: &ReceivedPostback, counting: Counting) -> Self {
+    pub fn of(app: AppId, received: &ReceivedPostback, counting: PostbackCounting) -> Self {
         let postback = &received.parsed.postback;
         Self {
             app,
@@ -139,8 +139,8 @@ pub struct PostbackCounts(pub BTreeMap<PostbackSlice, PostbackFigures>);
 
 impl PostbackCounts {
     /// Counts a postback, unless it can never count.
-    pub fn add(&mut self, app: AppId, received: &ReceivedPostback, counting: Counting) {
-        if counting == Counting::Never {
+    pub fn add(&mut self, app: AppId, received: &ReceivedPostback, counting: PostbackCounting) {
+        if counting == PostbackCounting::Never {
             return;
         }
         let slice = PostbackSlice::of(app, received, counting);
@@ -180,18 +180,24 @@ mod tests {
         let app = AppId::from_bytes([1; 16]);
         let mut counts = PostbackCounts::default();
         let received = received(Signature::Valid, "{}");
-        counts.add(app, &received, Counting::Never);
+        counts.add(app, &received, PostbackCounting::Never);
         assert!(counts.0.is_empty());
         for _ in 0..3 {
-            counts.add(app, &received, Counting::Always);
+            counts.add(app, &received, PostbackCounting::Always);
         }
-        counts.add(app, &received, Counting::WithTests);
-        let sums: Vec<(Counting, i64)> = counts
+        counts.add(app, &received, PostbackCounting::WithTests);
+        let sums: Vec<(PostbackCounting, i64)> = counts
             .0
             .iter()
             .map(|(slice, figures)| (slice.counting, figures.postbacks()))
             .collect();
-        assert_eq!(sums, [(Counting::Always, 3), (Counting::WithTests, 1)]);
+        assert_eq!(
+            sums,
+            [
+                (PostbackCounting::Always, 3),
+                (PostbackCounting::WithTests, 1)
+            ]
+        );
         let slice = counts.0.keys().next().unwrap();
         assert_eq!(slice.ad_network_id, "example123.skadnetwork");
     }

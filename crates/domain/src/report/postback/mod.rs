@@ -1,9 +1,9 @@
 //! Decides whether a received postback is a duplicate, and whether and when it counts.
 //!
 //! Conversion values and times are not signed, so anyone who has seen a postback can send it again,
-//! as it was or with another value. A postback therefore counts once per key, and the first one
-//! received counts. A less trusted postback never displaces a more trusted one, even if it came
-//! earlier.
+//! unchanged or with another value. Among postbacks with the same deduplication key, only the first
+//! one received counts. But a less trusted postback never displaces a more trusted one, even if it
+//! was received earlier.
 
 mod figures;
 
@@ -18,19 +18,20 @@ use crate::vocabulary::time::Timestamp;
 /// When a postback counts. The app's `acceptTestSignals` is applied when figures are read, so
 /// changing it also affects stored postbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Counting {
+pub enum PostbackCounting {
     /// Regardless of `acceptTestSignals`.
     Always,
-    /// Only while test signals are accepted: a test that is the first of its key.
+    /// Only while test signals are accepted: a test postback that is the first with its
+    /// deduplication key.
     WithTests,
-    /// Only while test signals are not accepted: otherwise an earlier test counts instead.
+    /// Only while test signals are not accepted: otherwise an earlier test postback counts instead.
     WithoutTests,
-    /// Never: not trusted, or not the first.
+    /// Never: not trusted, or not the first postback with its deduplication key.
     Never,
 }
 
 crate::keywords! {
-    Counting[4] {
+    PostbackCounting[4] {
         Always => "always",
         WithTests => "with_tests",
         WithoutTests => "without_tests",
@@ -38,7 +39,7 @@ crate::keywords! {
     }
 }
 
-impl Counting {
+impl PostbackCounting {
     /// Returns whether the postback counts, given the app's `acceptTestSignals`.
     pub const fn counts(self, accept_test_signals: bool) -> bool {
         match self {
@@ -100,7 +101,7 @@ impl ReceivedPostback {
     }
 }
 
-/// Earlier postbacks with the same key.
+/// Earlier postbacks with the same deduplication key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EarlierPostbacks {
     /// Whether an identical body was received.
@@ -114,15 +115,16 @@ pub struct EarlierPostbacks {
 pub enum PostbackDecision {
     /// A retry or a copy of an earlier postback; nothing changes.
     Duplicate,
-    /// Stored. No earlier postback of its key is trusted as much.
-    First(Counting),
+    /// Stored. No earlier postback with the same deduplication key is trusted as much.
+    First(PostbackCounting),
     /// Stored, shown as a conflict, never counted.
     Conflicting,
 }
 
-/// Decides whether a postback is stored and when it counts. Among postbacks with the same key the
-/// first that may count does ([`first_countable`](crate::skan::counting::first_countable)). Whether
-/// tests may count is decided when figures are read.
+/// Decides whether a postback is stored and when it counts. Among postbacks with the same
+/// deduplication key, the first one that may count does
+/// ([`first_countable`](crate::skan::counting::first_countable)). Whether tests may count is
+/// decided when figures are read.
 pub fn decide_postback(received: &ReceivedPostback, before: &EarlierPostbacks) -> PostbackDecision {
     let (trust, body) = (received.trust(), received.body_digest());
     if before.has_same_body
@@ -146,10 +148,10 @@ pub fn decide_postback(received: &ReceivedPostback, before: &EarlierPostbacks) -
         .iter()
         .any(|(first, _)| *first == Trust::Test);
     PostbackDecision::First(match trust {
-        Trust::Trusted if after_test => Counting::WithoutTests,
-        Trust::Trusted => Counting::Always,
-        Trust::Test => Counting::WithTests,
-        Trust::Untrusted => Counting::Never,
+        Trust::Trusted if after_test => PostbackCounting::WithoutTests,
+        Trust::Trusted => PostbackCounting::Always,
+        Trust::Test => PostbackCounting::WithTests,
+        Trust::Untrusted => PostbackCounting::Never,
     })
 }
 
@@ -204,25 +206,25 @@ pub(crate) mod tests {
         Signature::Valid,
         NOTHING,
         false,
-        PostbackDecision::First(Counting::Always)
+        PostbackDecision::First(PostbackCounting::Always)
     )]
     #[case::a_test(
         Signature::Development,
         NOTHING,
         false,
-        PostbackDecision::First(Counting::WithTests)
+        PostbackDecision::First(PostbackCounting::WithTests)
     )]
     #[case::a_forgery(
         Signature::Invalid,
         NOTHING,
         false,
-        PostbackDecision::First(Counting::Never)
+        PostbackDecision::First(PostbackCounting::Never)
     )]
     #[case::unknown(
         Signature::Unverifiable,
         NOTHING,
         false,
-        PostbackDecision::First(Counting::Never)
+        PostbackDecision::First(PostbackCounting::Never)
     )]
     #[case::a_retry(Signature::Valid, COPY, true, PostbackDecision::Duplicate)]
     #[case::a_copy_of_a_deleted_one(Signature::Valid, COPY, false, PostbackDecision::Duplicate)]
@@ -231,13 +233,13 @@ pub(crate) mod tests {
         Signature::Valid,
         FORGED,
         false,
-        PostbackDecision::First(Counting::Always)
+        PostbackDecision::First(PostbackCounting::Always)
     )]
     #[case::a_test_counts_instead_while_accepted(
         Signature::Valid,
         TEST,
         false,
-        PostbackDecision::First(Counting::WithoutTests)
+        PostbackDecision::First(PostbackCounting::WithoutTests)
     )]
     #[case::a_test_after_a_valid_one(
         Signature::Development,
@@ -285,7 +287,7 @@ pub(crate) mod tests {
                             .push((received.trust(), received.body_digest()));
                         counting
                     }
-                    PostbackDecision::Conflicting => Counting::Never,
+                    PostbackDecision::Conflicting => PostbackCounting::Never,
                     PostbackDecision::Duplicate => panic!("all bodies differ"),
                 };
                 stored.push((received.trust(), counting));
@@ -303,8 +305,8 @@ pub(crate) mod tests {
 
     #[test]
     fn every_keyword_round_trips() {
-        for one in Counting::ALL {
-            assert_eq!(Counting::parse(one.as_str()), Some(one));
+        for one in PostbackCounting::ALL {
+            assert_eq!(PostbackCounting::parse(one.as_str()), Some(one));
         }
     }
 

@@ -3,9 +3,10 @@
 //!
 //! A report then costs the same for a thousand events and for a hundred million. There are a few
 //! tables with different dimensions: credit, event name, country and platform. An event counts once
-//! in each table, in the quarter hour of its own time and in the hour and day around it
-//! ([`super::grain`]). The cardinality of outside values is limited ([`super::cardinality_cap`]).
-//! Activity after the install is counted separately ([`super::cohort`]).
+//! in each table, in the quarter hour of its event time and in the hour and day that contain it
+//! ([`super::grain`]). The cardinality of values that senders choose is limited
+//! ([`super::cardinality_cap`]). Activity after the install is counted separately
+//! ([`super::cohort`]).
 
 use super::cardinality_cap::{CapDecisions, CappedValue};
 use super::cohort::{CohortEntry, CohortRows};
@@ -99,7 +100,7 @@ pub struct PlaceKey {
     pub platform: &'static str,
 }
 
-/// Figures that a transaction counted, per quarter hour and with uncapped names.
+/// Figures that a transaction counted, per quarter hour and before the cardinality limits apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Increments {
     /// Figures by full credit.
@@ -132,7 +133,7 @@ impl Increments {
         let campaign = click.campaign();
         let key = CreditKey {
             at,
-            // An install through a link without network is credited to `other`, too.
+            // An install through a link without a network is credited to `other`, too.
             network: click
                 .network
                 .map_or("other", crate::integration::Network::as_str),
@@ -166,7 +167,7 @@ impl Increments {
             .extend(entry.map(|entry| entry.moved_from(from)));
     }
 
-    /// Replaces a counted event by its new version.
+    /// Replaces a counted event with its new version.
     pub fn replace_event(&mut self, before: &Event, now: &Event) {
         self.count(before, -1);
         self.count(now, 1);
@@ -180,7 +181,7 @@ impl Increments {
         self.cohorts.extend(CohortEntry::for_removal(event));
     }
 
-    /// Adds the increments of another transaction.
+    /// Adds the increments from another transaction.
     pub fn merge(&mut self, other: Self) {
         for (key, figures) in other.credits {
             self.credits.entry(key).or_default().add(&figures, 1);
@@ -285,7 +286,7 @@ pub struct RollupRows {
 }
 
 impl RollupRows {
-    /// Converts increments to stored rows: every grain, capped names.
+    /// Converts increments to stored rows: in every grain, with the cardinality limits applied.
     pub fn of(increments: &Increments, decisions: &CapDecisions, cohorts: &CohortRows) -> Self {
         let mut rows = Self::default();
         for (key, figures) in &increments.credits {
@@ -328,9 +329,9 @@ impl RollupRows {
         rows
     }
 
-    /// Returns what to add to the stored rows to make them equal to these rows, which were counted
-    /// from the events. Clicks by ad and by country stay as stored, because raw clicks expire.
-    /// Clicks by network and campaign are summed from the ads.
+    /// Returns the rows to add to `stored` so that it equals these rows, which were counted from
+    /// the events. Click counts by ad and by country stay as stored, because retention deletes
+    /// clicks. Click counts by network and campaign are summed from those by ad.
     #[must_use]
     pub fn correction_from(mut self, stored: &Self) -> Self {
         for (key, figures) in &stored.credits {
@@ -413,8 +414,8 @@ impl CampaignKey {
 }
 
 impl CreditKey {
-    /// Applies the caps. An ad beyond the limit keeps its campaign; a campaign beyond it keeps its
-    /// network and link.
+    /// Applies the cardinality limits. An ad beyond the limit keeps its campaign; a campaign beyond
+    /// the limit keeps its network and link.
     fn capped(&self, decisions: &CapDecisions) -> Self {
         let other =
             |value: Option<CappedValue>| value.is_some_and(|value| decisions.is_other(&value));

@@ -1,7 +1,8 @@
 //! Figures that are counted but not yet merged into the roll-ups.
 //!
-//! A report reads both in one snapshot and adds them here, so it needs no write access. A
-//! background worker merges increments; until then a report adds the few that are left.
+//! A report reads the roll-ups and these figures in one snapshot and adds them up here, so it
+//! requires no write access. A background worker merges the increments. A report adds the few that
+//! are not merged yet.
 
 use super::cardinality_cap::CapDecisions;
 use super::cohort::{
@@ -31,7 +32,7 @@ pub struct RollupMerge {
 type Values = Vec<(Dimension, String)>;
 
 impl RollupRows {
-    /// Returns the rows of one roll-up with their values by dimension.
+    /// Returns the rows in one roll-up with their values by dimension.
     fn rows_of(&self, rollup: Rollup) -> Vec<(BucketKey, Values, Figures)> {
         let text = |dimension, value: &str| (dimension, value.to_owned());
         let link = |link: Option<LinkId>| {
@@ -69,8 +70,8 @@ impl RollupRows {
         }
     }
 
-    /// Adds the matching rows to those read from the roll-ups. Refuses dimensions that no roll-up
-    /// combines.
+    /// Adds the matching rows to those read from the roll-ups. Refuses a combination of dimensions
+    /// that no roll-up covers.
     pub fn add_to_stats(
         &self,
         (app, environment): (AppId, Environment),

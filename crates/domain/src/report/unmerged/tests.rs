@@ -26,7 +26,7 @@ fn figures(events: i64) -> Figures {
     }
 }
 
-/// Returns increments of one quarter hour.
+/// Returns increments for one quarter hour.
 fn counted(
     app: AppId,
     environment: Environment,

@@ -1,8 +1,9 @@
-//! Decoding the conversion value of a postback with the documents that the device may have used.
+//! Decodes a postback's conversion value with the documents that the device may have used.
 //!
-//! A postback carries a value but not the version of the document that produced it. So every
-//! version that can have produced it is considered. If they disagree, none is credited: a guess in
-//! a report looks like a fact.
+//! A postback contains a value but not the version of the document that produced it. The value is
+//! therefore decoded with every version that can have produced it. If the versions give the value
+//! different meanings, the postback is credited to none of them, because a guess in a report looks
+//! like a fact.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,18 +14,19 @@ use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// Longest time from a document to a postback: 7 days in the device's cache, 35 days to the end of
-/// the third window, 6 days of Apple's longest delay.
+/// Longest time from the replacement of a document to the last postback that it can have produced:
+/// 7 days in the device's cache, 35 days to the end of the third window, and Apple's longest delay
+/// of 6 days.
 pub const HORIZON_DAYS: u64 = 48;
 /// [`HORIZON_DAYS`] as a duration.
 pub const HORIZON: Duration = Duration::from_hours(HORIZON_DAYS * 24);
 
 /// A document and the time from which it applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct DocumentVersion {
     /// Version number.
     pub number: i64,
-    /// Start of validity; it ends when the next version starts.
+    /// Time from which the version applies. It stops applying when the next version starts.
     pub applies_from: Timestamp,
     /// The document.
     pub document: Document,
@@ -57,11 +59,11 @@ impl ReportedValue {
 pub enum DecodedValue {
     /// `withheld`: there is no value.
     Withheld,
-    /// `undecoded`: no document gives it a meaning.
+    /// `undecoded`: no document maps the value to conditions.
     Undecoded,
     /// `decoded`: one meaning, with its newest names.
     Decoded(Interpretation),
-    /// `ambiguous`: several meanings, newest first. Credited to none of them.
+    /// `ambiguous`: several meanings, newest first. The postback is credited to none of them.
     Ambiguous(Vec<Interpretation>),
 }
 
@@ -86,7 +88,8 @@ pub struct Interpretation {
     pub window: u8,
     /// Currency of the thresholds.
     pub currency: Currency,
-    /// Matching values, at least one. Several if they share the number; any of them may be meant.
+    /// The document's values that match, at least one. If several have the same fine or coarse
+    /// value, the device may have meant any of them.
     pub values: Vec<ConversionValue>,
 }
 
@@ -105,8 +108,8 @@ impl Interpretation {
         self.values.iter().map(|value| value.name.as_str())
     }
 
-    /// Returns the range that contains the revenue whichever value is meant; `None` if one of them
-    /// says nothing about revenue.
+    /// Returns the smallest range that covers the revenue of all matching values; `None` if one of
+    /// the values has no condition on revenue.
     pub fn revenue(&self) -> Option<RevenueRange> {
         let mut ranges = self.values.iter().map(revenue_of);
         let first = ranges.next()??;
@@ -159,13 +162,13 @@ fn revenue_of(value: &ConversionValue) -> Option<RevenueRange> {
 
 /// Decodes the value of a postback received at `received_at`. `versions` may be in any order.
 ///
-/// A version that gives the value no meaning cannot have produced it and is ignored. So adding a
-/// value to a document makes no value ambiguous.
+/// A version that gives the value no meaning cannot have produced it and is ignored. Adding a value
+/// to a document therefore makes no value ambiguous.
 pub fn decode(
     reported: ReportedValue,
     sequence_index: u8,
     received_at: Timestamp,
-    versions: &[Version],
+    versions: &[DocumentVersion],
 ) -> DecodedValue {
     if reported == ReportedValue::Nothing {
         return DecodedValue::Withheld;
@@ -190,10 +193,13 @@ pub fn decode(
     }
 }
 
-/// Returns the versions that applied at any time within the horizon before `received_at`, newest
+/// Returns the versions that applied at any time within [`HORIZON`] before `received_at`, newest
 /// first.
-pub fn versions_in_force(versions: &[Version], received_at: Timestamp) -> Vec<&Version> {
-    let mut sorted: Vec<&Version> = versions.iter().collect();
+pub fn versions_in_force(
+    versions: &[DocumentVersion],
+    received_at: Timestamp,
+) -> Vec<&DocumentVersion> {
+    let mut sorted: Vec<&DocumentVersion> = versions.iter().collect();
     sorted.sort_by_key(|version| std::cmp::Reverse((version.applies_from, version.number)));
     let mut in_force = Vec::new();
     for version in sorted {
@@ -201,7 +207,7 @@ pub fn versions_in_force(versions: &[Version], received_at: Timestamp) -> Vec<&V
             continue;
         }
         in_force.push(version);
-        // Older versions ended when this one started, which is outside the horizon.
+        // Older versions ended when this version started, at least `HORIZON` before `received_at`.
         if version.applies_from.plus(HORIZON) <= received_at {
             break;
         }
@@ -209,12 +215,12 @@ pub fn versions_in_force(versions: &[Version], received_at: Timestamp) -> Vec<&V
     in_force
 }
 
-/// Splits a period into parts with the same versions in force. These change when a version starts
-/// to apply, and one horizon later, when the version before it can no longer have produced a
-/// postback.
+/// Splits a period into parts with the same versions in force. The versions in force change when a
+/// version starts to apply, and again [`HORIZON`] later, when postbacks from the version before it
+/// can no longer arrive.
 pub fn split_by_versions(
     (from, until): (Timestamp, Timestamp),
-    versions: &[Version],
+    versions: &[DocumentVersion],
 ) -> Vec<(Timestamp, Timestamp)> {
     let starts = versions.iter().map(|version| version.applies_from);
     let mut changes: Vec<Timestamp> = starts
@@ -227,7 +233,7 @@ pub fn split_by_versions(
     changes.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// Returns until when postbacks of a replaced version may still arrive.
+/// Returns the time until which postbacks from a replaced version may still arrive.
 pub fn ambiguous_until(changed_at: Timestamp) -> Timestamp {
     changed_at.plus(HORIZON)
 }
@@ -235,7 +241,7 @@ pub fn ambiguous_until(changed_at: Timestamp) -> Timestamp {
 /// Interprets a value with one version. A disabled window sets nothing, so its values have no
 /// meaning.
 fn interpret(
-    version: &Version,
+    version: &DocumentVersion,
     sequence_index: u8,
     reported: ReportedValue,
 ) -> Option<Interpretation> {

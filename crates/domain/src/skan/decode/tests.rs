@@ -10,8 +10,8 @@ fn day(number: i64) -> Timestamp {
     Timestamp::from_millis(number * DAY)
 }
 
-fn version(number: i64, from: i64, windows: &[Window]) -> Version {
-    Version {
+fn version(number: i64, from: i64, windows: &[Window]) -> DocumentVersion {
+    DocumentVersion {
         number,
         applies_from: day(from),
         document: document(windows),
@@ -44,7 +44,7 @@ fn summary(decoded: &DecodedValue) -> (&'static str, Vec<(i64, Vec<&str>)>) {
     (decoded.as_str(), all.collect())
 }
 
-fn fine(number: u8, received: i64, versions: &[Version]) -> DecodedValue {
+fn fine(number: u8, received: i64, versions: &[DocumentVersion]) -> DecodedValue {
     decode(ReportedValue::Fine(number), 0, day(received), versions)
 }
 
@@ -61,7 +61,7 @@ fn a_missing_value_is_withheld_and_not_zero() {
 #[case::another_window(vec![version(1, 0, &[window(1, &[value("A", None, &[on("a").at_least(1)])])])])]
 #[case::a_disabled_window(vec![version(1, 0, &[Window { enabled: false, ..paid("Paid") }])])]
 #[case::a_later_document(vec![version(1, 11, &[paid("Paid")])])]
-fn a_value_without_a_meaning_is_undecoded(#[case] versions: Vec<Version>) {
+fn a_value_without_a_meaning_is_undecoded(#[case] versions: Vec<DocumentVersion>) {
     assert_eq!(summary(&fine(40, 10, &versions)), ("undecoded", vec![]));
 }
 
@@ -111,7 +111,7 @@ fn renaming_keeps_the_meaning_and_shows_the_newest_name() {
     ];
     let expected = ("decoded", vec![(2, vec!["Payer"])]);
     assert_eq!(summary(&fine(40, 110, &versions)), expected);
-    let reversed: Vec<Version> = versions.into_iter().rev().collect();
+    let reversed: Vec<DocumentVersion> = versions.into_iter().rev().collect();
     assert_eq!(summary(&fine(40, 110, &reversed)), expected);
 }
 
@@ -270,9 +270,9 @@ proptest! {
         received in any::<i64>(),
         from in prop::collection::vec((any::<i64>(), any::<i64>(), any::<bool>()), 0..5),
     ) {
-        let versions: Vec<Version> = from
+        let versions: Vec<DocumentVersion> = from
             .into_iter()
-            .map(|(number, from, first)| Version {
+            .map(|(number, from, first)| DocumentVersion {
                 number,
                 applies_from: Timestamp::from_millis(from),
                 document: document(&[if first { paid("Paid") } else { trial() }]),
@@ -296,7 +296,7 @@ proptest! {
 #[case::long_before(vec![version(1, -60, &[])], vec![(0, 100)])]
 #[case::two(vec![version(1, -8, &[]), version(2, 40, &[])], vec![(0, 40), (40, 88), (88, 100)])]
 fn a_period_is_split_where_meanings_change(
-    #[case] versions: Vec<Version>,
+    #[case] versions: Vec<DocumentVersion>,
     #[case] expected: Vec<(i64, i64)>,
 ) {
     let expected: Vec<_> = expected

@@ -8,7 +8,7 @@ use crate::skan::evaluate::{CachedDocument, TrackedEvent};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 
-/// Counter of one event in one window.
+/// Counter for one event in one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counter {
     /// Number of events.
@@ -36,7 +36,7 @@ impl Counter {
     }
 }
 
-/// Counters of a window, by event name.
+/// Counters for a window, by event name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters(pub BTreeMap<String, Counter>);
 

@@ -1,8 +1,8 @@
 //! Computes which conversion value a device reports to Apple.
 //!
-//! The device decides offline, because only the device may call Apple. This module computes the
-//! same, so that the server can try out a document. The SDKs implement it too, and
-//! `sdk/tables/conversion_values.json` tests all of them.
+//! The device chooses the value offline, because only the device may call Apple. This module
+//! computes the same result, so that the server can try out a document. The SDKs contain the same
+//! logic, and `sdk/tables/conversion_values.json` tests all implementations.
 //!
 //! [`evaluate`] is called at first launch, at every tracked event and at every fetch of the
 //! document, with the state that it returned last.
@@ -37,12 +37,12 @@ pub struct CachedDocument {
     pub document: Document,
     /// Rates: units of the document's currency per unit of the other currency.
     pub rates: Vec<(Currency, RateValue)>,
-    /// Events of this device that only the server knows. They are totals, which replace those of
-    /// the previous fetch.
+    /// Totals of this device's events that only the server knows. They replace the totals from the
+    /// previous fetch.
     pub server: Vec<ServerEvents>,
     /// Time of the fetch since first launch.
     pub fetched_at: Duration,
-    /// Maximum age at which it may be used.
+    /// Maximum age at which the document may be used.
     pub max_age: Duration,
 }
 
@@ -70,20 +70,20 @@ pub struct TrackedEvent {
 
 /// A call to Apple's conversion value API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Update {
-    /// Window in which it is made.
+pub struct ConversionValueUpdate {
+    /// Window in which the call is made.
     pub window: u8,
     /// Fine value; 0 after window 0, where Apple ignores it.
     pub fine: u8,
     /// Coarse value.
     pub coarse: CoarseValue,
-    /// Whether it ends the window.
+    /// Whether the call ends the window.
     pub lock: bool,
 }
 
-impl Update {
-    /// Returns the call that registers an install when no value holds: Apple's windows start with
-    /// the first call.
+impl ConversionValueUpdate {
+    /// Returns the call that registers an install when the conditions of no value hold. It is made
+    /// because Apple's windows start with the first call.
     const fn registration(window: u8) -> Self {
         Self {
             window,
@@ -104,7 +104,7 @@ pub struct SkanDeviceState {
     /// Events tracked in this window while no usable document was available.
     pub pending_events: Vec<TrackedEvent>,
     /// Last call to Apple.
-    pub last_update: Option<Update>,
+    pub last_update: Option<ConversionValueUpdate>,
 }
 
 /// Result of an evaluation.
@@ -113,10 +113,10 @@ pub struct Evaluation {
     /// State to pass to the next evaluation.
     pub state: SkanDeviceState,
     /// Call to make now, if any.
-    pub update: Option<Update>,
+    pub update: Option<ConversionValueUpdate>,
 }
 
-/// Returns the window at a time since first launch; `None` after the last one ended.
+/// Returns the window at a time since first launch; `None` after the end of the last window.
 pub fn window_at(since_first_launch: Duration) -> Option<u8> {
     let ended = WINDOW_ENDS.iter().filter(|end| since_first_launch >= **end);
     u8::try_from(ended.count())
@@ -127,7 +127,7 @@ pub fn window_at(since_first_launch: Duration) -> Option<u8> {
 /// Decides which call to make to Apple. `event` is the event just tracked; `None` at first launch
 /// and at a fetch.
 ///
-/// The first call is always made, whatever the document says and even without one.
+/// The first call is always made, whatever the document says and even without a document.
 pub fn evaluate(
     cached: Option<&CachedDocument>,
     state: &SkanDeviceState,
@@ -159,20 +159,20 @@ pub fn evaluate(
     }
     let update = usable.and_then(|cached| decide(cached, &state));
     let update = match (update, state.last_update) {
-        (None, None) => Some(Update::registration(state.window)),
+        (None, None) => Some(ConversionValueUpdate::registration(state.window)),
         (update, sent) => update.filter(|update| is_worth_a_call(*update, sent)),
     };
     state.last_update = update.or(state.last_update);
     Evaluation { state, update }
 }
 
-/// Returns the calls of a device that has the document from first launch on. Each has the index of
-/// its evaluation: 0 is the first launch, 1 the first event. Use a large `max_age` if the document
-/// should not expire meanwhile.
+/// Returns the calls made by a device that has the document from first launch on. Each call has the
+/// index of its evaluation: 0 is the first launch, 1 the first event. Use a large `max_age` if the
+/// document should not expire during the replay.
 pub fn replay(
     cached: &CachedDocument,
     events: &[(Duration, TrackedEvent)],
-) -> Vec<(usize, Update)> {
+) -> Vec<(usize, ConversionValueUpdate)> {
     let launch = (Duration::ZERO, None);
     let events = events.iter().map(|(at, event)| (*at, Some(event)));
     let mut state = SkanDeviceState::default();
@@ -190,7 +190,7 @@ fn is_stale(cached: &CachedDocument, since_first_launch: Duration) -> bool {
 }
 
 /// Returns the update for the first value, in order, whose conditions all hold.
-fn decide(cached: &CachedDocument, state: &SkanDeviceState) -> Option<Update> {
+fn decide(cached: &CachedDocument, state: &SkanDeviceState) -> Option<ConversionValueUpdate> {
     let document = &cached.document;
     let mut windows = document.windows.iter().filter(|one| one.enabled);
     let window = windows.find(|one| document.enabled && one.index == state.window)?;
@@ -201,7 +201,7 @@ fn decide(cached: &CachedDocument, state: &SkanDeviceState) -> Option<Update> {
     };
     let value = window.values.iter().find(holds)?;
     let locks = value.lock || is_locked_by(window, value, |event| count(event).count > 0);
-    Some(Update {
+    Some(ConversionValueUpdate {
         window: state.window,
         fine: value.fine_value.unwrap_or(0),
         coarse: value.coarse_value,
@@ -220,7 +220,7 @@ fn is_locked_by(window: &Window, value: &ConversionValue, happened: impl Fn(&str
 
 /// Returns whether an update is worth a call: it differs from the last one, the window is not
 /// locked and the fine value does not decrease.
-fn is_worth_a_call(update: Update, sent: Option<Update>) -> bool {
+fn is_worth_a_call(update: ConversionValueUpdate, sent: Option<ConversionValueUpdate>) -> bool {
     let Some(sent) = sent.filter(|sent| sent.window == update.window) else {
         return true;
     };

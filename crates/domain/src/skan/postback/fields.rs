@@ -1,4 +1,4 @@
-//! The fields of a postback as read from JSON, and parsing them by Apple's rules.
+//! The fields of a postback as read from JSON, and how they are parsed by Apple's rules.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 /// Maximum length of any text in a postback, in characters. Apple's longest is a domain name of at
 /// most 253.
 pub const TEXT_CHARS_MAX: usize = 255;
-/// Highest campaign id of SKAdNetwork below 4.0.
+/// Highest campaign id in SKAdNetwork before 4.0.
 const CAMPAIGN_ID_MAX: i64 = 100;
-/// Number of digits of a source identifier; Apple withholds up to two of the four.
+/// Number of digits in a source identifier; Apple withholds up to two of the four.
 const SOURCE_DIGITS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// A JSON value of the types that occur in postbacks. Types are strict: `"42"` joins to the same
-/// signed bytes as `42`, but Apple did not sign it.
+/// A JSON value of the types that occur in postbacks. Types are strict: `"42"` gives the same
+/// signed bytes as `42`, but Apple did not sign a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scalar {
     /// `null`, treated as absent.
@@ -179,7 +179,7 @@ pub(super) fn store_id(value: &Scalar) -> Result<i64, Problem> {
     }
 }
 
-/// Parses a campaign id of SKAdNetwork below 4.0.
+/// Parses a campaign id of SKAdNetwork before 4.0.
 pub(super) fn campaign_id(value: &Scalar) -> Result<i64, Problem> {
     match value {
         Scalar::Integer(id) if (1..=CAMPAIGN_ID_MAX).contains(id) => Ok(*id),

@@ -10,7 +10,7 @@ const P192_PREFIX: &[u8] = &[
     0x30, 0x49, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
     0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x01, 0x03, 0x32, 0x00,
 ];
-/// As `P192_PREFIX`, for P-256.
+/// Like `P192_PREFIX`, for P-256.
 const P256_PREFIX: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
     0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -20,9 +20,9 @@ const P256_PREFIX: &[u8] = &[
 const APPLE_P192: &str = "MEkwEwYHKoZIzj0CAQYIKoZIzj0DAQEDMgAEMyHD625uvsmGq4C43cQ9BnfN2xslVT5V1nOmAMP6qaRRUll3PB1JYmgSm+62sosG";
 /// Apple's key for SKAdNetwork from 2.1 on, and for AdAttributionKit.
 const APPLE_P256: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEWdp8GPcGqmhgzEFj9Z2nSpQVddayaPe4FMzqM9wib1+aHaaIzoHoLN9zW4K8y4SPykE3YVK3sVqW6Af0lfx3gg==";
-/// Apple's key of the end-to-end development flow.
+/// Apple's key for the end-to-end development flow.
 const APPLE_DEVELOPMENT_0: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAELeEDzpJEP+/qRSE5hJVC1p1J0ssUnQGMzBBbvnACBok8OVGGLgxL0myrKiy6lvRtSlLRsWit87i+vftD8AEqeQ==";
-/// Apple's key of the Developer settings on a phone.
+/// Apple's key for the Developer settings on a phone.
 const APPLE_DEVELOPMENT_1: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8YzdO7eM97s/IJ25kdW5CZ3A14USE5IJ5Ha/vhWaxI6UBI1ZxCEvjrKxVluVGe6qWwF1BDFq+QHqKfH5u+wxHQ==";
 
 /// Id of Apple's key in an AdAttributionKit header.
@@ -67,21 +67,21 @@ impl P256Key {
     }
 }
 
-/// Returns the point of a key. Supports only the one form that these keys have.
+/// Returns the point of a key. Supports only the form that Apple's keys have.
 fn point(spki: &str, prefix: &[u8]) -> Option<Vec<u8>> {
     let bytes = STANDARD.decode(spki).ok()?;
     bytes.strip_prefix(prefix).map(<[u8]>::to_vec)
 }
 
-/// Keys that signatures are verified with. Tests use their own, because genuine postbacks of every
-/// shape are not published.
+/// Keys that signatures are verified with. Tests use their own keys, because genuine postbacks of
+/// every form are not published.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keys {
-    /// Key for SKAdNetwork 1.0 and 2.0. Without it these are unverifiable.
+    /// Key for SKAdNetwork 1.0 and 2.0. Without it, postbacks of these versions are unverifiable.
     pub p192: Option<P192Key>,
     /// Key for SKAdNetwork from 2.1 on.
     pub p256: Option<P256Key>,
-    /// Keys for AdAttributionKit by the `kid` of the header, with the result of a valid signature.
+    /// Keys for AdAttributionKit by the header's `kid`, each with the result for a valid signature.
     pub by_id: Vec<(String, P256Key, Signature)>,
 }
 

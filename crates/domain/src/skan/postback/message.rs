@@ -22,7 +22,7 @@ pub enum SkAdNetworkVersion {
 
 /// Elliptic curve of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Curve {
+pub(super) enum SignatureCurve {
     P192,
     P256,
 }
@@ -39,10 +39,10 @@ crate::keywords! {
 }
 
 impl SkAdNetworkVersion {
-    pub(super) const fn curve(self) -> Curve {
+    pub(super) const fn curve(self) -> SignatureCurve {
         match self {
-            Self::V1_0 | Self::V2_0 => Curve::P192,
-            Self::V2_1 | Self::V2_2 | Self::V3_0 | Self::V4_0 => Curve::P256,
+            Self::V1_0 | Self::V2_0 => SignatureCurve::P192,
+            Self::V2_1 | Self::V2_2 | Self::V3_0 | Self::V4_0 => SignatureCurve::P256,
         }
     }
 }

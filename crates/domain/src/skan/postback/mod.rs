@@ -1,12 +1,12 @@
-//! Parsing Apple's postbacks and verifying their signatures.
+//! Parses Apple's postbacks and verifies their signatures.
 //!
-//! The endpoint reads JSON into [`PostbackFields`] without judging it. [`parse_skadnetwork`] and
+//! The endpoint reads JSON into [`PostbackFields`] without validating it. [`parse_skadnetwork`] and
 //! [`parse_adattributionkit`] apply Apple's rules, verify the signature, and convert both protocols
 //! to one [`Postback`]. For AdAttributionKit the endpoint first splits the signed string with
 //! [`crate::vocabulary::jws`] and reads the JSON inside.
 //!
-//! An invalid signature does not reject a postback: it is stored for debugging and not counted.
-//! Only postbacks that no device sends are rejected.
+//! A postback with an invalid signature is not rejected: it is stored for debugging and not
+//! counted. Only postbacks that no device sends are rejected.
 
 mod adattributionkit;
 mod fields;
@@ -114,7 +114,8 @@ pub struct Postback {
     pub transaction_id: String,
     /// App Store id of the advertised app; 0 for a build installed from Xcode.
     pub app_store_id: i64,
-    /// Source identifier of 2 to 4 digits with leading zeros. SKAdNetwork from 4.0 on.
+    /// Source identifier of 2 to 4 digits with leading zeros. AdAttributionKit, and SKAdNetwork
+    /// from 4.0 on.
     pub source_identifier: Option<String>,
     /// Campaign id, 1–100. SKAdNetwork before 4.0.
     pub campaign_id: Option<i64>,
@@ -150,7 +151,7 @@ impl Postback {
         self.source_app_id == Some(0)
     }
 
-    /// Returns the key that is equal for copies of the same postback.
+    /// Returns the deduplication key, which is equal for copies of the same postback.
     pub fn key(&self) -> PostbackKey {
         PostbackKey {
             protocol: self.protocol,
@@ -162,8 +163,8 @@ impl Postback {
     }
 }
 
-/// Deduplication key. Bodies with equal keys may differ: conversion values are not signed, so
-/// anyone who has seen a postback can send it with another value.
+/// Deduplication key of a postback. Bodies with equal keys may differ: conversion values are not
+/// signed, so anyone who has seen a postback can send it with another value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PostbackKey {
     /// The protocol.

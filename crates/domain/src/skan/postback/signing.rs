@@ -1,4 +1,4 @@
-//! Test keys and signatures, because genuine postbacks of every shape are not published.
+//! Test keys and signatures, because genuine postbacks of every form are not published.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use p256::ecdsa::signature::Signer as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::skan::postback::keys::{Keys, P192Key, P256Key};
-use crate::skan::postback::message::{Curve, SkAdNetworkVersion};
+use crate::skan::postback::message::{SignatureCurve, SkAdNetworkVersion};
 use crate::skan::postback::{
     PostbackFields, Scalar, Signature, signed_message, skadnetwork::parse_skadnetwork,
 };
@@ -29,7 +29,7 @@ fn p192_key() -> P192Scalar {
     P192Scalar::from(7_654_321_u64)
 }
 
-/// Created once, because it takes most of the time of a test.
+/// Created once, because this takes most of a test's time.
 static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     let p256 = P256Key(*p256_key().verifying_key());
     let point = (ProjectivePoint::GENERATOR * p192_key()).to_affine();
@@ -78,13 +78,13 @@ pub(super) fn sign(fields: &mut PostbackFields) {
     let message = signed_message(&postback).unwrap();
     let version = SkAdNetworkVersion::parse(postback.version.as_deref().unwrap()).unwrap();
     let signature = match version.curve() {
-        Curve::P192 => p192_sign(&message),
-        Curve::P256 => p256_sign(&message),
+        SignatureCurve::P192 => p192_sign(&message),
+        SignatureCurve::P256 => p256_sign(&message),
     };
     fields.set("attribution-signature", signature.as_str());
 }
 
-/// Returns a signed JWS of a header and a payload.
+/// Returns a signed JWS with this header and payload.
 pub(super) fn jws(header: &str, payload: &str) -> String {
     let encoded = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let input = format!("{}.{}", encoded(header), encoded(payload));

@@ -104,7 +104,7 @@ fn another(field: &str, value: &Scalar) -> Scalar {
         Scalar::Integer(number) => Scalar::Integer(number + 1),
         Scalar::Text(text) if field == "version" && text == "2.0" => Scalar::from("2.1"),
         Scalar::Text(text) if field == "version" && text == "2.1" => Scalar::from("2.0"),
-        // Neither version lacks a required field.
+        // The postback has all fields that either version requires.
         Scalar::Text(text) if field == "version" && text == "3.0" => Scalar::from("2.2"),
         Scalar::Text(_) if field == "version" => Scalar::from("2.1"),
         Scalar::Text(text) if field == "source-identifier" => Scalar::from(&text[1..]),

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::skan::postback::Signature;
 use crate::skan::postback::keys::{Keys, P192Key, P256Key};
-use crate::skan::postback::message::{Curve, SkAdNetworkVersion};
+use crate::skan::postback::message::{SignatureCurve, SkAdNetworkVersion};
 
 /// Verifies the signature of a SKAdNetwork postback. A signature that cannot be decoded is invalid.
 pub(super) fn skadnetwork(
@@ -19,8 +19,8 @@ pub(super) fn skadnetwork(
 ) -> Signature {
     let der = STANDARD.decode(signature).unwrap_or_default();
     let is_valid = match version.curve() {
-        Curve::P192 => keys.p192.as_ref().map(|key| p192(key, message, &der)),
-        Curve::P256 => keys.p256.as_ref().map(|key| p256_der(key, message, &der)),
+        SignatureCurve::P192 => keys.p192.as_ref().map(|key| p192(key, message, &der)),
+        SignatureCurve::P256 => keys.p256.as_ref().map(|key| p256_der(key, message, &der)),
     };
     match is_valid {
         None => Signature::Unverifiable,
@@ -41,11 +41,12 @@ fn p256_der(P256Key(key): &P256Key, message: &str, der: &[u8]) -> bool {
         .is_ok_and(|signature| key.verify(message.as_bytes(), &signature).is_ok())
 }
 
-/// The only algorithm of AdAttributionKit. The header must name it but cannot choose another.
+/// The only signature algorithm of AdAttributionKit. With any other algorithm in the header, the
+/// signature is invalid.
 const ALGORITHM: &str = "ES256";
 
-/// Verifies the signature of an AdAttributionKit postback. The key is chosen by its id alone and
-/// decides the result of a valid signature.
+/// Verifies the signature of an AdAttributionKit postback. The signing key is chosen by its id
+/// alone. It determines the result for a valid signature, such as production or development.
 pub(super) fn adattributionkit(
     key_id: &str,
     algorithm: &str,

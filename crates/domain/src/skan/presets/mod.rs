@@ -1,4 +1,4 @@
-//! Preset documents for common needs, to start from.
+//! Preset documents for common needs, as a starting point.
 //!
 //! A preset only generates values. The result is an ordinary document and goes through the same
 //! [`validate()`].
@@ -90,7 +90,8 @@ impl PresetKind {
 /// What the values of a document distinguish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Preset {
-    /// How much was paid: one value per revenue range of an event, each from its bound to the next.
+    /// How much was paid: one value per revenue range of an event. Each range extends from its
+    /// bound to the next bound.
     RevenueBuckets {
         /// Event whose revenue counts.
         event: String,
@@ -102,19 +103,19 @@ pub enum Preset {
         /// Stages, first to last.
         events: Vec<String>,
     },
-    /// Which events happened: the first is 1, the second 2, the third 4, and their sum is the
-    /// value.
+    /// Which events happened: the first counts 1, the second 2, the third 4, and the value is their
+    /// sum.
     ///
-    /// A value has at most three conditions, so combinations of more events cannot be expressed.
-    /// Such a device gets the three with the highest weight: everything that its value says did
-    /// happen.
+    /// A value has at most three conditions, so combinations of more events cannot be expressed. A
+    /// device with more events gets the value for the three events with the highest weight, so
+    /// every event that the value stands for did happen.
     EventBits {
         /// Events, least important first.
         events: Vec<String>,
     },
 }
 
-/// Returns the document of a preset for all three windows, disabled.
+/// Returns a preset's document for all three windows. The document is disabled.
 pub fn document(preset: &Preset, currency: Currency) -> Result<Document, Faults> {
     let mut faults = Faults::new();
     let steps = steps(preset, &mut faults);
@@ -214,10 +215,7 @@ fn revenue_steps(event: &str, bounds: &[Amount]) -> Vec<Step> {
     let ranges = (1..=FINE_VALUE_MAX).zip(bounds.iter().copied().zip(uppers));
     let mut steps: Vec<Step> = ranges
         .map(|(fine, (min, max))| Step {
-            name: max.map_or_else(
-                || format!("{min} and more"),
-                |max| format!("{min} to {max}"),
-            ),
+            name: max.map_or_else(|| format!("{min} or more"), |max| format!("{min} to {max}")),
             fine,
             conditions: vec![DraftCondition {
                 event: FieldInput::Value(event.to_owned()),
@@ -271,8 +269,8 @@ fn shortened(name: &str) -> String {
     name.chars().take(VALUE_NAME_CHARS_MAX).collect()
 }
 
-/// Returns the values of a window: the steps and, in window 0, the install last. The lower third of
-/// the values is low, the upper third high.
+/// Returns the values of a window: the steps and, in window 0, the install last. Fine values in the
+/// lower third get the coarse value low, those in the upper third high.
 fn values(steps: &[Step], window: u8) -> Vec<FieldInput<DraftValue>> {
     let highest = steps.iter().map(|step| step.fine).max().unwrap_or(1);
     let first = window == FINE_VALUE_WINDOW;

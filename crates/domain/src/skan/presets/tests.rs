@@ -38,7 +38,7 @@ fn revenue_buckets_rise_with_the_revenue() {
     };
     let first = values(&preset, 0);
     let expected = [
-        ("50 and more", Some(3), "high"),
+        ("50 or more", Some(3), "high"),
         ("10 to 50", Some(2), "medium"),
         ("1 to 10", Some(1), "low"),
         ("Install", Some(0), "low"),
@@ -50,7 +50,7 @@ fn revenue_buckets_rise_with_the_revenue() {
     assert_eq!(first[0].conditions[0].max_revenue, None);
     let later = values(&preset, 2);
     let expected = [
-        ("50 and more", None, "high"),
+        ("50 or more", None, "high"),
         ("10 to 50", None, "medium"),
         ("1 to 10", None, "low"),
     ];

@@ -1,4 +1,4 @@
-//! Reading fields of a draft, so that one pass finds every fault.
+//! Reads the fields of a draft, so that one pass finds every fault.
 
 use crate::skan::field_path::FieldPath;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -59,7 +59,7 @@ pub(super) fn or_default<T>(input: FieldInput<T>, default: T) -> FieldResult<T> 
     optional(input).map(|value| value.unwrap_or(default))
 }
 
-/// Records the fault of a parsed value, if any.
+/// Records the fault in a parsed value, if any.
 pub(super) fn check_field<T>(
     parsed: Result<T, Problem>,
     path: FieldPath<'_>,

@@ -1,4 +1,4 @@
-//! Validates what ends a window early: exactly one condition.
+//! Validates a lock, which ends a window early: exactly one condition.
 
 use crate::skan::document::LockOn;
 use crate::skan::draft::DraftLockOn;

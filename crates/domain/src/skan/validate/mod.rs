@@ -1,7 +1,7 @@
 //! Validation: from a draft to a document, or to all its faults.
 //!
 //! One pass in document order. A rule that depends on an invalid field is skipped, so that the
-//! sender sees causes and not consequences.
+//! sender sees only the causes and no faults that follow from them.
 
 mod checks;
 mod condition;
@@ -19,8 +19,8 @@ use crate::skan::validate::window::window;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::Faults;
 
-/// Records every fault of the draft. Returns the document if there are no faults, neither here nor
-/// among those found before.
+/// Records every fault in the draft. Returns the document if there are no faults, including those
+/// found before.
 pub fn validate(draft: Draft, faults: &mut Faults) -> Option<Document> {
     document(draft, faults).ok().filter(|_| faults.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Validates a value of a window, and where fine values are allowed.
+//! Validates a window's value, including whether a fine value is allowed.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::vocabulary::field_input::FieldInput;
 use crate::vocabulary::text;
 
 /// Validates a value. `window` is `None` if the window's index is invalid; then only the range of
-/// the fine value is checked, because it is unknown whether one is allowed.
+/// the fine value is checked, because it is unknown whether the window allows fine values.
 pub(super) fn value(
     draft: DraftValue,
     window: Option<u8>,
@@ -53,7 +53,8 @@ fn name(
 ) -> FieldResult<String> {
     let input = required(input, path, faults)?;
     let name = input.trim();
-    // The shorter limit comes first, because `Name` would report its own limit.
+    // The shorter limit for values is checked first, because `Name` would report its own, longer
+    // limit.
     let parsed =
         text::check_length(name, 1, VALUE_NAME_CHARS_MAX).and_then(|()| text::Name::parse(name));
     let name = check_field(parsed, path, faults)?.as_str().to_owned();
@@ -81,7 +82,7 @@ fn fine_value_of(
     if_present(input, |number| fine_value(number, window, path, faults))
 }
 
-/// Validates a fine value and that its window has fine values.
+/// Validates a fine value, and that its window allows fine values.
 pub(super) fn fine_value(
     number: i64,
     window: Option<u8>,

@@ -1,12 +1,13 @@
 //! Decides whether conditions imply others.
 //!
-//! A device's state is a count and a revenue per event. The conditions of the later value on an
-//! event are narrowed into one [`EventRange`]. An earlier condition is implied if that range lies
-//! inside its own. Three facts hold in every state: a count is never negative, revenue above zero
-//! takes at least one event, and in window 0 the install has happened.
+//! A device's state is a count and a revenue per event. The later value's conditions on an event
+//! are combined into one [`EventRange`]. An earlier condition is implied if that range lies inside
+//! the condition's own range. Three facts hold in every state: a count is never negative, revenue
+//! above zero takes at least one event, and in window 0 the install has happened.
 //!
-//! Nothing else is assumed. In particular revenue may be negative, since an event may carry a
-//! negative amount. Missing a shadowed value costs little; a false warning costs trust.
+//! Nothing else is assumed. In particular revenue may be negative, since an event may have a
+//! negative amount. A missed warning does little harm, but a false warning would make people
+//! distrust all warnings.
 
 use crate::skan::document::{Condition, FINE_VALUE_WINDOW, INSTALL_EVENT};
 use crate::vocabulary::money::Amount;
@@ -24,7 +25,7 @@ struct EventRange {
 impl EventRange {
     /// Returns the range of an event without any condition on it.
     fn before_conditions(event: &str, window: u8) -> Self {
-        // Every later window resets its counters, so it has no install.
+        // Counters start at zero in every window, so the install counts only in window 0.
         let installed = event == INSTALL_EVENT && window == FINE_VALUE_WINDOW;
         let min_count = i64::from(installed);
         Self {

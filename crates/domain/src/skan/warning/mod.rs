@@ -1,7 +1,8 @@
-//! Warnings: what a document allows but probably does not intend. Warnings never reject a document.
+//! Warnings about documents that are valid but probably not as intended. Warnings never reject a
+//! document.
 //!
 //! Only enabled windows are checked, because disabled ones are work in progress. A disabled
-//! document is checked, because the warnings are needed before it is enabled.
+//! document is checked too, so that warnings appear before it is enabled.
 
 mod implication;
 
@@ -12,7 +13,7 @@ use crate::skan::field_path::FieldPath;
 use crate::skan::warning::implication::implies;
 use crate::vocabulary::money::Amount;
 
-/// No value of window 0 holds after the install alone.
+/// No value in window 0 holds after the install alone.
 const INSTALL_WITHOUT_VALUE: &str = "install_without_value";
 /// An earlier value always wins over this value.
 const SHADOWED_VALUE: &str = "shadowed_value";
@@ -59,7 +60,7 @@ pub fn warnings(document: &Document) -> Vec<Warning> {
     warnings
 }
 
-/// Warns if no value of window 0 holds right after the install: Apple then gets no value for
+/// Warns if no value in window 0 holds right after the install: Apple then gets no value for
 /// installs without events.
 fn install_without_value(window: &Window, path: FieldPath<'_>) -> Option<Warning> {
     let reached = |value: &ConversionValue| value.conditions.iter().all(holds_after_install_alone);
@@ -80,7 +81,7 @@ fn holds_after_install_alone(condition: &Condition) -> bool {
         && condition.max_revenue.is_none_or(|max| Amount::ZERO < max)
 }
 
-/// Warns if an earlier value always wins, because the conditions of this value imply its
+/// Warns if an earlier value always wins, because this value's conditions imply the earlier value's
 /// conditions.
 fn shadowed(
     value: &ConversionValue,
@@ -98,8 +99,9 @@ fn shadowed(
     Some(Warning::new(path, SHADOWED_VALUE, message))
 }
 
-/// Warns about a fine value above that of an earlier value: a device never lowers its fine value,
-/// so it could not reach the earlier one any more. Reports the lowest such value only.
+/// Warns about a fine value above that of an earlier value. A device never lowers its fine value,
+/// so after this value it cannot reach the earlier one. The warning names the lowest earlier value
+/// only.
 fn rising(
     value: &ConversionValue,
     earlier: &[ConversionValue],

@@ -34,17 +34,17 @@ fn taps(count: u8) -> Vec<Tap> {
 )]
 #[case(
     android().delivers(ClickIdSource::Client, ClickLookup::Unknown(click_id(1))),
-    "The click that the device named is not stored yet; Tributary waits up to 24 hours for it."
+    "The click reported by the device is not stored yet; Tributary waits up to 24 hours for it."
 )]
-#[case(android().through_client(tap(1).bot()), "The click that the device named was made by a bot or a link preview, not by a person.")]
-#[case(android().through_client(tap(1).taken()), "The click that the device named is already credited with another install.")]
+#[case(android().through_client(tap(1).bot()), "The click reported by the device was made by a bot or a link preview, not by a person.")]
+#[case(android().through_client(tap(1).taken()), "The click reported by the device is already credited with another install.")]
 #[case(
     android().through_client(tap(1).before(8 * DAY)),
-    "The click that the device named is older than the click window of 7 days."
+    "The click reported by the device is older than the click window of 7 days."
 )]
 #[case(
     android().through_store(tap(1)).store_times(HOUR + 3 * MINUTE, 60),
-    "The click that the device named cannot have led to this install: the tap in the Play Store came more than 2 minutes before the click."
+    "The click reported by the device cannot have led to this install: the tap in the Play Store came more than 2 minutes before the click."
 )]
 #[case(ios().apple(AdServices::Tap(Box::default())), "Apple reports that a tap on an Apple Ads ad led to this install.")]
 #[case(ios().apple(test_data()), "No click was found for this install: Apple returned test data, which does not count for a live install.")]
@@ -60,7 +60,7 @@ fn taps(count: u8) -> Vec<Tap> {
 )]
 #[case(
     android().referrer("gclid=x"),
-    "The Play Store names a Google Ads (network_b) ad that did not use a link of this app."
+    "The Play Store names a Google Ads (network_b) ad that used none of this app's links."
 )]
 #[case(
     android().same_advertising_id(&[tap(1), tap(2)]),

@@ -1,4 +1,4 @@
-//! Order of evidence: more reliable evidence wins, and rejected evidence leaves room for the next.
+//! Order of evidence: the most reliable evidence wins. If it is rejected, the next kind is used.
 
 use super::scene::*;
 use crate::attribution::ad_services::AdServices;
@@ -14,7 +14,7 @@ fn apple_view() -> AdServices {
     AdServices::View(Box::default())
 }
 
-/// Returns a scene with evidence of every kind, each for another click.
+/// Returns a scene with evidence of every kind, each for a different click.
 fn everything() -> Scene {
     android()
         .through_client(tap(1))

@@ -8,7 +8,7 @@ use crate::click::address::AddressClass;
 use crate::device::Platform;
 use rstest::rstest;
 
-/// Returns an iPhone of an app with probabilistic matching on iOS.
+/// Returns an iPhone install of an app with probabilistic matching enabled on iOS.
 fn iphone() -> Scene {
     ios().rules(|rules| rules.probabilistic_ios = true)
 }

@@ -52,7 +52,7 @@ fn any_taps(first: u8) -> impl Strategy<Value = Vec<Tap>> {
     size.prop_flat_map(move |size| (first..).take(size).map(any_tap).collect::<Vec<_>>())
 }
 
-/// Generates clicks from one address, sometimes as many as are compared.
+/// Generates clicks from one address, sometimes exactly as many as the maximum that is compared.
 fn any_same_address() -> impl Strategy<Value = Vec<Tap>> {
     prop_oneof![4 => any_taps(1), 1 => Just(crowd(ADDRESS_CANDIDATES_MAX))]
 }
@@ -110,8 +110,8 @@ prop_compose! {
     }
 }
 
-/// Generates a click that cannot have led to the install: a bot's, one with an install, one too old
-/// for every window, or one after the first open.
+/// Generates a click that cannot have led to the install: a bot's click, a click that is already
+/// credited, one that is too old for every window, or one after the first open.
 fn any_ineligible_tap() -> impl Strategy<Value = Tap> {
     let why = prop::sample::select(vec!["bot", "taken", "old", "late"]);
     (any_tap(250), why).prop_map(|(tap, why)| match why {

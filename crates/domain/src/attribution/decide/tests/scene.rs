@@ -48,7 +48,7 @@ pub(super) fn android() -> Scene {
     }
 }
 
-/// Returns the same on an iPhone.
+/// Returns the same install on an iPhone.
 pub(super) fn ios() -> Scene {
     android().evidence(|evidence| {
         evidence.platform = Platform::Ios;
@@ -97,7 +97,7 @@ impl Scene {
         })
     }
 
-    /// Sets the same times by the device's clock.
+    /// Sets the store tap and the start of the installation by the device's clock.
     pub(super) fn device_times(self, tap: i64, start: i64) -> Self {
         self.evidence(|evidence| {
             evidence.times.click_at = Some(before_open(tap));
@@ -148,8 +148,8 @@ impl Scene {
         decide(&self.evidence, &self.facts, &self.rules)
     }
 
-    /// Returns the decision in a few words: the state, and with credit the kind of match, network,
-    /// confidence and click number.
+    /// Returns the decision in a few words: the state and, if there is a credit, the match type,
+    /// network, confidence and click number.
     pub(super) fn outcome(&self) -> String {
         let decision = self.decide();
         let Some(confidence) = decision.confidence else {

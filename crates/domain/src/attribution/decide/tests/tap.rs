@@ -117,7 +117,7 @@ pub(super) fn text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// Returns this many clicks from one address: one that matches, the others with another OS version.
+/// Returns this many clicks from one address: one matches, and the others have another OS version.
 pub(super) fn crowd(size: usize) -> Vec<Tap> {
     let numbers = 1..=u8::try_from(size).expect("a small crowd");
     numbers

@@ -1,12 +1,12 @@
 //! Decides a batch of SDK requests in order of arrival.
 //!
-//! Each decision is an input of the next: an id is used once, and a device has one first payment. A
-//! batch may hold a single request.
+//! Each request sees the effects of the earlier ones: an id is used once, and a device has one
+//! first payment. A batch may consist of a single request.
 
 #[cfg(test)]
 mod tests;
 
-use super::{Acceptance, DeviceContext, SdkEvent, SdkRequestContext, record};
+use super::{DeviceContext, SdkEvent, SdkEventOutcome, SdkRequestContext, record};
 use crate::click::Click;
 use crate::device::{DeviceRef, LAST_SEEN_STEP};
 use crate::event::duplicate::{is_verifiable, mark_duplicate};
@@ -27,14 +27,14 @@ use std::sync::Arc;
 /// Events that one device sent in one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkRequest {
-    /// Context they are recorded with.
+    /// Context that the events are recorded with.
     pub context: SdkRequestContext,
     /// The events.
     pub events: Vec<SdkEvent>,
 }
 
 impl SdkRequest {
-    /// Returns the device that sent it.
+    /// Returns the device that sent the request.
     pub const fn sender(&self) -> DeviceRef<'_> {
         DeviceRef {
             app: self.context.app,
@@ -43,7 +43,7 @@ impl SdkRequest {
         }
     }
 
-    /// Returns the id of one of its events.
+    /// Returns the id of one of the request's events.
     fn id<'a>(&self, event: &'a SdkEvent) -> SharedId<'a> {
         (
             self.context.app,
@@ -52,7 +52,7 @@ impl SdkRequest {
         )
     }
 
-    /// Returns the ids to claim.
+    /// Returns the event ids to claim.
     pub fn keys(&self) -> impl Iterator<Item = EventKey<'_>> {
         self.events.iter().map(|event| EventKey {
             app: self.context.app,
@@ -71,7 +71,7 @@ impl SdkRequest {
         verifiable.map(|event| (self.id(event), event.id))
     }
 
-    /// Returns the currencies and days of rates needed for the events with these ids.
+    /// Returns the currencies and days of the rates needed for the events with these ids.
     pub fn exchange_days(
         &self,
         new_ids: &BTreeSet<SharedId<'_>>,
@@ -83,7 +83,7 @@ impl SdkRequest {
     }
 }
 
-/// Stored data about the requests of a batch.
+/// Stored data about the requests in a batch.
 #[derive(Debug, Clone, Default)]
 pub struct SdkFacts<'a> {
     /// The devices. Unknown devices are absent.
@@ -110,16 +110,16 @@ fn credited_click(state: &DeviceState) -> Option<ClickId> {
     state.attribution.as_ref()?.decision.click
 }
 
-/// Responses to the requests of a batch, and the changes to write.
+/// Responses to the requests in a batch, and the changes to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkDecisions<'a> {
     /// One outcome per event, grouped by request.
-    pub answers: Vec<Vec<Acceptance>>,
+    pub answers: Vec<Vec<SdkEventOutcome>>,
     /// Changes to write.
     pub changes: SdkChanges<'a>,
 }
 
-/// Changes made by a batch of requests. Its event ids were claimed and reserved before.
+/// Changes made by a batch of requests. The batch's event ids were claimed and reserved before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SdkChanges<'a> {
     /// Events to store, in order of arrival.
@@ -179,7 +179,7 @@ struct SdkBatchState<'f, 'a> {
 }
 
 impl<'a> SdkBatchState<'_, 'a> {
-    fn decide(&mut self, request: &'a SdkRequest) -> Vec<Acceptance> {
+    fn decide(&mut self, request: &'a SdkRequest) -> Vec<SdkEventOutcome> {
         let (context, sender) = (&request.context, request.sender());
         let unknown = DeviceState::default();
         let state = self.facts.devices.get(&sender).unwrap_or(&unknown);
@@ -197,7 +197,7 @@ impl<'a> SdkBatchState<'_, 'a> {
         for sent in &request.events {
             let id = request.id(sent);
             if !self.facts.new_ids.contains(&id) || !self.used.insert(id) {
-                answers.push(Acceptance::Duplicate);
+                answers.push(SdkEventOutcome::Duplicate);
                 continue;
             }
             let recorded = self.recorded(sent, id, &planning, context, &device_context);
@@ -209,7 +209,7 @@ impl<'a> SdkBatchState<'_, 'a> {
                 self.changes.unsettled.insert(sender);
             }
             self.changes.recorded.push(recorded);
-            answers.push(Acceptance::Accepted);
+            answers.push(SdkEventOutcome::Accepted);
         }
         self.device_contexts.insert(sender, device_context);
         self.note_seen(sender, state, context.received_at);

@@ -8,7 +8,7 @@ use crate::attribution::{
     CreditedNetwork, Decision, EvidenceSummary, MatchState, MatchType, SettingsSummary,
 };
 use crate::device::{Consent, Device, DeviceKey, Platform, Traits};
-use crate::event::memory::Memory;
+use crate::event::memory::InMemoryEvents;
 use crate::event::web::samples::{CLICK, web_event};
 use crate::event::web::{WebEvent, WebEventKind};
 use crate::forwarding::plan::samples::{APP, NOW, active};
@@ -18,7 +18,7 @@ use crate::ledger::{MoneyPolicy, UncountedReason};
 use crate::link::Campaign;
 use crate::vocabulary::id::AttributionId;
 use crate::vocabulary::money::Amount;
-use Acceptance::{Accepted, Duplicate};
+use SdkEventOutcome::{Accepted, Duplicate};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -26,7 +26,7 @@ fn later(seconds: i64) -> Timestamp {
     Timestamp::from_millis(NOW.as_millis() + seconds * 1_000)
 }
 
-/// An event of 5 USD. Events are ordered in time by number.
+/// An event worth 5 USD. Events are ordered in time by number.
 fn sent(number: u8, name: &str, id: &str) -> SdkEvent {
     SdkEvent {
         id: EventId::from_bytes([number; 16]),
@@ -120,15 +120,18 @@ fn credited() -> Decision {
     &[request("d", NOW, &[sent(1, "a", "x")]), request("d", NOW, &[sent(1, "a", "x")])],
     vec![vec![Accepted], vec![Duplicate]]
 )]
-fn an_id_is_used_once(#[case] requests: &[SdkRequest], #[case] expected: Vec<Vec<Acceptance>>) {
-    let mut memory = Memory::default();
+fn an_id_is_used_once(
+    #[case] requests: &[SdkRequest],
+    #[case] expected: Vec<Vec<SdkEventOutcome>>,
+) {
+    let mut memory = InMemoryEvents::default();
     assert_eq!(memory.send(requests), expected);
     let accepted = expected.iter().flatten();
     let accepted = accepted.filter(|answer| **answer == Accepted);
     assert_eq!(memory.events.len(), accepted.count());
 }
 
-/// The earliest payment is the first one, in whatever order they arrive.
+/// The earliest payment is the first one, in whatever order the payments arrive.
 #[rstest]
 #[case::in_order(vec![vec![1], vec![2]], 1)]
 #[case::the_earliest_in_a_later_request(vec![vec![2, 3], vec![1]], 1)]
@@ -139,7 +142,7 @@ fn the_earliest_payment_is_the_first(#[case] numbers: Vec<Vec<u8>>, #[case] expe
         let events = events.map(|number| sent(*number, "purchase", &format!("e{number}")));
         request("d", NOW, &events.collect::<Vec<_>>())
     });
-    let mut memory = Memory::default();
+    let mut memory = InMemoryEvents::default();
     memory.send(&requests.collect::<Vec<_>>());
     let first = memory.events.values().filter(|event| event.first_payment);
     let first: Vec<EventId> = first.map(|event| event.id).collect();
@@ -148,7 +151,7 @@ fn the_earliest_payment_is_the_first(#[case] numbers: Vec<Vec<u8>>, #[case] expe
 
 #[test]
 fn an_sdk_event_that_a_website_reported_does_not_count() {
-    let mut memory = Memory::default();
+    let mut memory = InMemoryEvents::default();
     let web = WebEvent {
         external_id: "order".to_owned(),
         ..web_event(WebEventKind::Purchase, Some("5"))
@@ -209,7 +212,7 @@ fn a_click_is_loaded_only_if_an_integration_is_active(
 
 #[test]
 fn events_take_credit_and_plan_from_their_device() {
-    let mut memory = Memory::default();
+    let mut memory = InMemoryEvents::default();
     memory.devices.extend([configured("d", NOW)]);
     let events = [sent(1, "purchase", "a"), sent(2, "sign_up", "b")];
     memory.send(&[
@@ -256,7 +259,7 @@ proptest! {
         reported in prop::sample::subsequence(vec!["a", "b"], 0..=2),
     ) {
         let mut numbers = numbers.into_iter();
-        let mut before = Memory::default();
+        let mut before = InMemoryEvents::default();
         before.devices.extend([configured("x", NOW), configured("y", NOW)]);
         let web_events = reported.iter().map(|id| WebEvent {
             id: EventId::from_bytes([numbers.next().unwrap(); 16]),

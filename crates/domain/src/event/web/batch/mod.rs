@@ -1,7 +1,7 @@
 //! Decides a batch of web events in order of arrival.
 //!
-//! Each decision is an input of the next: a refund finds a purchase earlier in its batch, refunds
-//! of one payment add up, and an id is used once. A batch may hold a single event.
+//! Each event sees the effects of the earlier ones: a refund finds a purchase earlier in its batch,
+//! refunds of one payment add up, and an id is used once. A batch may consist of a single event.
 
 #[cfg(test)]
 mod tests;
@@ -26,16 +26,16 @@ use std::sync::Arc;
 /// App and the website's event id.
 pub type ExternalKey<'a> = (AppId, &'a str);
 
-/// Stored data about the web events of a batch.
+/// Stored data about the web events in a batch.
 #[derive(Debug, Clone, Default)]
 pub struct WebFacts<'a> {
     /// Accepted events whose ids the batch uses or refers to.
     pub events: BTreeMap<ExternalKey<'a>, ExistingEvent>,
-    /// Refunds of the payments among them. Payments without refunds are absent.
+    /// Refund totals of the payments in `events`. Payments without refunds are absent.
     pub refunds: BTreeMap<ExternalKey<'a>, RefundTotals>,
-    /// Ids of the batch that another source reserved.
+    /// Ids in the batch that another source reserved.
     pub reservations: BTreeMap<ExternalKey<'a>, Reservation>,
-    /// First payments of the devices. Devices without one are absent.
+    /// The devices' first payments. Devices without a payment are absent.
     pub first_payments: BTreeMap<DeviceRef<'a>, EventId>,
     /// Clicks that the events name.
     pub clicks: BTreeMap<(AppId, ClickId), StoredWebClick>,
@@ -68,7 +68,7 @@ pub struct Reservation {
 pub struct StoredWebClick {
     /// The click. Shared because several events may name it.
     pub click: Arc<WebClick>,
-    /// Whether a stored event refers to it.
+    /// Whether a stored event refers to the click.
     pub is_referenced: bool,
 }
 
@@ -77,11 +77,11 @@ pub struct StoredWebClick {
 pub struct AcceptedWebEvent {
     /// Whether the same event was accepted before.
     pub is_duplicate: bool,
-    /// Time of its first arrival.
+    /// Time of the event's first arrival.
     pub received_at: Timestamp,
 }
 
-/// Responses to the web events of a batch, and the changes to write.
+/// Responses to the web events in a batch, and the changes to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebDecisions<'a> {
     /// One response per event, in order.
@@ -98,7 +98,7 @@ pub struct WebChanges<'a> {
     /// Payments that this batch refunds.
     pub refunded: BTreeMap<ExternalKey<'a>, RefundedPayment>,
     /// Devices with a payment in this batch.
-    pub payers: BTreeMap<DeviceRef<'a>, Payer>,
+    pub payers: BTreeMap<DeviceRef<'a>, PayingDevice>,
     /// SDK events to replace, each with the arrival time of the web event that demotes it.
     pub demotions: Vec<(EventReplacement, Timestamp)>,
     /// Devices whose first payment must be determined again after all other writes.
@@ -114,7 +114,7 @@ pub struct RecordedWebEvent {
     pub event: Event,
     /// Fingerprint of its payload.
     pub fingerprint: Digest,
-    /// The event that must still hold the id's reservation. `None`: the id must be free.
+    /// The event that must still hold the id's reservation. `None` means that the id must be free.
     pub reserved_by: Option<EventId>,
     /// Deliveries to plan.
     pub planned: Vec<PlannedDelivery>,
@@ -130,9 +130,9 @@ impl RecordedWebEvent {
 /// Refunds that the batch adds to one payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefundedPayment {
-    /// Sum of all its refunds, old and new.
+    /// Sum of all refunds of the payment, old and new.
     pub total: Amount,
-    /// Refund count when read. The write fails if it changed.
+    /// Refund count when read. The write fails if the count changed.
     pub version: i64,
     /// Number of new refunds.
     pub refunds: i64,
@@ -140,12 +140,13 @@ pub struct RefundedPayment {
 
 /// A device with a payment in this batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Payer {
-    /// Arrival of its first payment in this batch.
+pub struct PayingDevice {
+    /// Arrival time of the device's first payment in this batch.
     pub at: Timestamp,
-    /// Its first payment when read. The write fails if it changed.
+    /// The device's first payment when read. The write fails if the first payment changed.
     pub stored_first_payment: Option<EventId>,
-    /// The payment that becomes its first one. The write fails if the device has one by then.
+    /// The payment that becomes the device's first. The write fails if the device has a first
+    /// payment by then.
     pub new_first_payment: Option<EventId>,
 }
 
@@ -209,7 +210,7 @@ impl<'a> WebBatchState<'_, 'a> {
 
     fn facts_of(&self, web_event: &WebEvent) -> WebEventFacts {
         if let Some(before) = self.existing(web_event.key()) {
-            // A used id is only compared with the accepted payload.
+            // The id is already used, so the event is only compared with the accepted payload.
             return WebEventFacts {
                 existing: Some(before),
                 ..WebEventFacts::default()
@@ -248,7 +249,7 @@ impl<'a> WebBatchState<'_, 'a> {
         })
     }
 
-    /// Returns the event with this id as the parent of another.
+    /// Returns the event with this id as the parent of another event.
     fn parent(&self, key: ExternalKey<'_>) -> Option<ParentEvent> {
         let event = self.existing(key)?.event;
         let before = self.facts.refunds.get(&key).map(|refunds| refunds.total);
@@ -312,7 +313,8 @@ impl<'a> WebBatchState<'_, 'a> {
         });
     }
 
-    /// Records that an SDK event no longer counts. It may have been its device's first payment.
+    /// Records that an SDK event no longer counts. The SDK event may have been its device's first
+    /// payment.
     fn note_demotion(&mut self, demotion: EventReplacement, at: Timestamp) {
         let before = &demotion.before;
         let device = before.device.clone();
@@ -328,8 +330,8 @@ impl<'a> WebBatchState<'_, 'a> {
         self.changes.demotions.push((demotion, at));
     }
 
-    /// Records a device's payment. If it is earlier than the first payment so far, the flag moves
-    /// to it when the device is settled.
+    /// Records a device's payment. If the payment is earlier than the device's first payment so
+    /// far, it gets the first-payment flag when the device is settled.
     fn note_payment(&mut self, web_event: &'a WebEvent, event: &Event) {
         if event.payer().is_none() {
             return;
@@ -340,7 +342,7 @@ impl<'a> WebBatchState<'_, 'a> {
             self.changes.unsettled.insert(unsettled);
         }
         let before = self.stored_first_payment(device);
-        let payer = self.changes.payers.entry(device).or_insert(Payer {
+        let payer = self.changes.payers.entry(device).or_insert(PayingDevice {
             at: web_event.received_at,
             stored_first_payment: before,
             new_first_payment: None,

@@ -4,13 +4,13 @@
 use super::super::samples::{APP, CLICK, at, web_event};
 use super::super::{WebEventKind, WebEventKind as Kind};
 use super::*;
-use crate::event::memory::Memory;
+use crate::event::memory::InMemoryEvents;
 use crate::forwarding::plan::samples::{event as sample, worth};
 use crate::vocabulary::currency::Currency;
 use proptest::prelude::*;
 use rstest::rstest;
 
-/// A web event of 10 USD, or a refund of 4 USD. Events are ordered in time by number.
+/// A web event worth 10 USD, or a refund of 4 USD. Events are ordered in time by number.
 fn numbered_event(
     number: u8,
     kind: WebEventKind,
@@ -47,7 +47,7 @@ fn forged(web_event: WebEvent) -> WebEvent {
     }
 }
 
-/// An SDK event of 1 USD that reserved its id.
+/// An SDK event worth 1 USD that reserved its id.
 fn reported(number: u8, id: &str, name: &str, device: &str) -> Event {
     let mut event = sample(name);
     event.id = EventId::from_bytes([number; 16]);
@@ -91,7 +91,7 @@ fn events_of_a_batch_see_each_other(
     #[case] web_events: &[WebEvent],
     #[case] expected: &[Result<bool, Refusal>],
 ) {
-    let mut memory = Memory::default();
+    let mut memory = InMemoryEvents::default();
     memory.post(&[purchase(7, "q"), refund(8, "r", "q")]);
     assert_eq!(memory.post(web_events), expected);
 }
@@ -100,7 +100,7 @@ fn events_of_a_batch_see_each_other(
 fn a_different_payload_with_an_id_of_the_batch_is_a_conflict() {
     let mut other = purchase(1, "p");
     other.amount = Some(Amount::from_micros(1));
-    let answers = Memory::default().post(&[purchase(1, "p"), other]);
+    let answers = InMemoryEvents::default().post(&[purchase(1, "p"), other]);
     assert!(matches!(&answers[1], Err(Refusal::EventIdConflict(_))));
 }
 
@@ -129,7 +129,7 @@ fn a_duplicate_returns_the_first_arrival_time() {
     assert_eq!(decisions.changes.clicks, BTreeSet::from([(APP, CLICK)]));
 }
 
-/// The earliest payment is the first one, in whatever order they arrive.
+/// The earliest payment is the first one, in whatever order the payments arrive.
 #[rstest]
 #[case::in_order(&[1, 2, 3], 1)]
 #[case::the_earliest_last(&[3, 2, 1], 1)]
@@ -139,7 +139,7 @@ fn the_earliest_payment_is_the_first(#[case] numbers: &[u8], #[case] expected: u
         .iter()
         .map(|number| purchase(*number, &format!("p{number}")))
         .collect();
-    let mut memory = Memory::default();
+    let mut memory = InMemoryEvents::default();
     memory.post(&web_events);
     let first = memory.events.values().filter(|event| event.first_payment);
     let first: Vec<EventId> = first.map(|event| event.id).collect();
@@ -157,7 +157,7 @@ fn a_web_event_takes_over_a_reserved_id(
 ) {
     let mut sdk = reported(9, "p", name, device);
     sdk.first_payment = true;
-    let mut memory = Memory::default();
+    let mut memory = InMemoryEvents::default();
     memory.report(sdk);
     assert_eq!(
         memory.post(&[purchase(2, "p"), purchase(2, "p")]),
@@ -208,7 +208,7 @@ proptest! {
         earlier in 0..8_usize,
     ) {
         let mut numbers = numbers.into_iter();
-        let mut before = Memory::default();
+        let mut before = InMemoryEvents::default();
         for (event, id) in sdk.iter_mut().zip(["a", "b", "c"]) {
             event.id = EventId::from_bytes([numbers.next().unwrap(); 16]);
             event.external_id = id.to_owned();

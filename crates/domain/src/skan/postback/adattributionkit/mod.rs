@@ -1,4 +1,4 @@
-//! Parsing an AdAttributionKit postback: an unsigned envelope around a JWS signed by Apple.
+//! Parses an AdAttributionKit postback: an unsigned envelope around a JWS signed by Apple.
 
 use crate::skan::postback::fields::{self, PostbackFields, PostbackReader, Scalar};
 use crate::skan::postback::keys::Keys;
@@ -81,7 +81,7 @@ fn read_header(input: &PostbackFields, faults: &mut Faults) -> Option<(String, S
     key_id.zip(algorithm)
 }
 
-/// Parses the signed part, without the fields of the envelope.
+/// Parses the signed part, without the fields in the envelope.
 fn read_payload(input: &PostbackFields, faults: &mut Faults) -> Option<Postback> {
     let mut reader = PostbackReader::new(input, "jws-string.payload.");
     let transaction_id = reader.required("postback-identifier", fields::text);

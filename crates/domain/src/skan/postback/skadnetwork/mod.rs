@@ -1,8 +1,8 @@
-//! Parsing a SKAdNetwork postback.
+//! Parses a SKAdNetwork postback.
 //!
 //! The version decides which fields are required; type and range of a known field are the same in
-//! all versions. A field that the version does not have is checked and ignored: it is not signed,
-//! so a `did-win` in a 2.0 postback cannot be trusted.
+//! all versions. A field that the version does not have is checked and then ignored, because it is
+//! not signed. For example, a `did-win` in a 2.0 postback cannot be trusted.
 
 use crate::skan::postback::fields::{self, PostbackFields, PostbackReader};
 use crate::skan::postback::keys::Keys;
@@ -139,8 +139,9 @@ pub fn signed_message(postback: &Postback) -> Option<String> {
     Some(signed_text(version, values))
 }
 
-/// Parses a version newer than this program. Only the fields that a stored row needs are required;
-/// the others are used if they still parse, so that no genuine device is rejected.
+/// Parses a postback of a version that this program does not know. Only the fields that a stored
+/// row requires are mandatory. Other fields are used if they can be parsed, so that no genuine
+/// postback is rejected.
 fn read_unknown(version: String, input: &PostbackFields) -> Result<ParsedPostback, Faults> {
     let mut reader = PostbackReader::new(input, "");
     let ad_network_id = reader.required("ad-network-id", fields::text);

@@ -63,7 +63,7 @@ fn rejects_values_that_no_device_sends(
     #[case] value: Scalar,
     #[case] code: FaultCode,
 ) {
-    // The rules apply in every known version, also to fields that it does not have.
+    // The rules apply in every known version, even to fields that the version does not have.
     for version in ["1.0", "2.0", "3.0", "4.0"] {
         let mut input = shape(version);
         for optional in [

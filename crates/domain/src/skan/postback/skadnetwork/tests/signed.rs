@@ -8,8 +8,8 @@ const ID: &str = "6aafb7a5-0170-41b5-bbe4-fe71dedf1e28";
 /// The ad was not shown by an app, or Apple withholds which one.
 const NO_APP: (&str, &str) = ("source-app-id", "");
 
-/// `·` is the separator and `#` the id. The messages are written out, because the other tests here
-/// sign what they verify.
+/// In the messages, `·` stands for the separator and `#` for the id. They are written out in full,
+/// because the other tests in this file verify signatures that they made themselves.
 #[rstest]
 #[case::v1_0("1.0", &[], "n.skadnetwork·42·525463029·#")]
 #[case::v2_0("2.0", &[], "2.0·n.skadnetwork·42·525463029·#·true·1234567891")]
