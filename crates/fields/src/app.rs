@@ -39,8 +39,8 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
     let revenue_events = text_list(REVENUE_EVENTS_MAX, revenue_event)
         .then(reject_duplicates)
         .about(
-            "Custom events whose amounts count as revenue. Amounts of `purchase`, `subscribe` and \
-             `renewal` always count. The whole list is replaced.",
+            "Custom events whose amounts count as revenue. Amounts in `purchase`, `subscribe` and \
+             `renewal` events always count. Replaces the stored list.",
         );
     let mut change = AppChange {
         timezone: fields.change(
@@ -87,7 +87,7 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
     change.android_sha256_cert_fingerprints = android.change(
         "sha256CertFingerprints",
         text_list(CERT_FINGERPRINTS_MAX, app::parse_cert_fingerprint)
-            .about("The whole list is replaced."),
+            .about("Replaces the stored list."),
     );
     android.finish();
     let mut web_events = fields.section("webEvents");
@@ -95,8 +95,10 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
     web_events.finish();
     let mut sdk = fields.section("sdk");
     change.sdk_enabled = sdk.change("enabled", flag());
-    let revenue = choice(SdkRevenue::ALL, SdkRevenue::as_str)
-        .about("Whether SDK revenue counts. `auto`: until a billing provider is configured.");
+    let revenue = choice(SdkRevenue::ALL, SdkRevenue::as_str).about(
+        "Whether revenue from SDK events counts. `auto`: yes, until a billing provider is \
+         configured.",
+    );
     change.sdk_revenue = sdk.change("revenue", revenue);
     sdk.finish();
 }
@@ -106,7 +108,7 @@ fn read_attribution(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &m
     change.click_window_hours =
         attribution.change("clickWindowHours", integer_in(CLICK_WINDOW_HOURS));
     let fraud = choice(FraudPolicy::ALL, FraudPolicy::as_str).about(
-        "Handling of suspicious installs: flag, flag and do not forward, or do not attribute.",
+        "How to handle suspicious installs: flag; flag and do not forward; or do not attribute.",
     );
     change.fraud = attribution.change("fraud", fraud);
     let key = secret(1..=SECRET_CHARS_MAX, "Write-only.");
@@ -123,7 +125,7 @@ fn read_attribution(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &m
     attribution.finish();
 }
 
-/// Reads the secrets of the billing providers.
+/// Reads the billing providers' secrets.
 pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
     let mut secrets = Vec::new();
     let chars = BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
@@ -143,7 +145,8 @@ pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
         // Only some providers have a separate signing secret.
         let signing = AppSecret::BillingSigning(*provider);
         if AppSecret::ALL.contains(&signing) {
-            let about = "Secret that signs the notifications. Write-only, at least 16 characters.";
+            let about = "Secret that signs the provider's notifications. Write-only, at least 16 \
+                         characters.";
             let value = section.change("signingSecret", secret(chars.clone(), about));
             secrets.push((signing, value));
         }

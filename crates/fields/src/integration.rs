@@ -23,14 +23,14 @@ pub fn read_change(fields: &mut Fields<'_>, network: Network) -> (IntegrationCha
         scope: fields.change(
             "scope",
             scope.about(
-                "Forward events attributed to the network, or every mapped event of the app.",
+                "Forward only events attributed to the network, or every mapped event of the app.",
             ),
         ),
         event_mapping: read_mapping(fields, network),
         ..IntegrationChange::default()
     };
     let open = any_object().about(
-        "Settings by name. Available settings depend on the network; absent ones are not changed.",
+        "Settings by name. Available names depend on the network. Omitted ones stay unchanged.",
     );
     let mut settings = fields.section_as("settings", open);
     for spec in settings_of(network) {
@@ -39,7 +39,7 @@ pub fn read_change(fields: &mut Fields<'_>, network: Network) -> (IntegrationCha
     }
     settings.finish();
     let open = any_text_object().write_only().about(
-        "Credentials by name, write-only. They depend on the network; absent ones are not changed.",
+        "Credentials by name, write-only. Names depend on the network. Omitted ones stay unchanged.",
     );
     let mut credentials = Credentials::new();
     let mut section = fields.section_as("credentials", open);
@@ -74,7 +74,7 @@ fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<Mapping
     let list = objects()
         .size(0..=EVENT_MAPPING_ROWS_MAX)
         .expecting_each("an object with event, networkEvent and enabled")
-        .about("The whole mapping is replaced; null restores the default mapping.");
+        .about("Replaces the stored mapping; null restores the default mapping.");
     match fields.items("eventMapping", list, read_row) {
         FieldInput::Absent if is_null => Change::Reset,
         FieldInput::Absent | FieldInput::Invalid => Change::Keep,
@@ -82,7 +82,7 @@ fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<Mapping
             let rows = rows.into_iter().map(|row| row.value().flatten());
             let mut rows: Vec<_> = rows.collect();
             fields.check(|faults| check_mapping(network, &mut rows, faults));
-            // A missing row has a fault, so the change is not applied.
+            // A row that could not be read has a fault, so the change is not applied.
             Change::Set(rows.into_iter().flatten().collect())
         }
     }
@@ -99,8 +99,8 @@ fn read_row(fields: &mut Fields<'_>) -> Option<MappingRow> {
     let network_event = text_as(network_event_name)
         .size(1..=NETWORK_EVENT_CHARS_MAX)
         .about(
-            "Event name at the network. OpenAI Ads (`network_d`) accepts its standard types and \
-         lower-case custom names.",
+            "The network's name for the event. OpenAI Ads (`network_d`) accepts its standard types \
+         and lower-case custom names.",
         );
     let network_event = fields.required("networkEvent", network_event);
     let enabled = match fields.input("enabled", flag()) {

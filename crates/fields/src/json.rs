@@ -1,7 +1,7 @@
 //! JSON as received: numbers keep their digits, and duplicate fields are detected.
 //!
-//! `serde_json::Value` would parse numbers as floats and use the last of two equal names. Money is
-//! never a float here, and a duplicate field is a fault.
+//! `serde_json::Value` would parse numbers as floats and keep only the last of two fields with the
+//! same name. Money is never a float here, and a duplicate field is a fault.
 
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
@@ -18,18 +18,18 @@ pub enum JsonNode {
     Null,
     /// `true` or `false`.
     Flag(bool),
-    /// A number with its digits as received.
+    /// A number, with its digits as received.
     Number(String),
     /// A string.
     Text(String),
     /// A list.
     List(Vec<JsonNode>),
-    /// An object with its members in the order received.
+    /// An object, with its members in the order received.
     Object(Vec<(String, JsonNode)>),
 }
 
 impl JsonNode {
-    /// Returns a member of an object; the first with that name.
+    /// Returns the first member of an object with this name.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else {
             return None;
@@ -38,7 +38,7 @@ impl JsonNode {
         found.map(|(_, node)| node)
     }
 
-    /// Compares values. The order of members and trailing zeros of a fraction do not matter.
+    /// Compares values. The order of members and trailing zeros in a fraction do not matter.
     pub fn same_value(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(one), Self::Number(two)) => {
@@ -52,7 +52,7 @@ impl JsonNode {
                     two.iter()
                         .any(|(other, value)| other == name && node.same_value(value))
                 };
-                // With a duplicate name in `one`, a member of `two` could be missing.
+                // If `one` has a duplicate name, `two` could have a member that `one` lacks.
                 one.len() == two.len() && one.iter().all(is_same) && has_distinct_names(one)
             }
             _ => self == other,
@@ -65,7 +65,7 @@ fn has_distinct_names(members: &[(String, JsonNode)]) -> bool {
     names.len() == members.len()
 }
 
-/// Drops trailing zeros of a fraction. A number with an exponent is not changed.
+/// Drops trailing zeros from a fraction. A number with an exponent is not changed.
 fn trim_fraction_zeros(digits: &str) -> &str {
     if digits.contains('.') && !digits.contains(['e', 'E']) {
         digits.trim_end_matches('0').trim_end_matches('.')

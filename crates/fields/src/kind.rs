@@ -1,7 +1,7 @@
-//! How a value is read and described, in one declaration.
+//! Declares how a value is read and how it is described, both in one place.
 //!
 //! `text_as(Name::parse).size(1..=200).about("…")` reads a string with a domain function and
-//! describes it.
+//! describes it for OpenAPI.
 
 use super::value::InputValue;
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::number::parse_whole;
 
-/// Declaration of a value: how it is read and described.
+/// Declaration of a value: how to read it, and how to describe it.
 pub struct FieldKind<R> {
-    pub(super) shape: Shape,
+    pub(super) shape: ValueSchema,
     pub(super) read: R,
 }
 
 /// OpenAPI description of a value.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shape {
-    pub(super) of: Type,
+pub(super) struct ValueSchema {
+    pub(super) of: ValueType,
     pub(super) about: &'static str,
     /// Allowed keywords; empty if any text is allowed.
     pub(super) words: Vec<&'static str>,
@@ -37,19 +37,19 @@ pub(super) struct Shape {
 
 /// Type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Type {
+pub(super) enum ValueType {
     #[default]
     Text,
     Integer,
     Number,
     Flag,
-    /// A number, or a string with its exact digits.
+    /// A number, or a string that preserves the exact digits.
     Amount,
     Texts,
     TextMap,
     /// An object with declared fields.
     Object,
-    /// A list of such objects.
+    /// A list of objects with declared fields.
     Objects,
     /// An object with any fields.
     AnyObject,
@@ -57,8 +57,8 @@ pub(super) enum Type {
     AnyTexts,
 }
 
-impl Shape {
-    pub(super) fn of(of: Type) -> Self {
+impl ValueSchema {
+    pub(super) fn of(of: ValueType) -> Self {
         Self {
             of,
             ..Self::default()
@@ -74,7 +74,7 @@ impl<R> FieldKind<R> {
         self
     }
 
-    /// Sets the length in characters. Only described, not checked.
+    /// Sets the length in characters, for the API description only; not enforced here.
     #[must_use]
     pub fn size(mut self, size: RangeInclusive<usize>) -> Self {
         self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
@@ -82,42 +82,42 @@ impl<R> FieldKind<R> {
         self
     }
 
-    /// Sets the minimum. Only described, not checked.
+    /// Sets the minimum, for the API description only; not enforced here.
     #[must_use]
     pub fn at_least(mut self, min: i64) -> Self {
         self.shape.min = Some(min);
         self
     }
 
-    /// Sets the range of numbers. Only described; a domain rule checks it.
+    /// Sets the range of a number, for the API description only; a domain rule enforces it.
     #[must_use]
     pub fn within(mut self, range: RangeInclusive<i64>) -> Self {
         (self.shape.min, self.shape.max) = (Some(*range.start()), Some(*range.end()));
         self
     }
 
-    /// Sets the keywords. Only described; a domain rule checks them.
+    /// Sets the keywords, for the API description only; a domain rule enforces them.
     #[must_use]
     pub fn words(mut self, words: impl IntoIterator<Item = &'static str>) -> Self {
         self.shape.words = words.into_iter().collect();
         self
     }
 
-    /// Sets the pattern of the text. Only described, not checked.
+    /// Sets the pattern of a string, for the API description only; not enforced here.
     #[must_use]
     pub fn pattern(mut self, pattern: &'static str) -> Self {
         self.shape.pattern = Some(pattern);
         self
     }
 
-    /// Sets the JSON Schema format of the text. Only described, not checked.
+    /// Sets the JSON Schema format of a string, for the API description only; not enforced here.
     #[must_use]
     pub fn format(mut self, format: &'static str) -> Self {
         self.shape.format = Some(format);
         self
     }
 
-    /// Treats an empty form field as absent, so that the value is chosen elsewhere.
+    /// Treats an empty form field as absent instead of null, so that the reader can choose a value.
     #[must_use]
     pub fn may_be_blank(mut self) -> Self {
         self.shape.may_be_blank = true;
@@ -139,7 +139,7 @@ impl<R> FieldKind<R> {
         (self.read)(value)
     }
 
-    /// Replaces the message of every fault.
+    /// Replaces the message of every fault in this value.
     pub fn expecting<T>(
         self,
         message: String,
@@ -172,9 +172,12 @@ impl<R> FieldKind<R> {
     }
 }
 
-fn kind<T, R: FnOnce(InputValue<'_>) -> Result<T, Problem>>(of: Type, read: R) -> FieldKind<R> {
+fn kind<T, R: FnOnce(InputValue<'_>) -> Result<T, Problem>>(
+    of: ValueType,
+    read: R,
+) -> FieldKind<R> {
     FieldKind {
-        shape: Shape::of(of),
+        shape: ValueSchema::of(of),
         read,
     }
 }
@@ -182,7 +185,7 @@ fn kind<T, R: FnOnce(InputValue<'_>) -> Result<T, Problem>>(of: Type, read: R) -
 /// Declares an object with fields, for [`super::Fields::section_as`].
 pub fn object() -> FieldKind<()> {
     FieldKind {
-        shape: Shape::of(Type::Object),
+        shape: ValueSchema::of(ValueType::Object),
         read: (),
     }
 }
@@ -190,29 +193,30 @@ pub fn object() -> FieldKind<()> {
 /// Declares an object with any fields, for [`super::Fields::section_as`].
 pub fn any_object() -> FieldKind<()> {
     FieldKind {
-        shape: Shape::of(Type::AnyObject),
+        shape: ValueSchema::of(ValueType::AnyObject),
         read: (),
     }
 }
 
-/// As [`any_object`], with strings or nulls.
+/// Like [`any_object`], but every value is a string or null.
 pub fn any_text_object() -> FieldKind<()> {
     FieldKind {
-        shape: Shape::of(Type::AnyTexts),
+        shape: ValueSchema::of(ValueType::AnyTexts),
         read: (),
     }
 }
 
-/// Returns the problem of a value of the wrong type.
+/// Returns the problem for a value of the wrong type.
 pub fn wrong_type(expected: &str) -> Problem {
     Problem::new(FaultCode::WrongType, format!("Must be {expected}."))
 }
 
-/// Declares an object with any fields, or a value that is not described.
+/// Declares a value that `read` parses itself: an object with any fields, or a value without an
+/// OpenAPI description.
 pub fn value_as<T>(
     read: impl FnOnce(InputValue<'_>) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
-    kind(Type::AnyObject, read)
+    kind(ValueType::AnyObject, read)
 }
 
 /// Declares a string.
@@ -224,7 +228,7 @@ pub fn text() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem
 pub fn text_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
-    kind(Type::Text, move |value: InputValue<'_>| {
+    kind(ValueType::Text, move |value: InputValue<'_>| {
         read(&value.text().ok_or_else(|| wrong_type("a string"))?)
     })
 }
@@ -250,14 +254,15 @@ pub fn choice<T: Copy>(
 
 /// Declares a boolean.
 pub fn flag() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<bool, Problem>> {
-    kind(Type::Flag, |value: InputValue<'_>| {
+    kind(ValueType::Flag, |value: InputValue<'_>| {
         value.flag().ok_or_else(|| wrong_type("true or false"))
     })
 }
 
-/// Declares a whole number. Raw JSON text may use any notation and saturates at 64 bits.
+/// Declares a whole number. In raw JSON text it may use any notation, such as `1e3`, and a number
+/// that does not fit into 64 bits becomes the nearest one that does.
 pub fn integer() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem>> {
-    kind(Type::Integer, |value: InputValue<'_>| {
+    kind(ValueType::Integer, |value: InputValue<'_>| {
         let digits = value.digits().ok_or_else(|| wrong_type("a whole number"))?;
         match (digits.parse::<i64>(), value) {
             (Ok(number), _) => Ok(number),
@@ -280,7 +285,7 @@ pub fn integer() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<i64, Problem
 pub fn number_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
-    kind(Type::Number, move |value: InputValue<'_>| {
+    kind(ValueType::Number, move |value: InputValue<'_>| {
         read(value.digits().ok_or_else(|| wrong_type("a number"))?)
     })
 }
@@ -290,7 +295,7 @@ pub fn list_as<T>(
     expected: &'static str,
     read: impl FnOnce(Vec<InputValue<'_>>) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<T, Problem>> {
-    kind(Type::Objects, move |value: InputValue<'_>| {
+    kind(ValueType::Objects, move |value: InputValue<'_>| {
         read(value.items().ok_or_else(|| wrong_type(expected))?)
     })
 }
@@ -312,9 +317,10 @@ pub fn integer_in(
     .within(min..=max)
 }
 
-/// Declares an amount: a number, whose float noise is rounded, or an exact decimal string.
+/// Declares an amount: a number, in which floating-point noise is rounded away, or a string with
+/// the exact decimal digits.
 pub fn amount() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Amount, Problem>> {
-    kind(Type::Amount, |value: InputValue<'_>| {
+    kind(ValueType::Amount, |value: InputValue<'_>| {
         match (value.text(), value.digits()) {
             (Some(text), _) => Amount::parse_text(&text),
             (None, Some(digits)) => Amount::parse_number(digits),
@@ -328,7 +334,7 @@ pub fn text_list<T>(
     items_max: usize,
     read: impl Fn(&str) -> Result<T, Problem>,
 ) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Vec<T>, Problem>> {
-    let kind = kind(Type::Texts, move |value: InputValue<'_>| {
+    let kind = kind(ValueType::Texts, move |value: InputValue<'_>| {
         let items = value.items();
         let items = items.ok_or_else(|| wrong_type("a list of strings"))?;
         if items.len() > items_max {
@@ -347,7 +353,7 @@ pub fn text_list<T>(
 /// Declares an object of strings.
 pub fn text_map()
 -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<BTreeMap<String, String>, Problem>> {
-    kind(Type::TextMap, |value: InputValue<'_>| {
+    kind(ValueType::TextMap, |value: InputValue<'_>| {
         let mut map = BTreeMap::new();
         for (key, value) in pairs(value)? {
             if map.insert(key, value).is_some() {

@@ -1,21 +1,22 @@
 //! Reads request bodies and forms field by field, collects every fault, and describes the bodies.
 //!
-//! A derived deserializer stops at the first fault. Here each field is requested by name, with the
-//! [`FieldKind`] that reads and describes it. Faults are recorded with their path, and reading
-//! continues.
+//! A derived deserializer stops at the first fault. Here a reader requests each field by name, with
+//! the [`FieldKind`] that reads and describes it. A fault is recorded with the field's path, and
+//! reading continues.
 //!
-//! There are two modes. Strict: [`Fields::finish`] reports every unknown field with the list of
-//! known ones, and duplicate fields. Lenient: unknown fields are ignored, null equals absent, and
-//! the last of two equal names counts, as in browsers.
+//! There are two modes. In strict mode, [`Fields::finish`] reports every unknown field with the
+//! list of known fields, and every duplicate field. In lenient mode, unknown fields are ignored,
+//! null means absent, and the last of several fields with the same name wins, as in browsers.
 //!
-//! A [`Form`] is read by the same functions, so a page and an endpoint that change the same object
-//! cannot disagree. Field names contain the path with dots, and every value is text; see [`Form`]
-//! for the meaning of empty fields.
+//! The same functions read a [`Form`], so a dashboard page and an endpoint that change the same
+//! object cannot disagree. A form field's name is its path with dots, and every value is text. See
+//! [`Form`] for how empty fields are read.
 //!
-//! Without a body, [`describe`] uses the same reader to describe it for `openapi.yaml`.
+//! [`describe`] runs the same reader without a body to describe the body for `openapi.yaml`.
 //!
-//! A PATCH body is compared with the document that GET returns: a field with its current value is
-//! read as absent. So a client may send back the whole document with some fields changed.
+//! A PATCH body is compared with the document that GET returns: a field that still has its current
+//! value is treated as absent. So a client may send back the whole document with some fields
+//! changed.
 
 pub mod app;
 pub mod integration;
@@ -39,7 +40,7 @@ pub use value::InputValue;
 
 use crate::json::JsonNode;
 use describe::{DeclaredFields, Requirement};
-use kind::{Shape, Type};
+use kind::{ValueSchema, ValueType};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use tributary_domain::vocabulary::change::Change;
@@ -53,7 +54,7 @@ pub struct Fields<'a> {
     path: String,
     requested: Vec<&'static str>,
     ignored: Vec<&'static str>,
-    /// The object as GET returns it now; `None` outside of a PATCH.
+    /// The object as GET returns it now; `None` unless the body is a PATCH.
     current: Option<&'a JsonNode>,
     is_lenient: bool,
     faults: &'a mut Faults,
@@ -61,15 +62,15 @@ pub struct Fields<'a> {
 
 /// Source of the fields.
 enum State<'a> {
-    /// No object: every field is absent.
+    /// There is no object: every field is absent.
     Absent,
-    /// `null`: every field is reset to its default.
+    /// The object is `null`: every field is reset to its default.
     Null,
     /// A JSON object.
     Members(ObjectMembers<'a>),
-    /// A form, whose field names start with the path of the object.
+    /// A form. Its field names start with the object's path.
     Form(&'a Form),
-    /// No object: the fields are collected for the description.
+    /// There is no object: the reader declares its fields for the API description.
     Described(&'a RefCell<DeclaredFields>),
 }
 
@@ -117,12 +118,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Collects the fields for the description, without a body.
+    /// Collects the declared fields for the API description, without a body.
     fn for_description(declared: &'a RefCell<DeclaredFields>, faults: &'a mut Faults) -> Self {
         Self::new(State::Described(declared), String::new(), faults)
     }
 
-    /// Returns the path of a field of this object.
+    /// Returns the path of a field in this object.
     fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() {
             name.to_owned()
@@ -138,8 +139,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Finds a field, or declares it for the description.
-    fn find(&mut self, name: &'static str, shape: Shape, need: Requirement) -> Lookup<'a> {
+    /// Finds a field, or declares it for the API description.
+    fn find(&mut self, name: &'static str, shape: ValueSchema, need: Requirement) -> Lookup<'a> {
         self.requested.push(name);
         let found = self.peek(name, &shape);
         if let Some(declared) = self.declared() {
@@ -148,7 +149,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    fn peek(&self, name: &'static str, shape: &Shape) -> Lookup<'a> {
+    fn peek(&self, name: &'static str, shape: &ValueSchema) -> Lookup<'a> {
         match &self.state {
             State::Form(form) => form.find(&self.path_of(name), shape),
             State::Absent | State::Described(_) => Lookup::Absent,
@@ -177,8 +178,8 @@ impl<'a> Fields<'a> {
         current.same_value(node)
     }
 
-    /// Ignores a field that GET returns and that changes by itself, so a PATCH may contain any
-    /// value.
+    /// Ignores a field that GET returns and that the server itself changes, so a PATCH body may
+    /// contain any value for it.
     pub fn ignore(&mut self, name: &'static str) {
         self.ignored.push(name);
     }
@@ -188,7 +189,7 @@ impl<'a> Fields<'a> {
         self.faults.add(path, problem);
     }
 
-    /// Returns the problem of a missing field, worded for the API or for a form.
+    /// Returns the problem for a missing field, worded for the API or for a form.
     fn missing(&self) -> Problem {
         let message = match self.state {
             State::Form(_) => "Must not be empty.",
@@ -253,7 +254,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads an optional field; null equals absent.
+    /// Reads an optional field; null means absent.
     pub fn input<T>(
         &mut self,
         name: &'static str,
@@ -262,7 +263,7 @@ impl<'a> Fields<'a> {
         self.input_as(name, kind, Requirement::Nullable)
     }
 
-    /// Reads an optional field; an invalid value is reported and read as absent.
+    /// Reads an optional field; an invalid value is reported and then treated as absent.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -271,8 +272,8 @@ impl<'a> Fields<'a> {
         self.input(name, kind).value()
     }
 
-    /// As [`Self::input`], for a field that a domain rule requires; the description marks it as
-    /// required.
+    /// Like [`Self::input`], for a field that a domain rule requires; the API description marks the
+    /// field as required.
     pub fn required_input<T>(
         &mut self,
         name: &'static str,
@@ -299,14 +300,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns whether there is an object.
+    /// Returns whether the object is present.
     pub const fn is_present(&self) -> bool {
         matches!(self.state, State::Members(_) | State::Form(_))
     }
 
     /// Returns whether a field is present and null.
     pub fn is_null(&self, name: &'static str) -> bool {
-        matches!(self.peek(name, &Shape::default()), Lookup::Null)
+        matches!(self.peek(name, &ValueSchema::default()), Lookup::Null)
     }
 
     /// Runs a domain rule that may add faults.
@@ -314,20 +315,20 @@ impl<'a> Fields<'a> {
         rule(self.faults)
     }
 
-    /// Reads a nested object. If it is absent or null, so are all its fields.
+    /// Reads a nested object. If the object is absent or null, so are all its fields.
     pub fn section(&mut self, name: &'static str) -> Fields<'_> {
-        self.section_of(name, Shape::of(Type::Object))
+        self.section_of(name, ValueSchema::of(ValueType::Object))
     }
 
-    /// As [`Self::section`], with a description. Fields of an object that accepts any are not
+    /// Like [`Self::section`], with a description. If the object accepts any fields, they are not
     /// described.
     pub fn section_as<R>(&mut self, name: &'static str, kind: FieldKind<R>) -> Fields<'_> {
         self.section_of(name, kind.shape)
     }
 
-    fn section_of(&mut self, name: &'static str, shape: Shape) -> Fields<'_> {
+    fn section_of(&mut self, name: &'static str, shape: ValueSchema) -> Fields<'_> {
         let path = self.path_of(name);
-        let is_open = shape.of != Type::Object;
+        let is_open = shape.of != ValueType::Object;
         let found = self.find(name, shape, Requirement::Nullable);
         let state = match (&self.state, found) {
             (State::Described(declared), _) if !is_open => State::Described(declared),
@@ -343,8 +344,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reports unknown fields, read-only fields and duplicates. A form may contain others, such as
-    /// its token and buttons.
+    /// Reports unknown fields, read-only fields and duplicates. A form may have additional fields,
+    /// such as its CSRF token and buttons.
     pub fn finish(self) {
         let State::Members(members) = &self.state else {
             return;

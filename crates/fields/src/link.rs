@@ -9,7 +9,7 @@ use tributary_domain::link::{
 use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
 use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, URL_CHARS_MAX};
 
-/// Reads a new link: its name, its slug if given, and the other fields.
+/// Reads a new link: the name, the slug if given, and the other fields.
 pub fn read_new(fields: &mut Fields<'_>) -> Option<(Name, Option<Slug>, LinkChange)> {
     let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
     let name = fields.required("name", name.about("1–200 characters."));
@@ -33,8 +33,8 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
         .pattern("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
         .may_be_blank()
         .about(
-            "Unique on the instance; generated if a new link has none. Lower-case letters, digits \
-             and inner hyphens. Former slugs keep redirecting.",
+            "Unique on the instance; generated for a new link if omitted. Lower-case letters, \
+             digits and inner hyphens. Former slugs keep redirecting.",
         );
     let kind = choice(LinkKind::ALL, LinkKind::as_str).about(
         "Target of the link: the app's store page, or a web page. Default: `app_install`; \
@@ -45,7 +45,7 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
         url.pattern("^https://").about(about)
     };
     let pass_params = text_list(PASS_PARAMS_MAX, pass_param)
-        .about("Names of query parameters, or a prefix and `*`. The whole list is replaced.");
+        .about("Query parameter names, or prefixes ending in `*`. Replaces the stored list.");
     let mut change = LinkChange {
         slug: fields.settable("slug", slug),
         kind: fields.change("type", kind),
@@ -65,18 +65,18 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
         fallback_url: fields.change("fallbackUrl", url("https URL for all other devices.")),
         destination_url: fields.change(
             "destinationUrl",
-            url("https URL; only for `web_funnel` links."),
+            url("https URL; only valid for `web_funnel` links."),
         ),
         pass_params: fields.change("passParams", pass_params),
         deep_link: fields.change(
             "deepLink",
-            text_as(DeepLink::parse).about("https URL or a URL of the app's own scheme."),
+            text_as(DeepLink::parse).about("https URL, or a URL with the app's own scheme."),
         ),
         custom_data: fields.change(
             "customData",
             text_map()
                 .then(custom_data)
-                .about("At most 50 keys and 4,096 bytes in total. The whole object is replaced."),
+                .about("At most 50 keys and 4,096 bytes in total. Replaces the stored object."),
         ),
         ..LinkChange::default()
     };

@@ -1,15 +1,15 @@
 //! Lists of objects, and nested objects.
 
 use crate::describe::Requirement;
-use crate::kind::{Shape, Type, wrong_type};
+use crate::kind::{ValueSchema, ValueType, wrong_type};
 use crate::value::InputValue;
 use crate::{Fields, Lookup, State};
 use std::ops::RangeInclusive;
 use tributary_domain::vocabulary::field_input::FieldInput;
 
-/// Declaration of a list of objects: how it is read and described.
+/// Declaration of a list of objects: how to read it, and how to describe it.
 pub struct ObjectList {
-    shape: Shape,
+    shape: ValueSchema,
     need: Requirement,
     expected: &'static str,
     accepts_null: bool,
@@ -18,7 +18,7 @@ pub struct ObjectList {
 /// Declares a list of objects.
 pub fn objects() -> ObjectList {
     ObjectList {
-        shape: Shape::of(Type::Objects),
+        shape: ValueSchema::of(ValueType::Objects),
         need: Requirement::Nullable,
         expected: "an object",
         accepts_null: true,
@@ -33,7 +33,7 @@ impl ObjectList {
         self
     }
 
-    /// Sets the length. Only described; a domain rule checks it.
+    /// Sets the length, for the API description only; a domain rule enforces it.
     #[must_use]
     pub fn size(mut self, size: RangeInclusive<usize>) -> Self {
         self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
@@ -41,14 +41,14 @@ impl ObjectList {
         self
     }
 
-    /// Marks the list as required. Only described; a domain rule checks it.
+    /// Marks the list as required, for the API description only; a domain rule enforces it.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.need = Requirement::Required;
         self
     }
 
-    /// Rejects items that are null or not an object, with this expectation in the message.
+    /// Rejects items that are null or not an object. The message says that `expected` is required.
     #[must_use]
     pub fn expecting_each(mut self, expected: &'static str) -> Self {
         (self.expected, self.accepts_null) = (expected, false);
@@ -57,7 +57,7 @@ impl ObjectList {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a list of objects, each with its path. A null item is absent.
+    /// Reads a list of objects, each with its path. A null item is treated as absent.
     pub fn items<T>(
         &mut self,
         name: &'static str,
@@ -100,9 +100,9 @@ impl<'a> Fields<'a> {
         read: impl FnOnce(&mut Fields<'_>) -> T,
     ) -> FieldInput<T> {
         let path = self.path_of(name);
-        let shape = Shape {
+        let shape = ValueSchema {
             about,
-            ..Shape::of(Type::Object)
+            ..ValueSchema::of(ValueType::Object)
         };
         let found = self.find(name, shape, Requirement::Nullable);
         let state = match (self.declared(), found) {
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
         FieldInput::Value(value)
     }
 
-    /// Declares the fields of the items of a list that [`crate::list_as`] reads.
+    /// Declares the fields of the list items that [`crate::list_as`] reads.
     pub fn declare_items<T>(
         &mut self,
         name: &'static str,

@@ -64,7 +64,7 @@ fn reads_amounts(#[case] json: &str, #[case] expected: Option<&str>) {
     assert_eq!(found.map(|it| it.to_string()).as_deref(), expected);
 }
 
-/// Reads a PATCH of this document: the changes of `name` and `sdk.enabled`, and the faults.
+/// Reads a PATCH to this document: the changes to `name` and `sdk.enabled`, and the faults.
 fn changed(body: &str) -> (Change<String>, Change<bool>, Vec<(String, &'static str)>) {
     let document = serde_json::json!({
         "id": "app_1", "name": "x", "key": {"set": false}, "updatedAt": null, "pending": 5,

@@ -6,14 +6,14 @@ use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A value of a body or a form. It may be a secret, so it does not implement `Debug`.
+/// A value in a body or a form. It may be a secret, so it does not implement `Debug`.
 #[derive(Clone, Copy)]
 pub enum InputValue<'a> {
-    /// Value of a fully parsed body, such as settings or money.
+    /// Value in a body that is parsed completely, such as a body with settings or money.
     Tree(&'a JsonNode),
-    /// Value of a body with many custom parameters, which are parsed on demand.
+    /// Value in a body with many custom parameters; parsed only when it is read.
     Text(&'a RawValue),
-    /// Trimmed value of a form. Only an unchecked checkbox is empty.
+    /// Trimmed value of a form field. It is empty only for an unchecked checkbox.
     Form(&'a str),
 }
 
@@ -35,8 +35,8 @@ impl<'a> InputValue<'a> {
         }
     }
 
-    /// Returns the string, if it is one. Browsers may cut a string in the middle of a character; in
-    /// JSON text the invalid half is replaced, because a name is never rejected for it.
+    /// Returns the string, if the value is one. Browsers may cut a string in the middle of a
+    /// surrogate pair. In JSON text, the unpaired half is replaced instead of rejected.
     pub fn text(self) -> Option<Cow<'a, str>> {
         match self {
             Self::Tree(JsonNode::Text(text)) => Some(Cow::Borrowed(text)),
@@ -49,7 +49,7 @@ impl<'a> InputValue<'a> {
         }
     }
 
-    /// Returns the digits of the number, if it is one. A form may have any text here.
+    /// Returns the digits, if the value is a number. For a form field this can be any text.
     pub fn digits(self) -> Option<&'a str> {
         match self {
             Self::Tree(JsonNode::Number(digits)) => Some(digits),
@@ -119,7 +119,7 @@ impl<'a> ObjectMembers<'a> {
         }
     }
 
-    /// Returns the last member with this name, which is the one that counts in a browser.
+    /// Returns the last member with this name, as browsers do.
     pub(super) fn last(&self, name: &str) -> Option<InputValue<'a>> {
         match self {
             Self::Tree(members) => {
@@ -147,7 +147,7 @@ impl<'a> ObjectMembers<'a> {
     }
 }
 
-/// An object split into its members, which are not parsed.
+/// An object split into its members, whose values are not parsed yet.
 #[derive(Debug)]
 pub(super) struct RawMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 

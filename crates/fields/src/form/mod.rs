@@ -1,6 +1,6 @@
-//! Submitted forms (`application/x-www-form-urlencoded`): flat names, and text for every value.
+//! Submitted forms (`application/x-www-form-urlencoded`): flat field names, and text values only.
 
-use crate::kind::{Shape, Type};
+use crate::kind::{ValueSchema, ValueType};
 use crate::value::InputValue;
 use crate::{Fields, Lookup};
 use tributary_domain::vocabulary::fault::Faults;
@@ -8,20 +8,21 @@ use url::form_urlencoded;
 
 /// A form. It may contain a password, so it does not implement `Debug`.
 ///
-/// | In the form | Is read as |
+/// | Form input | Read as |
 /// |---|---|
-/// | `ios.bundleId` | the field `bundleId` of the object `ios` |
-/// | an empty field | null: reset to its default |
+/// | `ios.bundleId` | the field `bundleId` in the object `ios` |
+/// | an empty field | null: the field is reset to its default |
 /// | a missing field | absent |
 /// | a checked checkbox | true |
-/// | an unchecked or missing checkbox | false; browsers send neither |
-/// | lines, or comma-separated words | a list of strings |
+/// | an unchecked checkbox | false; browsers omit unchecked checkboxes |
+/// | lines, or comma-separated values | a list of strings |
 /// | lines of `key = value` | an object of strings |
-/// | an empty secret | absent; null if the checkbox `<name>.remove` is checked |
+/// | an empty secret | absent, or null if the checkbox `<name>.remove` is checked |
 pub struct Form(Vec<(String, String)>);
 
-/// Maximum number of fields: enough for some hundred conversion values with all conditions. Without
-/// it a megabyte of `a&a&a…` would take fifty in memory before sign-in.
+/// Maximum number of fields: enough for a few hundred conversion values with all conditions.
+/// Without this limit, a one-megabyte body of `a&a&a…` would take fifty megabytes of memory before
+/// sign-in.
 const FIELDS_MAX: usize = 20_000;
 
 impl Form {
@@ -39,7 +40,7 @@ impl Form {
         (value, faults)
     }
 
-    /// Returns the first field with a name; an absent one is empty.
+    /// Returns the first field with this name, or an empty string if the field is absent.
     pub fn field(&self, name: &str) -> String {
         self.first(name).unwrap_or_default().to_owned()
     }
@@ -60,11 +61,12 @@ impl Form {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Finds the field of a path, depending on how a form sends its type.
-    pub(crate) fn find(&self, path: &str, shape: &Shape) -> Lookup<'_> {
+    /// Finds the field at a path. Whether an empty or missing field means null, absent or false
+    /// depends on the field's type.
+    pub(crate) fn find(&self, path: &str, shape: &ValueSchema) -> Lookup<'_> {
         let text = self.first(path).map(str::trim);
         match text {
-            _ if shape.of == Type::Flag => {
+            _ if shape.of == ValueType::Flag => {
                 Lookup::Value(InputValue::Form(text.unwrap_or_default()))
             }
             Some(text) if !text.is_empty() => Lookup::Value(InputValue::Form(text)),
