@@ -1,4 +1,4 @@
-//! Ad costs of a day, priced per click.
+//! Ad costs for a day, priced per click.
 
 use crate::sample_app::{SampleAction, SampleApp};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const APPLE_MICROS: i64 = 620_000;
 /// Ids of the Apple Ads campaigns.
 const APPLE_CAMPAIGNS: std::ops::Range<u32> = 542_370_540..542_370_543;
 
-/// Returns the cost of the clicks of a day, and of Apple Ads.
+/// Returns the costs of a day's clicks and of Apple Ads.
 pub(crate) fn of_day(app: &SampleApp, day: u32, actions: &[SampleAction]) -> Vec<Cost> {
     let mut clicks: BTreeMap<(Network, &str), i64> = BTreeMap::new();
     for action in actions {

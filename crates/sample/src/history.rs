@@ -1,4 +1,4 @@
-//! Writes the history and connects the networks shortly before its end.
+//! Writes the history, and connects the networks shortly before the end of the history.
 
 use crate::organization::{Sample, fixed_runtime};
 use crate::sample_app::{SampleAction, apply_all};
@@ -13,7 +13,8 @@ use tributary_store::{Store, StoreResult};
 
 /// Days of history, including today.
 pub const DAYS: u32 = 60;
-/// Number of last days with connected networks. Earlier events are too old to forward.
+/// Number of days at the end of the history with connected networks. Earlier events are too old to
+/// forward.
 const CONNECTED_DAYS: u32 = 2;
 
 /// Writes the history until now, one day at a time for all apps.
@@ -62,8 +63,8 @@ pub async fn write_history(
     Ok(())
 }
 
-/// Returns an action that happened by now. Apple's answers are moved to now, so that no token is
-/// left for the real service.
+/// Returns the action, or `None` if it is after `until`. Apple's responses are moved to `until`
+/// instead, so that no pending token is left to be redeemed at Apple's real service.
 fn clamp_to_now(action: SampleAction, until: Timestamp) -> Option<SampleAction> {
     match action {
         SampleAction::Apple(at) => Some(SampleAction::Apple(at.min(until))),

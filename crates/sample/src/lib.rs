@@ -1,10 +1,10 @@
 //! Sample organizations: the history of their apps, and a live stream of new activity.
 //!
-//! All data goes to the store through its port, as the endpoints do it, so that the rules compute
-//! installs, revenue, figures and planned deliveries. The same seed gives the same organization,
-//! shifted to today.
+//! All data is written through the store's traits, as the endpoints do it, so that installs,
+//! revenue, figures and planned deliveries are computed by the same rules. The same seed gives the
+//! same organization, shifted to today.
 //!
-//! `tributary demo` shows it, tests compare reports with it, and benchmarks use it.
+//! `tributary demo` shows this data, tests compare reports with it, and benchmarks use it.
 
 mod costs;
 mod history;

@@ -14,7 +14,7 @@ const ABANDON_EVERY: u64 = 3;
 const OPENED_AFTER: std::ops::Range<i64> = 11_000..20_000;
 /// Time from the first open to the first events, in milliseconds.
 const FIRST_EVENTS_AFTER: i64 = 4_000;
-/// Events of first sessions, used in turn.
+/// Events in first sessions, used in turn.
 const FIRST_SESSIONS: [&[&str]; 5] = [
     &["open_screen", "sign_up"],
     &["open_screen", "view_content", "purchase"],
@@ -27,7 +27,7 @@ const FIRST_SESSIONS: [&[&str]; 5] = [
 #[derive(Debug)]
 pub struct LiveStream {
     apps: Vec<SampleApp>,
-    /// Actions by time; a number makes equal times unique.
+    /// Actions by time. The number distinguishes actions with the same time.
     scheduled: BTreeMap<(Timestamp, u64), SampleAction>,
     sequence: u64,
     taps: u64,
@@ -46,7 +46,7 @@ impl LiveStream {
         }
     }
 
-    /// Returns the actions due by now, in order. Each is returned once.
+    /// Returns the actions due by now, in order. Each action is returned once.
     pub fn due(&mut self, now: Timestamp) -> Vec<SampleAction> {
         while self.next_tap <= now {
             self.schedule_tap();
@@ -64,7 +64,7 @@ impl LiveStream {
         self.next_tap = Timestamp::from_millis(at.as_millis() + TAP_EVERY);
         let apps = self.apps.len() as u64;
         let app = self.apps[usize::try_from(number % apps).unwrap_or(0)].clone();
-        // Device numbers continue after those of the history.
+        // Device numbers continue after those in the history.
         let device = app.devices() + number;
         let mut random = app.random(device, 5);
         let later = random.random_range(OPENED_AFTER);

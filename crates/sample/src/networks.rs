@@ -53,7 +53,8 @@ impl Sample {
         Ok(())
     }
 
-    /// Disables the networks, for data that outlives the simulator: its credentials are not real.
+    /// Disables the networks, for data that outlives the simulator. The sample credentials are not
+    /// real.
     pub async fn disconnect(&self, store: &dyn Store, runtime: &Runtime) -> StoreResult<()> {
         for app in &self.apps {
             for network in Network::ALL {
@@ -84,7 +85,7 @@ impl Sample {
             .map(drop)
     }
 
-    /// Returns sample credentials. The simulator accepts every well-formed one.
+    /// Returns sample credentials. The simulator accepts every well-formed credential.
     fn credentials(
         &self,
         app: AppId,
@@ -109,7 +110,7 @@ impl Sample {
     }
 }
 
-/// Returns the settings of a network.
+/// Returns the settings for a network.
 fn settings(network: Network, account: &str) -> Vec<(&'static str, Change<SettingValue>)> {
     let text = |text: &str| Change::Set(SettingValue::Text(text.to_owned()));
     match network {

@@ -24,14 +24,14 @@ use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, Store, Sto
 
 const ORGANIZATION: &str = "Riverbend Studio";
 
-/// An app of the sample.
+/// An app in the sample.
 struct AppSpec {
     name: &'static str,
-    /// Prefix of its identifiers and of the slugs of its links.
+    /// Prefix of the app's identifiers and of the slugs of its links.
     slug_prefix: &'static str,
     app_store_id: i64,
     timezone: &'static str,
-    /// Approximate number of events in its history.
+    /// Approximate number of events in the app's history.
     events: u64,
     fraud: FraudPolicy,
 }
@@ -82,14 +82,14 @@ pub struct SampleOwner {
     pub key: KeyText,
 }
 
-/// The organization, with a generated history for each app that is not written yet.
+/// The organization and its apps. Each app has a generated history, which is not written yet.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// Permission to change everything in it.
+    /// Permission to change everything in the organization.
     pub writer: Authorized<AppsWrite>,
     /// The apps.
     pub apps: Vec<SampleApp>,
-    /// App Store ids of the apps, as named in postbacks.
+    /// The apps' App Store ids, as named in postbacks.
     pub(crate) app_store_ids: Vec<i64>,
 }
 
@@ -112,7 +112,7 @@ impl Random for FixedRuntime {
     }
 }
 
-/// Returns a fixed runtime for ids and times of the past.
+/// Returns a fixed runtime for ids and times in the past.
 pub(crate) fn fixed_runtime(at: Timestamp, seed: u64) -> Runtime {
     let random = Mutex::new(ChaCha8Rng::seed_from_u64(seed));
     let fixed = Arc::new(FixedRuntime { at, random });
@@ -151,7 +151,7 @@ pub async fn create_sample(
     })
 }
 
-/// Creates the owner through a set-up link, as for every owner.
+/// Creates the owner through a setup link, as for every owner.
 async fn create_owner(
     store: &dyn Store,
     runtime: &Runtime,

@@ -1,4 +1,4 @@
-//! SKAdNetwork and AdAttributionKit postbacks for some installs of a day, received days later.
+//! SKAdNetwork and AdAttributionKit postbacks for some of a day's installs, received days later.
 
 use crate::sample_app::{DAY_MILLIS, SampleAction, SampleApp};
 use rand::RngExt as _;
@@ -12,13 +12,13 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// One in this many installs causes postbacks.
 const INSTALLS_PER_POSTBACK: u64 = 3;
-/// Delay of the postback of each window, in days after the install.
+/// Delay of the postback for each window, in days after the install.
 const DAYS_LATER: [i64; 3] = [2, 9, 37];
 const AD_NETWORKS: [&str; 3] = ["video1", "social2", "search3"];
 /// Fine values of the sample conversion values; most people only open the app.
 const FINE_VALUES: [u8; 8] = [0, 0, 0, 0, 10, 10, 20, 40];
 
-/// Returns the postbacks of a day's installs, for all three windows.
+/// Returns the postbacks for a day's installs, in all three windows.
 pub(crate) fn of_day(app: &SampleApp, app_store_id: i64, day: u32) -> Vec<SampleAction> {
     let installs = app.installs_before(day)..app.installs_before(day + 1);
     let reported = installs.filter(|number| number.is_multiple_of(INSTALLS_PER_POSTBACK));
@@ -94,7 +94,7 @@ fn of_install(app: &SampleApp, app_store_id: i64, day: u32, number: u64) -> Vec<
         .collect()
 }
 
-/// Returns the postback of a window. Later windows have coarse values only.
+/// Returns the postback for a window. Later windows have coarse values only.
 fn in_window(first: &Postback, index: u8, fine: u8) -> Postback {
     let mut postback = first.clone();
     postback.sequence_index = index;

@@ -12,24 +12,24 @@ use tributary_domain::report::postback;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{LeasedToken, Store, StoreError, StoreResult, TokenOutcome};
 
-/// Number of concurrent actions: more than a batch of either store, so that the next batch is full,
-/// too.
+/// Number of concurrent actions. More than fit into one batch of either store, so that the next
+/// batch is full as well.
 const CONCURRENT_ACTIONS: usize = 2_000;
 /// AdServices tokens leased at a time.
 const TOKENS_PER_LEASE: u32 = 500;
 /// Duration of a lease. No other worker competes for it.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// One action of the sample.
+/// One action in the sample.
 #[derive(Debug, Clone)]
 pub enum SampleAction {
     /// A click on a link.
     Click(Box<Click>),
-    /// The configure call of a first open.
+    /// The `configure` call at a first open.
     Configure(Box<ConfigureCommand>),
-    /// Apple's answers for all pending AdServices tokens.
+    /// Apple's responses for all pending AdServices tokens.
     Apple(Timestamp),
-    /// SDK events of one device.
+    /// SDK events from one device.
     Events(Box<(SdkRequestContext, Vec<SdkEvent>)>),
     /// A website event.
     Web(Box<WebEvent>),
@@ -65,7 +65,7 @@ impl SampleAction {
         }
     }
 
-    /// Returns the number of events of the action.
+    /// Returns the number of events in the action.
     pub fn events(&self) -> u64 {
         match self {
             Self::Click(_) | Self::Apple(_) | Self::Postback(_) => 0,
@@ -96,7 +96,7 @@ pub async fn apply_all(store: &Arc<dyn Store>, actions: Vec<SampleAction>) -> St
     Ok(())
 }
 
-/// Settles the pending tokens: each was caused by a tap on an ad.
+/// Stores a final result for each pending token: its install came from a tap on an ad.
 async fn answer_tokens(store: &dyn Store, at: Timestamp) -> StoreResult<()> {
     let until = at.plus(LEASE);
     loop {

@@ -35,8 +35,8 @@ const HOUR_WEIGHTS: [u32; 24] = [
 const WEEKDAY_WEIGHTS: [u64; 7] = [90, 85, 95, 100, 120, 150, 140];
 /// Daily growth of installs, in the unit of [`WEEKDAY_WEIGHTS`].
 const GROWTH: u64 = 2;
-/// Of a thousand devices, the number that return at an age in days; the last entry applies to all
-/// later ages.
+/// Number of devices per thousand that return, by day since install. The last entry applies to all
+/// later days.
 const RETURN_PER_MILLE: [u32; 14] = [
     1_000, 400, 300, 250, 200, 200, 200, 140, 140, 140, 140, 140, 140, 90,
 ];
@@ -92,8 +92,8 @@ pub struct SampleApp {
 }
 
 impl SampleApp {
-    /// Returns the actions of a day in stages: actions of one stage may run concurrently, the next
-    /// stage after them.
+    /// Returns a day's actions in stages. Actions in one stage may run concurrently; the next stage
+    /// runs after them.
     pub fn day(&self, day: u32) -> [Vec<SampleAction>; 4] {
         let (mut clicks, mut opens, mut events) = (Vec::new(), Vec::new(), Vec::new());
         let mut has_apple_ads = false;
@@ -119,7 +119,8 @@ impl SampleApp {
             }
         }
         self.add_shop_day(day, &mut clicks, &mut events);
-        // Sorted by time, as in production: neighbouring actions count into the same buckets.
+        // Sorted by time, as in production, so that neighbouring actions are counted in the same
+        // roll-up buckets.
         for stage in [&mut clicks, &mut opens, &mut events] {
             stage.sort_by_key(SampleAction::at);
         }
@@ -152,7 +153,7 @@ impl SampleApp {
         (self.events / EVENTS_PER_DEVICE).max(1)
     }
 
-    /// Returns the number of installs before a day. They follow the week and grow.
+    /// Returns the number of installs before a day. Installs vary by weekday and grow.
     pub(crate) fn installs_before(&self, day: u32) -> u64 {
         let weight = |day: u32| {
             let (day, week) = (u64::from(day), WEEKDAY_WEIGHTS.len());
@@ -176,7 +177,7 @@ impl SampleApp {
         Timestamp::from_millis(self.begin.as_millis() + i64::from(day) * DAY_MILLIS)
     }
 
-    /// Draws a time of a day, weighted by hour.
+    /// Draws a time on a day, weighted by hour.
     pub(crate) fn moment(&self, day: u32, random: &mut ChaCha8Rng) -> Timestamp {
         let mut rest = random.random_range(0..HOUR_WEIGHTS.iter().sum::<u32>());
         let mut hour = 0;

@@ -13,11 +13,11 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 
 /// One web buyer per this many events.
 const EVENTS_PER_BUYER: u64 = 400;
-/// Number of prices that the website uses, from the first.
+/// Number of prices that the website uses, starting with the first entry in the list of prices.
 const WEB_PRICES: u64 = 5;
 
 impl SampleApp {
-    /// Adds the website clicks and events of a day.
+    /// Adds a day's website clicks and events.
     pub(super) fn add_shop_day(
         &self,
         day: u32,
