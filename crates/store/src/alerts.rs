@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 pub struct DueAlert {
     /// Alert to send.
     pub alert: Alert,
-    /// Webhook of the app. `None` when it was removed.
+    /// Webhook URL of the app. `None` when the webhook was removed.
     pub url: Option<HttpsUrl>,
     /// Number of attempts, including this one.
     pub attempts: u32,
@@ -21,8 +21,8 @@ pub struct DueAlert {
 /// Alerts.
 #[async_trait]
 pub trait Alerts: Send + Sync {
-    /// Queues an alert for every app that has a webhook, unless an alert of this kind was raised
-    /// since `unless_since`. Returns the number of alerts.
+    /// Queues an alert for every app that has a webhook, unless the app got an alert of this kind
+    /// since `unless_since`. Returns the number of queued alerts.
     async fn raise_alert_everywhere(
         &self,
         kind: AlertKind,

@@ -12,17 +12,18 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Maximum number of apps that [`Apps::app_names`] returns. A menu cannot show more.
+/// Maximum number of apps that [`Apps::app_names`] returns. The dashboard shows them in a menu,
+/// where a longer list would be unusable.
 pub const APP_NAMES_MAX: u32 = 500;
 
-/// The part of an app that readers of analytics may see.
+/// The part of an app that callers with analytics read access may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppName {
     /// App id.
     pub id: AppId,
     /// Display name.
     pub name: Name,
-    /// Time zone of the app's days.
+    /// Time zone that defines the app's days.
     pub timezone: Timezone,
     /// Whether the app is archived.
     pub archived: bool,
@@ -43,8 +44,8 @@ pub trait Apps: Send + Sync {
     /// Returns an app.
     async fn app(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<App>;
 
-    /// Returns the time zone of an app's days. Readers of analytics may see it, because figures are
-    /// grouped by day.
+    /// Returns the time zone that defines an app's days. Callers with analytics read access may see
+    /// it, because figures are grouped by day.
     async fn app_timezone(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -54,7 +55,7 @@ pub trait Apps: Send + Sync {
     /// Lists the names of the organization's apps, newest first, at most [`APP_NAMES_MAX`].
     async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>>;
 
-    /// Lists the organization's apps, newest first. Includes archived ones if `with_archived` is
+    /// Lists the organization's apps, newest first. Includes archived apps if `with_archived` is
     /// set.
     async fn apps(
         &self,

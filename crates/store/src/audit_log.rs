@@ -1,4 +1,4 @@
-//! The audit log. Methods that change something write it; this trait reads it.
+//! The audit log. This trait only reads it; the methods that make changes write the entries.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 /// The audit log.
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// Lists the organization's log, newest first, optionally of one app.
+    /// Lists the organization's audit log, newest first, optionally for one app.
     async fn audit_log(
         &self,
         caller: &Authorized<AppsRead>,
@@ -19,7 +19,7 @@ pub trait AuditLog: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<AuditEntry>>;
 
-    /// Removes at most `limit` entries of all organizations older than `before`. Returns their
-    /// number.
+    /// Removes at most `limit` entries older than `before`, across all organizations. Returns the
+    /// number of removed entries.
     async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

@@ -1,4 +1,4 @@
-//! Billing: notifications of subscription providers.
+//! Billing: notifications from subscription providers.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// The data of an app that handling its notifications needs.
+/// An app and its billing secrets, for handling the app's billing notifications.
 #[derive(Debug, Clone)]
 pub struct BillingApp {
     /// The app.
@@ -20,34 +20,35 @@ pub struct BillingApp {
     pub secrets: Vec<BillingSecret>,
 }
 
-/// A secret of an app.
+/// A billing secret of an app.
 #[derive(Debug, Clone)]
 pub struct BillingSecret {
     /// Kind of the secret.
     pub secret: AppSecret,
     /// Sealed value.
     pub sealed: SealedSecret,
-    /// When it was set. For a previous secret, when it was replaced.
+    /// When the secret was set. For a previous secret, when it was replaced.
     pub set_at: Timestamp,
 }
 
-/// Outcome of a notification.
+/// Outcome of accepting a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotificationOutcome {
-    /// Stored, with everything that follows from it.
+    /// The notification was stored, together with its event and the other resulting changes.
     Stored {
-        /// Whether it created an event.
+        /// Whether the notification created an event.
         has_event: bool,
-        /// Whether the event has a device.
+        /// Whether the event was matched to a device.
         is_matched: bool,
     },
-    /// Already stored. Nothing changed.
+    /// The notification was already stored. Nothing changed.
     Duplicate,
-    /// Another notification has used this id. Nothing changed.
+    /// A notification with a different body has already used this id. The notification was counted
+    /// as reused and not stored.
     IdReused,
 }
 
-/// Notification counts of a provider.
+/// A provider's notification counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BillingFigures {
     /// Provider.
@@ -60,8 +61,8 @@ pub struct BillingFigures {
     pub events: i64,
     /// Events matched to a device.
     pub matched: i64,
-    /// Requests that failed authentication. They count as live, because their environment is
-    /// unknown.
+    /// Requests that failed authentication. They count as live, because their environment cannot be
+    /// known.
     pub unauthorized: i64,
     /// Notifications that reused an id with a different body.
     pub reused: i64,
@@ -70,13 +71,13 @@ pub struct BillingFigures {
 /// Billing.
 #[async_trait]
 pub trait Billing: Send + Sync {
-    /// Returns the app that notifications are posted for. The caller has not been authenticated
+    /// Returns the app that a notification was posted for. The sender has not been authenticated
     /// yet.
     async fn billing_app(&self, app: AppId) -> StoreResult<Option<BillingApp>>;
 
-    /// Stores a notification once per provider id, and settles its subscription again
-    /// (`domain::billing::settlement`). Events, revenue, figures and planned deliveries do not
-    /// depend on the order of arrival.
+    /// Stores a notification once per notification id of its provider, and settles its subscription
+    /// again (`domain::billing::settlement`). Events, revenue, figures and planned deliveries do
+    /// not depend on the order in which notifications arrive.
     async fn accept_notification(
         &self,
         arrival: IncomingNotification,
@@ -90,7 +91,7 @@ pub trait Billing: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<()>;
 
-    /// Returns an app's notification counts per provider and environment for some UTC days.
+    /// Returns an app's notification counts by provider and environment for a range of UTC days.
     async fn billing_figures(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -98,11 +99,11 @@ pub trait Billing: Send + Sync {
         days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>>;
 
-    /// Settles due trials that are still active, at most `limit`. Returns the number of examined
-    /// trials.
+    /// Settles at most `limit` trials whose hold has ended by `now`. Returns the number of trials
+    /// examined.
     async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Deletes the bodies of notifications received before `before`, and stops waiting for their
-    /// devices. Returns the number of rows, at most about `limit`.
+    /// Deletes the bodies of at most `limit` notifications received before `before`. Returns the
+    /// number of changed rows.
     async fn forget_notifications(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

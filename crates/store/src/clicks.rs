@@ -1,4 +1,4 @@
-//! Clicks, and links as the public endpoints look them up: by URL, without a caller.
+//! Clicks, and link lookups for the public endpoints: by URL, without an authenticated caller.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
 
-/// Reference to a link in a URL.
+/// How a URL refers to a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkRef {
     /// Link id.
@@ -23,26 +23,27 @@ pub enum LinkRef {
 pub struct TrackedLink {
     /// The link.
     pub link: Link,
-    /// Its app.
+    /// The app of the link.
     pub app: App,
 }
 
 /// Clicks.
 #[async_trait]
 pub trait Clicks: Send + Sync {
-    /// Finds a link by its reference. Returns `None` when it does not exist or is archived. The
-    /// caller checks whether it is active.
+    /// Finds a link by its id or slug. Returns `None` when the link does not exist or is archived.
+    /// The caller checks whether the link is active.
     async fn tracking_link(&self, link: LinkRef) -> StoreResult<Option<TrackedLink>>;
 
-    /// Lists the apps whose association files a host serves. For a custom host this is its app; for
-    /// the service's host (`None`) all apps without a custom host, oldest first.
+    /// Lists the apps whose association files a host serves. A custom host serves the files of its
+    /// own app. The service's own host (`None`) serves the files of all apps without a custom host,
+    /// oldest app first.
     async fn apps_for_host(&self, host: Option<HostName>) -> StoreResult<Vec<App>>;
 
     /// Records a click, and counts it unless it came from a bot. Idempotent.
     async fn record_click(&self, click: Click) -> StoreResult<()>;
 
-    /// Adds device hints from the landing page to a click not older than `not_before`. Fills only
-    /// missing fields. Returns whether the click was found.
+    /// Adds device hints from the landing page to a click that is not older than `not_before`. Only
+    /// fills in missing fields. Returns whether the click was found.
     async fn add_page_hints(
         &self,
         app: AppId,
@@ -52,10 +53,11 @@ pub trait Clicks: Send + Sync {
     ) -> StoreResult<bool>;
 
     /// Deletes the addresses and user agents of at most `limit` clicks older than `before`, and the
-    /// address hashes of at most as many devices first seen before it. Returns the number of both.
+    /// address hashes of at most `limit` devices first seen before then. Returns the total number
+    /// of changed clicks and devices.
     async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Removes at most `limit` clicks older than `before` that no install refers to. Returns their
-    /// number.
+    /// Removes at most `limit` clicks older than `before` that no install or event refers to.
+    /// Returns the number of removed clicks.
     async fn remove_clicks(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

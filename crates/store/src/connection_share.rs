@@ -1,4 +1,4 @@
-//! Shares of the database connections.
+//! Divides the database connections into shares.
 //!
 //! A report may take seconds, and many may run at once. Each kind of caller has its own share of
 //! the connections, so that slow reports delay neither the public endpoints nor the forwarder. This
@@ -7,7 +7,7 @@
 /// A kind of caller with its own share of the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionShare {
-    /// Public endpoints (redirects, SDK, web events, webhooks, postbacks), sign-in, and changes of
+    /// Public endpoints (redirects, SDK, web events, webhooks, postbacks), sign-in, and changes to
     /// settings.
     Public,
     /// The forwarder and the other workers.
@@ -16,7 +16,7 @@ pub enum ConnectionShare {
     Report,
 }
 
-/// Transactions of the forwarder and the other workers.
+/// Transactions run by the forwarder and the other workers.
 const WORKER: &[&str] = &[
     "begin_sending",
     "claim_postbacks",
@@ -75,8 +75,8 @@ const REPORT: &[&str] = &[
 ];
 
 impl ConnectionShare {
-    /// Returns the share of a transaction by its name. Unlisted transactions are public, so that a
-    /// new one never waits for reports by mistake.
+    /// Returns the share of a transaction by its name. Unlisted transactions belong to the public
+    /// share, so that a new transaction never waits behind reports by mistake.
     pub fn of(transaction: &str) -> Self {
         if WORKER.contains(&transaction) {
             Self::Worker
@@ -91,20 +91,21 @@ impl ConnectionShare {
 /// Number of connections per share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionShares {
-    /// Connections of [`ConnectionShare::Public`].
+    /// Connections for [`ConnectionShare::Public`].
     pub public: usize,
-    /// Connections of [`ConnectionShare::Worker`].
+    /// Connections for [`ConnectionShare::Worker`].
     pub worker: usize,
-    /// Connections of [`ConnectionShare::Report`].
+    /// Connections for [`ConnectionShare::Report`].
     pub report: usize,
 }
 
-/// With fewer connections than shares, all shares use all of them.
+/// Minimum number of connections that are divided. If there are fewer, every share may use all of
+/// them.
 const DIVIDED_MIN: usize = 3;
 
 impl ConnectionShares {
-    /// Divides connections. Workers and reports get the requested number, at most a third each; the
-    /// public endpoints get the rest. Fewer than three connections are not divided.
+    /// Divides the connections. Workers and reports get the requested numbers, at most a third
+    /// each; the public endpoints get the rest. Fewer than three connections are not divided.
     pub fn divide(connections: usize, worker: usize, report: usize) -> Self {
         if connections < DIVIDED_MIN {
             return Self {

@@ -23,7 +23,7 @@ pub const RETRIES_MAX: u32 = 10_000;
 pub struct DeliveryWithEvent {
     /// The delivery.
     pub delivery: Delivery,
-    /// Event of the delivery. `None` when it was removed.
+    /// Event of the delivery. `None` when the event was removed.
     pub event: Option<Event>,
 }
 
@@ -32,11 +32,11 @@ pub struct DeliveryWithEvent {
 pub struct IntegrationHealth {
     /// State of the queue.
     pub state: QueueState,
-    /// Pending deliveries.
+    /// Number of pending deliveries.
     pub pending: u64,
-    /// Delivered in the last 24 hours.
+    /// Number of deliveries in the last 24 hours that succeeded.
     pub delivered: u64,
-    /// Failed, expired or unconfirmed in the last 24 hours.
+    /// Number of deliveries in the last 24 hours that failed, expired or stayed unconfirmed.
     pub failed: u64,
     /// Recent live conversions that were not sent to the network.
     pub skipped: SkippedConversions,
@@ -45,7 +45,7 @@ pub struct IntegrationHealth {
 /// Deliveries.
 #[async_trait]
 pub trait Deliveries: Send + Sync {
-    /// Lists the deliveries of an app, newest event first. Only live events have deliveries.
+    /// Lists an app's deliveries, newest event first. Only live events have deliveries.
     async fn deliveries(
         &self,
         caller: &Authorized<AppsRead>,
@@ -62,7 +62,7 @@ pub trait Deliveries: Send + Sync {
         delivery: DeliveryId,
     ) -> StoreResult<DeliveryWithEvent>;
 
-    /// Returns the deliveries of some events of an app.
+    /// Returns all deliveries of the given events of an app.
     async fn deliveries_of(&self, app: AppId, events: Vec<EventId>) -> StoreResult<Vec<Delivery>>;
 
     /// Puts a delivery that failed, expired or is unconfirmed back into its queue.
@@ -75,7 +75,7 @@ pub trait Deliveries: Send + Sync {
     ) -> StoreResult<DeliveryWithEvent>;
 
     /// Retries the deliveries that match a filter, newest first, at most [`RETRIES_MAX`]. Returns
-    /// their number.
+    /// the number of retried deliveries.
     async fn retry_deliveries(
         &self,
         caller: &Authorized<AppsWrite>,

@@ -17,14 +17,14 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// Period before an install in which other installs from the same address are counted.
 pub const INSTALL_BURST_WINDOW: Duration = Duration::from_hours(1);
-/// Maximum number of clicks from one address that are considered for a probabilistic match, newest
-/// first. Unclaimed clicks on the device's platform come first, so that other clicks cannot crowd
-/// them out.
+/// Maximum number of clicks from one address that are read for a probabilistic match: the newest
+/// ones. Of these, unclaimed clicks on the device's platform become candidates first, so that other
+/// clicks cannot crowd them out.
 pub const ADDRESS_CLICKS_SCANNED_MAX: usize = 1_000;
-/// Maximum number of events that are returned with a device.
+/// Maximum number of events returned with a device.
 pub const DEVICE_EVENTS_MAX: usize = 50;
 
-/// App and environment of an SDK key.
+/// The app and environment that an SDK key belongs to.
 #[derive(Debug, Clone)]
 pub struct SdkApp {
     /// The app.
@@ -56,7 +56,8 @@ pub struct DeviceDetails {
 }
 
 impl DeviceDetails {
-    /// Builds the details from up to one event more than they contain. Refused when the device is
+    /// Builds the details. If `events` has more than [`DEVICE_EVENTS_MAX`] events, the details
+    /// contain only the first ones and say that older events exist. Refused when the device is
     /// unknown.
     pub fn new(state: DeviceState, mut events: Vec<Event>) -> Result<Self, Refusal> {
         if state.is_empty() && events.is_empty() {
@@ -87,14 +88,15 @@ pub struct LeasedToken {
     pub received_at: Timestamp,
     /// Number of earlier attempts.
     pub attempts: u32,
-    /// End of the lease. Settling names it, so that a lost lease cannot settle anything.
+    /// End of the lease. A token is settled only if its stored lease still has this end, so a
+    /// worker that lost the lease changes nothing.
     pub leased_until: Timestamp,
 }
 
 /// Outcome of redeeming a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenOutcome {
-    /// Apple's final answer.
+    /// Apple's final response.
     Final(AdServices),
     /// Time of the next attempt.
     RetryAt(Timestamp),
@@ -112,7 +114,7 @@ pub struct AttributionSweep {
 /// Devices.
 #[async_trait]
 pub trait Devices: Send + Sync {
-    /// Returns the app and environment of an SDK key.
+    /// Returns the app and environment that an SDK key belongs to.
     async fn sdk_app(&self, sdk_key: &str) -> StoreResult<Option<SdkApp>>;
 
     /// Handles a `configure` call: registers the device, decides its attribution on the first call,
@@ -120,7 +122,7 @@ pub trait Devices: Send + Sync {
     /// replaces the decision and recredits earlier events. Concurrent calls record one install.
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome>;
 
-    /// Stores the identity of a device's user, also for a device that was never configured.
+    /// Stores the identity of a device's user, even for a device that was never configured.
     async fn identify(
         &self,
         app: AppId,
@@ -138,12 +140,13 @@ pub trait Devices: Send + Sync {
         device: DeviceKey,
     ) -> StoreResult<DeviceDetails>;
 
-    /// Erases a device in the caller's environment, and the data of its users that no other device
-    /// uses. Its rows stay under the pseudonym without personal data, so that all figures stay the
-    /// same. Pending deliveries are cancelled. Refused when the device does not exist or is erased
-    /// already.
+    /// Erases a device in the caller's environment. Also erases the data of the device's users,
+    /// except users who also use another device. The rows stay under the pseudonym without personal
+    /// data, so that all figures stay the same. Pending deliveries are cancelled. Refused when the
+    /// device does not exist or is already erased.
     ///
-    /// One transaction regardless of the number of events, so that a device is never half erased.
+    /// This is one transaction regardless of the number of events, so that a device is never half
+    /// erased.
     async fn erase_device(
         &self,
         caller: &Authorized<PeopleErase>,
@@ -153,8 +156,8 @@ pub trait Devices: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Deletes the attribution data of devices that were last active before `before`, examining at
-    /// most `limit` of them. [`tributary_domain::retention`] decides what is deleted; device ids,
+    /// Deletes the attribution data of devices that were last active before `before`. Examines at
+    /// most `limit` devices. [`tributary_domain::retention`] decides what is deleted; device ids,
     /// credit and figures stay.
     async fn forget_attributions(
         &self,
@@ -170,8 +173,8 @@ pub trait Devices: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<LeasedToken>>;
 
-    /// Settles a leased token: removes it and applies Apple's final answer to the attribution, or
-    /// schedules a retry. Returns false when the lease was lost.
+    /// Settles a leased token: applies Apple's final response to the attribution and removes the
+    /// token, or schedules a retry. Returns false when the lease was lost.
     async fn settle_ad_services_token(
         &self,
         lease: LeasedToken,

@@ -1,19 +1,20 @@
-//! Errors of store methods.
+//! Errors returned by store methods.
 
 use tributary_domain::refusal::Refusal;
 
-/// Error of a store method.
+/// Error returned by a store method.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A domain rule refused the request. Nothing was changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database could not commit or be read. The change may not have been stored; retry.
+    /// The database could not be read, or a commit was not confirmed. A change may or may not have
+    /// been stored; retry.
     #[error("the database is unavailable ({during})")]
     Unavailable {
         /// Name of the failed transaction.
         during: &'static str,
-        /// Error of the database.
+        /// Error reported by the database.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -24,19 +25,19 @@ pub enum StoreError {
         table: &'static str,
         /// Column.
         column: &'static str,
-        /// Row.
+        /// Id of the row.
         id: String,
     },
 }
 
 /// Source of [`StoreError::Unavailable`] when the database file is damaged. Retrying does not help
-/// until an operator restores it.
+/// until an operator restores the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the database is damaged")]
 pub struct DatabaseDamaged;
 
 impl StoreError {
-    /// Creates an error for a failure of the database.
+    /// Creates an error for a database failure.
     pub fn unavailable(
         during: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

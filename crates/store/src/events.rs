@@ -3,7 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequestContext};
+use tributary_domain::event::sdk::{SdkEvent, SdkEventOutcome, SdkRequestContext};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -16,12 +16,12 @@ pub struct EventPage {
     /// Whether older events may exist.
     pub has_more: bool,
     /// Event at which the search stopped before the page was full. The next page continues after
-    /// it.
+    /// that event.
     pub stopped_at: Option<EventId>,
 }
 
 impl EventPage {
-    /// Creates a page whose search was not cut short.
+    /// Creates a page whose search did not stop early.
     pub fn complete(page: Page<Event>) -> Self {
         Self {
             items: page.items,
@@ -30,8 +30,8 @@ impl EventPage {
         }
     }
 
-    /// Creates a page whose search may have stopped at an event. A full page did not reach that
-    /// event.
+    /// Creates a page whose search may have stopped early. If more events were found than fit on
+    /// the page, the page is complete and `stopped_at` is ignored.
     pub fn with_stop(page: Page<Event>, stopped_at: Option<EventId>) -> Self {
         if page.has_more {
             return Self::complete(page);
@@ -47,17 +47,16 @@ impl EventPage {
 /// Events.
 #[async_trait]
 pub trait Events: Send + Sync {
-    /// Records events of one device in order, once per external id, with revenue, credit and
+    /// Records one device's events in order, once per external id, with revenue, credit and
     /// figures. Returns one result per event.
     async fn accept_sdk_events(
         &self,
         arrival: SdkRequestContext,
         events: Vec<SdkEvent>,
-    ) -> StoreResult<Vec<Acceptance>>;
+    ) -> StoreResult<Vec<SdkEventOutcome>>;
 
-    /// Lists an app's events in the caller's environment, newest first by their own time. If no
-    /// index supports the filter, a page scans a limited number of events
-    /// ([`EventFilter::is_indexed`]).
+    /// Lists an app's events in the caller's environment, newest first by event time. If no index
+    /// supports the filter, a page scans a limited number of events ([`EventFilter::is_indexed`]).
     async fn events(
         &self,
         caller: &Authorized<AnalyticsRead>,

@@ -1,4 +1,4 @@
-//! The instance: its secret, readiness and health of the database.
+//! The instance: its secret, its readiness, and the health of its database.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ pub struct InstanceReport {
     pub schema: i64,
     /// Time of the newest record, to detect a wrong clock.
     pub newest_record_at: Option<Timestamp>,
-    /// Time of the database server, if it runs on another machine.
+    /// Time on the database server, if the database is a separate server.
     pub server_time: Option<Timestamp>,
     /// Warnings about the configuration of the database.
     pub warnings: Vec<String>,
@@ -22,11 +22,11 @@ pub struct InstanceReport {
 /// The instance.
 #[async_trait]
 pub trait Instance: Send + Sync {
-    /// Compares the check value of the secret with the stored one, and stores it if there is none.
-    /// Returns false when the database was set up with another secret.
+    /// Compares the secret's check value with the stored one. Stores the check value if none is
+    /// stored. Returns false when the database was set up with another secret.
     async fn secret_fits(&self, check_value: [u8; 32]) -> StoreResult<bool>;
 
-    /// Returns whether the check value of a secret is stored.
+    /// Returns whether a secret's check value is stored.
     async fn has_secret(&self) -> StoreResult<bool>;
 
     /// Commits a row. Readiness checks use this.
@@ -36,10 +36,11 @@ pub trait Instance: Send + Sync {
     async fn report(&self) -> StoreResult<InstanceReport>;
 
     /// Returns the number of changes to existing keys and apps made through this store, for
-    /// invalidating caches. It increases before the change returns. Changes by other processes are
-    /// not counted.
+    /// invalidating caches. The number increases before the changing call returns. Changes made by
+    /// other processes are not counted.
     fn change_count(&self) -> u64;
 
-    /// Finishes accepted work and closes the database. Later calls return unavailable.
+    /// Finishes accepted work and closes the database. Later calls return
+    /// [`crate::StoreError::Unavailable`].
     async fn close(&self);
 }

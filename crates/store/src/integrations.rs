@@ -8,7 +8,8 @@ use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// Integrations. Every app has all four; one that was never changed has its defaults.
+/// Integrations. Every app has one integration for each of the four networks. An integration that
+/// was never changed has default settings.
 #[async_trait]
 pub trait Integrations: Send + Sync {
     /// Returns the four integrations of an app, in the order of the networks.

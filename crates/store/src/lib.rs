@@ -1,17 +1,18 @@
 //! The storage port: the operations that the service needs from a database.
 //!
-//! Every method is exactly one transaction. Methods that change something read the facts, call a
-//! function of `domain` to decide, and write the decision together with its audit log entry.
-//! Adapters differ in syntax only; the suite in `contract` checks this.
+//! Every method is exactly one transaction. Methods that make changes read the facts, call a
+//! function in `domain` to decide, and write the decision together with its audit log entry.
+//! Adapters differ in SQL syntax only; the suite in `contract` checks this.
 //!
 //! # Adding a method
 //!
-//! 1. Add it to the trait of its noun here, with an [`Authorized`] parameter if it concerns a
-//!    tenant.
-//! 2. Add its tests to `contract/<noun>.rs`, with two tenants.
-//! 3. Implement it in the file of the same name in both adapters. A method with several steps is a
-//!    function in `recording` over the traits of its tables, and the adapters call it.
-//! 4. A new column is one line of its row in [`records`], and one value in each adapter's insert.
+//! 1. Add the method to the trait for its resource here. If it accesses a tenant's data, give it an
+//!    [`Authorized`] parameter.
+//! 2. Add its tests to `contract/<resource>.rs`, with two tenants.
+//! 3. Implement it in the file with the same name in both adapters. If it has several steps, write
+//!    them as a function in `recording` that uses the table traits, and let the adapters call it.
+//! 4. For a new column, add one line to its row in [`records`], and one value to each adapter's
+//!    insert.
 //!
 //! [`Authorized`]: tributary_domain::access::Authorized
 #![deny(missing_docs)]
@@ -77,7 +78,7 @@ pub use tributary_domain::forwarding::settlement::DeliverySettlement;
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use web_events::WebEvents;
 
-/// All operations of a database.
+/// All operations on a database.
 pub trait Store:
     Instance
     + Tenants

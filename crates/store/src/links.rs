@@ -9,10 +9,11 @@ use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// Tracking links. Archived links, and links of other apps or organizations, are not found.
+/// Tracking links. Archived links, and links that belong to other apps or organizations, are not
+/// found.
 #[async_trait]
 pub trait Links: Send + Sync {
-    /// Stores a new link of an app.
+    /// Stores a new link for an app.
     async fn create_link(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -36,7 +37,7 @@ pub trait Links: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<Link>>;
 
-    /// Changes a link. Its former slug still leads to it.
+    /// Changes a link. The link can still be found by its former slugs.
     async fn update_link(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -47,7 +48,8 @@ pub trait Links: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Link>;
 
-    /// Archives a link. It is no longer found; its history stays and its slug stays taken.
+    /// Archives a link. The link is no longer found. Its history is kept, and no other link can use
+    /// its slugs.
     async fn delete_link(
         &self,
         caller: &Authorized<AppsWrite>,

@@ -1,4 +1,4 @@
-//! The members of an organization.
+//! An organization's members.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -8,7 +8,7 @@ use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 
-/// An unused set-up link.
+/// An unused setup link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// Digest of the link's token. The link itself is not stored.
@@ -23,7 +23,7 @@ pub trait Members: Send + Sync {
     /// Lists all members, oldest account first.
     async fn members(&self, caller: &Authorized<AppsRead>) -> StoreResult<Vec<User>>;
 
-    /// Changes the role of a member (`domain::access::person::change_member`).
+    /// Changes a member's role (`domain::access::person::change_member`).
     async fn change_member_role(
         &self,
         caller: &Authorized<MembersWrite>,
@@ -32,7 +32,7 @@ pub trait Members: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<User>;
 
-    /// Removes a member with account and sessions. The audit log keeps their actions.
+    /// Removes a member with their account and sessions. The audit log keeps their actions.
     async fn remove_member(
         &self,
         caller: &Authorized<MembersWrite>,
@@ -40,10 +40,10 @@ pub trait Members: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Lists unused set-up links, expired ones included, the latest expiry first.
+    /// Lists unused setup links, including expired ones, latest expiry first.
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>>;
 
-    /// Withdraws an unused set-up link. Other links stay unchanged.
+    /// Withdraws an unused setup link. Does nothing if the link was used.
     async fn withdraw_invitation(
         &self,
         caller: &Authorized<MembersWrite>,

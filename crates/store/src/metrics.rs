@@ -4,7 +4,7 @@
 use crate::{StoreError, StoreResult};
 use std::time::Duration;
 
-/// Records the end of a transaction. There is one series per transaction name.
+/// Records the outcome and duration of a transaction, in a separate series per transaction name.
 pub fn record_transaction<T>(name: &'static str, outcome: &StoreResult<T>, duration: Duration) {
     let outcome = outcome_label(outcome);
     if outcome == UNAVAILABLE {
@@ -18,7 +18,7 @@ pub fn record_transaction<T>(name: &'static str, outcome: &StoreResult<T>, durat
 
 const UNAVAILABLE: &str = "unavailable";
 
-/// A corrupt value counts as unavailable.
+/// Returns the metric label of an outcome. A corrupt value is counted as unavailable.
 const fn outcome_label<T>(outcome: &StoreResult<T>) -> &'static str {
     match outcome {
         Ok(_) => "ok",
@@ -27,12 +27,12 @@ const fn outcome_label<T>(outcome: &StoreResult<T>) -> &'static str {
     }
 }
 
-/// Describes the metrics, and initialises the counter to zero so that an alert on its increase sees
+/// Describes the metrics, and initialises the counter to zero so that an alert on an increase sees
 /// the first failure.
 pub fn describe() {
     metrics::describe_counter!(
         "tributary_store_unavailable_total",
-        "Transactions with outcome unavailable. Starts at zero, unlike the series by name."
+        "Transactions with outcome unavailable. Present from the start, unlike the series by name."
     );
     metrics::counter!("tributary_store_unavailable_total").increment(0);
     metrics::describe_counter!(

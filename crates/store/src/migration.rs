@@ -23,13 +23,13 @@ impl Migration {
 /// A migration recorded in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedMigration {
-    /// Its number.
+    /// Number of the migration.
     pub number: i64,
-    /// Checksum when it was applied.
+    /// Checksum when the migration was applied.
     pub checksum: String,
 }
 
-/// Reason why a database is not migrated.
+/// Reason why a database cannot be migrated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MigrationRefusal {
     /// A newer version of the program has migrated the database.

@@ -13,7 +13,7 @@ use tributary_domain::link::Link;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Reference to the queue of an integration.
+/// Reference to an integration's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueRef {
     /// App.
@@ -22,8 +22,8 @@ pub struct QueueRef {
     pub network: Network,
 }
 
-/// Identifies the holder of a queue by a unique number. Every write to a queue names it, so that a
-/// process that lost its lease changes nothing.
+/// Unique number that identifies the holder of a queue's lease. Every write to a queue checks this
+/// number, so that a process that lost its lease changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseId(pub [u8; 16]);
 
@@ -43,18 +43,18 @@ pub struct LeasedQueue {
 pub struct GatheredDelivery {
     /// The delivery.
     pub pending: PendingDelivery,
-    /// Data to send. `None` when the event was removed. Web events have their own page URL; for
-    /// others it follows from `link`.
+    /// Data to send. `None` when the event was removed. A web event has its own page URL; the page
+    /// URL of other events is derived from `link`.
     pub conversion: Option<Conversion>,
-    /// Link of the event's click.
+    /// Link of the click that the event is credited to.
     pub link: Option<Link>,
 }
 
 /// The outbox.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Returns queues of a network that are enabled, not paused and not leased, and have due
-    /// deliveries. Least recently served first.
+    /// Returns a network's queues that are enabled, not paused, not leased, and have due
+    /// deliveries. The least recently served queue comes first.
     async fn due_queues(
         &self,
         network: Network,
@@ -62,7 +62,7 @@ pub trait Outbox: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<QueueRef>>;
 
-    /// Leases a queue. Returns `None` when it is leased, paused or disabled.
+    /// Leases a queue. Returns `None` when the queue is already leased, paused or disabled.
     async fn lease_queue(
         &self,
         queue: QueueRef,
@@ -71,7 +71,7 @@ pub trait Outbox: Send + Sync {
         until: Timestamp,
     ) -> StoreResult<Option<LeasedQueue>>;
 
-    /// Extends a lease. Returns false when another process holds it now.
+    /// Extends a lease. Returns false when another process holds the queue now.
     async fn renew_lease(
         &self,
         queue: QueueRef,
@@ -88,7 +88,7 @@ pub trait Outbox: Send + Sync {
     ) -> StoreResult<()>;
 
     /// Returns due deliveries, oldest first. Returns `None` when another process holds the queue
-    /// now, or the integration was changed or disabled since it was leased.
+    /// now, or when the integration was changed or disabled after the queue was leased.
     async fn due_deliveries(
         &self,
         queue: QueueRef,
@@ -99,7 +99,7 @@ pub trait Outbox: Send + Sync {
     ) -> StoreResult<Option<Vec<PendingDelivery>>>;
 
     /// Marks deliveries as being sent, so that an interrupted attempt is detected later. Returns
-    /// those that still exist, or `None` when another process holds the queue now.
+    /// the deliveries that still exist, or `None` when another process holds the queue now.
     async fn begin_sending(
         &self,
         queue: QueueRef,
@@ -146,10 +146,11 @@ pub trait Outbox: Send + Sync {
     /// Counts the paused integrations of each network.
     async fn paused_integrations(&self) -> StoreResult<Vec<(Network, u64)>>;
 
-    /// Expires at most `limit` overdue deliveries in queues without a worker. Returns their number.
+    /// Expires at most `limit` overdue deliveries in queues without a worker. Returns the number of
+    /// expired deliveries.
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Removes deliveries that ended before `settled_before`, and old hourly counts, at most
-    /// `limit` rows. Returns their number.
+    /// Removes at most `limit` deliveries that finished before `settled_before`, and all hourly
+    /// counts and settled alerts from before that time. Returns the number of removed deliveries.
     async fn remove_deliveries(&self, settled_before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

@@ -1,28 +1,29 @@
-//! Postbacks of SKAdNetwork and AdAttributionKit.
+//! SKAdNetwork and AdAttributionKit postbacks.
 
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized};
-use tributary_domain::report::postback::{Counting, PostbackFigures, ReceivedPostback};
+use tributary_domain::report::postback::{PostbackCounting, PostbackFigures, ReceivedPostback};
 use tributary_domain::skan::CoarseValue;
-use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::decode::DocumentVersion;
 use tributary_domain::skan::postback::{ConversionType, ParsedPostback, Protocol, Signature};
 use tributary_domain::vocabulary::id::{AppId, PostbackId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Number of waiting postbacks that an app gets in the transaction that sets its App Store id.
-/// [`Postbacks::claim_postbacks`] assigns the others later, so that the change stays fast.
+/// Maximum number of waiting postbacks that are assigned to an app in the transaction that sets its
+/// App Store id. [`Postbacks::claim_postbacks`] assigns the others later, so that the change stays
+/// fast.
 pub const CLAIMED_AT_ONCE_MAX: u32 = 500;
 
-/// Outcome of a durable postback.
+/// Outcome of accepting a postback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PostbackOutcome {
     /// Stored for an app.
     Stored,
     /// Already stored. Nothing changed.
     Duplicate,
-    /// No app has its App Store id. It waits for one.
+    /// No app has the postback's App Store id. The postback waits for such an app.
     Unclaimed,
 }
 
@@ -35,9 +36,10 @@ pub struct StoredPostback {
     pub received_at: Timestamp,
     /// Parsed postback and the state of its signature.
     pub parsed: ParsedPostback,
-    /// When it counts.
-    pub counting: Counting,
-    /// Whether an earlier postback with its key has another body.
+    /// Whether the postback always counts, never counts, or counts depending on
+    /// `accept_test_signals`.
+    pub counting: PostbackCounting,
+    /// Whether an earlier postback with the same deduplication key has a different body.
     pub conflicting: bool,
 }
 
@@ -48,7 +50,7 @@ pub struct PostbackFilter {
     pub protocol: Option<Protocol>,
     /// State of the signature.
     pub signature: Option<Signature>,
-    /// Whether it counts now.
+    /// Whether the postback counts now.
     pub counted: Option<bool>,
     /// Ad network, in lower case.
     pub ad_network_id: Option<String>,
@@ -63,7 +65,7 @@ pub struct PostbackFilter {
     pub conversion_type: Option<ConversionType>,
     /// Earliest time of arrival.
     pub from: Option<Timestamp>,
-    /// End of the time of arrival, exclusive.
+    /// Latest time of arrival, exclusive.
     pub until: Option<Timestamp>,
 }
 
@@ -72,8 +74,9 @@ pub struct PostbackFilter {
 pub struct PostbackPage {
     /// The postbacks, newest first.
     pub page: Page<StoredPostback>,
-    /// All versions of the conversion values. The current one has its current names.
-    pub versions: Vec<Version>,
+    /// All versions of the conversion-value mapping. The current version has the latest names,
+    /// because renaming a value creates no new version.
+    pub versions: Vec<DocumentVersion>,
     /// Whether test postbacks count.
     pub accept_test_signals: bool,
 }
@@ -87,7 +90,7 @@ pub struct PostbackDimensions {
     pub ad_network_id: bool,
     /// By the last 2, 3 or 4 digits of the source identifier.
     pub source_digits: Option<u8>,
-    /// By campaign id, which older SKAdNetwork versions have.
+    /// By campaign id, which only older SKAdNetwork versions have.
     pub campaign_id: bool,
     /// By conversion window.
     pub sequence_index: bool,
@@ -102,7 +105,7 @@ pub struct PostbackDimensions {
 pub struct PostbackReportQuery {
     /// Periods to report separately, each with an exclusive end.
     pub periods: Vec<(Timestamp, Timestamp)>,
-    /// Other dimensions.
+    /// Dimensions to group by, besides the period.
     pub group_by: PostbackDimensions,
     /// Only this ad network, in lower case.
     pub ad_network_id: Option<String>,
@@ -112,8 +115,8 @@ pub struct PostbackReportQuery {
     pub rows_max: u32,
 }
 
-/// A row of postback figures. A field is `None` when it was not requested or the postbacks do not
-/// contain it.
+/// A row of postback figures. A dimension is `None` when it was not requested or the postbacks do
+/// not contain it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostbackStats {
     /// Index of the period.
@@ -122,9 +125,9 @@ pub struct PostbackStats {
     pub protocol: Option<Protocol>,
     /// The ad network.
     pub ad_network_id: Option<String>,
-    /// As many digits as requested. `None` where Apple sent fewer.
+    /// The source identifier, with as many digits as requested. `None` if Apple sent fewer digits.
     pub source_identifier: Option<String>,
-    /// The campaign.
+    /// The campaign id.
     pub campaign_id: Option<i64>,
     /// The conversion window.
     pub sequence_index: Option<u8>,
@@ -138,14 +141,15 @@ pub struct PostbackStats {
     pub withheld: i64,
 }
 
-/// Postbacks. They are live data; a test key finds none.
+/// Postbacks. They are live data; a caller with a test key finds none.
 #[async_trait]
 pub trait Postbacks: Send + Sync {
-    /// Stores a postback once, with its counts, for the app with its App Store id
-    /// (`domain::report::postback::decide_postback`). Without such an app, it waits for one.
+    /// Stores a postback once for the app with the postback's App Store id, and counts it
+    /// (`domain::report::postback::decide_postback`). If no app has this id yet, the postback is
+    /// stored as unclaimed until an app gets the id.
     async fn accept_postback(&self, arrival: ReceivedPostback) -> StoreResult<PostbackOutcome>;
 
-    /// Lists the postbacks of an app, latest arrival first.
+    /// Lists an app's postbacks, latest arrival first.
     async fn postbacks(
         &self,
         caller: &Authorized<AppsRead>,
@@ -154,7 +158,7 @@ pub trait Postbacks: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<PostbackPage>;
 
-    /// Returns figures of the postbacks that count now. Rows of zeros are omitted.
+    /// Returns figures for the postbacks that count now. Rows of zeros are omitted.
     async fn postback_stats(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -162,14 +166,16 @@ pub trait Postbacks: Send + Sync {
         query: PostbackReportQuery,
     ) -> StoreResult<Vec<PostbackStats>>;
 
-    /// Assigns at most `limit` waiting postbacks to the apps that have their App Store ids now.
-    /// Returns their number.
+    /// Assigns at most `limit` waiting postbacks to the apps that now have their App Store ids.
+    /// Returns the number of assigned postbacks.
     async fn claim_postbacks(&self, limit: u32) -> StoreResult<u64>;
 
-    /// Removes at most `limit` postbacks received before `before`. Returns their number. Their
-    /// counts and deduplication keys stay.
+    /// Removes at most `limit` postbacks received before `before`. Their counts stay, and so do
+    /// their deduplication keys, except those of unverified postbacks. Returns the number of
+    /// removed postbacks.
     async fn remove_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 
-    /// Removes at most `limit` unclaimed postbacks received before `before`. Returns their number.
+    /// Removes at most `limit` unclaimed postbacks received before `before`. Returns the number of
+    /// removed postbacks.
     async fn remove_unclaimed_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

@@ -1,4 +1,4 @@
-//! Reports: figures, cohorts, costs and log exports. Reports never write, so that they work on a
+//! Reports: figures, cohorts, costs and log exports. Reports never write, so that they work with a
 //! read replica, a read-only file or a full disk.
 
 use crate::{IntegrationHealth, StoreResult};
@@ -16,8 +16,8 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A part of the log to read, oldest first. Exports read one part after the other, so that no
-/// snapshot stays open during a download.
+/// A part of a log to read, oldest entry first. Exports read one part after another, so that no
+/// database snapshot stays open during a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogPart<I> {
     /// Last id of the previous part. `None` for the first part.
@@ -30,7 +30,7 @@ pub struct LogPart<I> {
     pub limit: u32,
 }
 
-/// A day of an app to rebuild.
+/// A day whose figures are rebuilt, for one app and environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct RollupDay {
@@ -46,15 +46,15 @@ pub struct RebuildReport {
     pub events: u64,
     /// Rows that were correct.
     pub correct_rows: u64,
-    /// Rows that were wrong, missing or superfluous.
+    /// Rows that were wrong, missing or should not have existed.
     pub corrected_rows: u64,
 }
 
 /// Reports.
 #[async_trait]
 pub trait Reports: Send + Sync {
-    /// Returns figures of an app in the caller's environment, from the roll-up that has the
-    /// dimensions. Refused when none has them; check with
+    /// Returns an app's figures in the caller's environment, from the roll-up that covers the
+    /// dimensions. Refused when no roll-up covers them; check with
     /// [`Rollup::for_dimensions`](tributary_domain::report::Rollup::for_dimensions). Rows of zeros
     /// are omitted.
     async fn stats(
@@ -64,7 +64,7 @@ pub trait Reports: Send + Sync {
         query: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>>;
 
-    /// Returns the figures of an app in a period, by credited network. Start and end are rounded
+    /// Returns an app's figures in a period, by credited network. The start and the end are rounded
     /// down to quarters of an hour.
     async fn figures_by_network(
         &self,
@@ -85,14 +85,14 @@ pub trait Reports: Send + Sync {
         Ok(by_network.collect())
     }
 
-    /// Returns the totals of several apps of the organization, each for its own periods.
+    /// Returns the totals for several of the organization's apps, each for its own periods.
     async fn totals(
         &self,
         caller: &Authorized<AppsRead>,
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>>;
 
-    /// Returns the activity of install cohorts on the following days.
+    /// Returns the activity of install cohorts on the days after the install.
     async fn cohorts(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -100,8 +100,9 @@ pub trait Reports: Send + Sync {
         query: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>>;
 
-    /// Stores costs. Each replaces the one for its day, network and campaign; zero removes it.
-    /// Stores none if one of them cannot be converted to USD. Returns their number.
+    /// Stores costs. Each cost replaces the stored one for the same day, network and campaign; an
+    /// amount of zero removes the stored cost. Stores nothing if any of the costs cannot be
+    /// converted to USD. Returns the number of given costs.
     async fn put_costs(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -119,8 +120,8 @@ pub trait Reports: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<StoredCost>>;
 
-    /// Returns ad costs between two days, both inclusive. Costs are live data; a test key finds
-    /// none.
+    /// Returns ad costs between two days, both inclusive. Costs are live data; a caller with a test
+    /// key finds none.
     async fn cost_sums(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -129,8 +130,8 @@ pub trait Reports: Send + Sync {
         to: Day,
     ) -> StoreResult<Vec<(AppId, CostSum)>>;
 
-    /// Returns the health of an app's integrations, in the order of the networks. A test key finds
-    /// none, because test events are never sent.
+    /// Returns the health of an app's integrations, in the order of the networks. A caller with a
+    /// test key finds none, because test events are never sent.
     async fn delivery_health(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -138,7 +139,7 @@ pub trait Reports: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>>;
 
-    /// Returns the names of links, archived ones included.
+    /// Returns the names of links, including archived ones.
     async fn link_names(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -146,7 +147,7 @@ pub trait Reports: Send + Sync {
         links: Vec<LinkId>,
     ) -> StoreResult<Vec<(LinkId, String)>>;
 
-    /// Returns a part of the event log, or of its installs only.
+    /// Returns a part of the event log, with all events or only installs.
     async fn log_events(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -166,8 +167,8 @@ pub trait Reports: Send + Sync {
     /// Returns the days that have events or figures, for [`Self::rebuild_rollups`].
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>>;
 
-    /// Rebuilds the figures of a day from its events, and the cohorts of the devices that were
-    /// installed on it. Click counts stay, because most clicks are removed after a while. Events
-    /// that are recorded meanwhile are counted too.
+    /// Rebuilds a day's figures from its events, and the cohorts of the devices that were installed
+    /// on that day. Click counts are not rebuilt, because most clicks are deleted after a while.
+    /// Events that are recorded during the rebuild are counted too.
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<RebuildReport>;
 }

@@ -22,7 +22,7 @@ pub struct NewSession {
 pub struct UserSession {
     /// The session.
     pub session: Session,
-    /// User as stored now, so that a changed role applies to the next request.
+    /// The user as stored now, so that a changed role applies to the next request.
     pub user: User,
     /// Organization of the user.
     pub organization: Organization,
@@ -31,10 +31,10 @@ pub struct UserSession {
 /// Sessions. Removing an account ends its sessions.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// Starts a session, and removes all expired ones.
+    /// Starts a session, and removes all expired sessions.
     async fn begin_session(&self, session: NewSession, origin: AuditContext) -> StoreResult<()>;
 
-    /// Returns the session with this digest, even if it expired.
+    /// Returns the session with this digest, even if it has expired.
     async fn session(&self, digest: Digest) -> StoreResult<Option<UserSession>>;
 
     /// Records the last use of a session.
@@ -43,7 +43,7 @@ pub trait Sessions: Send + Sync {
     /// Ends a session. Idempotent.
     async fn end_session(&self, digest: Digest) -> StoreResult<()>;
 
-    /// Changes a user's password. Ends all their sessions and starts this one.
+    /// Changes a user's password. Ends all of the user's sessions and starts the given new session.
     async fn change_password(
         &self,
         session: NewSession,

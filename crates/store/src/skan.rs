@@ -6,7 +6,7 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, E
 use tributary_domain::app::App;
 use tributary_domain::audit::AuditContext;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::decode::DocumentVersion;
 use tributary_domain::skan::device::DeviceDocument;
 use tributary_domain::skan::{Configuration, Document};
 use tributary_domain::vocabulary::change::Change;
@@ -14,16 +14,17 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Conversion-value configurations. `acceptTestSignals` is the app's `skanTestSignals`. It is
-/// stored on the app, and both endpoints show and change the same value.
+/// Conversion-value configurations. `acceptTestSignals` in a configuration and `skanTestSignals` in
+/// its app are the same setting. It is stored with the app, and both endpoints show and change it.
 #[async_trait]
 pub trait SkanConfigurations: Send + Sync {
     /// Returns the current configuration of an app.
     async fn skan(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Configuration>;
 
-    /// Returns the document for a device: the current configuration, the exchange rates, and the
-    /// device's events that only the server knows, if the device is given. The configuration is not
-    /// secret, because the SDK key is part of the app.
+    /// Returns the document for a device: the current configuration and the exchange rates. If a
+    /// device is given, the document also includes sums of the device's events that only the server
+    /// knows. The configuration is not secret: the SDK key that gives access to it is built into
+    /// the app.
     async fn skan_for_device(
         &self,
         app: App,
@@ -32,8 +33,8 @@ pub trait SkanConfigurations: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<DeviceDocument>;
 
-    /// Replaces the document. Old versions are kept, because postbacks based on them are still to
-    /// come.
+    /// Replaces the document. Old versions are kept, because postbacks based on them may still
+    /// arrive.
     async fn put_skan(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -43,7 +44,7 @@ pub trait SkanConfigurations: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Configuration>;
 
-    /// Changes the two switches.
+    /// Changes the two switches, `enabled` and `acceptTestSignals`.
     async fn patch_skan(
         &self,
         caller: &Authorized<AppsWrite>,
@@ -55,14 +56,15 @@ pub trait SkanConfigurations: Send + Sync {
     ) -> StoreResult<Configuration>;
 
     /// Returns all versions with their documents, for interpreting postback figures. The current
-    /// one has its current names.
+    /// version has the latest names, because renaming a value creates no new version.
     async fn skan_meanings(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-    ) -> StoreResult<Vec<Version>>;
+    ) -> StoreResult<Vec<DocumentVersion>>;
 
-    /// Lists the version numbers of an app, oldest first, with the time from which each applied.
+    /// Lists the versions of an app's configuration, oldest first, each with the time from which it
+    /// applied.
     async fn skan_versions(
         &self,
         caller: &Authorized<AppsRead>,

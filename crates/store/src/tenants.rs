@@ -10,7 +10,7 @@ use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A tenant. Everything else belongs to one.
+/// A tenant. Every app, user and API key belongs to an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Organization {
     /// Organization id.
@@ -22,7 +22,7 @@ pub struct Organization {
 }
 
 impl Organization {
-    /// Returns the audit log changes of a new organization.
+    /// Returns the audit log changes for a new organization.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
         changes.initial("name", Some(self.name.as_str().to_owned()));
@@ -39,16 +39,16 @@ pub struct NewKey {
     pub digest: Digest,
 }
 
-/// A new set-up link.
+/// A new setup link.
 #[derive(Debug, Clone)]
 pub struct NewSetupLink {
-    /// Set-up link.
+    /// Setup link.
     pub link: SetupLink,
     /// Digest of the link's token.
     pub digest: Digest,
 }
 
-/// Data for redeeming a set-up link: the account and its first API key.
+/// Data for redeeming a setup link: the account and its first API key.
 #[derive(Debug, Clone)]
 pub struct Redemption {
     /// Id of the new account.
@@ -57,7 +57,7 @@ pub struct Redemption {
     pub email: Email,
     /// Hashed password.
     pub password_hash: String,
-    /// First API key. Its organization is replaced by the link's.
+    /// First API key. Its organization is replaced with the setup link's organization.
     pub first_key: NewKey,
     /// Audit log id for the creation of the key.
     pub first_key_audit_id: AuditId,
@@ -73,7 +73,8 @@ pub trait Tenants: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Creates the first organization. Returns false when one exists, also under concurrent calls.
+    /// Creates the first organization. Returns false when one exists already, even under concurrent
+    /// calls.
     async fn create_first_organization(
         &self,
         organization: Organization,
@@ -89,27 +90,28 @@ pub trait Tenants: Send + Sync {
     /// Stores a key.
     async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()>;
 
-    /// Lists an organization's keys, oldest first, revoked ones included.
+    /// Lists an organization's keys, oldest first, including revoked ones.
     async fn keys(&self, organization: OrganizationId) -> StoreResult<Vec<ApiKey>>;
 
-    /// Revokes a key. A revoked key stays unchanged.
+    /// Revokes a key. Revoking it again changes nothing.
     async fn revoke_key(&self, key: KeyId, origin: AuditContext) -> StoreResult<ApiKey>;
 
-    /// Returns the key with this digest, even if it is not valid.
+    /// Returns the key with this digest, even if the key is not valid.
     async fn key_by_digest(&self, digest: Digest) -> StoreResult<Option<ApiKey>>;
 
     /// Records the last use of a key.
     async fn note_key_use(&self, key: KeyId, at: Timestamp) -> StoreResult<()>;
 
-    /// Stores a set-up link. A link without an email address is for the first owner, and
-    /// invalidates the organization's earlier links without one.
+    /// Stores a setup link. A link without an email address is for the first owner, and
+    /// invalidates the organization's earlier links without an email address.
     async fn create_setup_link(&self, link: NewSetupLink, origin: AuditContext) -> StoreResult<()>;
 
-    /// Returns the link with this digest, even if it is not valid.
+    /// Returns the link with this digest, even if the link is not valid.
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>>;
 
-    /// Redeems a link: creates the account and its first key in the link's organization, or
-    /// nothing. Invalidates the organization's other links without an email address.
+    /// Redeems a link: creates the account and its first key in the link's organization. If either
+    /// cannot be created, neither is. Invalidates the organization's other links without an email
+    /// address.
     async fn redeem_setup_link(
         &self,
         digest: Digest,

@@ -1,4 +1,4 @@
-//! Redeeming AdServices tokens at Apple, and the effect of Apple's answer on attribution.
+//! Redeeming AdServices tokens with Apple, and the effect of Apple's response on attribution.
 
 use super::fixtures::{SharedStore, at};
 use super::sdk_fixtures::{Tenant, tenant};
@@ -34,7 +34,7 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
         ("token of device-1", 0)
     );
     assert_eq!(first.received_at, at(60));
-    assert!(lease(store, 61).await.is_empty(), "it is leased");
+    assert!(lease(store, 61).await.is_empty(), "the token is leased");
     let again = lease(store, 90).await;
     assert_eq!(again[0].attempts, 1, "the first lease ended");
     let settle = async |lease: LeasedToken, outcome: TokenOutcome| {
@@ -43,7 +43,7 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     };
     assert!(
         !settle(first, TokenOutcome::Final(AdServices::Invalid)).await,
-        "its lease was lost"
+        "the lease was lost"
     );
     assert!(settle(again[0].clone(), TokenOutcome::RetryAt(at(200))).await);
     assert!(lease(store, 199).await.is_empty());
@@ -58,7 +58,10 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     );
     assert!(lease(store, 9_000).await.is_empty());
     let known = tenant.device_details("device-1").await.state;
-    let decision = known.attribution.expect("it has a decision").decision;
+    let decision = known
+        .attribution
+        .expect("the device has a decision")
+        .decision;
     assert_eq!(
         decision.evidence.ad_services.as_deref(),
         Some("not_attributed")
@@ -67,11 +70,11 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     tenant.call_configure(with_token(&tenant, "device-1")).await;
     assert!(
         lease(store, 9_000).await.is_empty(),
-        "Apple has answered already"
+        "Apple has already responded"
     );
 }
 
-/// Apple's answer improves an organic install and recredits its events.
+/// Apple's response attributes an organic install to Apple Ads and recredits the device's events.
 pub async fn apples_answer_improves_an_organic_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(with_token(&tenant, "device-1")).await;

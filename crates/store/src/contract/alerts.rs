@@ -101,7 +101,7 @@ pub async fn alerts_reach_every_app_with_a_webhook(store: &SharedStore) {
     };
     assert_eq!(raise(0, 10).await, 1, "the other app has no webhook");
     assert_eq!(raise(5, 11).await, 0, "raised a moment ago");
-    assert_eq!(raise(11, 100).await, 1, "after the period");
+    assert_eq!(raise(11, 100).await, 1, "the period is over");
     let alerts = store
         .lease_alerts(at(101), at(200), 10)
         .await

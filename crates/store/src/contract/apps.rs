@@ -63,7 +63,7 @@ async fn read_app(store: &SharedStore, caller: &Authorized<AppsWrite>, id: AppId
     app.expect("the app")
 }
 
-/// Every field is stored, on creation and on change.
+/// Every field is stored, both on creation and on update.
 pub async fn an_app_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_app(&caller, 1);
@@ -83,7 +83,8 @@ pub async fn an_app_is_read_as_it_was_stored(store: &SharedStore) {
     assert_eq!(read_app(store, &caller, new.id).await, changed);
 }
 
-/// A change is applied to the stored app, so changes of different fields add up.
+/// A change affects only the fields it contains, so changes to different fields do not undo each
+/// other.
 pub async fn changes_of_different_fields_add_up(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -107,7 +108,7 @@ pub async fn changes_of_different_fields_add_up(store: &SharedStore) {
     assert_eq!(stored.tag(), "3");
 }
 
-/// An outdated `If-Match` is refused.
+/// A change with an outdated `If-Match` is refused.
 pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -119,7 +120,7 @@ pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     assert_eq!(read_app(store, &caller, app.id).await, app);
 }
 
-/// An equal change creates no new version and no audit log entry.
+/// A change that leaves the app as it is creates no new version and no audit log entry.
 pub async fn an_unchanged_app_is_not_written(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -141,7 +142,7 @@ pub async fn an_unchanged_app_is_not_written(store: &SharedStore) {
     assert_eq!(entry_count().await, before);
 }
 
-/// Postbacks name only the App Store id, so it must identify one app.
+/// Postbacks identify the app only by its App Store id, so the id must belong to one app.
 pub async fn an_app_store_id_belongs_to_one_app_of_the_instance(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     let first = app(store, &one).await;
@@ -162,7 +163,7 @@ pub async fn an_app_store_id_belongs_to_one_app_of_the_instance(store: &SharedSt
         .expect("the app owns the id");
 }
 
-/// The links and association files of a host belong to one app.
+/// A host serves the links and association files of one app only.
 pub async fn a_link_domain_belongs_to_one_app_of_the_instance(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     let first = app(store, &one).await;
@@ -208,7 +209,7 @@ pub async fn a_released_name_is_free_again(store: &SharedStore) {
         .expect("the domain is available again");
 }
 
-/// A creation that is refused half way stores nothing.
+/// A creation that is refused halfway stores nothing.
 pub async fn a_refused_creation_stores_nothing(store: &SharedStore) {
     let caller = organization(store).await;
     let first = app(store, &caller).await;
@@ -318,7 +319,7 @@ pub async fn archived_apps_are_left_out(store: &SharedStore) {
     }
 }
 
-/// A secret is stored sealed. The app shows only that it is set.
+/// A secret is stored sealed. The app only shows that the secret is set.
 pub async fn secrets_are_stored_sealed_and_can_be_removed(store: &SharedStore) {
     const SECRET: AppSecret = AppSecret::Billing(BillingProvider::Revenuecat);
     let caller = organization(store).await;
@@ -390,7 +391,7 @@ pub async fn another_organization_reads_no_secret(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
 }
 
-/// A time zone from an older list stays readable.
+/// A time zone from an older time zone list stays readable.
 pub async fn an_unlisted_time_zone_is_still_readable(store: &SharedStore) {
     let caller = organization(store).await;
     let mut new = new_app(&caller, 1);
@@ -403,7 +404,8 @@ pub async fn an_unlisted_time_zone_is_still_readable(store: &SharedStore) {
     assert_eq!(found.expect("the app").timezone.as_str(), "Mars/Olympus");
 }
 
-/// Readers of analytics can read the time zone of their organization's apps only.
+/// Callers with analytics read access can read the time zones of their own organization's apps
+/// only.
 pub async fn analytics_readers_can_read_the_time_zone(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let mut new = new_app(&owner, 1);
@@ -423,7 +425,7 @@ pub async fn analytics_readers_can_read_the_time_zone(store: &SharedStore) {
     assert_eq!(refusal(zone(&stranger).await), Refusal::AppNotFound);
 }
 
-/// Three concurrent changes of three fields are all stored.
+/// Three concurrent changes to three fields are all stored.
 pub async fn concurrent_changes_lose_nothing(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -462,7 +464,7 @@ pub async fn concurrent_changes_lose_nothing(store: &SharedStore) {
     assert_eq!(stored.tag(), "4");
 }
 
-/// Readers of analytics can list the names of their organization's apps, newest first.
+/// Callers with analytics read access can list their organization's app names, newest first.
 pub async fn analytics_readers_can_list_app_names(store: &SharedStore) {
     let (caller, other) = (organization(store).await, organization(store).await);
     let (first, second) = (app(store, &caller).await, app(store, &caller).await);

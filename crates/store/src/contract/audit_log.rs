@@ -94,7 +94,7 @@ async fn make_every_change(store: &SharedStore, caller: &Authorized<AppsWrite>) 
         .expect("a change");
 }
 
-/// Each change adds one entry with actor, action, time and origin, newest first.
+/// Each change adds one entry with actor, action, time and origin. Entries are listed newest first.
 pub async fn every_change_adds_one_entry(store: &SharedStore) {
     let caller = organization(store).await;
     make_every_change(store, &caller).await;
@@ -169,7 +169,7 @@ pub async fn a_refused_change_adds_no_entry(store: &SharedStore) {
     assert_eq!(log(store, &caller, None).await.len(), before);
 }
 
-/// The entry of a creation contains the initial values, for example name and permission.
+/// The entry for a creation contains the initial values, for example name and permission.
 pub async fn a_creation_records_the_initial_values(store: &SharedStore) {
     let caller = organization(store).await;
     make_every_change(store, &caller).await;
@@ -223,14 +223,14 @@ pub async fn secrets_never_reach_the_log(store: &SharedStore) {
     assert!(!text.contains("canary"), "{text}");
 }
 
-/// Entries of other organizations are not found.
+/// Other organizations' entries are not found.
 pub async fn another_organization_reads_its_own_log_only(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
     assert_eq!(
         log(store, &stranger, None).await.len(),
         1,
-        "its own creation"
+        "its own creation is logged"
     );
     assert!(log(store, &stranger, Some(app.id)).await.is_empty());
 }
@@ -273,7 +273,7 @@ pub async fn the_log_is_paged_newest_first(store: &SharedStore) {
     assert_eq!(seen, whole);
 }
 
-/// Old entries of all organizations are removed in small batches; the rest stays.
+/// Old entries are removed across all organizations in small batches; newer entries stay.
 pub async fn old_entries_are_removed(store: &SharedStore) {
     let (one, other) = (organization(store).await, organization(store).await);
     make_every_change(store, &one).await;
@@ -281,7 +281,7 @@ pub async fn old_entries_are_removed(store: &SharedStore) {
     let old = before.iter().filter(|entry| entry.at < at(5)).count();
     assert!(
         (3..before.len()).contains(&old),
-        "some are old, some are not"
+        "some entries are old, some are not"
     );
     let remove = |limit| store.remove_audit_entries(at(5), limit);
     assert_eq!(remove(2).await.expect("a removal"), 2);

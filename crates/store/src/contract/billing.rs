@@ -25,7 +25,8 @@ fn person(name: &str) -> UserKey {
     UserKey::parse(name).expect("a user id")
 }
 
-/// Builds a notification about a person's subscription that happened at a second.
+/// Builds a notification about a person's subscription, with the time of the billing event in
+/// seconds.
 fn arrival(
     tenant: &Tenant,
     id: &str,
@@ -114,7 +115,7 @@ impl Tenant {
     }
 }
 
-/// A notification is stored once per id and app, also under concurrent calls.
+/// A notification is stored once per id and app, even under concurrent calls.
 pub async fn a_notification_is_stored_once(store: &SharedStore) {
     let (one, other) = (tenant(store).await, tenant(store).await);
     let paid = payment(&one, "n-1", 10, PaymentClaim::Start);
@@ -157,7 +158,7 @@ pub async fn a_notification_is_stored_once(store: &SharedStore) {
     refused.expect_err("another organization's app");
 }
 
-/// Of concurrent payments of one person, the earliest by its own time is the first.
+/// Of a person's concurrent payments, the one with the earliest payment time is the first payment.
 pub async fn concurrent_payments_have_one_first(store: &SharedStore) {
     let tenant = tenant(store).await;
     let payments = (1..=12).map(|number| {
@@ -181,7 +182,7 @@ pub async fn concurrent_payments_have_one_first(store: &SharedStore) {
     assert_eq!(tenant.net_revenue().await, 120_000_000);
 }
 
-/// A billing event names the original transaction of its subscription, if the provider sends it.
+/// A billing event names its subscription's original transaction, if the provider sends it.
 pub async fn events_name_their_original_transaction(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant
@@ -245,7 +246,8 @@ pub async fn refunds_wait_for_their_payment(store: &SharedStore) {
     assert_eq!(worth, [10_000_000, -4_000_000, 4_000_000]);
 }
 
-/// A device whose user is identified in time gets the waiting subscription once.
+/// When a device's user is identified after the user's payment arrived, the device gets the
+/// subscription, and the payment counts once.
 pub async fn a_later_identified_device_gets_the_subscription(store: &SharedStore) {
     let tenant = tenant(store).await;
     let paid = payment(&tenant, "n-1", 10, PaymentClaim::Start);
@@ -277,7 +279,7 @@ pub async fn a_later_identified_device_gets_the_subscription(store: &SharedStore
     assert_eq!((figures[0].events, figures[0].matched), (1, 1));
 }
 
-/// A trial counts once when its hold ends, unless it was cancelled before.
+/// A trial counts once when its hold ends, unless the trial was cancelled before.
 pub async fn trials_on_hold_count_once(store: &SharedStore) {
     let tenant = tenant(store).await;
     for (sub, cancelled) in [("alive", false), ("gone", true)] {

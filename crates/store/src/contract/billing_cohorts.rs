@@ -1,4 +1,5 @@
-//! Subscriptions in cohorts: rebuilt figures equal the maintained ones, wherever events move.
+//! Subscriptions in cohorts: rebuilt figures equal the incrementally updated ones, even after
+//! events moved to other devices.
 
 use super::erasure_fixtures::{billing_notification, device, person};
 use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, join_all};
@@ -13,7 +14,7 @@ const DAY: i64 = 24 * 60 * 60;
 /// Amount of every payment in micro-units.
 const PAID: i64 = 10_000_000;
 
-/// Network, age, devices, and revenue minus refunds.
+/// Network, days since install, number of active devices, and revenue minus refunds.
 type Row = (&'static str, u8, i64, i64);
 
 fn paid(tenant: &Tenant, who: &str, chain: &str, second: i64) -> IncomingNotification {
@@ -83,18 +84,18 @@ async fn assert_cohorts(tenant: &Tenant, expected: &[Row]) {
     assert_eq!(cohorts().await, expected);
 }
 
-/// A payment that arrived before its device was known counts in the device's cohort later, however
-/// the device is found.
+/// A payment that arrived before its device was known counts in the device's cohort later, no
+/// matter how the device was found.
 pub async fn late_payments_count_in_the_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(5).await;
     notify(&tenant, paid(&tenant, "one", "sub-1", 10)).await;
     assert_cohorts(&tenant, &[]).await;
-    // Found by the first call, which creates the cohort.
+    // The device is found through its first `configure` call, which creates the cohort.
     let command = tenant.configure_with_click("phone", &click, 2_000);
     tenant.call_configure(with_person("one", command)).await;
     assert_cohorts(&tenant, &[("network_a", 0, 1, PAID)]).await;
-    // Found by a user who is identified later, on a day without other events.
+    // The device is found through a user who is identified later, on a day without other events.
     tenant
         .call_configure(tenant.configure("tablet", 3_000))
         .await;
@@ -110,7 +111,7 @@ pub async fn late_payments_count_in_the_cohort(store: &SharedStore) {
     identified.await.expect("a user is identified");
     let [phone, tablet] = before;
     assert_cohorts(&tenant, &[phone, tablet, ("organic", 2, 1, PAID)]).await;
-    // Found by a transfer: the subscription and the device now belong to another person.
+    // The device is found through a transfer, which links the subscriber to the device's user.
     notify(&tenant, paid(&tenant, "three", "sub-3", 5 * DAY)).await;
     let transfer = NotificationMeaning::Transfer {
         from: vec![person("two")],
@@ -122,8 +123,8 @@ pub async fn late_payments_count_in_the_cohort(store: &SharedStore) {
     assert_cohorts(&tenant, &[phone, tablet, joined, ("organic", 4, 1, PAID)]).await;
 }
 
-/// An event that moves to another device leaves its old cohort with its revenue. The old device was
-/// active on that day only if it has another event.
+/// An event that moves to another device leaves its old cohort, together with its revenue. The old
+/// device stays active on that day only if it has another event.
 pub async fn a_moved_event_leaves_its_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(5).await;
@@ -155,7 +156,8 @@ pub async fn a_moved_event_leaves_its_cohort(store: &SharedStore) {
         ("organic", 6, 1, PAID),
     ];
     assert_cohorts(&tenant, &moved).await;
-    // Moved to a device that was never configured and has no cohort. Earlier payments stay.
+    // A renewal moves the subscription to a device that was never configured and has no cohort.
+    // Earlier payments stay in their cohort.
     let late = paid(&tenant, "one", "sub-1", 7 * DAY + 100);
     notify(&tenant, of_device("unconfigured", late)).await;
     assert_cohorts(&tenant, &moved).await;
@@ -166,7 +168,8 @@ pub async fn a_moved_event_leaves_its_cohort(store: &SharedStore) {
     assert_cohorts(&tenant, &[phone, seen, ("organic", age, devices, 0), last]).await;
 }
 
-/// A refund that waited for its payment counts in its cohort with its settled amount.
+/// A refund that arrived before its payment counts in the payment's cohort, with the refund's
+/// settled amount.
 pub async fn a_settled_refund_updates_its_cohort(store: &SharedStore) {
     let tenant = tenant(store).await;
     let command = tenant.configure("phone", 10);
@@ -211,8 +214,8 @@ pub async fn a_settled_refund_updates_its_cohort(store: &SharedStore) {
     .await;
 }
 
-/// Figures stay right when events leave a device that sends events and is recredited at the same
-/// time.
+/// Figures stay correct when events leave a device that is sending events and being recredited at
+/// the same time.
 pub async fn moving_events_of_a_busy_device_keeps_figures_right(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(5).await;
@@ -228,7 +231,8 @@ pub async fn moving_events_of_a_busy_device_keeps_figures_right(store: &SharedSt
             let (store, sub) = (store.clone(), 2 * round + number % 2);
             let second = 20 * DAY + sub;
             let renewal = paid(&tenant, "one", &format!("sub-{sub}"), second);
-            // On its own day, or on a day that a moved event leaves.
+            // Half of the app's events are on days without other events. The others are on days
+            // from which a payment is moved to another device.
             let day = if number < 4 { 30 + sub } else { 1 + sub };
             let open = event(&format!("open-{round}-{number}"), "open", day * DAY + 300);
             let context = tenant.arrival("phone", 60 * DAY);
@@ -240,7 +244,7 @@ pub async fn moving_events_of_a_busy_device_keeps_figures_right(store: &SharedSt
                         let accepted = store
                             .accept_notification(of_device("tablet", renewal))
                             .await;
-                        accepted.expect("it is stored");
+                        accepted.expect("a notification is stored");
                     }
                     2..6 => {
                         let accepted = store.accept_sdk_events(context, vec![open]).await;

@@ -1,4 +1,4 @@
-//! Payments that both an app and a billing provider report by their store transaction.
+//! Payments that both an app and a billing provider report under the same store transaction.
 
 use super::duplicates::{assert_duplicate_of, forwarding_shop};
 use super::erasure_fixtures::{billing_notification, device, person};
@@ -16,7 +16,7 @@ use tributary_domain::event::sdk::SdkEvent;
 use tributary_domain::event::{Event, EventSource};
 
 impl ForwardingApp {
-    /// Builds a payment of 10 USD on a device, with its own subscription.
+    /// Builds a payment of 10 USD on a device, with a subscription of its own.
     fn paid(&self, on: &str, transaction: &str, second: i64) -> IncomingNotification {
         self.paid_in(on, transaction, transaction, second, PaymentClaim::Start)
     }
@@ -62,7 +62,8 @@ impl ForwardingApp {
 }
 
 /// The SDK event stops counting when a provider reports the same transaction. The provider's event
-/// is sent with the deduplication id that the network may know already.
+/// is sent with the SDK event's deduplication id, because the network may already have received the
+/// SDK event.
 pub async fn a_billing_event_replaces_the_sdk_event(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
@@ -88,7 +89,7 @@ pub async fn a_billing_event_replaces_the_sdk_event(store: &SharedStore) {
         [("pending", None, dedup_id.clone())]
     );
     assert_eq!(one.purchase_totals().await, (1, 1, 10));
-    // A later attribution of the device changes neither event.
+    // A later attribution of the device changes neither the SDK event nor the billing event.
     one.attribute_install("phone", 300).await;
     assert_eq!(one.billing_event("t1").await.dedup_root, Some(sdk.id));
     assert_eq!(
@@ -98,7 +99,8 @@ pub async fn a_billing_event_replaces_the_sdk_event(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// An SDK event whose transaction a provider reported before does not count and is not planned.
+/// An SDK event whose transaction a provider reported earlier does not count, and no delivery is
+/// planned for it.
 pub async fn an_sdk_event_after_the_billing_event_does_not_count(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
     one.notify(one.paid("phone", "t1", 110)).await;
@@ -115,7 +117,7 @@ pub async fn an_sdk_event_after_the_billing_event_does_not_count(store: &SharedS
     assert_eq!(one.deliveries_of_event(&billed).await.len(), 1);
     assert_eq!(one.purchase_totals().await, (1, 1, 10));
     assert_eq!(one.total().await.subscriptions, 0);
-    // Events of another kind, or of another transaction, are not duplicates.
+    // Events of another kind, or for another transaction, are not duplicates.
     one.report_sdk_event("phone", event("n-t1-t1", "purchase", 100))
         .await;
     one.notify(one.paid("tablet", "t2", 120)).await;
@@ -127,7 +129,8 @@ pub async fn an_sdk_event_after_the_billing_event_does_not_count(store: &SharedS
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// A purchase that turns out to be a renewal no longer matches the SDK event, which counts again.
+/// A purchase that turns out to be a renewal no longer matches the SDK event, so the SDK event
+/// counts again.
 pub async fn the_sdk_event_counts_again_without_its_duplicate(store: &SharedStore) {
     let (one, _) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("t2", "9", "USD", 200))
@@ -149,7 +152,7 @@ pub async fn the_sdk_event_counts_again_without_its_duplicate(store: &SharedStor
     assert_eq!(
         one.deliveries_of_event(&sdk).await,
         waiting,
-        "it is planned again"
+        "the delivery is planned again"
     );
     assert_eq!(sdk.skipped, []);
     assert!(one.billing_event("t1").await.first_payment && !sdk.first_payment);
@@ -158,7 +161,7 @@ pub async fn the_sdk_event_counts_again_without_its_duplicate(store: &SharedStor
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// The SDK event stays a duplicate when the subscription moves to another device.
+/// The SDK event is still a duplicate after the subscription moves to another device.
 pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
     for sdk_first in [true, false] {
         let (one, _) = forwarding_shop(store).await;
@@ -188,7 +191,7 @@ pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
             one.event(EventSource::Sdk, "t1").await,
             one.billing_event("t1").await,
         );
-        assert_ne!(before.device, billed.device, "it moved");
+        assert_ne!(before.device, billed.device, "the event moved");
         assert_eq!(sdk.duplicate_of, Some(billed.id));
         assert_eq!((sdk.root(), billed.root()), (before.root(), before.root()));
         assert_eq!(one.purchase_totals().await, (1, 1, 20));
@@ -196,7 +199,7 @@ pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
     }
 }
 
-/// Erasing a device does not release its ids: a later report is still a duplicate.
+/// Erasing a device does not release its transaction ids: a later report is still a duplicate.
 pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
     for sdk_first in [true, false] {
         let (one, _) = forwarding_shop(store).await;
@@ -227,7 +230,8 @@ pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
     }
 }
 
-/// Web and billing events are both verified: each counts, and the SDK event does not.
+/// A web event and a billing event with the same id are both verified, so both count. The SDK event
+/// with that id does not count.
 pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
     let orders = [
         [0, 1, 2],
@@ -258,7 +262,8 @@ pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
 
 type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Reports both sides of many payments concurrently, through two nodes.
+/// Reports many payments concurrently, each by the app through one node and by the billing provider
+/// through the other.
 async fn at_once(one: &ForwardingApp, other: &ForwardingApp, click: &Click) {
     let ids: Vec<String> = (0..40).map(|number| format!("t{number}")).collect();
     let all = ids.iter().enumerate().flat_map(|(place, id)| {
@@ -288,7 +293,7 @@ async fn at_once(one: &ForwardingApp, other: &ForwardingApp, click: &Click) {
         .filter(|event| event.source == EventSource::Sdk && !event.is_service_install);
     for event in sdk {
         let verified = log.iter().find(|one| Some(one.id) == event.duplicate_of);
-        let verified = verified.expect("each is a duplicate");
+        let verified = verified.expect("each event is a duplicate");
         assert_eq!(event.root(), verified.root());
     }
     let total = one.total().await;
@@ -298,10 +303,11 @@ async fn at_once(one: &ForwardingApp, other: &ForwardingApp, click: &Click) {
     );
 }
 
-/// Number of payments that both sides report concurrently, the app a little later each time.
+/// Number of payments that the app and the billing provider report concurrently. The delay before
+/// the app's report varies, so that different interleavings occur.
 const MEETINGS: usize = 40;
 
-/// Reports both sides of one payment concurrently, repeatedly.
+/// Reports one payment after another, each concurrently by the app and by the billing provider.
 async fn meeting(one: &ForwardingApp, other: &ForwardingApp) {
     for number in 0..MEETINGS {
         let id = format!("m{number}");
@@ -329,7 +335,7 @@ pub async fn concurrent_reports_of_transactions_count_once(store: &SharedStore) 
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// Like the case above, with two nodes on one database.
+/// Like [`concurrent_reports_of_transactions_count_once`], with two nodes on one database.
 pub async fn nodes_at_once_count_once(store: &SharedStore, node: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     let other = one.through(node);
@@ -338,14 +344,16 @@ pub async fn nodes_at_once_count_once(store: &SharedStore, node: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// SQL that undoes the matching and deletes its keys, as if an older version had written the rows.
+/// SQL that undoes the matching of duplicates and deletes the keys used for it, as if an older
+/// version had written the rows.
 pub const UNDO_MATCHING_SQL: &str =
     "update events set duplicate_of = null, uncounted = null where source = 'sdk';
      update events set dedup_root = null;
      delete from billing_keys where lookup_key like 'transaction:%';
      delete from event_keys where source = 'web' and fingerprint is null;";
 
-/// Stores two pairs, and a billing event without an SDK event.
+/// Stores two pairs of matching events (SDK and billing, SDK and web), and a billing event without
+/// an SDK event.
 pub async fn store_pairs(store: &SharedStore) -> ForwardingApp {
     let (one, click) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("t1", "9", "USD", 100))
@@ -358,8 +366,8 @@ pub async fn store_pairs(store: &SharedStore) -> ForwardingApp {
     one
 }
 
-/// Asserts that a rebuild matches pairs from before the upgrade, and that later reports match
-/// through the migrated keys.
+/// Asserts that a rebuild matches the pairs that were stored before the upgrade, and that a later
+/// SDK event matches an older billing event through the migrated keys.
 pub async fn assert_pairs_corrected(store: &SharedStore, one: &ForwardingApp) {
     super::fixtures::rebuild(store).await;
     for id in ["t1", "w1"] {

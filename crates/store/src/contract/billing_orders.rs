@@ -1,8 +1,8 @@
-//! Random subscriber histories in random orders: the order of arrival changes nothing.
+//! Random subscriber histories in random orders: the order of arrival must not matter.
 //!
-//! Values that depend on the arrival are fixed or omitted: a notification has the same
-//! `receivedAt` in every order. Events are compared by external id, because event ids depend on the
-//! app. Cancelled deliveries are omitted, because they depend on intermediate states.
+//! Values that depend on the order or time of arrival are fixed or omitted: a notification has the
+//! same `receivedAt` in every order. Events are compared by external id, because event ids depend
+//! on the app. Cancelled deliveries are omitted, because they depend on intermediate states.
 
 use super::billing_orders_reports::{StableNames, event_text, reports};
 use super::erasure_fixtures::{billing_notification, device, person};
@@ -23,7 +23,7 @@ use tributary_domain::vocabulary::money::Amount;
 
 /// Number of histories in a normal test run.
 pub const CASES: u64 = 500;
-/// Environment variable with which `./test --long` requests more histories.
+/// Environment variable that `./test --long` sets to run more histories.
 pub const CASES_VARIABLE: &str = "TRIBUTARY_BILLING_ORDERS";
 /// Number of histories on PostgreSQL, where every step is a round trip.
 pub const CASES_ON_A_SERVER: u64 = 60;
@@ -32,7 +32,8 @@ const DEVICES: [&str; 3] = ["phone", "tablet", "watch"];
 const SUBSCRIPTIONS: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const PRODUCTS: [&str; 3] = ["weekly", "monthly", "yearly"];
 const REPORTED: [&str; 5] = ["purchase", "subscribe", "renewal", "refund", "start_trial"];
-/// Few, so that notifications share transactions.
+/// Number of store transactions. Small, so that several notifications refer to the same
+/// transaction.
 const TRANSACTIONS: usize = 6;
 const DAY: i64 = 24 * 60 * 60;
 
@@ -67,7 +68,7 @@ enum Step {
     /// Configures the device with its own advertising id.
     Configure(&'static str, i64),
     Identify(&'static str, &'static str, i64),
-    /// The app reports a transaction: device, transaction, name.
+    /// The app reports a transaction: device, transaction, event name, time.
     Report(&'static str, String, &'static str, i64),
 }
 
@@ -122,8 +123,8 @@ fn notification(random: &mut Random, number: usize) -> GeneratedNotification {
             to: vec![person(to)],
         };
     }
-    // Few transactions and ids, so that they collide. Times differ, because event ids break ties
-    // and differ between the two compared runs.
+    // Few transactions and ids, so that they collide. All times differ, because ties are broken by
+    // event id, and event ids differ between the two compared runs.
     let second = random.below(8) * 100 + 1_000 + number;
     let second = i64::try_from(second).expect("a small number");
     let received = i64::try_from(random.below(40) * 10 + 2_000).expect("a small number");
@@ -158,8 +159,8 @@ fn history(seed: u64) -> Vec<Step> {
             steps.push(Step::Identify(name, random.of(&PEOPLE), 950 + second));
         }
     }
-    // Every other history has no reports, because an SDK event stores the state of its device on
-    // arrival.
+    // Every other history has no SDK events. An SDK event stores the state of its device on
+    // arrival, so some of its fields depend on the order and cannot be compared.
     let reports = if seed.is_multiple_of(2) {
         0
     } else {
@@ -199,7 +200,7 @@ impl GeneratedNotification {
     }
 }
 
-/// Events, planned deliveries and figures of a history.
+/// The events, planned deliveries and figures that result from a history.
 type Outcome = (Vec<String>, Vec<String>, Vec<String>);
 
 async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
@@ -274,7 +275,7 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
     result
 }
 
-/// Rebuilds the days of a history. Returns the number of corrected rows.
+/// Rebuilds the days in a history. Returns the number of corrected rows.
 async fn wrong_rows(tenant: &Tenant) -> u64 {
     let mut wrong = 0;
     for day in [at(0), at(DAY)] {
@@ -289,7 +290,7 @@ async fn wrong_rows(tenant: &Tenant) -> u64 {
     wrong
 }
 
-/// Level of detail that is compared.
+/// Level of detail to compare.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// Every field and every report.
@@ -346,7 +347,7 @@ async fn read(store: &SharedStore, of: &ForwardingApp, detail: Detail) -> Outcom
         })
         .collect();
     planned.sort();
-    // Omit rows of zeros, which remain when figures move away.
+    // Omit rows of zeros, which remain after figures have moved away.
     let counted = tenant.figures().await.into_iter();
     let counted = counted.filter(|(_, figures)| *figures != Figures::default());
     let mut figures: Vec<String> = counted.map(|one| format!("{one:?}")).collect();
@@ -360,8 +361,8 @@ async fn read(store: &SharedStore, of: &ForwardingApp, detail: Detail) -> Outcom
     (events, planned, figures)
 }
 
-/// Compares random histories in two random orders: `cases` of them, or as many as
-/// [`CASES_VARIABLE`] requests.
+/// Compares random histories in two random orders: `cases` histories, or the number in
+/// [`CASES_VARIABLE`].
 pub async fn arrival_order_changes_nothing(
     store: &SharedStore,
     cases: u64,
@@ -382,9 +383,9 @@ pub async fn arrival_order_changes_nothing(
     }
 }
 
-/// The original example, in every order: an advertising id joins a subscription to the first one's
-/// device. A later notification names another device, and the subscription moves there with its
-/// first payment.
+/// The example that prompted these tests, in every order. The second subscription is matched by
+/// advertising id to the device of the first one. A later notification names another device, and
+/// the second subscription moves to that device with its first payment.
 pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
     let notified = |id: &str, subscription, second, claim| GeneratedNotification {
         id: id.to_owned(),
@@ -441,7 +442,7 @@ pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
     assert_eq!(
         figures.iter().filter(paying).count(),
         2,
-        "one for each network: {figures:#?}"
+        "one row for each network: {figures:#?}"
     );
     for other in &outcomes[1..] {
         assert_eq!(other, &outcomes[0]);
@@ -459,7 +460,7 @@ pub async fn an_impossible_date_creates_no_event(store: &SharedStore) {
     let accepted = store
         .accept_notification(arrival.clone())
         .await
-        .expect("it is stored");
+        .expect("a notification is stored");
     let stored = crate::NotificationOutcome::Stored {
         has_event: false,
         is_matched: false,

@@ -11,7 +11,7 @@ use tributary_domain::report::{Dimension, Figures, Period, ReportQuery};
 
 const DAY: i64 = 24 * 60 * 60;
 const ROWS_MAX: u32 = 10_000;
-/// Dimensions to query: each alone, and those that one table has together.
+/// Dimensions to query: each dimension alone, and combinations that one table covers.
 const DIMENSIONS: [&[Dimension]; 13] = [
     &[],
     &[Dimension::Network],
@@ -35,7 +35,7 @@ const COHORTS: [Option<CohortDimension>; 5] = [
     Some(CohortDimension::Country),
 ];
 
-/// Returns two days, and both together.
+/// Returns two days as two periods, and both days as one period.
 fn periods() -> Vec<Period> {
     vec![
         (at(0), at(DAY)),
@@ -44,11 +44,11 @@ fn periods() -> Vec<Period> {
     ]
 }
 
-/// Replaces ids, which depend on the app, by stable names.
+/// Replaces ids, which depend on the app, with stable names.
 pub(super) struct StableNames(Vec<(String, String)>);
 
 impl StableNames {
-    /// Collects the ids of an app and its log.
+    /// Collects the ids of an app and its events.
     pub(super) fn of(one: &ForwardingApp, log: &[Event]) -> Self {
         let (app, link) = (one.tenant.app.id, one.tenant.link.id);
         let mut names = vec![
@@ -76,7 +76,7 @@ impl StableNames {
     }
 }
 
-/// Formats an event without values that differ between two apps.
+/// Formats an event without the values that differ between two apps.
 pub(super) fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
     let credit = event
         .credit
@@ -84,7 +84,8 @@ pub(super) fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> 
         .map(|credit| (credit.network, credit.match_type));
     let first = payments.get(&event.external_id);
     if event.source == EventSource::Sdk {
-        // The user is the one known on arrival.
+        // Without the user: an SDK event keeps the user that was known on arrival, which depends on
+        // the order.
         return format!(
             "{} {} sdk {:?} {:?} {:?} {credit:?} duplicate={} first={} {:?} {first:?}",
             event.external_id,

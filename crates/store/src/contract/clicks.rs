@@ -1,4 +1,4 @@
-//! Clicks, and link lookups of the public endpoints.
+//! Clicks, and link lookups for the public endpoints.
 
 use super::fixtures::{SharedStore, app, at, join_all, new_app, new_link, origin};
 use super::sdk_fixtures::tenant;
@@ -104,7 +104,8 @@ pub async fn apps_are_listed_per_host(store: &SharedStore) {
     assert!(ids(Some(&stranger)).await.is_empty());
 }
 
-/// Every field is stored: a decision reads its candidates back complete.
+/// Every field of a click is stored, and is read back when the click is a candidate for an
+/// attribution.
 pub async fn a_click_is_read_as_it_was_recorded(store: &SharedStore) {
     let tenant = tenant(store).await;
     let mut captured = TrackingParams {
@@ -174,7 +175,7 @@ pub async fn concurrent_clicks_are_all_recorded(store: &SharedStore) {
     assert_eq!(tenant.figures_of("network_a").await.clicks, 200);
 }
 
-/// Page hints fill fields that the click lacks, and only while the click is recent.
+/// Page hints fill in fields that the click lacks, but only while the click is recent.
 pub async fn page_hints_fill_missing_fields(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -188,7 +189,7 @@ pub async fn page_hints_fill_missing_fields(store: &SharedStore) {
         let added = store.add_page_hints(click.app, click.id, hints.clone(), at(not_before));
         added.await.expect("hints are added")
     };
-    assert!(!add(11).await, "the click is older than that");
+    assert!(!add(11).await, "the click is too old");
     assert!(add(10).await);
     let command = ConfigureCommand {
         traits: tributary_domain::device::Traits {
@@ -208,7 +209,7 @@ pub async fn page_hints_fill_missing_fields(store: &SharedStore) {
     );
 }
 
-/// Old addresses are deleted, and old clicks without a reference are removed.
+/// Old addresses are deleted, and old clicks that nothing refers to are removed.
 pub async fn old_clicks_are_removed_unless_referenced(store: &SharedStore) {
     let tenant = tenant(store).await;
     let taken = tenant.record_click(10).await;
@@ -236,7 +237,7 @@ pub async fn old_clicks_are_removed_unless_referenced(store: &SharedStore) {
         (remove(2).await, remove(2).await, remove(2).await),
         (2, 1, 0)
     );
-    // A removed click is unknown; one that an install claimed is still taken.
+    // A removed click is unknown; a click that an install claimed is still claimed.
     let again = tenant
         .call_configure(tenant.configure_with_click("device-2", &taken, 510))
         .await;
@@ -256,7 +257,7 @@ pub async fn old_clicks_are_removed_unless_referenced(store: &SharedStore) {
     assert_eq!(clicks, [young.id], "a deleted address matches nothing");
 }
 
-/// A device's address hash is deleted together with those of the clicks.
+/// A device's address hash is deleted together with the clicks' address hashes.
 pub async fn old_device_addresses_are_deleted(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant
@@ -275,7 +276,7 @@ pub async fn old_device_addresses_are_deleted(store: &SharedStore) {
     assert_eq!((forget().await, forget().await), (1, 0));
 }
 
-/// Real clicks stay among the candidates, regardless of the number of bot clicks.
+/// Real clicks stay among the candidates, no matter how many bot clicks there are.
 pub async fn bot_clicks_do_not_crowd_out_real_ones(store: &SharedStore) {
     let tenant = tenant(store).await;
     let gaid = Some(Digest::of(b"gaid"));
@@ -315,7 +316,7 @@ pub async fn a_click_needs_the_link_of_its_app(store: &SharedStore) {
     assert_eq!(click.link, tenant.link.id);
 }
 
-/// A click from a test key counts only in test figures and never matches a live install.
+/// A click made with a test key counts only in test figures and never matches a live install.
 pub async fn a_click_of_a_test_key_stays_in_the_test_environment(store: &SharedStore) {
     let tenant = tenant(store).await;
     let mut click = tenant.click(60);

@@ -109,8 +109,8 @@ pub async fn deliveries_are_found_by_their_event(store: &SharedStore) {
     }
 }
 
-/// Conversions that a network did not get are counted by reason for a week, whether they were
-/// skipped or could not be sent.
+/// Conversions of the last week that were not sent to a network are counted by reason: skipped
+/// conversions, and conversions that could not be sent.
 pub async fn skipped_conversions_are_counted(store: &SharedStore) {
     let one = forwarding_app(store).await;
     let tenant = &one.tenant;
@@ -120,15 +120,16 @@ pub async fn skipped_conversions_are_counted(store: &SharedStore) {
         .record_click(without_agent.clone())
         .await
         .expect("a click is recorded");
-    // Install and event lack a user agent. The unmapped name is not counted, because it is
-    // intended.
+    // The install and the event lack a user agent. The unmapped event name is not counted, because
+    // leaving events unmapped is intended.
     tenant
         .call_configure(tenant.configure_with_click("silent", &without_agent, 10))
         .await;
     one.send_events("silent", &["s1"], "sign_up", 11).await;
     one.send_events("silent", &["b1"], "boss_defeated", 11)
         .await;
-    // A conversion that the network rejected is not counted; one that could not be sent is.
+    // A conversion that the network rejected is not counted; a conversion that could not be sent
+    // is.
     one.attribute_install("phone", 20).await;
     one.send_events("phone", &["s2"], "sign_up", 21).await;
     one.lease(LEASE, 30, 100).await.expect("a lease");
@@ -168,7 +169,7 @@ pub async fn skipped_conversions_are_counted(store: &SharedStore) {
     assert_eq!(skipped(week + 22).await, counted(&[]));
 }
 
-/// Failed deliveries can be retried, alone or by filter; delivered ones cannot.
+/// Failed deliveries can be retried, individually or by filter; successful deliveries cannot.
 pub async fn failed_deliveries_can_be_retried(store: &SharedStore) {
     let one = varied(store).await;
     let (writer, app) = (&one.tenant.writer, one.queue.app);
@@ -195,7 +196,11 @@ pub async fn failed_deliveries_can_be_retried(store: &SharedStore) {
         assert_eq!(refusal(refused), Refusal::DeliveryNotRetryable);
     }
     let everything = store.retry_deliveries(writer, app, DeliveryFilter::default(), origin(22));
-    assert_eq!(everything.await.expect("retried"), 1, "the unconfirmed one");
+    assert_eq!(
+        everything.await.expect("retried"),
+        1,
+        "the unconfirmed delivery"
+    );
     let nothing = store.retry_deliveries(writer, app, by(DeliveryStatus::Delivered), origin(23));
     assert_eq!(nothing.await.expect("none"), 0);
     assert_eq!(one.deliveries(by(DeliveryStatus::Pending)).await.len(), 3);

@@ -40,7 +40,7 @@ pub async fn an_sdk_key_names_its_app(store: &SharedStore) {
     );
 }
 
-/// The first call records an install, later calls do not.
+/// The first `configure` call records an install; later calls do not.
 pub async fn the_first_call_records_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -85,7 +85,7 @@ pub async fn concurrent_calls_record_one_install(store: &SharedStore) {
     assert_eq!((figures.installs, figures.events), (10, 10));
 }
 
-/// Of concurrent installs with one click, one gets it.
+/// When several installs claim one click concurrently, only one of them gets it.
 pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -104,10 +104,13 @@ pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
     assert_eq!(winners, 1);
     let all = tenant.figures().await;
     let installs: i64 = all.iter().map(|(_, figures)| figures.installs).sum();
-    assert_eq!(installs, 3, "an install without a click still counts");
+    assert_eq!(
+        installs, 3,
+        "an install that did not get the click still counts"
+    );
 }
 
-/// A test device may match any click and claims none; its figures are separate.
+/// A test device may match any click but claims none. Its figures are separate.
 pub async fn a_test_device_claims_no_click(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -149,7 +152,8 @@ pub async fn a_test_device_claims_no_click(store: &SharedStore) {
     );
 }
 
-/// One candidate from the address matches probabilistically, two equal ones do not.
+/// One candidate click from the same address is a probabilistic match; two equally good ones are
+/// not.
 pub async fn a_probabilistic_match_is_found_by_address(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -203,7 +207,8 @@ pub async fn a_click_is_found_by_advertising_id(store: &SharedStore) {
     );
 }
 
-/// Better evidence moves the decision, earlier events and figures, and releases the old click.
+/// Better evidence replaces the decision, moves earlier events and figures, and releases the old
+/// click.
 pub async fn better_evidence_moves_decision_events_and_figures(store: &SharedStore) {
     let tenant = tenant(store).await;
     let nearby = tenant.record_click(10).await;
@@ -314,7 +319,7 @@ pub async fn a_deterministic_decision_is_not_replaced(store: &SharedStore) {
     assert_eq!(reason, Some("duplicate_click"), "the rejection is recorded");
 }
 
-/// Events before the first call are credited by it.
+/// Events sent before the first `configure` call are credited by that call.
 pub async fn events_before_the_first_call_are_credited_with_it(store: &SharedStore) {
     let tenant = tenant(store).await;
     store
@@ -334,7 +339,7 @@ pub async fn events_before_the_first_call_are_credited_with_it(store: &SharedSto
     assert_eq!(tenant.figures_of("network_a").await.events, 2);
 }
 
-/// Every field of a device is stored, and fields that a later call omits stay.
+/// Every field of a device is stored, and fields that a later call omits keep their values.
 pub async fn a_device_is_read_as_it_was_described(store: &SharedStore) {
     let tenant = tenant(store).await;
     let gaid = AdvertisingId::parse("6f9619ff-8b86-4011-b42d-00c04fc964ff");
@@ -409,7 +414,7 @@ pub async fn a_device_is_read_as_it_was_described(store: &SharedStore) {
     assert_eq!((found.first_seen_at, found.last_seen_at), (at(60), at(90)));
 }
 
-/// Each call adds to the identity, also before the device is configured.
+/// Each call adds to the identity, even before the device is configured.
 pub async fn identities_accumulate_over_calls(store: &SharedStore) {
     let tenant = tenant(store).await;
     let identity = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| Identity {
@@ -461,7 +466,8 @@ pub async fn a_web_page_records_no_install(store: &SharedStore) {
     assert_eq!(phone.attribution.decision.click, Some(click.id));
 }
 
-/// A link that opened the app without a redirect is recorded as a click and may win.
+/// A link that opened the app without a redirect is recorded as a click and may win the
+/// attribution.
 pub async fn a_link_that_opened_the_app_is_a_click(store: &SharedStore) {
     let tenant = tenant(store).await;
     let opened = tenant.click(60);

@@ -1,4 +1,4 @@
-//! Events that two sources report.
+//! Events reported by two sources.
 
 use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, join_all, refusal, unique};
 use super::outbox_fixtures::{ForwardingApp, connected};
@@ -20,7 +20,8 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::id::EventId;
 
-/// Creates a shop that forwards to `network_a`, and a phone whose install is credited to it.
+/// Creates a shop that forwards to Meta (`network_a`), and a phone whose install is credited to
+/// Meta.
 pub(super) async fn forwarding_shop(store: &SharedStore) -> (ForwardingApp, Click) {
     let (tenant, click) = shop(store).await;
     let queue = QueueRef {
@@ -51,7 +52,7 @@ impl ForwardingApp {
         found.next().expect("an event")
     }
 
-    /// Returns the deliveries of an event: status, reason and deduplication id.
+    /// Returns an event's deliveries: status, reason and deduplication id.
     pub(super) async fn deliveries_of_event(
         &self,
         event: &Event,
@@ -88,8 +89,9 @@ pub(super) fn assert_duplicate_of(sdk: &Event, verified: &Event) {
     assert_eq!(verified.duplicate_of, None);
 }
 
-/// The SDK event stops counting when a website reports the same payment, and its pending delivery
-/// is cancelled. The web event is sent with the deduplication id that the network may know already.
+/// The SDK event stops counting when a website reports the same payment, and the event's pending
+/// delivery is cancelled. The web event is sent with the SDK event's deduplication id, because the
+/// network may already have received the SDK event.
 pub async fn a_web_event_replaces_the_sdk_event(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     one.report_sdk_event("phone", payment("o1", "9", "USD", 100))
@@ -131,7 +133,8 @@ pub async fn a_web_event_replaces_the_sdk_event(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// An SDK event whose payment a website reported before does not count and is not planned.
+/// An SDK event whose payment a website reported earlier does not count, and no delivery is planned
+/// for it.
 pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     one.post_web_event(purchase(&click, "o1", "10")).await;
@@ -153,10 +156,11 @@ pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore
         (total.paying_devices, total.revenue_micros),
         (1, 10_000_000)
     );
-    // A later attribution of the device does not restore it.
+    // A later attribution of the device does not make the event count again.
     one.attribute_install("phone", 300).await;
     assert_eq!(one.deliveries_of_event(&sdk).await, []);
-    // Both events are found by the id; a reservation is not an event.
+    // A search by the id finds the SDK event and the web event. The reserved key itself is not an
+    // event.
     let filter = EventFilter {
         external_id: Some("o1".to_owned()),
         ..EventFilter::default()
@@ -167,7 +171,7 @@ pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// Events with the same id and different kinds are not duplicates.
+/// Events with the same id but different kinds are not duplicates.
 pub async fn events_of_different_kinds_are_not_duplicates(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     one.report_sdk_event("phone", event("a", "sign_up", 100))
@@ -194,7 +198,7 @@ pub async fn the_first_payment_moves_to_the_next_payment(store: &SharedStore) {
         device: DeviceKey::parse(device).expect("a device id"),
         ..posted
     };
-    // Another payment of the device counts.
+    // Case 1: another payment on the device still counts.
     one.report_sdk_event("phone", payment("a", "1", "USD", 100))
         .await;
     one.report_sdk_event("phone", payment("b", "2", "USD", 101))
@@ -203,7 +207,7 @@ pub async fn the_first_payment_moves_to_the_next_payment(store: &SharedStore) {
         .await;
     assert!(one.event(EventSource::Sdk, "b").await.first_payment);
     assert!(one.event(EventSource::Web, "a").await.first_payment);
-    // No payment counts, so the device has not paid yet.
+    // Case 2: no payment on the device counts any more, so the next payment is its first.
     one.post_web_event(on("laptop", purchase(&click, "b", "2")))
         .await;
     assert!(!one.event(EventSource::Sdk, "b").await.first_payment);
@@ -212,7 +216,7 @@ pub async fn the_first_payment_moves_to_the_next_payment(store: &SharedStore) {
     one.report_sdk_event("phone", payment("c", "3", "USD", 102))
         .await;
     assert!(one.event(EventSource::Sdk, "c").await.first_payment);
-    // The verified event is on the same device.
+    // Case 3: the verified event is on the same device as the SDK event.
     one.report_sdk_event("tablet", payment("d", "4", "USD", 103))
         .await;
     one.post_web_event(on("tablet", purchase(&click, "d", "4")))
@@ -222,7 +226,7 @@ pub async fn the_first_payment_moves_to_the_next_payment(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// A report of one source.
+/// A report from one source.
 #[derive(Clone)]
 enum Report {
     Sdk(&'static str, SdkEvent),
@@ -261,7 +265,7 @@ fn reports(click: &Click) -> Vec<Report> {
     ]
 }
 
-/// Shuffles the order of arrival by a seed.
+/// Shuffles the order of arrival with a seed.
 fn shuffled(mut reports: Vec<Report>, seed: u64) -> Vec<Report> {
     let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     for last in (1..reports.len()).rev() {
@@ -275,8 +279,8 @@ fn shuffled(mut reports: Vec<Report>, seed: u64) -> Vec<Report> {
     reports
 }
 
-/// Must not depend on the order: figures, and for every event its duplicate flag, first-payment
-/// flag and revenue.
+/// Results that must not depend on the order of arrival: the figures, and each event's duplicate
+/// flag, first-payment flag and revenue.
 type Outcome = (
     Figures,
     BTreeMap<(String, &'static str), ((bool, bool), i64)>,
@@ -292,7 +296,7 @@ async fn outcome(one: &ForwardingApp) -> Outcome {
         if let Some(verified) = event.duplicate_of {
             assert_eq!(
                 roots[&event.id], roots[&verified],
-                "both have the same root"
+                "both events have the same root"
             );
         }
         if let Some(root) = event.dedup_root {
@@ -307,12 +311,12 @@ async fn outcome(one: &ForwardingApp) -> Outcome {
         let flags = (event.duplicate_of.is_some(), event.first_payment);
         (key, (flags, counted))
     });
-    // Installs have a random id in every run, so leave them out.
+    // Installs get a random id in every run, so leave them out.
     let events = events.filter(|((id, _), _)| id.len() < 3).collect();
     (one.total().await, events)
 }
 
-/// Number of shuffled orders.
+/// Number of shuffled orders to test.
 const SHUFFLES: u64 = 12;
 
 /// The order of arrival changes neither figures nor counted events.
@@ -345,7 +349,7 @@ pub async fn the_order_of_arrival_changes_nothing(store: &SharedStore) {
 
 type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Concurrent reports of one payment are decided one after the other.
+/// Concurrent reports of one payment are processed one after the other.
 pub async fn concurrent_reports_count_once(store: &SharedStore) {
     let (one, click) = forwarding_shop(store).await;
     let (one, click) = (&one, &click);
@@ -384,8 +388,9 @@ pub async fn concurrent_reports_count_once(store: &SharedStore) {
 /// Number of races.
 const RACES: i64 = 6;
 
-/// Concurrent payments of one device leave the first-payment flag on the earliest counted one, from
-/// any source, and while the previous first payment becomes a duplicate.
+/// After concurrent payments on one device, the earliest counted payment has the first-payment
+/// flag. Payments come from all sources, and the previous first payment becomes a duplicate
+/// meanwhile.
 pub async fn concurrent_payments_leave_one_first_payment(store: &SharedStore) {
     for round in 0..RACES {
         let (one, click) = forwarding_shop(store).await;
@@ -394,7 +399,7 @@ pub async fn concurrent_payments_leave_one_first_payment(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// Like the case above, with two nodes on one database.
+/// Like [`concurrent_payments_leave_one_first_payment`], with two nodes on one database.
 pub async fn nodes_leave_one_first_payment(store: &SharedStore, node: &SharedStore) {
     for round in 0..RACES {
         let (one, click) = forwarding_shop(store).await;
@@ -405,7 +410,7 @@ pub async fn nodes_leave_one_first_payment(store: &SharedStore, node: &SharedSto
 
 async fn race(one: &ForwardingApp, other: &ForwardingApp, click: &Click, round: i64) {
     let visitor = "visitor";
-    // The first payment so far, which a website also reports in the race.
+    // The first payment so far, which a website also reports during the race.
     one.report_sdk_event(visitor, payment("first", "1", "USD", 50))
         .await;
     let web = |id: String, second: i64| {

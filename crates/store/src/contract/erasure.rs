@@ -142,7 +142,7 @@ pub async fn an_erased_device_is_not_found(store: &SharedStore) {
     }
 }
 
-/// Figures and cohorts stay, also after a rebuild.
+/// Figures and cohorts stay the same, even after a rebuild.
 pub async fn erasing_keeps_all_figures(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let before = scenario.figures().await;
@@ -153,7 +153,7 @@ pub async fn erasing_keeps_all_figures(store: &SharedStore) {
     scenario.assert_rebuild_keeps_figures().await;
 }
 
-/// The remaining device, events and click equal the domain rule on every engine.
+/// On every engine, the remaining device, events and click are what the domain rule prescribes.
 pub async fn the_remaining_rows_follow_the_domain_rule(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let before = scenario
@@ -210,8 +210,8 @@ pub async fn the_remaining_rows_follow_the_domain_rule(store: &SharedStore) {
     );
 }
 
-/// Pending deliveries are cancelled and counted as cancelled. Deliveries being sent are settled by
-/// their sender.
+/// Pending deliveries are cancelled and counted as cancelled. Deliveries that are being sent are
+/// settled by the process that sends them.
 pub async fn erasing_cancels_pending_deliveries(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let forwarding = &scenario.forwarding;
@@ -220,7 +220,7 @@ pub async fn erasing_cancels_pending_deliveries(store: &SharedStore) {
         .take_due(LEASE, 95_000)
         .await
         .expect("a leased queue");
-    assert!(due.len() > 1, "several are due");
+    assert!(due.len() > 1, "several deliveries are due");
     forwarding
         .send_events(DEVICE, &["late"], "sign_up", 95_001)
         .await;
@@ -250,7 +250,7 @@ pub async fn erasing_cancels_pending_deliveries(store: &SharedStore) {
     }));
     let settlement = forwarding.settlement(outcomes, 95_003);
     assert!(forwarding.settle(LEASE, settlement).await);
-    // A resend contains no personal data, because the device is a pseudonym.
+    // A resend contains no personal data, because the device now has a pseudonym.
     let again = forwarding
         .take_due(LEASE, 95_005)
         .await

@@ -37,11 +37,11 @@ const ADVERTISING: &str = "38400000-8cf0-11bd-b23e-10b96e40000d";
 const ADDRESS: [u8; 4] = [203, 0, 113, 77];
 const SHOP: &str = "https://shop.example.com";
 
-/// Tables that lose all of [`personal_texts`] except the device id when attribution data is
-/// deleted.
+/// Tables in which deleting attribution data removes all of [`personal_texts`] except the device
+/// id.
 pub const CLEARED_TABLES: [&str; 4] = ["devices", "identities", "clicks", "ad_services_tokens"];
 
-/// Time of the person's first subscription, on an unknown device.
+/// Time of the person's first subscription, when the device was not known yet.
 pub const LONG_AGO: i64 = -4_000_000;
 
 /// A person with a phone, a subscription and a shop.
@@ -120,7 +120,7 @@ pub async fn person_scenario(store: &SharedStore) -> PersonScenario {
     open_shop(&mut forwarding.tenant).await;
     let click = clicked(&forwarding.tenant).await;
     let scenario = PersonScenario { forwarding, click };
-    // Too old to be joined to the device; it has only the person.
+    // Too old to be matched to the device; the notification only names the person.
     let lonely = billing_notification(
         scenario.tenant(),
         "lonely",
@@ -134,7 +134,7 @@ pub async fn person_scenario(store: &SharedStore) -> PersonScenario {
     scenario
 }
 
-/// Points the link to a shop.
+/// Makes the link redirect to a shop.
 async fn open_shop(tenant: &mut Tenant) {
     let change = LinkChange {
         kind: Change::Set(LinkKind::WebFunnel),
@@ -176,7 +176,7 @@ impl PersonScenario {
         &self.forwarding.tenant
     }
 
-    /// Returns a caller that may erase.
+    /// Returns a caller that may erase devices.
     pub fn eraser(&self, environment: Environment) -> Authorized<PeopleErase> {
         let mut key = new_key(self.tenant().writer.organization()).key;
         key.permission = Permission::Full;
@@ -257,8 +257,8 @@ impl PersonScenario {
         }
     }
 
-    /// Sends a subscription joined by user, one that names the device, a transfer, and
-    /// notifications that create no event.
+    /// Sends notifications: for a subscription that is matched by user id, for one that names the
+    /// device, for a transfer, and notifications that create no event.
     async fn subscribe(&self) {
         let tenant = self.tenant();
         let first = NotificationMeaning::Payment(PaymentClaim::Start);
@@ -286,7 +286,8 @@ impl PersonScenario {
             .await;
         self.notify(&receipt(tenant, "test", "", 230)).await;
         let mut of_a_subscription = receipt(tenant, "invoice", "sub-3", 240);
-        // Empty body: notifications of a subscription without events are not found by their body.
+        // The body is empty, because an erasure does not find notifications of a subscription
+        // without events by their bodies.
         "{}".clone_into(&mut of_a_subscription.body);
         self.notify(&of_a_subscription).await;
     }
@@ -307,7 +308,7 @@ impl PersonScenario {
     }
 }
 
-/// Returns every text that identifies the person, as a database dump contains it. Hashes are
+/// Returns every text that identifies the person, as it appears in a database dump. Hashes are in
 /// hexadecimal.
 pub fn personal_texts() -> Vec<String> {
     let hash = |text: &[u8]| hex(Digest::of(text).as_bytes());

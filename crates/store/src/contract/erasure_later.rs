@@ -1,4 +1,4 @@
-//! Activity after an erasure: no personal data returns, and nothing is lost.
+//! Activity after an erasure: personal data does not come back, and nothing is lost.
 
 use super::erasure_fixtures::{
     DEVICE, PERSON, billing_notification, device, person, person_scenario,
@@ -12,11 +12,12 @@ use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_domain::device::AdvertisingId;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::EventFilter;
-use tributary_domain::event::sdk::Acceptance;
+use tributary_domain::event::sdk::SdkEventOutcome;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::EventId;
 
-/// A retry is still a duplicate. The still installed app becomes a new device that has never paid.
+/// A retried event is still a duplicate. The app, still installed, becomes a new device that has
+/// never paid.
 pub async fn an_erased_device_returns_as_a_new_one(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let tenant = scenario.tenant();
@@ -26,7 +27,10 @@ pub async fn an_erased_device_returns_as_a_new_one(store: &SharedStore) {
     let before = scenario.figures().await;
     let answer = TokenOutcome::Final(AdServices::NotAttributed);
     let settled = store.settle_ad_services_token(token, answer, at(401)).await;
-    assert!(!settled.expect("an answer"), "its device is erased");
+    assert!(
+        !settled.expect("the call succeeds"),
+        "the token's device is erased"
+    );
     let again = vec![
         event("sign-up", "sign_up", 30),
         payment("paid", "5", "USD", 90_000),
@@ -34,7 +38,7 @@ pub async fn an_erased_device_returns_as_a_new_one(store: &SharedStore) {
     let accepted = store.accept_sdk_events(tenant.arrival(DEVICE, 90_001), again);
     assert_eq!(
         accepted.await.expect("events are accepted"),
-        [Acceptance::Duplicate; 2]
+        [SdkEventOutcome::Duplicate; 2]
     );
     let web = store
         .accept_web_event(scenario.web_purchase("web-1", "20"))
@@ -58,7 +62,7 @@ pub async fn an_erased_device_returns_as_a_new_one(store: &SharedStore) {
     let accepted = store.accept_sdk_events(tenant.arrival(DEVICE, 90_200), paid);
     assert_eq!(
         accepted.await.expect("events are accepted"),
-        [Acceptance::Accepted]
+        [SdkEventOutcome::Accepted]
     );
     let log = scenario.events_of_device(device(DEVICE)).await;
     assert_eq!(log.len(), 2, "an install and a payment");
@@ -70,8 +74,8 @@ pub async fn an_erased_device_returns_as_a_new_one(store: &SharedStore) {
     scenario.assert_rebuild_keeps_figures().await;
 }
 
-/// A subscription stays with the pseudonym, whatever its provider names: a renewal keeps its
-/// credit, is sent to no network, and stores no subscriber.
+/// A subscription stays with the pseudonym, whatever ids its provider sends: a renewal keeps its
+/// credit, is not sent to any network, and stores no subscriber.
 pub async fn a_subscription_continues_under_the_pseudonym(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let first = scenario.log(EventFilter::default()).await["first"].clone();
@@ -106,7 +110,8 @@ pub async fn a_subscription_continues_under_the_pseudonym(store: &SharedStore) {
         .await;
     let log = scenario.log(EventFilter::default()).await;
     assert_eq!(log["converted"].device, Some(name.clone()));
-    // A subscription without a device stays without one, and so do its later events.
+    // A subscription without a device stays without one, and its later events have no device
+    // either.
     let lonely = NotificationMeaning::Payment(PaymentClaim::Conversion);
     scenario
         .notify(&billing_notification(
@@ -130,7 +135,7 @@ pub async fn a_subscription_continues_under_the_pseudonym(store: &SharedStore) {
     scenario.assert_rebuild_keeps_figures().await;
 }
 
-/// Data of another device of the same user stays, including the user id.
+/// The data of the user's other device stays, including the user id.
 pub async fn other_devices_of_the_user_stay(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let (tenant, live) = (scenario.tenant(), Environment::Live);
@@ -149,7 +154,7 @@ pub async fn other_devices_of_the_user_stay(store: &SharedStore) {
     scenario.erase(400).await;
     let now = scenario.device_details(device("the-other-phone")).await;
     assert_eq!(now.expect("device details"), before);
-    // The device is still found by its user.
+    // A payment still finds the other device through its user.
     let paid = NotificationMeaning::Payment(PaymentClaim::Start);
     scenario
         .notify(&billing_notification(tenant, "new", "sub-9", 500, paid))
@@ -158,7 +163,11 @@ pub async fn other_devices_of_the_user_stay(store: &SharedStore) {
     assert_eq!(log["new"].device, Some(device("the-other-phone")));
     assert_eq!(log["new"].user, Some(person(PERSON)));
     assert_eq!(log["first"].user, None);
-    assert_eq!(log["lonely"].user, Some(person(PERSON)), "it has no device");
+    assert_eq!(
+        log["lonely"].user,
+        Some(person(PERSON)),
+        "the event has no device"
+    );
     // A test device with the same id is not affected.
     let mut test = tenant.configure(DEVICE, 600);
     test.environment = Environment::Test;
@@ -179,8 +188,8 @@ pub async fn other_devices_of_the_user_stay(store: &SharedStore) {
     scenario.assert_rebuild_keeps_figures().await;
 }
 
-/// Erasing a device that is sending events leaves each event either with the pseudonym or with a
-/// new device.
+/// When a device is erased while it is sending events, each event ends up either with the pseudonym
+/// or with a new device.
 pub async fn erasing_a_busy_device_keeps_figures_right(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let (tenant, app) = (scenario.tenant(), scenario.tenant().app.id);
@@ -214,7 +223,7 @@ pub async fn erasing_a_busy_device_keeps_figures_right(store: &SharedStore) {
                     let accepted = store.accept_sdk_events(arrival, vec![one]).await;
                     assert_eq!(
                         accepted.expect("events are accepted"),
-                        [Acceptance::Accepted]
+                        [SdkEventOutcome::Accepted]
                     );
                 }
                 3 => {
@@ -230,7 +239,7 @@ pub async fn erasing_a_busy_device_keeps_figures_right(store: &SharedStore) {
                     store
                         .accept_notification(notified)
                         .await
-                        .expect("it is stored");
+                        .expect("a notification is stored");
                 }
             }
         }
@@ -239,7 +248,7 @@ pub async fn erasing_a_busy_device_keeps_figures_right(store: &SharedStore) {
     scenario.assert_rebuild_keeps_figures().await;
     let sums = scenario.figures().await;
     let (eraser, last) = (scenario.eraser(Environment::Live), pseudonym([200; 16]));
-    // Erase what arrived after the last erasure.
+    // Erases what arrived after the previous erasure.
     match store
         .erase_device(&eraser, app, device(DEVICE), last, origin(5_000))
         .await

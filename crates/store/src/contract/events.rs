@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::AppChange;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequestContext};
+use tributary_domain::event::sdk::{SdkEvent, SdkEventOutcome, SdkRequestContext};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -17,7 +17,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::revision::Precondition;
 
-async fn accept(tenant: &Tenant, device: &str, events: Vec<SdkEvent>) -> Vec<Acceptance> {
+async fn accept(tenant: &Tenant, device: &str, events: Vec<SdkEvent>) -> Vec<SdkEventOutcome> {
     let accepted = tenant
         .store
         .accept_sdk_events(tenant.arrival(device, 500), events);
@@ -56,7 +56,7 @@ pub async fn an_event_is_read_as_it_was_recorded(store: &SharedStore) {
     assert_eq!((found.occurred_at, found.received_at), (at(10), at(500)));
     assert_eq!(found.params, sent.params);
     assert_eq!((found.credit.as_ref(), found.platform), (None, None));
-    let revenue = found.revenue.as_ref().expect("it has revenue");
+    let revenue = found.revenue.as_ref().expect("the event has revenue");
     assert_eq!(
         (revenue.amount.micros(), revenue.usd.map(Amount::micros)),
         (9_990_000, Some(9_990_000))
@@ -71,9 +71,9 @@ pub async fn an_event_is_read_as_it_was_recorded(store: &SharedStore) {
     );
 }
 
-/// The first event with an id wins, within and between batches.
+/// The first event with an id wins, both within a batch and across batches.
 pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
-    use Acceptance::{Accepted, Duplicate};
+    use SdkEventOutcome::{Accepted, Duplicate};
     let tenant = tenant(store).await;
     let batch = vec![
         event("a", "search", 1),
@@ -126,7 +126,7 @@ pub async fn an_event_sent_concurrently_is_recorded_once(store: &SharedStore) {
         let accepted = outcomes
             .into_iter()
             .flat_map(|outcome| outcome.expect("events are accepted"))
-            .filter(|acceptance| *acceptance == Acceptance::Accepted)
+            .filter(|acceptance| *acceptance == SdkEventOutcome::Accepted)
             .count();
         assert_eq!(accepted, 2);
     }
@@ -138,7 +138,7 @@ pub async fn an_event_sent_concurrently_is_recorded_once(store: &SharedStore) {
     assert_eq!(figures.paying_devices, 1, "a device has one first payment");
 }
 
-/// Exactly 2,000 USD counts. Uncounted amounts are stored too.
+/// An amount of exactly 2,000 USD counts. Amounts that do not count are stored too.
 pub async fn uncounted_amounts_are_stored(store: &SharedStore) {
     let tenant = tenant(store).await;
     let sent = vec![
@@ -181,17 +181,18 @@ pub async fn uncounted_amounts_are_stored(store: &SharedStore) {
     );
 }
 
-/// Euros are converted at the rate of the event's day. The snapshot has one for 2023-11-14.
+/// Euros are converted at the rate for the event's day: 2023-11-14, which the compiled-in rates
+/// include.
 pub async fn amounts_are_converted_at_the_rate_of_the_event_day(store: &SharedStore) {
     let tenant = tenant(store).await;
     accept(&tenant, "device-1", vec![payment("e1", "10", "EUR", 1)]).await;
     let found = find(&tenant, EventFilter::default()).await;
-    let revenue = found[0].revenue.as_ref().expect("it has revenue");
+    let revenue = found[0].revenue.as_ref().expect("the event has revenue");
     assert_eq!(
         revenue.rate_day.map(|day| day.to_string()).as_deref(),
         Some("2023-11-14")
     );
-    let usd = revenue.usd.expect("it is converted").micros();
+    let usd = revenue.usd.expect("the amount is converted").micros();
     assert!(usd > 10_000_000 && usd < 12_000_000, "{usd}");
     assert_eq!(tenant.figures_of("").await.revenue_micros, usd);
 }
@@ -277,7 +278,7 @@ pub async fn the_log_is_filtered(store: &SharedStore) {
     }
 }
 
-/// Pages list events newest first by their own time, while events arrive.
+/// Pages list events newest first by event time, even while events arrive.
 pub async fn the_log_is_paged_while_events_arrive(store: &SharedStore) {
     let tenant = tenant(store).await;
     for number in 0..50 {
@@ -344,7 +345,8 @@ pub async fn a_rebuild_applies_the_current_revenue_rule(store: &SharedStore) {
         name: name.to_owned(),
         ..payment(id, "500", "USD", 5)
     };
-    // Accepted while both were revenue events, as older versions counted every amount.
+    // The events are accepted while both names are revenue events, so both amounts count, as in
+    // older versions, which counted every amount.
     let mut arrival = tenant.arrival("device-1", 6);
     arrival.revenue_events = vec!["add_to_cart".to_owned(), "coins".to_owned()];
     let sent = vec![value("cart", "add_to_cart"), value("coins", "coins")];

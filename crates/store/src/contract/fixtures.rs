@@ -21,8 +21,8 @@ pub type SharedStore = Arc<dyn Store>;
 
 static COUNTER: AtomicU64 = AtomicU64::new(1);
 
-/// Returns ten bytes that are unique in this process. Leaves the first three zero, because ids keep
-/// version and variant bits there.
+/// Returns ten bytes that are unique in this process. The first three bytes are zero, because ids
+/// have their version and variant bits there.
 pub fn unique() -> [u8; 10] {
     let counter = COUNTER.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     let mut bytes = [0; 10];
@@ -35,7 +35,7 @@ pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
 }
 
-/// Returns an origin for the audit log.
+/// Returns an audit log origin.
 pub fn origin(seconds: i64) -> AuditContext {
     AuditContext {
         actor: Actor::Operator,
@@ -89,7 +89,7 @@ pub fn new_key(organization: OrganizationId) -> NewKey {
     }
 }
 
-/// Builds a set-up link without storing it.
+/// Builds a setup link without storing it.
 pub fn new_setup_link(organization: OrganizationId) -> NewSetupLink {
     let link = SetupLink {
         organization,
@@ -165,7 +165,7 @@ pub async fn assert_rebuild_changes_nothing(store: &SharedStore) {
     }
 }
 
-/// Requests the first page.
+/// Builds a request for the first page.
 pub fn first_page(limit: &str) -> PageRequest {
     PageRequest {
         limit: Limit::parse(limit).expect("a limit"),
@@ -173,7 +173,7 @@ pub fn first_page(limit: &str) -> PageRequest {
     }
 }
 
-/// Returns the refusal of an outcome, or panics.
+/// Returns the refusal, or panics if the outcome is not a refusal.
 pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> Refusal {
     match outcome {
         Err(StoreError::Refused(refusal)) => refusal,

@@ -5,7 +5,7 @@ use crate::StoreError;
 use tributary_domain::app::AppChange;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// The first secret is stored. A node with another secret is refused.
+/// The first secret is stored. A node with a different secret is refused.
 pub async fn the_first_secret_is_stored_and_another_is_refused(store: &SharedStore) {
     assert!(!store.has_secret().await.expect("a lookup"));
     assert!(!store.has_secret().await.expect("reading stores none"));
@@ -15,7 +15,7 @@ pub async fn the_first_secret_is_stored_and_another_is_refused(store: &SharedSto
     assert!(!store.secret_fits([2; 32]).await.expect("a check"));
 }
 
-/// The readiness probe commits. The report names engine and schema version.
+/// The readiness probe commits. The report contains the engine and the schema version.
 pub async fn the_probe_commits_and_the_report_names_engine_and_schema(store: &SharedStore) {
     store.commit_probe(at(5)).await.expect("a commit");
     store.commit_probe(at(6)).await.expect("a commit");
@@ -26,11 +26,11 @@ pub async fn the_probe_commits_and_the_report_names_engine_and_schema(store: &Sh
     assert_eq!(
         report.newest_record_at,
         Some(at(0)),
-        "the audit log has the newest change"
+        "the newest record is in the audit log"
     );
 }
 
-/// The change count tells caches of keys and apps to invalidate.
+/// The change count increases, so that caches of keys and apps can be invalidated.
 pub async fn changes_of_keys_and_apps_are_counted(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_key(caller.organization());

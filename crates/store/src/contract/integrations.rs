@@ -37,7 +37,7 @@ fn everything() -> IntegrationChange {
     }
 }
 
-/// The list always has the four networks.
+/// The list always contains all four networks.
 pub async fn every_app_has_four_default_integrations(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -51,7 +51,7 @@ pub async fn every_app_has_four_default_integrations(store: &SharedStore) {
     );
 }
 
-/// Every field is stored, and the other three integrations stay unchanged.
+/// Every field is stored, and the other three integrations do not change.
 pub async fn a_change_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -81,7 +81,7 @@ pub async fn a_change_is_read_as_it_was_stored(store: &SharedStore) {
     }
 }
 
-/// A second change is applied to the stored integration.
+/// A second change keeps the settings of the first one.
 pub async fn unmentioned_settings_stay(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -111,7 +111,8 @@ pub async fn unmentioned_settings_stay(store: &SharedStore) {
     assert_eq!(found[1].tag(), "2");
 }
 
-/// An outdated `If-Match` is refused. A never changed integration has version 0.
+/// A change with an outdated `If-Match` is refused. An integration that was never changed has
+/// version 0.
 pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;

@@ -46,7 +46,7 @@ fn slug(text: &str) -> LinkChange {
     }
 }
 
-/// Every field is stored, on creation and on change.
+/// Every field is stored, both on creation and on update.
 pub async fn a_link_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -81,7 +81,7 @@ pub async fn a_link_is_read_as_it_was_stored(store: &SharedStore) {
     assert_eq!(read().await, changed);
 }
 
-/// A link needs an app of the caller's organization.
+/// A link can only be created for an app of the caller's organization.
 pub async fn a_link_needs_an_app_of_the_organization(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);
     let app = app(store, &owner).await;
@@ -131,7 +131,7 @@ pub async fn a_slug_belongs_to_one_link_of_the_instance(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::SlugTaken);
 }
 
-/// Published ads must never lead to another app.
+/// A slug is never reused, because a published ad must not redirect to another app.
 pub async fn a_slug_stays_taken_after_the_link_is_gone(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -178,11 +178,12 @@ pub async fn a_link_can_take_its_former_slug_back(store: &SharedStore) {
     assert_eq!(
         refusal(outcome),
         Refusal::SlugTaken,
-        "a former slug still leads to its link"
+        "a former slug still finds its link"
     );
 }
 
-/// A rule between two fields is validated with the stored field.
+/// If a rule involves two fields and a change contains only one of them, the rule is checked with
+/// the stored value of the other.
 pub async fn a_change_is_validated_with_the_stored_fields(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -239,7 +240,7 @@ pub async fn a_deleted_link_is_not_found(store: &SharedStore) {
     assert_eq!(links.items, [other]);
 }
 
-/// An outdated `If-Match` is refused on deletion, too.
+/// A deletion with an outdated `If-Match` is refused, too.
 pub async fn a_deletion_obeys_its_precondition(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -295,7 +296,7 @@ pub async fn another_app_finds_no_link(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::LinkNotFound);
 }
 
-/// Paging lists every link that existed at the start exactly once, while links are added.
+/// While links are added, paging lists every link that existed at the start exactly once.
 pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;

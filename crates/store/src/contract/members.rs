@@ -1,4 +1,4 @@
-//! The members of an organization.
+//! An organization's members.
 
 use super::fixtures::{SharedStore, at, join3, new_setup_link, organization, origin, refusal};
 use super::sessions::{new_session, user};
@@ -44,7 +44,7 @@ pub async fn the_last_owner_cannot_be_removed_or_demoted(store: &SharedStore) {
     assert_eq!(refusal(removed), Refusal::LastOwner);
 }
 
-/// Concurrent removals leave one owner, too.
+/// When owners remove each other concurrently, one owner remains.
 pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
     let caller = organization(store).await;
     let organization = caller.organization();
@@ -62,7 +62,7 @@ pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
     assert_eq!(removed.iter().filter(|one| one.is_ok()).count(), 2);
 }
 
-/// Account and sessions end, and the email address is free again.
+/// Removing a member deletes the account and its sessions, and the email address can be used again.
 pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
     let caller = organization(store).await;
     let member = user(store, caller.organization(), Role::Viewer).await;
@@ -103,7 +103,7 @@ pub async fn an_invitation_is_listed_until_it_is_used_or_withdrawn(store: &Share
         store
             .withdraw_invitation(&owner, new.digest, origin(seconds))
             .await
-            .expect("it is withdrawn");
+            .expect("the invitation is withdrawn");
     }
     assert_eq!(store.invitations(&owner).await.expect("a list"), []);
     let found = store.setup_link(new.digest).await.expect("a lookup");

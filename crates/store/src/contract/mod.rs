@@ -1,7 +1,7 @@
-//! The contract suite: the tests that every adapter must pass, written once.
+//! The contract suite: tests that every adapter must pass, written once.
 //!
-//! An adapter calls [`contract_suite!`](crate::contract_suite) with a function that opens a fresh,
-//! empty store. A difference between the engines is a failing test.
+//! An adapter calls [`contract_suite!`](crate::contract_suite) with a function that opens a new,
+//! empty store. If the engines behave differently, a test fails.
 
 pub mod ad_services;
 pub mod alerts;
@@ -40,8 +40,8 @@ pub mod skan;
 pub mod tenants;
 pub mod web_events;
 
-/// Generates one `#[tokio::test]` per case. `$open` is an async function without arguments that
-/// returns a fresh store, and a guard that must live as long as the store.
+/// Generates one `#[tokio::test]` per case. `$open` is an async function without arguments. It
+/// returns a new store, and a guard that must live as long as the store.
 #[macro_export]
 macro_rules! contract_suite {
     ($open:path) => {
@@ -344,7 +344,7 @@ macro_rules! contract_tests {
 
 #[cfg(test)]
 mod tests {
-    /// A case that is not listed would never run.
+    /// A case that is missing from the list would never run.
     #[test]
     fn every_case_is_listed() {
         let listed = include_str!("mod.rs");

@@ -1,4 +1,4 @@
-//! The outbox: taking and settling deliveries.
+//! The outbox: claiming and settling deliveries.
 
 use super::fixtures::{SharedStore, at};
 use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
@@ -10,7 +10,8 @@ use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::vocabulary::change::Change;
 
-/// Taken deliveries are marked, results are stored, and ended deliveries leave the queue.
+/// Claimed deliveries are marked as in flight, results are stored, and finished deliveries leave
+/// the queue.
 pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -39,7 +40,8 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     let mut settlement = one.settlement(outcomes, 13);
     settlement.state.record_success(at(13));
     assert!(one.settle(LEASE, settlement).await);
-    // The third was being sent when its lease ended without a result.
+    // The third delivery was marked as in flight but got no result. It is claimed again, as
+    // interrupted.
     let again = one.take_due(LEASE, 14).await.expect("deliveries");
     let ids: Vec<_> = again
         .iter()
@@ -69,7 +71,7 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     assert_eq!((health.pending, health.delivered, health.failed), (1, 1, 1));
 }
 
-/// The data to send is read as it is now.
+/// The data to send is read at the time of sending.
 pub async fn conversions_are_gathered(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -113,7 +115,8 @@ pub async fn conversions_are_gathered(store: &SharedStore) {
     assert_eq!(names, BTreeSet::from(expected));
 }
 
-/// A request is checked until the network answers, and resent if needed.
+/// A request's status is checked until the network reports the outcome. Its deliveries are sent
+/// again if the outcome requires it.
 pub async fn status_checks_are_settled(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -178,7 +181,7 @@ pub async fn status_checks_are_settled(store: &SharedStore) {
     assert_eq!(one.deliveries(failed).await.len(), 1);
 }
 
-/// Deliveries without a worker expire, and ended ones are removed later.
+/// Deliveries that no worker claims expire. Finished deliveries are removed later.
 pub async fn old_deliveries_expire(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -212,7 +215,7 @@ pub async fn old_deliveries_expire(store: &SharedStore) {
     assert_eq!(one.delivery_statuses().await, []);
 }
 
-/// A delivery whose sender disappeared expires, too.
+/// A delivery whose sending process disappeared expires, too.
 pub async fn interrupted_deliveries_expire_too(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -231,7 +234,7 @@ pub async fn interrupted_deliveries_expire_too(store: &SharedStore) {
     assert_eq!(
         store.expire_deliveries(at(week), 10).await.expect("none"),
         0,
-        "it is leased"
+        "the queue is leased"
     );
     assert_eq!(
         store
@@ -248,7 +251,7 @@ pub async fn interrupted_deliveries_expire_too(store: &SharedStore) {
     assert_eq!(one.delivery_statuses().await, [unknown]);
 }
 
-/// Test deliveries are sent and not counted.
+/// Deliveries settled as test deliveries leave the outbox but are not counted.
 pub async fn test_deliveries_are_not_counted(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;

@@ -37,7 +37,7 @@ pub struct ForwardingApp {
     pub queue: QueueRef,
 }
 
-/// Returns the settings that `network_a`, `network_c` or `network_d` needs.
+/// Returns the settings that `network_a`, `network_c` or `network_d` requires.
 pub fn connected(network: Network) -> IntegrationChange {
     let id = match network {
         Network::C => "pixelCode",
@@ -108,7 +108,7 @@ impl ForwardingApp {
         changed.await.expect("the integration is changed")
     }
 
-    /// Configures a device whose install is credited to `network_a`.
+    /// Configures a device whose install is credited to Meta (`network_a`).
     pub async fn attribute_install(&self, device: &str, seconds: i64) {
         let click = self.tenant.record_click(seconds - 1).await;
         let command = self.tenant.configure_with_click(device, &click, seconds);
@@ -123,7 +123,7 @@ impl ForwardingApp {
         accepted.await.expect("events are accepted");
     }
 
-    /// Returns a caller that may read.
+    /// Returns a caller that may read apps.
     pub fn reader(&self) -> Authorized<AppsRead> {
         self.tenant.writer.read_access()
     }
@@ -138,7 +138,7 @@ impl ForwardingApp {
         page.await.expect("a list").items
     }
 
-    /// Returns external id, status and reason of all deliveries, sorted.
+    /// Returns the external id, status and reason of every delivery, sorted.
     pub async fn delivery_statuses(&self) -> Vec<(String, &'static str, Option<String>)> {
         let mut statuses: Vec<_> = self
             .deliveries(DeliveryFilter::default())
@@ -178,14 +178,14 @@ impl ForwardingApp {
         leased.await.expect("a lease")
     }
 
-    /// Takes due deliveries.
+    /// Claims due deliveries: reads them and marks them as in flight.
     pub async fn take_due(&self, lease: LeaseId, seconds: i64) -> Option<Vec<PendingDelivery>> {
         let store = self.tenant.store.clone();
         self.take_due_via(&*store, self.queue.network, lease, seconds)
             .await
     }
 
-    /// Takes due deliveries to a network, through another node.
+    /// Like [`Self::take_due`], for the given network and node.
     pub async fn take_due_via(
         &self,
         store: &dyn Store,
@@ -215,7 +215,7 @@ impl ForwardingApp {
             .tenant
             .store
             .settle_deliveries(self.queue, lease, settlement);
-        settled.await.expect("an answer")
+        settled.await.expect("the settlement succeeds")
     }
 
     /// Builds a settlement with these results only.
@@ -245,7 +245,7 @@ impl ForwardingApp {
     }
 }
 
-/// Builds the result of one more attempt.
+/// Builds the result of one further attempt.
 pub fn settled(
     pending: &PendingDelivery,
     verdict: AttemptVerdict,
@@ -269,7 +269,7 @@ pub fn settled(
     }
 }
 
-/// Builds the final step with a status.
+/// Builds the step that finishes a delivery with this status.
 pub fn ends_with(status: DeliveryStatus) -> NextStep {
     NextStep::End {
         status,

@@ -1,4 +1,4 @@
-//! Planning deliveries, with their event or when its credit becomes known.
+//! Deliveries are planned when an event is recorded, or later when its credit becomes known.
 
 use super::fixtures::{SharedStore, at};
 use super::outbox_fixtures::{ForwardingApp, LEASE, connected, forwarding_app};
@@ -14,8 +14,8 @@ use tributary_domain::forwarding::{Conversion, SkipReason};
 use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
 use tributary_domain::vocabulary::change::Change;
 
-/// A mapped and credited event is planned at once. Otherwise the event gets a skip reason, and no
-/// delivery is stored.
+/// A delivery for a mapped and credited event is planned at once. Otherwise the event gets a skip
+/// reason, and no delivery is stored.
 pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.change(Network::C, connected(Network::C), 4).await;
@@ -47,7 +47,7 @@ pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
     assert_eq!(skipped("s2", &log), unattributed);
 }
 
-/// A duplicate is not planned, and neither is a purchase whose amount must not be forwarded.
+/// No delivery is planned for a duplicate, or for a purchase whose amount must not be forwarded.
 pub async fn a_duplicate_plans_nothing(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -86,7 +86,8 @@ pub async fn enabling_an_integration_does_not_replay_history(store: &SharedStore
         ..IntegrationChange::default()
     };
     one.change(Network::A, on, 7).await;
-    // The install credits earlier events, but those before the switch are not sent.
+    // The install credits earlier events, but events from before the integration was enabled are
+    // not sent.
     one.attribute_install("phone", 10).await;
     assert_eq!(
         one.delivery_statuses().await,
@@ -100,7 +101,7 @@ pub async fn enabling_an_integration_does_not_replay_history(store: &SharedStore
     assert_eq!(early.skipped, [(Network::A, SkipReason::EnabledLater)]);
 }
 
-/// Events before the first call are credited by it, and then sent.
+/// Events from before the first `configure` call are credited by that call, and then sent.
 pub async fn a_late_credit_plans_recent_events(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.send_events("phone", &["s1"], "sign_up", 8).await;
@@ -114,7 +115,8 @@ pub async fn a_late_credit_plans_recent_events(store: &SharedStore) {
     assert!(one.log().await.iter().all(|event| event.skipped.is_empty()));
 }
 
-/// A web payment is planned once; events that only update reports are not.
+/// A web payment's delivery is planned once. No delivery is planned for events that are only used
+/// in reports, such as renewals.
 pub async fn web_events_are_planned(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let one = ForwardingApp {
@@ -167,8 +169,8 @@ pub async fn web_events_are_planned(store: &SharedStore) {
     assert_eq!(conversion.user, conversion.event.user);
 }
 
-/// Two spellings of a UUID are one device, and networks get the app's first spelling. Web events
-/// keep their own spelling.
+/// Two spellings of a UUID are the same device, and networks get the spelling that the app sent
+/// first. Web events keep their own spelling.
 pub async fn device_ids_ignore_case_and_keep_their_spelling(store: &SharedStore) {
     const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
     const LOWER: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
@@ -201,7 +203,7 @@ pub async fn device_ids_ignore_case_and_keep_their_spelling(store: &SharedStore)
     assert_eq!(spellings(&one).await, expected);
 }
 
-/// Returns the device id of each conversion as the network gets it, ordered by external id.
+/// Returns each conversion's device id as the network gets it, ordered by external id.
 async fn spellings(one: &ForwardingApp) -> Vec<Option<String>> {
     one.lease(LEASE, 200, 300).await.expect("a lease");
     let taken = one.take_due(LEASE, 200).await.expect("deliveries");
@@ -216,7 +218,7 @@ async fn spellings(one: &ForwardingApp) -> Vec<Option<String>> {
     conversions.iter().map(spelling).collect()
 }
 
-/// App events are sent with the user id of their device, even if it was identified later.
+/// App events are sent with the user id of their device, even if the user was identified later.
 pub async fn the_user_id_is_gathered_for_app_events(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -239,8 +241,8 @@ pub async fn the_user_id_is_gathered_for_app_events(store: &SharedStore) {
     assert_eq!(install.external_ids().len(), 2);
 }
 
-/// When the credit moves to another network, pending deliveries are cancelled and planned for the
-/// new one.
+/// When the credit moves to another network, pending deliveries are cancelled, and deliveries to
+/// the new network are planned.
 pub async fn moved_credit_moves_deliveries(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.change(Network::C, connected(Network::C), 4).await;

@@ -24,7 +24,7 @@ pub struct AdvertisedApp {
 }
 
 impl AdvertisedApp {
-    /// Returns a caller that may read.
+    /// Returns a caller that may read apps.
     pub fn reader(&self) -> Authorized<AppsRead> {
         self.writer.read_access()
     }
@@ -60,7 +60,7 @@ pub async fn advertised_app_with_id(store: &SharedStore, store_id: i64) -> Adver
     }
 }
 
-/// Builds a unique valid first postback of an install.
+/// Builds a unique, valid first postback for an install.
 pub fn arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     let transaction_id = hex(&unique());
     let postback = Postback {
@@ -120,7 +120,7 @@ pub fn full_arrival(app_store_id: i64, seconds: i64) -> ReceivedPostback {
     arrival
 }
 
-/// Lists the postbacks of an app.
+/// Lists an app's postbacks.
 pub async fn list(
     store: &SharedStore,
     one: &AdvertisedApp,
@@ -132,7 +132,7 @@ pub async fn list(
     page.expect("a page").page.items
 }
 
-/// Builds a query for more than a month.
+/// Builds a query for a period of more than a month.
 pub fn query(by: PostbackDimensions) -> PostbackReportQuery {
     PostbackReportQuery {
         periods: vec![(at(-1_000), at(100_000))],
@@ -143,7 +143,7 @@ pub fn query(by: PostbackDimensions) -> PostbackReportQuery {
     }
 }
 
-/// Returns the figures of an app.
+/// Returns an app's figures.
 pub async fn stats(
     store: &SharedStore,
     one: &AdvertisedApp,
@@ -155,7 +155,7 @@ pub async fn stats(
     rows.expect("figures")
 }
 
-/// Returns the number of counted postbacks, and of those without a value.
+/// Returns the number of counted postbacks, and how many of them have no conversion value.
 pub async fn total(store: &SharedStore, one: &AdvertisedApp) -> (i64, i64) {
     let rows = stats(store, one, PostbackDimensions::default()).await;
     let sum = |sum: (i64, i64), row: &PostbackStats| {

@@ -1,4 +1,4 @@
-//! Postbacks of SKAdNetwork and AdAttributionKit.
+//! SKAdNetwork and AdAttributionKit postbacks.
 
 use super::fixtures::{
     SharedStore, at, first_page, join_all, new_key, organization, origin, refusal,
@@ -22,7 +22,7 @@ async fn accept(store: &SharedStore, arrival: &ReceivedPostback) -> PostbackOutc
     accepted.expect("the postback is accepted")
 }
 
-/// Builds a repeated arrival of a postback with another id, time and body.
+/// Builds the same postback again, with another id, time and body.
 fn again(arrival: &ReceivedPostback, seconds: i64, body: &str) -> ReceivedPostback {
     ReceivedPostback {
         body: body.to_owned(),
@@ -46,7 +46,7 @@ pub async fn a_postback_is_read_as_it_was_stored(store: &SharedStore) {
     assert!(!page[0].conflicting);
 }
 
-/// A replay changes nothing, concurrently or later.
+/// A replay changes nothing, whether it is concurrent or later.
 pub async fn a_replay_changes_nothing(store: &SharedStore) {
     let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
@@ -65,8 +65,8 @@ pub async fn a_replay_changes_nothing(store: &SharedStore) {
     assert_eq!(total(store, &one).await, (1, 0));
 }
 
-/// Another value with the same key is stored as a conflict and never counts, also concurrently. A
-/// repeated conflict changes nothing.
+/// A postback with the same deduplication key but another conversion value is stored as a conflict
+/// and never counts, even when it arrives concurrently. A repeated conflict changes nothing.
 pub async fn another_value_is_a_conflict(store: &SharedStore) {
     let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
@@ -91,7 +91,8 @@ pub async fn another_value_is_a_conflict(store: &SharedStore) {
     assert_eq!(total(store, &one).await, (1, 0));
 }
 
-/// The three windows of an install are separate postbacks, and so is a loss.
+/// The postbacks for an install's three windows are separate, and so is the postback for a lost
+/// attribution.
 pub async fn windows_and_losses_are_separate_postbacks(store: &SharedStore) {
     let one = advertised_app(store).await;
     let first = arrival(one.store_id, 10);
@@ -107,7 +108,7 @@ pub async fn windows_and_losses_are_separate_postbacks(store: &SharedStore) {
     assert_eq!(rows[0].figures.values(), [1, 0, 0, 2, 1]);
 }
 
-/// Postbacks that fail verification are stored, never count, and do not block genuine ones.
+/// Postbacks that fail verification are stored, never count, and do not block genuine postbacks.
 pub async fn unverified_postbacks_are_stored_and_not_counted(store: &SharedStore) {
     let one = advertised_app(store).await;
     let genuine = arrival(one.store_id, 20);
@@ -140,7 +141,7 @@ pub async fn unverified_postbacks_are_stored_and_not_counted(store: &SharedStore
     assert_eq!(list(store, &one, counted(false)).await.len(), 2);
 }
 
-/// Test postbacks count while the app enables them, regardless of their arrival.
+/// Test postbacks count while the app accepts test signals, no matter when they arrived.
 pub async fn test_postbacks_count_while_enabled(store: &SharedStore) {
     let one = advertised_app(store).await;
     let mut signed = arrival(one.store_id, 10);
@@ -173,7 +174,8 @@ pub async fn test_postbacks_count_while_enabled(store: &SharedStore) {
     }
 }
 
-/// Postbacks without an app wait for the app with their App Store id, and keep time and order.
+/// Postbacks without an app wait for the app with their App Store id, and keep their time and
+/// order.
 pub async fn an_app_gets_its_waiting_postbacks(store: &SharedStore) {
     let id = unused_store_id();
     let first = arrival(id, 10);
@@ -368,10 +370,11 @@ pub async fn figures_are_grouped_by_dimensions(store: &SharedStore) {
     assert_eq!(total(store, &one).await, (5, 1));
 }
 
-/// Periods are reported separately, and exclude postbacks outside of them.
+/// Periods are reported separately. Postbacks outside of the periods are excluded.
 pub async fn figures_are_reported_per_period(store: &SharedStore) {
     let one = advertised_app(store).await;
-    // Quarters of an hour start 800 seconds before the fixtures' zero.
+    // Counts are stored per quarter of an hour. `at(0)` is 800 seconds after the start of one, so
+    // the periods below start at -800, 100 and 1,000 seconds.
     for seconds in [0, 99, 100, 999, 90_000] {
         accept(store, &arrival(one.store_id, seconds)).await;
     }
@@ -408,7 +411,7 @@ pub async fn figures_are_reported_per_period(store: &SharedStore) {
     assert_eq!(rows.expect("figures").len(), 0);
 }
 
-/// Old postbacks are removed. Their counts stay, and a replay does not count again.
+/// Old postbacks are removed. Their counts stay, and a replay is not counted again.
 pub async fn old_postbacks_are_removed_and_their_counts_stay(store: &SharedStore) {
     let one = advertised_app(store).await;
     let old = arrival(one.store_id, 10);
@@ -429,7 +432,11 @@ pub async fn old_postbacks_are_removed_and_their_counts_stay(store: &SharedStore
     assert_eq!(accept(store, &copy).await, PostbackOutcome::Duplicate);
     let changed = again(&old, 31, "{\"conversion-value\":1}");
     assert_eq!(accept(store, &changed).await, PostbackOutcome::Stored);
-    assert_eq!(total(store, &one).await, (2, 0), "it was counted before");
+    assert_eq!(
+        total(store, &one).await,
+        (2, 0),
+        "the postback was counted before"
+    );
     let unclaimed = arrival(unused_store_id(), 10);
     accept(store, &unclaimed).await;
     assert_eq!(

@@ -16,7 +16,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// A queue has one lease holder until it is released or the lease ends.
+/// A queue has one lease holder until the holder releases it or the lease ends.
 pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -40,8 +40,8 @@ pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
         .into_iter()
         .flatten()
         .collect();
-    assert_eq!(got.len(), 1, "one of eight gets it");
-    assert_eq!(due(12).await.expect("queues"), [], "it is leased");
+    assert_eq!(got.len(), 1, "one of eight callers gets it");
+    assert_eq!(due(12).await.expect("queues"), [], "the queue is leased");
     assert!(one.lease(OTHER_LEASE, 69, 200).await.is_none());
     assert!(
         one.lease(crate::LeaseId([9; 16]), 70, 200).await.is_some(),
@@ -51,18 +51,18 @@ pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
         !store
             .renew_lease(one.queue, got[0], at(300))
             .await
-            .expect("an answer")
+            .expect("the call succeeds")
     );
     assert!(
         one.take_due(got[0], 71).await.is_none(),
-        "the old holder gets nothing"
+        "the old lease holder gets nothing"
     );
     let late = one.settlement(Vec::new(), 71);
     assert!(!one.settle(got[0], late).await);
     store
         .release_queue(one.queue, crate::LeaseId([9; 16]), at(72))
         .await
-        .expect("it is released");
+        .expect("the queue is released");
     assert_eq!(due(72).await.expect("queues"), [one.queue]);
 }
 
@@ -74,7 +74,8 @@ async fn paused(store: &SharedStore) -> Vec<u64> {
     counts.into_iter().map(|(_, count)| count).collect()
 }
 
-/// A pause keeps the deliveries and raises an alert. It ends with a change or on request.
+/// A pause keeps the deliveries and raises an alert. The pause ends when the integration is changed
+/// or resumed.
 pub async fn a_paused_queue_waits_until_it_is_resumed(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -124,7 +125,8 @@ pub async fn a_paused_queue_waits_until_it_is_resumed(store: &SharedStore) {
     assert_eq!(paused(store).await, [0; 4]);
     let leased = one.lease(OTHER_LEASE, 22, 100).await.expect("a lease");
     assert!(leased.state.is_probing && leased.state.pause.is_none());
-    // A verdict about the old credential does not apply to the new one.
+    // The network rejected the old credential. This late result must not pause the queue, because
+    // the credential has been changed.
     one.change(Network::A, connected(Network::A), 23).await;
     assert!(one.settle(OTHER_LEASE, settlement).await);
     let health = store
@@ -133,7 +135,7 @@ pub async fn a_paused_queue_waits_until_it_is_resumed(store: &SharedStore) {
     assert_eq!(health.expect("health")[0].1.state.pause, None);
 }
 
-/// A queue in back-off is not due until then.
+/// A queue in back-off is not due until its back-off ends.
 pub async fn a_failed_queue_backs_off_as_a_whole(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -169,7 +171,7 @@ pub async fn a_failed_queue_backs_off_as_a_whole(store: &SharedStore) {
     assert_eq!((state.failures, state.is_probing), (1, true));
 }
 
-/// A problem of one app does not affect others.
+/// A problem in one app's queue does not affect the others.
 pub async fn queues_are_independent(store: &SharedStore) {
     let (one, other) = (forwarding_app(store).await, forwarding_app(store).await);
     one.attribute_install("phone", 10).await;
@@ -187,13 +189,13 @@ pub async fn queues_are_independent(store: &SharedStore) {
         !store
             .renew_lease(one.queue, OTHER_LEASE, at(200))
             .await
-            .expect("an answer")
+            .expect("the call succeeds")
     );
     assert_eq!(one.take_due(LEASE, 13).await.expect("deliveries").len(), 1);
     assert_eq!(other.deliveries(DeliveryFilter::default()).await.len(), 1);
 }
 
-/// Deliveries of an integration that was changed or disabled meanwhile are not sent.
+/// Deliveries are not sent if their integration was changed or disabled meanwhile.
 pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
@@ -202,7 +204,7 @@ pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
     let revision = leased.integration.revision.number();
     let due = async |revision| {
         let due = store.due_deliveries(one.queue, LEASE, revision, at(12), 10);
-        due.await.expect("an answer").map(|due| due.len())
+        due.await.expect("the call succeeds").map(|due| due.len())
     };
     assert_eq!(due(revision).await, Some(2));
     assert_eq!(due(revision + 1).await, None, "another revision");
@@ -218,13 +220,17 @@ pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
         "disabled at any revision"
     );
     let stranger = store.begin_sending(one.queue, OTHER_LEASE, Vec::new(), at(14));
-    assert_eq!(stranger.await.expect("an answer"), None, "another lease");
+    assert_eq!(
+        stranger.await.expect("the call succeeds"),
+        None,
+        "another lease"
+    );
     let gone = tributary_domain::vocabulary::id::DeliveryId::from_bytes([9; 16]);
     let begun = store.begin_sending(one.queue, LEASE, vec![gone], at(14));
     assert_eq!(
-        begun.await.expect("an answer"),
+        begun.await.expect("the call succeeds"),
         Some(Vec::new()),
-        "it no longer exists"
+        "the delivery no longer exists"
     );
 }
 
@@ -244,7 +250,7 @@ pub async fn a_leased_queue_is_not_postponed(store: &SharedStore) {
         health.await.expect("health")[0].1.state.not_before
     };
     assert!(one.lease(OTHER_LEASE, 99, 200).await.is_none());
-    assert_eq!(rests_until(99).await, None, "it is held");
+    assert_eq!(rests_until(99).await, None, "the queue is leased");
     assert!(one.lease(OTHER_LEASE, 100, 200).await.is_none());
     assert!(
         rests_until(100).await > Some(at(100)),
@@ -252,7 +258,8 @@ pub async fn a_leased_queue_is_not_postponed(store: &SharedStore) {
     );
 }
 
-/// A settlement counts the network's answer even for a cancelled delivery, and keeps its status.
+/// If a delivery is cancelled while it is being sent, the network's response is still counted, and
+/// the delivery stays cancelled.
 pub async fn a_settlement_counts_a_cancelled_delivery(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;

@@ -17,15 +17,15 @@ fn rate(currency: &str, day: &str, units: &str) -> Rate {
     }
 }
 
-/// Returns the latest day with an imported rate of a currency.
+/// Returns the latest day with an imported rate for a currency.
 async fn latest(store: &SharedStore, currency: &str) -> Option<Day> {
     let currency = Currency::from_stored(currency).expect("a currency");
     let day = store.latest_rate_day(currency).await;
     day.expect("rates are read")
 }
 
-/// Each currency has one rate per day. Unchanged rates are not counted. The latest day is tracked
-/// per currency.
+/// Each currency has one rate per day. Unchanged rates are not counted as imported. The latest day
+/// is tracked per currency.
 pub async fn a_later_import_replaces_an_earlier_one(store: &SharedStore) {
     assert_eq!(latest(store, "USD").await, None);
     let first = vec![
@@ -88,7 +88,7 @@ pub async fn the_latest_rates_are_found(store: &SharedStore) {
     assert_eq!(none.expect("rates are read"), []);
 }
 
-/// The central bank's whole history has 220,000 rates.
+/// The European Central Bank's whole history has 220,000 rates; an import this long must work.
 pub async fn a_long_history_is_imported(store: &SharedStore) {
     let day = |number| Day::from_days(10_000 + number);
     let rates: Vec<Rate> = (0..5_000)
@@ -102,7 +102,8 @@ pub async fn a_long_history_is_imported(store: &SharedStore) {
     assert_eq!(latest(store, "JPY").await, Some(day(4_999)));
 }
 
-/// The fixtures' day is 2023-11-14.
+/// An event keeps its exchange rate when the rate is imported again later. The events occur on
+/// 2023-11-14 and use the latest earlier rates, from 2023-11-10.
 pub async fn an_event_keeps_the_rate_it_was_recorded_with(store: &SharedStore) {
     let tenant = tenant(store).await;
     let import = async |units: &str| {
@@ -135,11 +136,11 @@ pub async fn an_event_keeps_the_rate_it_was_recorded_with(store: &SharedStore) {
         .items
         .into_iter()
         .map(|event| {
-            let revenue = event.revenue.expect("it has revenue");
+            let revenue = event.revenue.expect("the event has revenue");
             let day = revenue.rate_day.expect("a rate was found").to_string();
             (
                 event.external_id,
-                revenue.usd.expect("it is converted").to_string(),
+                revenue.usd.expect("the amount is converted").to_string(),
                 day,
             )
         })

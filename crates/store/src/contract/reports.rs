@@ -1,4 +1,4 @@
-//! Reports: figures, cohorts, costs and log parts.
+//! Reports: figures, cohorts, costs and parts of the event and click logs.
 
 use super::fixtures::{
     SharedStore, assert_rebuild_changes_nothing, at, first_page, join_all, organization, origin,
@@ -28,7 +28,7 @@ fn report_query(by: &[Dimension]) -> ReportQuery {
     }
 }
 
-/// Returns period, values and number of events of each row.
+/// Returns the period, the values and the number of events of each row.
 async fn rows(tenant: &Tenant, query: ReportQuery) -> Vec<(usize, Vec<String>, i64)> {
     let found = tenant.store.stats(&tenant.reader, tenant.app.id, query);
     let found = found.await.expect("figures are read").into_iter();
@@ -40,7 +40,8 @@ async fn rows(tenant: &Tenant, query: ReportQuery) -> Vec<(usize, Vec<String>, i
 }
 
 /// While clicks are recorded and reports are read concurrently, every report contains at least the
-/// clicks answered before it. In the end, every report counts each click once.
+/// clicks that were acknowledged before it started. In the end, every report counts each click
+/// once.
 pub async fn a_report_contains_everything_answered_before_it(store: &SharedStore) {
     const CLICKS: i64 = 120;
     let tenant = tenant(store).await;
@@ -114,8 +115,8 @@ pub async fn figures_are_grouped_by_the_requested_dimensions(store: &SharedStore
     assert!(refused.await.is_err(), "no roll-up has both");
 }
 
-/// Returns the rows of all figures and cohort reports by one dimension at a time. The first row is
-/// the total.
+/// Returns the rows of the figures and cohort reports: first without dimensions, then by one
+/// dimension at a time.
 pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
     let (store, reader, app) = (&tenant.store, &tenant.reader, tenant.app.id);
     let mut found = Vec::new();
@@ -152,8 +153,8 @@ pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
     found
 }
 
-/// Reports add unmerged increments, so merging changes no report: after clicks, installs, events of
-/// later days, or a late attribution.
+/// Merging increments changes no report, because reports add unmerged increments. This is checked
+/// after clicks, installs, events on later days and a late attribution.
 pub async fn merging_changes_no_report(store: &SharedStore) {
     let tenant = tenant(store).await;
     let click = tenant.record_click(10).await;
@@ -204,7 +205,8 @@ pub async fn another_organization_reads_no_reports(store: &SharedStore) {
     assert_eq!(refusal(totals.await), Refusal::AppNotFound);
 }
 
-/// A day has a limited number of names; the rest counts together, and nothing is lost.
+/// Per day, only a limited number of event names get their own row. The events with all other names
+/// are counted together, and nothing is lost.
 pub async fn names_beyond_the_daily_limit_count_together(store: &SharedStore) {
     let tenant = tenant(store).await;
     let names = NAMES_PER_DAY_MAX + 20;
@@ -285,7 +287,8 @@ fn cost(day: &str, campaign: &str, amount: &str, currency: &str) -> Cost {
     }
 }
 
-/// A cost replaces the previous one, zero removes it, and an unconvertible cost changes nothing.
+/// A cost replaces the previous one, and an amount of zero removes it. A cost that cannot be
+/// converted changes nothing.
 pub async fn a_cost_replaces_the_previous_one(store: &SharedStore) {
     let tenant = tenant(store).await;
     let app = tenant.app.id;
@@ -345,7 +348,8 @@ pub async fn a_cost_replaces_the_previous_one(store: &SharedStore) {
     assert_eq!(of_test.expect("sums"), []);
 }
 
-/// The log is read in parts without gaps or repetitions, or its installs only.
+/// The event log is read in parts without gaps or repetitions; the parts can contain all events or
+/// installs only.
 pub async fn the_log_is_read_in_parts(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(tenant.configure("d1", 20)).await;
@@ -394,8 +398,8 @@ pub async fn the_log_is_read_in_parts(store: &SharedStore) {
     assert_eq!(of_test.expect("clicks are read"), []);
 }
 
-/// A search without an index stops after a number of events, returns its position, and continues
-/// from there.
+/// A search that no index supports stops after a number of events, returns its position, and can
+/// continue from there.
 pub async fn a_long_search_stops_early_and_returns_its_position(store: &SharedStore) {
     let tenant = tenant(store).await;
     tenant.call_configure(tenant.configure("d1", 20)).await;
@@ -421,7 +425,7 @@ pub async fn a_long_search_stops_early_and_returns_its_position(store: &SharedSt
         found.await.expect("the log is searched")
     };
     let first = search(None, Some(EventSource::Sdk)).await;
-    let stopped_at = first.stopped_at.expect("it stops early");
+    let stopped_at = first.stopped_at.expect("the search stops early");
     assert!(first.items.is_empty() && first.has_more);
     let rest = search(Some(*stopped_at.as_bytes()), None).await;
     assert_eq!(

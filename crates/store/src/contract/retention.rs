@@ -20,7 +20,8 @@ async fn sweep(scenario: &PersonScenario, before: i64) -> (u64, u64) {
     (examined, forgotten)
 }
 
-/// An active device keeps everything and is not examined again before its activity is old enough.
+/// An active device keeps everything and is not examined again until its last activity is older
+/// than the retention limit.
 pub async fn an_active_device_keeps_its_attribution_data(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let before = scenario
@@ -39,8 +40,8 @@ pub async fn an_active_device_keeps_its_attribution_data(store: &SharedStore) {
     );
 }
 
-/// An inactive device loses ids, hashes, traits and candidates. Its credit, its events and all
-/// figures stay.
+/// An inactive device loses its advertising ids, hashes, traits and candidate clicks. Its credit,
+/// its events and all figures stay.
 pub async fn an_inactive_device_keeps_its_id_and_credit_only(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let before = scenario
@@ -84,8 +85,8 @@ pub async fn an_inactive_device_keeps_its_id_and_credit_only(store: &SharedStore
     scenario.assert_rebuild_keeps_figures().await;
 }
 
-/// A returning device records no second install and is kept for another period. A renewal keeps its
-/// credit.
+/// A device that returns records no second install, and its data is kept for another retention
+/// period. A renewal keeps the device's credit.
 pub async fn a_returning_device_records_no_second_install(store: &SharedStore) {
     let scenario = person_scenario(store).await;
     let first = scenario.events_of_device(device(DEVICE)).await["first"].clone();

@@ -32,7 +32,7 @@ pub struct Tenant {
     pub reader: Authorized<AnalyticsRead>,
     /// The app.
     pub app: App,
-    /// Its link.
+    /// The app's link.
     pub link: Link,
 }
 
@@ -64,7 +64,7 @@ impl Tenant {
         authorize(&key).expect("a test key reads analytics")
     }
 
-    /// Builds a click of an Android phone on the link.
+    /// Builds a click on the link from an Android phone.
     pub fn click(&self, seconds: i64) -> Click {
         Click {
             id: ClickId::new(at(seconds), unique()),
@@ -104,7 +104,7 @@ impl Tenant {
         click
     }
 
-    /// Builds a first call of an Android device without evidence.
+    /// Builds the first `configure` call of an Android device, without evidence for a click.
     pub fn configure(&self, device: &str, seconds: i64) -> ConfigureCommand {
         ConfigureCommand {
             app: self.app.id,
@@ -139,7 +139,7 @@ impl Tenant {
         }
     }
 
-    /// Builds a first call with a click id.
+    /// Builds a first `configure` call with a click id.
     pub fn configure_with_click(
         &self,
         device: &str,
@@ -155,7 +155,7 @@ impl Tenant {
         }
     }
 
-    /// Builds a first call from the address of the clicks.
+    /// Builds a first `configure` call from the same address as the clicks.
     pub fn configure_from_address(&self, device: &str, seconds: i64) -> ConfigureCommand {
         ConfigureCommand {
             address_hash: Some(address_hash(1)),
@@ -172,7 +172,7 @@ impl Tenant {
             .expect("a call succeeds")
     }
 
-    /// Builds the request context of a device's events.
+    /// Builds the request context for a device's events.
     pub fn arrival(&self, device: &str, seconds: i64) -> SdkRequestContext {
         SdkRequestContext {
             app: self.app.id,
@@ -186,7 +186,7 @@ impl Tenant {
         }
     }
 
-    /// Returns a live device.
+    /// Returns a device in the live environment.
     pub async fn device_details(&self, device: &str) -> DeviceDetails {
         let device = DeviceKey::parse(device).expect("a device id");
         let story = self.store.device(&self.reader, self.app.id, device);
@@ -201,14 +201,14 @@ impl Tenant {
             .expect("figures are read")
     }
 
-    /// Returns the live figures of one network.
+    /// Returns one network's live figures.
     pub async fn figures_of(&self, network: &str) -> Figures {
         let all = self.figures().await;
         let found = all.into_iter().find(|(name, _)| name == network);
         found.map(|(_, figures)| figures).unwrap_or_default()
     }
 
-    /// Returns the event names of a device, newest first, with their credited networks.
+    /// Returns the names of a device's events, newest first, with their credited networks.
     pub async fn log(&self, device: &str) -> Vec<(String, Option<String>)> {
         let filter = EventFilter {
             device: Some(DeviceKey::parse(device).expect("a device id")),

@@ -61,7 +61,10 @@ pub async fn a_session_is_found_by_its_digest_until_it_ends(store: &SharedStore)
     assert_eq!(found.session, one.session);
     assert_eq!(found.user, user);
     assert_eq!(found.organization.id, caller.organization());
-    store.end_session(one.digest).await.expect("it ends");
+    store
+        .end_session(one.digest)
+        .await
+        .expect("the session ends");
     store
         .end_session(one.digest)
         .await
@@ -70,14 +73,14 @@ pub async fn a_session_is_found_by_its_digest_until_it_ends(store: &SharedStore)
     assert!(is_there(store, &two).await);
 }
 
-/// Uses may be recorded in any order.
+/// Uses of a session may be recorded in any order.
 pub async fn the_last_use_of_a_session_never_goes_back(store: &SharedStore) {
     let caller = organization(store).await;
     let user = user(store, caller.organization(), Role::Viewer).await;
     let session = begin(store, &user, 3).await;
     for seconds in [20, 10] {
         let recorded = store.note_session_use(session.digest, at(seconds)).await;
-        recorded.expect("it is recorded");
+        recorded.expect("the use is recorded");
     }
     let found = store.session(session.digest).await.expect("a lookup");
     assert_eq!(found.expect("a session").session.last_seen_at, at(20));
@@ -92,7 +95,7 @@ pub async fn a_password_change_ends_all_other_sessions(store: &SharedStore) {
     let (old, others) = (begin(store, &one, 3).await, begin(store, &other, 3).await);
     let new = new_session(one.id, at(5));
     let changed = store.change_password(new.clone(), "second".to_owned(), origin(5));
-    changed.await.expect("it is changed");
+    changed.await.expect("the password is changed");
     assert!(!is_there(store, &old).await);
     assert!(is_there(store, &new).await);
     assert!(is_there(store, &others).await);
@@ -112,12 +115,15 @@ pub async fn signing_in_removes_expired_sessions(store: &SharedStore) {
     store
         .begin_session(before, late.clone())
         .await
-        .expect("it starts");
+        .expect("a session starts");
     assert!(is_there(store, &old).await);
     late.at = end;
     late.audit_id = AuditId::new(end, unique());
     let after = new_session(user.id, end);
-    store.begin_session(after, late).await.expect("it starts");
+    store
+        .begin_session(after, late)
+        .await
+        .expect("a session starts");
     assert!(!is_there(store, &old).await);
 }
 

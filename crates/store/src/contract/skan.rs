@@ -45,7 +45,7 @@ fn document(fine_value: u8) -> Document {
     }
 }
 
-/// A never configured app has a disabled document, version 0, without windows.
+/// An app that was never configured has a disabled document without windows, with version 0.
 pub async fn never_configured_is_version_zero(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -56,7 +56,7 @@ pub async fn never_configured_is_version_zero(store: &SharedStore) {
     assert_eq!(found, Configuration::never_configured());
 }
 
-/// Every field is stored, amounts in micro-units.
+/// Every field is stored, with amounts in micro-units.
 pub async fn a_document_is_read_as_it_was_stored(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -75,7 +75,7 @@ pub async fn a_document_is_read_as_it_was_stored(store: &SharedStore) {
     );
 }
 
-/// A currency from an older list stays readable.
+/// A currency from an older currency list stays readable.
 pub async fn an_unlisted_currency_is_still_readable(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -92,7 +92,7 @@ pub async fn an_unlisted_currency_is_still_readable(store: &SharedStore) {
     assert_eq!(found.document.currency.as_str(), "BGN");
 }
 
-/// A changed document creates a version with its time; an equal one creates none.
+/// A changed document creates a version with its time; an unchanged document creates none.
 pub async fn versions_are_kept_and_an_equal_document_creates_none(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -132,7 +132,7 @@ pub async fn versions_are_kept_and_an_equal_document_creates_none(store: &Shared
     assert_eq!(versions.len(), 2, "a switch creates no version");
 }
 
-/// An outdated `If-Match` is refused.
+/// A change with an outdated `If-Match` is refused.
 pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -150,7 +150,7 @@ pub async fn an_outdated_version_is_refused(store: &SharedStore) {
     assert_eq!(stored.document, document(41));
 }
 
-/// The app and the configuration show and change the same setting.
+/// The app and the configuration endpoints show and change the same setting.
 pub async fn test_signals_are_one_setting_under_two_names(store: &SharedStore) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
@@ -209,7 +209,8 @@ pub async fn test_signals_are_one_setting_under_two_names(store: &SharedStore) {
     assert_eq!(shown().await, (true, true));
 }
 
-/// Devices get the configuration of their key's app, without disabled windows.
+/// Devices get the configuration of the app that their SDK key belongs to, without disabled
+/// windows.
 pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
     let caller = organization(store).await;
     let (configured, other) = (app(store, &caller).await, app(store, &caller).await);

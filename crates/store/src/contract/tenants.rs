@@ -48,7 +48,7 @@ async fn used_at(store: &SharedStore, link: &NewSetupLink) -> Option<Timestamp> 
     found.expect("the link").used_at
 }
 
-/// Of several nodes that start on an empty database, one creates the organization.
+/// When several nodes start on an empty database, only one creates the organization.
 pub async fn concurrent_calls_create_one_first_organization(store: &SharedStore) {
     let found = |store: SharedStore| async move {
         let id = OrganizationId::new(at(0), unique());
@@ -60,7 +60,7 @@ pub async fn concurrent_calls_create_one_first_organization(store: &SharedStore)
         store
             .create_first_organization(organization, origin(0))
             .await
-            .expect("an answer")
+            .expect("the call succeeds")
     };
     let (one, two, three) = (
         found(store.clone()),
@@ -78,7 +78,7 @@ pub async fn concurrent_calls_create_one_first_organization(store: &SharedStore)
     assert_eq!(organizations[0].name, name("First"));
 }
 
-/// An organization created on the command line is the first one.
+/// An organization created on the command line counts as the first one.
 pub async fn an_existing_organization_is_the_first_one(store: &SharedStore) {
     organization(store).await;
     let id = OrganizationId::new(at(1), unique());
@@ -91,7 +91,7 @@ pub async fn an_existing_organization_is_the_first_one(store: &SharedStore) {
         !store
             .create_first_organization(organization, origin(1))
             .await
-            .expect("an answer")
+            .expect("the call succeeds")
     );
     assert_eq!(store.organizations().await.expect("a list").len(), 1);
 }
@@ -121,7 +121,7 @@ pub async fn a_key_is_found_by_its_digest(store: &SharedStore) {
     );
 }
 
-/// Revoking is final and keeps the first time.
+/// Revoking a key is final, and revoking it again keeps the first time.
 pub async fn revoking_again_keeps_the_first_time(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_key(caller.organization());
@@ -151,7 +151,7 @@ pub async fn revoking_again_keeps_the_first_time(store: &SharedStore) {
     assert_eq!(refusal(unknown), Refusal::KeyNotFound);
 }
 
-/// Nodes may record uses out of order.
+/// Nodes may record uses of a key out of order.
 pub async fn the_last_use_of_a_key_never_goes_back(store: &SharedStore) {
     let caller = organization(store).await;
     let new = new_key(caller.organization());
@@ -229,7 +229,7 @@ pub async fn a_set_up_link_creates_one_account_and_one_key(store: &SharedStore) 
     assert_eq!(used.used_at, Some(at(3)));
 }
 
-/// Of two people with one link, one gets the account.
+/// When two people use the same link, only one gets the account.
 pub async fn concurrent_calls_redeem_a_set_up_link_once(store: &SharedStore) {
     let caller = organization(store).await;
     let link = stored_link(store, caller.organization()).await;
@@ -270,7 +270,7 @@ pub async fn concurrent_calls_redeem_a_set_up_link_once(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::SetupLinkInvalid);
 }
 
-/// A taken email address leaves the link unused.
+/// If the email address is already in use, the account is refused and the link stays unused.
 pub async fn a_taken_email_is_refused_and_leaves_the_link_unused(store: &SharedStore) {
     let caller = organization(store).await;
     let one = stored_link(store, caller.organization()).await;
@@ -299,8 +299,8 @@ pub async fn a_taken_email_is_refused_and_leaves_the_link_unused(store: &SharedS
     assert_eq!(link.used_at, None);
 }
 
-/// After the first account, links for the first owner are invalid. Invitations with an email
-/// address stay, and so do links of other organizations.
+/// After the first account is created, links for the first owner are invalid. Invitations with an
+/// email address and other organizations' links stay valid.
 pub async fn redeeming_a_link_invalidates_other_first_owner_links(store: &SharedStore) {
     let (ours, others) = (organization(store).await, organization(store).await);
     let first = stored_link(store, ours.organization()).await;
@@ -329,7 +329,7 @@ pub async fn redeeming_a_link_invalidates_other_first_owner_links(store: &Shared
     assert_eq!(used_at(store, &first).await, Some(at(3)), "not used again");
 }
 
-/// Of the links without an email address, only the newest is valid, also when several are created
+/// Only the newest link without an email address is valid, even when several are created
 /// concurrently.
 pub async fn a_new_first_owner_link_invalidates_earlier_ones(store: &SharedStore) {
     let (ours, others) = (organization(store).await, organization(store).await);
@@ -357,7 +357,7 @@ pub async fn a_new_first_owner_link_invalidates_earlier_ones(store: &SharedStore
     assert_eq!(good, 1);
 }
 
-/// The set-up link is shown at start as long as the instance has no account.
+/// The setup link is shown at start as long as the instance has no account.
 pub async fn an_organization_awaits_its_owner_until_an_account_exists(store: &SharedStore) {
     let awaiting = async || {
         let found = store.organization_awaiting_its_owner().await;

@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 
 const SHOP: &str = "https://shop.example.com";
 
-/// Creates a tenant whose link leads to a shop, and a click on it.
+/// Creates a tenant whose link redirects to a shop, and a click on the link.
 pub(super) async fn shop(store: &SharedStore) -> (Tenant, Click) {
     let mut tenant = tenant(store).await;
     let change = LinkChange {
@@ -95,7 +95,7 @@ async fn log(tenant: &Tenant) -> Vec<Event> {
     log.await.expect("the log is read").items
 }
 
-/// Purchases, renewals and refunds change revenue, and the events are in the log with their credit.
+/// Purchases, renewals and refunds change revenue. The events are in the log with their credit.
 pub async fn payments_and_refunds_move_revenue(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     accept(store, purchase(&click, "p1", "100")).await;
@@ -124,7 +124,8 @@ pub async fn payments_and_refunds_move_revenue(store: &SharedStore) {
     }
 }
 
-/// An equal payload is a duplicate; another payload with the same id is refused.
+/// An event with the same id and payload is a duplicate; another payload with the same id is
+/// refused.
 pub async fn an_external_id_has_one_payload(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let first = purchase(&click, "p1", "100");
@@ -161,7 +162,7 @@ pub async fn an_external_id_has_one_payload(store: &SharedStore) {
     );
 }
 
-/// Returns the fields that a conflict names.
+/// Returns the fields named in a conflict.
 fn conflicting(refusal: Refusal) -> Vec<String> {
     match refusal {
         Refusal::EventIdConflict(faults) => {
@@ -171,7 +172,8 @@ fn conflicting(refusal: Refusal) -> Vec<String> {
     }
 }
 
-/// A refund is accepted once its payment exists. A parent that is not a payment is always refused.
+/// A refund is accepted once its payment exists. A refund whose parent is not a payment is always
+/// refused.
 pub async fn a_refund_is_accepted_once_its_payment_exists(store: &SharedStore) {
     let (_tenant, click) = shop(store).await;
     let early = refund(&click, "f1", "-10", "p1");
@@ -180,7 +182,7 @@ pub async fn a_refund_is_accepted_once_its_payment_exists(store: &SharedStore) {
     accept(store, purchase(&click, "p1", "10")).await;
     assert!(
         !accept(store, early).await.is_duplicate,
-        "it is accepted once the parent exists"
+        "the refund is accepted once its payment exists"
     );
     let mut sign_up = post(&click, WebEventKind::SignUp, "s1", "0", None);
     sign_up.currency = None;
@@ -195,7 +197,7 @@ pub async fn a_refund_is_accepted_once_its_payment_exists(store: &SharedStore) {
         post(&click, WebEventKind::StartTrial, "t1", "5", None),
     )
     .await;
-    // Another web event that is not a payment, or the event itself.
+    // The parent is another web event that is not a payment, or the event itself.
     for parent in ["s1", "c1", "t1", "f1", "f2"] {
         let wrong = refund(&click, "f2", "-1", parent);
         let wrong = refusal(store.accept_web_event(wrong).await);
@@ -206,7 +208,7 @@ pub async fn a_refund_is_accepted_once_its_payment_exists(store: &SharedStore) {
     }
 }
 
-/// All refunds together never exceed their payment, also under concurrent calls.
+/// The total of a payment's refunds never exceeds the payment, even under concurrent calls.
 pub async fn concurrent_refunds_never_exceed_their_payment(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     accept(store, purchase(&click, "p1", "100")).await;
@@ -230,7 +232,8 @@ pub async fn concurrent_refunds_never_exceed_their_payment(store: &SharedStore) 
     );
 }
 
-/// Equal concurrent posts record one event; of different ones with one id, one is accepted.
+/// Identical concurrent posts record one event. Of different posts with the same id, one is
+/// accepted.
 pub async fn concurrent_posts_record_one_event(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let same = (0..64).map(|_| store.accept_web_event(purchase(&click, "same", "10")));
@@ -259,7 +262,7 @@ pub async fn concurrent_posts_record_one_event(store: &SharedStore) {
     assert_eq!(tenant.figures_of("network_a").await.paying_devices, 1);
 }
 
-/// A refund uses the rate of its payment, so a full refund nets to zero after any import.
+/// A refund uses its payment's exchange rate, so a full refund nets to zero after any import.
 pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
     let (tenant, click) = shop(store).await;
     let import = async |units: &str| {

@@ -60,7 +60,7 @@ struct Settings {
 }
 
 impl AppRow {
-    /// Reads the part that readers of analytics may see.
+    /// Reads the part that callers with analytics read access may see.
     pub fn read_name(self) -> Result<AppName, StoreError> {
         let app = self.read(BTreeSet::new())?;
         Ok(AppName {

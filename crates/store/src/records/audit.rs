@@ -35,7 +35,7 @@ struct StoredChange {
     after: Option<String>,
 }
 
-/// Builds the audit log entry of a change.
+/// Builds the audit log entry for a change.
 pub fn audit_row(
     organization: OrganizationId,
     origin: &AuditContext,

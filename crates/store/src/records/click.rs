@@ -92,7 +92,7 @@ impl From<CampaignJson> for Campaign {
     }
 }
 
-/// Captured URL parameters, under the names of the parameters.
+/// Captured URL parameters, keyed by parameter name.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct CapturedJson {
@@ -103,7 +103,7 @@ struct CapturedJson {
     query_params: BTreeMap<String, String>,
 }
 
-/// Returns the captured values that have their own field, by their stored name.
+/// Returns the captured values that have their own struct field, by their stored names.
 fn named(captured: &mut TrackingParams) -> [(&'static str, &mut Option<String>); 19] {
     let NetworkClickIds {
         fbclid,
@@ -189,7 +189,7 @@ pub(super) fn screen_to_text(screen: Screen) -> String {
     format!("{longer},{shorter},{scale}")
 }
 
-/// Reads the text of [`screen_to_text`].
+/// Reads text written by [`screen_to_text`].
 pub(super) fn screen_from_text(text: &str) -> Option<Screen> {
     let mut parts = text.splitn(3, ',').map(str::parse::<u32>);
     let mut next = || parts.next()?.ok();

@@ -1,7 +1,8 @@
 //! Rows of tables, read by both engines from one list of columns.
 //!
-//! [`row!`] declares a row once. The column list of statements and the column indexes both follow
-//! from this declaration. A new column is one line here and one value in each engine's insert.
+//! [`row!`] declares a row once. The column list for SQL statements and the column indexes both
+//! follow from this declaration. A new column is one line here and one value in each engine's
+//! insert.
 
 use std::borrow::Cow;
 
@@ -10,11 +11,11 @@ use std::borrow::Cow;
 pub enum ColumnValue<'a> {
     /// No value.
     Null,
-    /// A boolean, if the engine has booleans.
+    /// A boolean, for engines that have booleans.
     Boolean(bool),
     /// An integer.
     Integer(i64),
-    /// A text.
+    /// Text.
     Text(&'a str),
     /// Bytes, or an id.
     Bytes(&'a [u8]),
@@ -22,7 +23,7 @@ pub enum ColumnValue<'a> {
 
 /// A type that can be read from a column.
 pub trait FromColumn<'a>: Sized {
-    /// Converts a value. Returns `None` when it has another type.
+    /// Converts a value. Returns `None` when the value has another type.
     fn read(value: ColumnValue<'a>) -> Option<Self>;
 }
 
@@ -101,7 +102,7 @@ impl<'a, T: FromColumn<'a>> FromColumn<'a> for Option<T> {
 
 /// A row as an engine returns it.
 pub trait StoredRow {
-    /// Error of reading a column.
+    /// Error when a column cannot be read.
     type Failure;
 
     /// Returns the value of a column.
@@ -127,7 +128,7 @@ pub trait Columns<'a>: Sized {
     fn from_row<R: StoredRow>(row: &'a R, first: usize) -> Result<Self, R::Failure>;
 }
 
-/// Declares a row struct. Its fields are the columns in the order of statements.
+/// Declares a row struct. Its fields are the columns, in the order used in statements.
 macro_rules! row {
     (
         $(#[$meta:meta])*

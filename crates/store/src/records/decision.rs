@@ -43,7 +43,8 @@ struct DecisionJson {
     probabilistic: bool,
     window_hours: i64,
     supersedes: Option<(String, i64)>,
-    /// Store tap and install start by the device's clock, then by Google's, in milliseconds.
+    /// Times in milliseconds: tap in the store and install start by the device's clock, then the
+    /// same two times by Google's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     times: Option<[Option<i64>; 4]>,
 }
@@ -57,7 +58,7 @@ struct ConsideredJson {
     age_seconds: Option<i64>,
     method: String,
     score: Option<u8>,
-    /// Address, OS version, model, time zone, language, screen.
+    /// Points for address, OS version, model, time zone, language and screen.
     signals: Option<[Option<u8>; 6]>,
     rejected: Option<String>,
 }
@@ -165,7 +166,7 @@ fn considered_to_json(considered: &ConsideredCandidate) -> ConsideredJson {
     }
 }
 
-/// Reads the JSON of [`decision_to_json`].
+/// Reads JSON written by [`decision_to_json`].
 pub(super) fn attribution_from_json(
     id: AttributionId,
     revision: i64,
@@ -177,7 +178,7 @@ pub(super) fn attribution_from_json(
         .ok_or_else(|| StoreError::corrupt("devices", "decision", id))
 }
 
-/// Returns `None` when a value is unknown.
+/// Returns `None` when a stored value is unknown.
 fn read(
     id: AttributionId,
     revision: i64,
@@ -255,7 +256,7 @@ fn read_considered(stored: ConsideredJson) -> Option<ConsideredCandidate> {
     })
 }
 
-/// Parses an optional text. Returns `None` when it is present and unknown.
+/// Parses an optional text. Returns `None` when the text is present but unknown.
 #[expect(clippy::option_option, reason = "absent and unreadable differ")]
 fn parse_optional<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     match text {

@@ -1,11 +1,11 @@
-//! Hourly counts of ended deliveries.
+//! Hourly counts of finished deliveries.
 
 use super::columns::StoredRow;
 use super::report::sum_columns;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Columns of `delivery_hours` that count final statuses.
+/// Final statuses that `delivery_hours` counts, in the order of its columns.
 const TERMINAL_STATUSES: [DeliveryStatus; 6] = [
     DeliveryStatus::Delivered,
     DeliveryStatus::Validated,
@@ -46,13 +46,13 @@ impl TerminalCounts {
         self.0.iter().all(|count| *count == 0)
     }
 
-    /// Returns the summed columns for a statement.
+    /// Returns SQL that sums the columns.
     pub fn summed_columns() -> String {
         sum_columns(&Self::COLUMNS.split(", ").collect::<Vec<_>>())
     }
 
-    /// Reads the counts from the columns starting at `first`. A sum over no rows is null and reads
-    /// as zero.
+    /// Reads the counts from the columns starting at `first`. A sum over no rows is null and is
+    /// read as zero.
     pub fn from_row<R: StoredRow>(row: &R, first: usize) -> Result<Self, R::Failure> {
         let mut counts = Self::default();
         for (index, count) in (first..).zip(&mut counts.0) {
@@ -61,7 +61,7 @@ impl TerminalCounts {
         Ok(counts)
     }
 
-    /// Returns the number of delivered deliveries.
+    /// Returns the number of successful deliveries.
     pub fn delivered(&self) -> u64 {
         self.count(|status| status == DeliveryStatus::Delivered)
     }
@@ -79,14 +79,14 @@ impl TerminalCounts {
         count_to_u64(wanted.map(|(_, count)| count).sum())
     }
 
-    /// Returns the failures of an hour without and with these counts, given the stored count that
-    /// includes them.
+    /// Returns the failed deliveries in an hour, before and after these counts were added.
+    /// `failed_now` is the stored count after they were added.
     pub fn failures_before_and_after(&self, failed_now: i64) -> (u64, u64) {
         let [_, _, _, failed, _, _] = self.0;
         (count_to_u64(failed_now - failed), count_to_u64(failed_now))
     }
 
-    /// Returns the assignments of an upsert that adds these counts to the existing row.
+    /// Returns the SQL assignments of an upsert that adds these counts to the existing row.
     pub fn upsert_additions(stored: &str) -> String {
         let columns = Self::COLUMNS.split(", ");
         let sums =
@@ -95,7 +95,7 @@ impl TerminalCounts {
     }
 }
 
-/// Converts a count. A negative count reads as zero.
+/// Converts a count. A negative count is read as zero.
 pub fn count_to_u64(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }

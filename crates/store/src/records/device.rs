@@ -49,7 +49,7 @@ struct TraitsJson {
     timezone: Option<String>,
     screen: Option<String>,
     sdk_version: Option<String>,
-    /// Spelling of the device id in the app's first call, if it differs.
+    /// Spelling of the device id in the app's first call, if it differs from the stored id.
     #[serde(skip_serializing_if = "Option::is_none")]
     spelling: Option<String>,
 }
@@ -182,7 +182,7 @@ impl IdentityRow {
 
     /// Reads the identity.
     pub fn read(self) -> Result<Identity, StoreError> {
-        // Error messages contain neither user nor device.
+        // Error messages must contain neither the user nor the device.
         let stored: MatchingJson = from_json("identities", "matching", "a device", &self.matching)?;
         Ok(Identity {
             user: self.user_id.map(UserKey::stored),

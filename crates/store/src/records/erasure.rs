@@ -1,5 +1,5 @@
-//! SQL of erasing. A device may have thousands of events, so their columns are cleared by
-//! statements. The contract suite checks that the result equals the domain rule.
+//! SQL for erasing. A device may have thousands of events, so SQL statements clear the events'
+//! columns. The contract suite checks that the result equals the domain rule.
 
 use super::columns::row;
 use super::to_json;
@@ -22,7 +22,7 @@ pub const ERASED_CLICK: &str = "os_version = null, model = null, language = null
      screen = null, address = null, address_hash = null, advertising_hash = null, \
      user_agent = null, referer = null";
 
-/// Encodes a text as it appears within a JSON column, for searching.
+/// Encodes a text as it appears inside a JSON column, for searching.
 pub fn json_string(text: &str) -> String {
     to_json(&text)
 }

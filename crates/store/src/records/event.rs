@@ -72,17 +72,17 @@ row! {
         pub email_sha256: Option<&'a str>,
         pub duplicate_of: Option<[u8; 16]>,
         pub dedup_root: Option<[u8; 16]>,
-        /// Only set for web events; other events share the spelling of their device.
+        /// Only set for web events; other events use the spelling stored with their device.
         pub device_spelling: Option<&'a str>,
     }
 }
 
-/// Parsed campaigns of events that are read together. Many events share few campaigns, and cloning
-/// one is faster than parsing its JSON.
+/// Parsed campaigns of events that are read together. Many events share a few campaigns, and
+/// cloning a campaign is faster than parsing its JSON.
 #[derive(Debug, Default)]
 pub struct CampaignCache(HashMap<String, Campaign>);
 
-/// Number of cached campaigns at most: more than an app runs at a time.
+/// Maximum number of cached campaigns: more than an app runs at a time.
 const CAMPAIGNS_MAX: usize = 2_000;
 
 impl CampaignCache {
@@ -185,7 +185,7 @@ impl<'a> EventRow<'a> {
         self.read_by(read_campaign)
     }
 
-    /// Reads the event with cached campaigns.
+    /// Reads the event, reusing parsed campaigns from the cache.
     pub fn read_cached(self, campaigns: &mut CampaignCache) -> Result<Event, StoreError> {
         self.read_by(|id, text| campaigns.read(id, text))
     }

@@ -1,8 +1,9 @@
-//! Increments of one app as one JSON text, stored with the counted rows and merged into the
-//! roll-ups later.
+//! Increments of one app as one JSON text. The text is stored in the transaction that stores the
+//! counted rows, and merged into the roll-ups later.
 //!
-//! Uses arrays instead of objects, because every batch writes such a text. The next version must be
-//! able to read it, because a stopped server may leave some behind.
+//! The JSON uses arrays instead of objects to stay small, because every batch writes such a text.
+//! The next version of the program must be able to read it, because a server that shuts down may
+//! leave unmerged increments behind.
 
 use super::report::{network, platform};
 use super::to_json;
@@ -87,7 +88,7 @@ struct CohortCreditJson<'a>(
     #[serde(borrow)] Text<'a>,
 );
 
-/// Converts the increments of one app to JSON.
+/// Converts one app's increments to JSON.
 pub fn increments_to_json(increments: &Increments) -> String {
     to_json(&IncrementsJson {
         credits: increments.credits.iter().map(write_credit).collect(),
@@ -153,7 +154,7 @@ fn write_cohort_credit(credit: &CohortCredit) -> CohortCreditJson<'_> {
     )
 }
 
-/// Reads the JSON of [`increments_to_json`].
+/// Reads JSON written by [`increments_to_json`].
 pub fn increments_from_json(app: AppId, text: &str) -> Result<Increments, StoreError> {
     let corrupt = || StoreError::corrupt("rollup_increments", "body", app);
     let json: IncrementsJson<'_> = serde_json::from_str(text).map_err(|_| corrupt())?;
@@ -197,7 +198,8 @@ fn read_at(
     Ok(BucketKey::of(app, environment, begins_at))
 }
 
-/// An older version wrote fewer figures. More figures than known are rejected.
+/// Reads figures. An older version may have written fewer figures; the missing ones are zero. More
+/// figures than this version knows are rejected.
 fn read_figures(numbers: &[i64]) -> Result<Figures, Unreadable> {
     let mut values = [0; Figures::COUNT];
     let prefix = values.get_mut(..numbers.len()).ok_or(Unreadable)?;

@@ -57,7 +57,8 @@ struct StoredMappingRow {
 }
 
 impl IntegrationRow {
-    /// Converts an integration that was changed at least once to columns.
+    /// Converts an integration to columns. Only integrations that were changed at least once are
+    /// stored.
     pub fn write(integration: &Integration) -> Self {
         let setting = |value: &SettingValue| match value.clone() {
             SettingValue::Text(text) => StoredSetting::Text(text),
@@ -155,7 +156,8 @@ impl IntegrationRow {
         })
     }
 
-    /// Returns the four integrations of an app, with defaults for those that are not stored.
+    /// Returns the four integrations of an app, with default settings for those that are not
+    /// stored.
     pub fn read_all(app: AppId, rows: Vec<Self>) -> Result<Vec<Integration>, StoreError> {
         let stored = rows
             .into_iter()

@@ -1,8 +1,8 @@
 //! Conversions between entities and database rows, shared by the adapters.
 //!
-//! A field that is searched, sorted or unique has its own column. The other fields are one JSON
-//! text, so that a new setting needs no migration. Fields that an older version did not write have
-//! defaults.
+//! A field that is searched, sorted or unique has its own column. The other fields are stored as
+//! one JSON text, so that a new setting needs no migration. Fields that an older version did not
+//! write get defaults.
 
 mod app;
 mod audit;

@@ -26,7 +26,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
 row! {
-    /// A row of `notifications`, without its body.
+    /// A row of `notifications`, without the body.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
     pub struct NotificationRow {
@@ -92,7 +92,7 @@ struct FactsJson {
     money: Option<RevenueJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     join: Option<(String, String)>,
-    /// Missing in rows written before schema version 16.
+    /// Missing in rows that were written before schema version 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     joined_since: Option<i64>,
     standing: SettledJson,
@@ -215,7 +215,7 @@ row! {
 }
 
 impl ChainRow {
-    /// Reads the subscription of an app.
+    /// Reads an app's subscription.
     pub fn read(self, (app, environment): (AppId, Environment)) -> Result<Chain, StoreError> {
         Ok(Chain {
             app,
@@ -226,7 +226,7 @@ impl ChainRow {
     }
 }
 
-/// Parses the provider column of an app's row.
+/// Parses the provider column in a row of an app.
 pub fn billing_provider(app: AppId, text: &str) -> Result<BillingProvider, StoreError> {
     BillingProvider::parse(text).ok_or_else(|| StoreError::corrupt("billing", "provider", app))
 }
@@ -384,7 +384,7 @@ fn text(device: Option<&DeviceKey>) -> Option<String> {
     device.map(|device| device.as_str().to_owned())
 }
 
-/// Builds the event of a notification, with or without a device.
+/// Builds a notification's event, with or without a device.
 pub fn billing_event(notification: &Notification, state: &DeviceState) -> Option<Event> {
     let device = state.device.as_ref();
     let owner = DeviceContext {
@@ -400,7 +400,7 @@ pub fn billing_event(notification: &Notification, state: &DeviceState) -> Option
     notification.event(&owner, params(notification))
 }
 
-/// Builds the event parameters with the notification's own fields.
+/// Builds the event parameters from the notification's own fields.
 fn params(notification: &Notification) -> String {
     let content = &notification.content;
     let params = [
@@ -432,8 +432,8 @@ struct OriginalTransaction {
 }
 
 /// Returns the transaction that an event belongs to: the payment that a web event names, or the
-/// first transaction of a billing event's subscription. Erased billing events have none, because
-/// the app store could identify the person by it.
+/// first transaction of a billing event's subscription. An erased billing event has none, because
+/// the app store could identify the person by the transaction.
 pub fn original_transaction(event: &Event) -> Option<Cow<'_, str>> {
     match event.source {
         EventSource::Web => event.website.as_ref()?.parent.as_deref().map(Cow::Borrowed),

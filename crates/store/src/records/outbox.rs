@@ -28,8 +28,8 @@ struct AttemptJson {
     refusal: Option<String>,
 }
 
-/// Converts attempts to JSON. Most deliveries have one attempt, and all are read and written
-/// together.
+/// Converts attempts to JSON. Most deliveries have one attempt, and all attempts are read and
+/// written together.
 pub fn attempts_to_json(attempts: &[DeliveryAttempt]) -> String {
     let json = |attempt: &DeliveryAttempt| AttemptJson {
         at: attempt.at.as_millis(),
@@ -62,7 +62,7 @@ fn attempts_from_json(
     attempts.into_iter().map(read).collect()
 }
 
-/// Converts the skipped networks of an event to JSON. Returns `None` when there are none.
+/// Converts an event's skipped networks to JSON. Returns `None` when no network is skipped.
 pub fn skipped_to_json(skipped: &[(Network, SkipReason)]) -> Option<String> {
     if skipped.is_empty() {
         return None;
@@ -74,7 +74,7 @@ pub fn skipped_to_json(skipped: &[(Network, SkipReason)]) -> Option<String> {
     Some(to_json(&pairs))
 }
 
-/// Reads the skipped networks of events for counting. Omits unknown reasons.
+/// Reads the networks skipped for events, for counting. Omits unknown reasons.
 pub fn skipped_from_json_lossy(text: Option<&str>) -> Vec<(Network, SkipReason)> {
     let pairs: Option<BTreeMap<String, String>> =
         text.and_then(|text| serde_json::from_str(text).ok());
@@ -104,7 +104,7 @@ pub(super) fn skipped_from_json(
     pairs.into_iter().map(read).collect()
 }
 
-/// A new row of `outbox`. Other columns have defaults.
+/// A new row of `outbox`. The other columns have defaults.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
 pub struct PlannedRow {

@@ -4,7 +4,7 @@ use super::columns::row;
 use super::{from_json, to_json};
 use crate::{StoreError, StoredPostback};
 use serde::{Deserialize, Serialize};
-use tributary_domain::report::postback::{Counting, ReceivedPostback};
+use tributary_domain::report::postback::{PostbackCounting, ReceivedPostback};
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::{
     ConversionType, Interaction, ParsedPostback, Postback, Protocol, Signature,
@@ -43,9 +43,13 @@ impl PostbackRow {
     /// Number of columns.
     pub const COLUMNS_COUNT: usize = 17;
 
-    /// Converts a postback of an app to columns. Without `counting` it is a conflict and never
-    /// counts.
-    pub fn write(app: AppId, arrival: &ReceivedPostback, counting: Option<Counting>) -> Self {
+    /// Converts an app's postback to columns. Without `counting`, the postback is a conflict and
+    /// never counts.
+    pub fn write(
+        app: AppId,
+        arrival: &ReceivedPostback,
+        counting: Option<PostbackCounting>,
+    ) -> Self {
         let postback = &arrival.parsed.postback;
         Self {
             app_id: *app.as_bytes(),
@@ -54,7 +58,7 @@ impl PostbackRow {
             protocol: postback.protocol.as_str(),
             signature: arrival.parsed.signature.as_str(),
             trust: arrival.trust().as_str(),
-            counting: counting.unwrap_or(Counting::Never).as_str(),
+            counting: counting.unwrap_or(PostbackCounting::Never).as_str(),
             conflicting: counting.is_none(),
             key_digest: *arrival.key_digest().as_bytes(),
             body_digest: *arrival.body_digest().as_bytes(),
@@ -92,7 +96,7 @@ impl PostbackReadRow {
             id,
             received_at: Timestamp::from_millis(self.received_at),
             parsed: received(id, &self.postback, &self.signature)?,
-            counting: Counting::parse(&self.counting).ok_or_else(|| corrupt("counting"))?,
+            counting: PostbackCounting::parse(&self.counting).ok_or_else(|| corrupt("counting"))?,
             conflicting: self.conflicting,
         })
     }

@@ -1,12 +1,12 @@
 //! SQL and rows of postback figures.
 
 use crate::{PostbackDimensions, PostbackStats, StoreError};
-use tributary_domain::report::postback::{Counting, PostbackFigures};
+use tributary_domain::report::postback::{PostbackCounting, PostbackFigures};
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::id::AppId;
 
-/// SQL that both engines share. Periods and conditions differ.
+/// SQL that both engines share. Periods and conditions differ between the engines.
 #[derive(Debug, Clone)]
 pub struct StatsSql {
     /// Columns, in the order of [`PostbackStatsRow`].
@@ -26,7 +26,7 @@ impl StatsSql {
             )
         });
         let requested = |requested: bool, column: &str| requested.then(|| column.to_owned());
-        // Each column with its constant for a dimension that was not requested.
+        // Each column, with the constant that replaces it if the dimension was not requested.
         let dimensions = [
             (Some("periods.n".to_owned()), ""),
             (requested(by.protocol, "protocol"), "cast('' as text)"),
@@ -71,11 +71,11 @@ impl StatsSql {
     /// Returns the stored values of `counting` that count now.
     pub fn counting(accept_test_signals: bool) -> [&'static str; 2] {
         let now = if accept_test_signals {
-            Counting::WithTests
+            PostbackCounting::WithTests
         } else {
-            Counting::WithoutTests
+            PostbackCounting::WithoutTests
         };
-        [Counting::Always.as_str(), now.as_str()]
+        [PostbackCounting::Always.as_str(), now.as_str()]
     }
 }
 

@@ -58,7 +58,7 @@ pub const fn cohort_column(by: Option<CohortDimension>) -> (&'static str, Option
     }
 }
 
-/// Sums columns. The cast is needed because `PostgreSQL` sums integers as decimals.
+/// Returns SQL that sums columns. The cast is needed because `PostgreSQL` sums bigints as numeric.
 pub fn sum_columns(columns: &[&str]) -> String {
     let sums: Vec<String> = columns
         .iter()
@@ -67,8 +67,8 @@ pub fn sum_columns(columns: &[&str]) -> String {
     sums.join(", ")
 }
 
-/// Reads the link of a key. Keys have no nulls: a missing link is stored as empty bytes or zeros,
-/// depending on the engine.
+/// Reads the link in a row's key. Key columns are never null: a missing link is stored as empty
+/// bytes or as zeros, depending on the engine.
 fn read_link<R: StoredRow>(row: &R, index: usize) -> Result<Option<LinkId>, R::Failure> {
     let bytes: Vec<u8> = row.column(index)?;
     let id = bytes.try_into().ok();
@@ -115,7 +115,8 @@ pub fn read_cohort_figures<R: StoredRow>(
     Ok(CohortFigures::from_values(values))
 }
 
-/// A row of a roll-up. `texts` are the texts of its key in the order of the table's dimensions.
+/// A row of a roll-up. `texts` are the text values in its key, in the order of the table's
+/// dimensions.
 #[derive(Debug, Clone)]
 pub struct RollupRow {
     grain: i64,
@@ -155,7 +156,7 @@ impl RollupRow {
         })
     }
 
-    /// Adds the row to the others of its table.
+    /// Adds the row to the rows of its table.
     pub fn read_into(
         self,
         of: (AppId, Environment),
@@ -215,7 +216,7 @@ impl RollupRow {
 /// A cohort table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CohortTable {
-    /// By credit of the install.
+    /// By the install's credit.
     Credits,
     /// By country.
     Places,
@@ -281,7 +282,7 @@ impl CohortRollupRow {
         })
     }
 
-    /// Adds the row to the others.
+    /// Adds the row to the cohort rows.
     pub fn read_into(
         self,
         of: (AppId, Environment),
@@ -308,7 +309,7 @@ impl CohortRollupRow {
     }
 }
 
-/// Parses the network of a key. Empty means "not credited".
+/// Parses the network in a row's key. An empty text means "not credited".
 pub(super) fn network(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some("");
@@ -316,7 +317,7 @@ pub(super) fn network(text: &str) -> Option<&'static str> {
     CreditedNetwork::parse(text).map(CreditedNetwork::as_str)
 }
 
-/// Parses the platform of a key. Empty means "unknown".
+/// Parses the platform in a row's key. An empty text means "unknown".
 pub(super) fn platform(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some("");

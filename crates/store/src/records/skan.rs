@@ -5,7 +5,7 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use tributary_domain::event::EventSource;
-use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::decode::DocumentVersion;
 use tributary_domain::skan::device::EventSum;
 use tributary_domain::skan::{
     CoarseValue, Condition, Configuration, ConversionValue, Document, LockOn, Window,
@@ -16,7 +16,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
 row! {
-    /// A row of `skan_configurations`: the current state. `skan_versions` has the versions.
+    /// A row of `skan_configurations`: the current state. Earlier versions are in `skan_versions`.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
     pub struct SkanRow {
@@ -197,7 +197,8 @@ impl SkanRow {
         }
     }
 
-    /// Reads the configuration. Without a row, returns one that was never configured.
+    /// Reads the configuration. If there is no row, returns the configuration of an app that was
+    /// never configured.
     pub fn read(
         row: Option<Self>,
         app: AppId,
@@ -229,20 +230,20 @@ row! {
 }
 
 impl SkanVersionRow {
-    /// Reads all versions. The current one has its current names, because renaming creates no
-    /// version.
+    /// Reads all versions. The current version gets its current names, because renaming creates no
+    /// new version.
     pub fn read_all(
         rows: Vec<Self>,
         app: AppId,
         present: &Configuration,
-    ) -> Result<Vec<Version>, StoreError> {
+    ) -> Result<Vec<DocumentVersion>, StoreError> {
         let read = |row: Self| {
             let document = if row.version == present.version {
                 present.document.clone()
             } else {
                 document_from_json(app, &row.document, false)?
             };
-            Ok(Version {
+            Ok(DocumentVersion {
                 number: row.version,
                 applies_from: Timestamp::from_millis(row.applies_from),
                 document,

@@ -115,7 +115,7 @@ row! {
 }
 
 impl SetupLinkRow {
-    /// Converts a set-up link to columns.
+    /// Converts a setup link to columns.
     pub fn write(link: &SetupLink) -> Self {
         Self {
             organization_id: *link.organization.as_bytes(),
@@ -126,7 +126,7 @@ impl SetupLinkRow {
         }
     }
 
-    /// Reads the set-up link.
+    /// Reads the setup link.
     pub fn read(self) -> Result<SetupLink, StoreError> {
         let organization = OrganizationId::from_bytes(self.organization_id);
         let address = self
