@@ -1,4 +1,4 @@
-//! Applies Apple's AdServices answer to an install after its first decision.
+//! Applies Apple's AdServices response to an install after its first attribution decision.
 
 use crate::configure::recredit;
 use crate::plan::read_plan_context;
@@ -14,7 +14,7 @@ use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{LeasedToken, StoreError, TokenOutcome};
 
-/// Settles a leased token. Returns false when the lease was lost, and the increments for the
+/// Settles a leased token. Returns whether the lease was still held, and the increments for the
 /// roll-ups.
 pub async fn settle_token<T: Tables>(
     tables: &T,
@@ -29,8 +29,8 @@ pub async fn settle_token<T: Tables>(
         }
         TokenOutcome::Final(answer) => answer,
     };
-    // Check the lease before locking the device: the lock inserts the device's id, and an erased id
-    // must not reappear.
+    // Check the lease before locking the device. Locking inserts the device's id, and the id of an
+    // erased device must not reappear.
     if !tables.holds_token(lease).await? {
         return Ok((false, Increments::default()));
     }

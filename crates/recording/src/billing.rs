@@ -1,4 +1,4 @@
-//! Notifications of billing providers, and due trials.
+//! Notifications from billing providers, and trials that are due.
 
 use crate::settle::{SettleContext, settle};
 use crate::tables::{SharedId, Tables};
@@ -19,9 +19,9 @@ use tributary_store::NotificationOutcome;
 /// Stores notifications in order of arrival, with the events, figures and deliveries that follow
 /// from them. Returns one outcome per notification, and the increments for the roll-ups.
 ///
-/// The meaning of a payment depends on all earlier payments of the same person under any id. The
-/// affected rows are therefore unknown in advance, and every transaction that settles subscriptions
-/// locks the app first.
+/// What a payment means (a first payment, a renewal) depends on all earlier payments by the same
+/// person under any id. The affected rows are therefore unknown in advance, so every transaction
+/// that settles subscriptions locks the app first.
 pub async fn accept_notifications<T: Tables>(
     tables: &T,
     arrivals: &[&IncomingNotification],
@@ -41,8 +41,8 @@ pub async fn accept_notifications<T: Tables>(
     let mut tally = TransactionTally::default();
     let mut outcomes = Vec::with_capacity(arrivals.len());
     for arrival in &arrivals {
-        // The body is not stored for an erased device's subscription, because it may identify the
-        // person.
+        // If the subscription belongs to an erased device, the body is not stored, because the body
+        // may identify the person.
         let body = match arrival {
             Cow::Borrowed(arrival) => Some(arrival.body.as_str()),
             Cow::Owned(_) => None,
@@ -65,14 +65,14 @@ fn device(arrival: &IncomingNotification) -> Option<DeviceRef<'_>> {
     })
 }
 
-/// Removes the subscriber from notifications of a subscription whose device was erased. Locking
-/// that device would store the erased id again.
+/// Removes the subscriber from notifications whose subscription belongs to an erased device.
+/// Locking that device would store the erased id again.
 async fn strip_erased_subscribers<'a, T: Tables>(
     tables: &T,
     arrivals: &[&'a IncomingNotification],
 ) -> Result<Vec<Cow<'a, IncomingNotification>>, T::Failure> {
     let chains = arrivals.iter().map(|arrival| arrival.chain()).collect();
-    // Few subscriptions have a pseudonym; only those are read.
+    // Few subscriptions belong to an erased device, so only their notifications are read.
     let erased = tables.chains_with_pseudonyms(&chains).await?;
     let mut stripped = Vec::with_capacity(arrivals.len());
     for arrival in arrivals {
@@ -160,8 +160,8 @@ async fn exchange_arrival<T: Tables>(
     Ok(Notification::from_incoming(arrival, exchanged))
 }
 
-/// Settles due trials that are still active, at most `limit`. Returns the number of examined
-/// trials, and the increments for the roll-ups.
+/// Settles at most `limit` trials whose hold has ended by `now`. Returns the number of trials
+/// examined, and the increments for the roll-ups.
 pub async fn settle_trials<T: Tables>(
     tables: &T,
     now: Timestamp,

@@ -19,7 +19,7 @@ use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::ConfigureOutcome;
 
-/// Events of a device that are recredited per query.
+/// Number of a device's events that are recredited per query.
 const RECREDITED_AT_ONCE_MAX: usize = 1_000;
 
 /// Records a `configure` call: the device, the decision about its install, and the events and
@@ -96,7 +96,8 @@ async fn write<T: Tables>(
     Ok(())
 }
 
-/// Recredits earlier events, records the install, and plans their deliveries.
+/// Recredits the device's earlier events, records the install, and plans the deliveries of all of
+/// them.
 async fn credit_and_plan<T: Tables>(
     tables: &T,
     command: &ConfigureCommand,

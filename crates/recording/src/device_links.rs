@@ -9,18 +9,20 @@ use tributary_domain::billing::{Chain, DeviceUpdate};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Lock on the app that a call holds while it links a device.
+/// Lock that a call holds on the app while it links a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AppLock {
-    /// Exclusive: the call may settle subscriptions, because some wait for its device.
+    /// Exclusive: the call may settle subscriptions, because some are waiting for this device.
     Exclusive,
-    /// Shared: keeps transactions that settle subscriptions out while the device is linked.
+    /// Shared: no subscription is waiting for this device. Keeps other transactions from settling
+    /// subscriptions until this one has linked the device. Not taken if the call has no new id to
+    /// link.
     Shared,
 }
 
-/// Locks the app of a device that may be linked. Must come before the device is locked, as in every
-/// transaction that settles subscriptions. Then either this transaction sees the waiting
-/// subscriptions, or they see the link.
+/// Locks the app of a device that may be linked. The app must be locked before the device, as in
+/// every transaction that settles subscriptions. Then either this transaction sees the waiting
+/// subscriptions, or the transaction that stores them sees the link.
 pub(crate) async fn lock_app<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
@@ -36,8 +38,8 @@ pub(crate) async fn lock_app<T: Tables>(
     Ok(AppLock::Shared)
 }
 
-/// Links a device to its user, and settles the subscriptions that wait for either. Reads the settle
-/// context if the caller passes none.
+/// Links a device to its user, and settles the subscriptions waiting for the device or the user.
+/// Reads the settle context if the caller passes none.
 pub(crate) async fn link_and_settle<T: Tables>(
     tables: &T,
     lock: AppLock,
@@ -54,7 +56,8 @@ pub(crate) async fn link_and_settle<T: Tables>(
         return Ok(());
     }
     if lock == AppLock::Shared {
-        // A subscription arrived after the lock was chosen.
+        // A subscription arrived after the lock mode was chosen. The retry takes the exclusive
+        // lock.
         return Err(Conflict.into());
     }
     let context = match context {
@@ -65,7 +68,7 @@ pub(crate) async fn link_and_settle<T: Tables>(
     Ok(())
 }
 
-/// Finds the subscriptions that wait for these identifiers.
+/// Finds the subscriptions that are waiting for these identifiers.
 async fn find_chains<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,

@@ -1,10 +1,11 @@
-//! Events that two sources report.
+//! Events reported by two sources.
 //!
-//! An SDK event that a verified source may report too reserves its id among the ids of web events,
+//! An SDK event that a verified source may also report reserves its id among the ids of web events,
 //! as a key without a fingerprint. A web event that finds its id reserved looks up the SDK event
-//! and takes over the key. A billing event reserves the id of its store transaction without an
-//! event. A later SDK event with this id then looks for billing events. All of them insert or lock
-//! the same key, so the second of two transactions waits for the first and then finds its event.
+//! and takes over the key. A billing event reserves the id of its store transaction, without
+//! storing an event under that key. A later SDK event with this id then looks for billing events.
+//! All of these transactions insert or lock the same key. The second of two transactions therefore
+//! waits for the first one, and then finds the event that the first one stored.
 //!
 //! Ids are reserved before devices are locked, in the same order as for web events.
 
@@ -41,7 +42,7 @@ pub(crate) async fn find_sdk_event<T: Tables>(
     Ok(found.into_iter().next().map(|(_, event)| event))
 }
 
-/// Finds the verified events with these ids: web events, and billing events of store transactions.
+/// Finds the verified events with these ids: web events, and billing events for store transactions.
 pub async fn find_verified_events<'a, T: Tables>(
     tables: &T,
     ids: &[SharedId<'a>],
@@ -68,7 +69,7 @@ pub async fn find_verified_events<'a, T: Tables>(
     Ok(verified)
 }
 
-/// Finds the billing events of store transactions.
+/// Finds the billing events for store transactions.
 async fn find_transaction_events<'a, T: Tables>(
     tables: &T,
     scope: (AppId, Environment),
@@ -140,8 +141,8 @@ fn device_of(event: &Event) -> Option<DeviceRef<'_>> {
 }
 
 /// Stores SDK events that became duplicates of verified events, and cancels their pending
-/// deliveries. The caller holds the locks on their devices, counts the events, and settles the
-/// devices' first payments after all other writes.
+/// deliveries. The caller holds the locks on the events' devices, counts the events, and settles
+/// the devices' first payments after all other writes.
 pub async fn demote<T: Tables>(
     tables: &T,
     demotions: &[(EventReplacement, Timestamp)],
@@ -174,8 +175,9 @@ pub async fn demote<T: Tables>(
     Ok(())
 }
 
-/// Decides about the SDK event with an id after the verified events with this id changed. Returns
-/// its device if the event changed; the caller then settles the device's first payment.
+/// Evaluates again whether the SDK event with this id is a duplicate. Called after the verified
+/// events with this id changed. Returns the event's device if the event changed; the caller then
+/// settles the device's first payment.
 pub(crate) async fn settle_sdk_event<T: Tables>(
     tables: &T,
     id: SharedId<'_>,
@@ -197,8 +199,8 @@ pub(crate) async fn settle_sdk_event<T: Tables>(
         revenue_events: &app.revenue_events,
         integrations: &plan_context.integrations,
     };
-    // Read under the lock: every change of verified events decides about this SDK event under the
-    // same lock.
+    // Read while the SDK event's device is locked. Every transaction that changes these verified
+    // events evaluates the SDK event under the same lock.
     let verified = find_verified_events(tables, &[id])
         .await?
         .remove(&id)
@@ -254,8 +256,8 @@ async fn restore<T: Tables>(
     .await
 }
 
-/// Decides again about the SDK events in a span of the log that share an id with a verified event.
-/// Corrects revenue and flags, and leaves deliveries unchanged.
+/// Evaluates again which SDK events in a range of event ids are duplicates of verified events.
+/// Corrects their revenue and flags, and leaves deliveries unchanged.
 pub async fn correct_duplicates<T: Tables>(
     tables: &T,
     (app, environment): (AppId, Environment),
@@ -268,7 +270,7 @@ pub async fn correct_duplicates<T: Tables>(
     if found.is_empty() {
         return Ok(());
     }
-    // The time is only used to insert a missing device, and these devices exist.
+    // The time would only be used to insert a missing device, and all of these devices exist.
     let at = Timestamp::from_millis(0);
     let locked = lock_sdk_events(tables, &found.iter().collect::<Vec<_>>(), at).await?;
     let id = |event| shared_id((app, environment), event);

@@ -14,9 +14,10 @@ use tributary_domain::vocabulary::id::{EventId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{audit_row, json_string};
 
-/// Erases a device of an organization, and the people that are linked to no other device. The app
-/// is locked, as in every transaction that settles subscriptions or links devices. A transaction
-/// that waits for the device finds none and creates a new one.
+/// Erases a device of one of the organization's apps, and the device's users that no other device
+/// is linked to. The app is locked, as in every transaction that settles subscriptions or links
+/// devices. A transaction that was waiting for the device's lock no longer finds the device, and
+/// creates a new one.
 pub async fn erase_device<T: Tables>(
     tables: &T,
     organization: OrganizationId,
@@ -38,8 +39,8 @@ async fn erase<T: Tables>(
     at: Timestamp,
 ) -> Result<(), T::Failure> {
     let state = tables.lock_device(device, at).await?;
-    // Merge while the device's events can still be found: a later merge would bring it back into
-    // its cohort.
+    // Merge the app's increments while the device's events can still be found. A later merge would
+    // add the erased device to its cohort again.
     tables.merge_increments(device.app).await?;
     let mut traces = tables.traces_of_device(device).await?;
     if state.is_empty() && traces.is_empty() {

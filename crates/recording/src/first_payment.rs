@@ -1,4 +1,4 @@
-//! The first payment of a device.
+//! A device's first payment.
 
 use crate::tables::Tables;
 use crate::tally::TransactionTally;

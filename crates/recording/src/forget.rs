@@ -1,4 +1,4 @@
-//! Retention: deletes attribution data of devices that have been inactive for long.
+//! Retention: deletes the attribution data of devices that have been inactive for a long time.
 
 use crate::tables::Tables;
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use tributary_domain::retention::{self, DeviceActivity, RetentionVerdict};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::AttributionSweep;
 
-/// Examines at most `limit` devices whose last known activity is before `before`. Locks each
-/// device, in the order of their keys.
+/// Examines at most `limit` devices that were last known to be active before `before`. Locks the
+/// devices in key order.
 pub async fn forget_attributions<T: Tables>(
     tables: &T,
     before: Timestamp,

@@ -1,12 +1,12 @@
 //! The transactions of the store, written once for both engines.
 //!
-//! Each function is one transaction or a part of one, as a straight line: it reads facts from the
-//! tables of an engine, calls `domain` to decide, and writes the decision. It contains no rules and
-//! no SQL. The engines implement [`Tables`], which reads and writes rows and decides nothing.
+//! Each function is one transaction or a part of one. It reads facts from an engine's tables, calls
+//! `domain` to decide, and writes the decision. It contains no rules and no SQL. The engines
+//! implement [`Tables`], which reads and writes rows and decides nothing.
 //!
-//! `PostgreSQL` futures wait for answers; `SQLite` futures are ready at the first poll. Locks are
-//! taken in one order in all transactions: apps, reserved ids, devices, deliveries. An engine with
-//! a single writer needs no locks.
+//! `PostgreSQL` futures wait for the server's responses; `SQLite` futures are ready at the first
+//! poll. All transactions take locks in the same order: apps, reserved ids, devices, deliveries. An
+//! engine with a single writer needs no locks.
 #![deny(missing_docs)]
 
 mod ad_services;

@@ -1,4 +1,4 @@
-//! Plans the deliveries of new and changed events.
+//! Plans deliveries for new and changed events.
 
 use crate::tables::Tables;
 use crate::tally::TransactionTally;
@@ -15,17 +15,17 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::PlannedRow;
 
-/// Deliveries that are locked per query.
+/// Maximum number of deliveries that are locked per query.
 const CANCELLED_AT_ONCE_MAX: usize = 4_000;
 
-/// Integrations and click that planning needs besides the event.
+/// What planning needs besides the event: the app's integrations and the credited click.
 pub(crate) struct PlanContext {
     pub(crate) integrations: Arc<[Integration]>,
-    /// Click that the events are credited to. Only read when an integration may need it.
+    /// Click that the events are credited to. Only read when an integration may need the click.
     pub(crate) click: Option<Click>,
 }
 
-/// Reads the planning context of an app.
+/// Reads the planning context for an app's events.
 pub(crate) async fn read_plan_context<T: Tables>(
     tables: &T,
     app: AppId,
@@ -42,8 +42,8 @@ pub(crate) async fn read_plan_context<T: Tables>(
     })
 }
 
-/// Records an event, counts it, and plans its deliveries. Does nothing when an event with its id
-/// exists.
+/// Records an event, counts it, and plans its deliveries. Does nothing when an event with the same
+/// id exists.
 pub(crate) async fn record_event<T: Tables>(
     tables: &T,
     mut event: Event,
@@ -60,19 +60,20 @@ pub(crate) async fn record_event<T: Tables>(
     Ok(())
 }
 
-/// Context for planning events again.
+/// Context for planning the deliveries of existing events again.
 pub(crate) struct ReplanContext<'a> {
     pub(crate) facts: &'a DeviceFacts<'a>,
     pub(crate) integrations: &'a [Integration],
-    /// Reason on deliveries that are cancelled because they are no longer planned.
+    /// Reason code for deliveries that are cancelled because their network should no longer get the
+    /// event.
     pub(crate) cancel_reason: &'static str,
 }
 
-/// Plans events of an app again. Cancels pending deliveries to networks that the event no longer
-/// concerns; completed ones stay.
+/// Plans the deliveries of an app's events again. Cancels pending deliveries to networks that
+/// should no longer get the event; finished deliveries stay.
 ///
-/// Pending deliveries are locked first. This waits for a transaction that is moving a delivery out
-/// of the outbox; otherwise the delivery would be planned twice.
+/// Pending deliveries are locked first. The lock waits for a transaction that is moving a delivery
+/// out of the outbox; otherwise the delivery would be planned twice.
 pub(crate) async fn replan<T: Tables>(
     tables: &T,
     app: AppId,
@@ -94,7 +95,7 @@ pub(crate) async fn replan<T: Tables>(
             skips_changed.push(&*event);
         }
     }
-    // Without any configured integration, nothing was ever planned.
+    // If no integration is configured, no delivery was ever planned.
     if !context.integrations.is_empty() {
         let mut all: BTreeSet<DeliveryId> = cancelled.keys().copied().collect();
         all.extend(planned.iter().map(planned_id));
@@ -126,7 +127,7 @@ pub(crate) async fn cancel_all<T: Tables>(
 ) -> Result<(), T::Failure> {
     let of_event =
         |event: &EventId| Network::ALL.map(|network| (delivery_id(*event, network), network));
-    // Sorted by id across all chunks, the order in which every transaction locks deliveries.
+    // Sorted by id across all chunks, because every transaction locks deliveries in id order.
     let all: BTreeMap<DeliveryId, Network> = events.iter().flat_map(of_event).collect();
     let all: Vec<(DeliveryId, Network)> = all.into_iter().collect();
     for chunk in all.chunks(CANCELLED_AT_ONCE_MAX) {
@@ -138,7 +139,7 @@ pub(crate) async fn cancel_all<T: Tables>(
     Ok(())
 }
 
-/// Cancels the deliveries that are pending.
+/// Cancels the given deliveries that are still pending.
 async fn cancel<T: Tables>(
     tables: &T,
     app: AppId,
@@ -164,8 +165,8 @@ async fn cancel<T: Tables>(
     tables.cancel(app, &ended, reason, now).await
 }
 
-/// Puts deliveries into the outbox unless they have ended. A delivery that was cancelled before its
-/// first attempt because its event changed is planned again.
+/// Puts deliveries into the outbox unless they are finished. A delivery that was cancelled before
+/// its first attempt because its event changed is planned again.
 async fn insert_unless_ended<T: Tables>(
     tables: &T,
     app: AppId,

@@ -12,7 +12,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::TerminalCounts;
 use tributary_store::{DeliverySettlement, LeaseId, LeasedQueue, QueueRef, StoreError};
 
-/// Leases a queue. Returns `None` when another process holds it, or it has to wait.
+/// Leases a queue. Returns `None` when another process holds the lease, the queue is paused, or the
+/// integration is disabled or incomplete.
 pub async fn lease_queue<T: Tables>(
     tables: &T,
     queue: QueueRef,
@@ -40,8 +41,8 @@ pub async fn lease_queue<T: Tables>(
     }))
 }
 
-/// Settles the results of attempts. Returns false and writes nothing when another process holds the
-/// lease now.
+/// Settles the results of delivery attempts. Returns false and writes nothing when another process
+/// holds the lease now.
 pub async fn settle_deliveries<T: Tables>(
     tables: &T,
     queue: QueueRef,
@@ -75,8 +76,8 @@ pub async fn settle_deliveries<T: Tables>(
     Ok(true)
 }
 
-/// Settles the outcome of a request that the network reported later. Returns false and writes
-/// nothing when another process holds the lease now.
+/// Settles the outcome that a network reported some time after the request. Returns false and
+/// writes nothing when another process holds the lease now.
 pub async fn settle_status_check<T: Tables>(
     tables: &T,
     queue: QueueRef,
@@ -113,7 +114,7 @@ pub async fn settle_status_check<T: Tables>(
     Ok(true)
 }
 
-/// Applies an outcome to the deliveries of its request. Returns the number of deliveries that still
+/// Applies an outcome to the deliveries in its request. Returns the number of deliveries that still
 /// exist.
 async fn apply_check_outcome<T: Tables>(
     tables: &T,

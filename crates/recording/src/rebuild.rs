@@ -29,7 +29,7 @@ pub async fn rollup_days<T: Tables>(tables: &T) -> Result<Vec<RollupDay>, T::Fai
             let scope = (app, environment);
             let mut found = tables.rolled_up_days(scope).await?;
             let mut next = EventId::first_at(Timestamp::from_millis(0));
-            // One lookup per day: the events in between are skipped.
+            // One lookup per day: once a day is found, the search continues with the next day.
             while let Some(day) = tables.day_of_next_event(scope, next).await? {
                 found.push(day);
                 next = EventId::first_at(day.following().begins_at());
@@ -44,8 +44,9 @@ pub async fn rollup_days<T: Tables>(tables: &T) -> Result<Vec<RollupDay>, T::Fai
     Ok(days.into_iter().collect())
 }
 
-/// Rebuilds the figures of a day. Increments of earlier transactions are merged first. Increments
-/// of concurrent transactions wait for the lock and are merged afterwards.
+/// Rebuilds the figures for a day. Increments from earlier transactions are merged first.
+/// Concurrent transactions wait for the lock before they store their increments, which are merged
+/// after the rebuild.
 pub async fn rebuild_rollups<T: Tables>(
     tables: &T,
     day: RollupDay,
@@ -90,7 +91,7 @@ pub async fn rebuild_rollups<T: Tables>(
     })
 }
 
-/// Stores which amounts of SDK events count under the current rule.
+/// Updates which SDK event amounts count under the current rule.
 async fn correct_counting<T: Tables>(
     tables: &T,
     day: RollupDay,
@@ -112,8 +113,8 @@ async fn correct_counting<T: Tables>(
 }
 
 /// Derives the first payments of the devices that paid on a day, instead of trusting the stored
-/// flags. Other days that this changes contain payments of the same devices, and their own rebuild
-/// corrects them.
+/// flags. This may change other days on which the same devices paid; rebuilding those days corrects
+/// their figures.
 async fn settle_first_payments<T: Tables>(
     tables: &T,
     day: RollupDay,
@@ -122,12 +123,12 @@ async fn settle_first_payments<T: Tables>(
     let keys = tables
         .paying_devices((day.app, day.environment), span)
         .await?;
-    // The time is only used to insert a missing device, and these devices exist.
+    // The time would only be used to insert a missing device, and all of these devices exist.
     let at = Timestamp::from_millis(0);
     let devices: BTreeSet<DeviceRef<'_>> = keys.iter().map(|key| device(day, key)).collect();
     tables.lock_devices(&devices, at).await?;
     for device in devices {
-        // Discarded: the figures are counted from the events afterwards.
+        // Discarded, because the figures are counted from the events afterwards.
         let mut discarded = TransactionTally::default();
         settle_first_payment(tables, device, &mut discarded).await?;
     }
@@ -142,8 +143,8 @@ const fn device(day: RollupDay, key: &DeviceKey) -> DeviceRef<'_> {
     }
 }
 
-/// Counts the events of a day. Returns the increments, the devices that were installed on it, and
-/// the number of events.
+/// Counts the events of a day. Returns the increments, the devices installed on that day, and the
+/// number of events.
 async fn count<T: Tables>(
     tables: &T,
     day: RollupDay,
@@ -170,7 +171,7 @@ async fn count<T: Tables>(
     }
 }
 
-/// Rebuilds the cohorts of the devices that were installed on a day.
+/// Rebuilds the cohorts of the devices installed on a day.
 async fn rebuild_cohorts<T: Tables>(
     tables: &T,
     day: RollupDay,
@@ -194,7 +195,7 @@ async fn rebuild_cohorts<T: Tables>(
     Ok(all)
 }
 
-/// Reads the stored figures of a day.
+/// Reads the stored figures for a day.
 async fn read_stored_rows<T: Tables>(tables: &T, day: RollupDay) -> Result<RollupRows, T::Failure> {
     let mut rows = RollupRows::default();
     let scope = (day.app, day.environment);

@@ -20,14 +20,14 @@ pub async fn merge<T: Tables>(tables: &T, increments: &Increments) -> Result<(),
     tables.add_rollups(&merge.rows).await
 }
 
-/// Returns the unmerged figures of an app.
+/// Returns an app's figures that are not merged yet.
 pub async fn unmerged_figures<T: Tables>(tables: &T, app: AppId) -> Result<RollupRows, T::Failure> {
     let mut increments = tables.increments(app).await?;
     increments.cohorts.clear();
     Ok(prepare(tables, &increments).await?.rows)
 }
 
-/// Returns the unmerged cohort figures of an app.
+/// Returns an app's cohort figures that are not merged yet.
 pub async fn unmerged_cohorts<T: Tables>(tables: &T, app: AppId) -> Result<RollupRows, T::Failure> {
     let increments = Increments {
         cohorts: tables.increments(app).await?.cohorts,
@@ -52,7 +52,7 @@ async fn prepare<T: Tables>(
     })
 }
 
-/// Counts the activity of devices. Returns the cohort rows and the changed devices.
+/// Counts device activity. Returns the cohort rows and the changed devices.
 async fn update_cohort_devices<T: Tables>(
     tables: &T,
     entries: &[CohortEntry],
@@ -67,7 +67,7 @@ async fn update_cohort_devices<T: Tables>(
             Ok(device) => {
                 devices.insert(member, device);
             }
-            // Skip only this device; the others still count.
+            // Skip only this device; the other devices still count.
             Err(error) => {
                 tracing::error!(
                     %error,
@@ -86,8 +86,8 @@ async fn update_cohort_devices<T: Tables>(
     Ok((update.rows, devices))
 }
 
-/// Looks up which values count under their own name. Returns all decisions, and the new ones
-/// separately.
+/// Looks up which values have their own row in the roll-ups. Returns the decisions about all
+/// values, and separately those that are not stored yet.
 pub(crate) async fn decide_caps<T: Tables>(
     tables: &T,
     values: BTreeSet<CappedValue>,

@@ -1,5 +1,5 @@
-//! Settles subscriptions: reads all connected ones, lets the domain settle them, and writes the
-//! changes.
+//! Settles subscriptions: reads all connected subscriptions, lets the domain settle them, and
+//! writes the changes.
 
 use crate::duplicates::{find_sdk_event, settle_sdk_event};
 use crate::first_payment::settle_first_payment;
@@ -30,12 +30,12 @@ use tributary_store::records::billing_event;
 #[derive(Clone, Copy)]
 pub(crate) struct SettleContext {
     pub(crate) now: Timestamp,
-    /// Whether the app holds back deliveries of suspicious installs.
+    /// Whether the app holds back deliveries for suspicious installs.
     pub(crate) holds_suspicious: bool,
 }
 
 impl SettleContext {
-    /// Reads the context of an app.
+    /// Reads the settle context of an app.
     pub(crate) async fn of<T: Tables>(
         tables: &T,
         app: AppId,
@@ -59,9 +59,9 @@ impl SettleContext {
     }
 }
 
-/// Settles subscriptions of one app and environment, and all subscriptions connected with them.
-/// Compares the events of `device` even where their notifications did not change. The caller holds
-/// the lock on the app.
+/// Settles subscriptions of one app and environment, and all subscriptions connected to them.
+/// `device` is a device whose properties changed: its events are updated even if their
+/// notifications did not change. The caller holds the lock on the app.
 pub(crate) async fn settle<T: Tables>(
     tables: &T,
     context: SettleContext,
@@ -118,7 +118,7 @@ async fn write_notification<T: Tables>(
 ) -> Result<(), T::Failure> {
     match (&change.before, &change.now) {
         (None, Some(now)) => {
-            // A derived notification has no body.
+            // A derived notification has no body, so the digest is that of its id.
             let digest = Digest::of(now.content.external_id.as_bytes());
             tables.insert_notification(now, digest, None).await?;
         }
@@ -156,7 +156,8 @@ async fn write_event<T: Tables>(
         EventChange::Record(event) => {
             let plan_context = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
             let facts = context.facts(&state, plan_context.click.as_ref());
-            // An event of another provider may have this id. The notification is stored anyway.
+            // An event from another provider may already have this id. The notification is stored
+            // anyway.
             plan::record_event(tables, *event, &facts, &plan_context.integrations, tally).await
         }
         EventChange::Replace {
@@ -216,7 +217,7 @@ async fn stored_event<T: Tables>(
     }))
 }
 
-/// Builds the current event of a notification. Returns it with the state of its device.
+/// Builds a notification's current event. Returns it with the state of its device.
 async fn current_event<T: Tables>(
     tables: &T,
     context: SettleContext,
@@ -239,8 +240,8 @@ async fn current_event<T: Tables>(
     Ok((billing_event(now, &state), state))
 }
 
-/// Reserves the store transaction of a notification, and finds the SDK event that reported the
-/// same.
+/// Reserves the store transaction of a notification, and finds the SDK event that reported the same
+/// transaction.
 async fn reserve_transaction<T: Tables>(
     tables: &T,
     now: &Notification,

@@ -1,5 +1,5 @@
-//! Counts of a transaction. They are written last, because all transactions of an app count in the
-//! same few rows and lock them until they end.
+//! Counts within a transaction. The counts are written last, because all transactions of an app
+//! update the same few rows, which stay locked until the transaction ends.
 
 use crate::tables::Tables;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::TerminalCounts;
 
-/// A day of a billing provider for an app, in UTC.
+/// A UTC day for which an app's notifications from one provider are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BillingDay {
     /// App.
@@ -26,7 +26,7 @@ pub struct BillingDay {
     pub day: Day,
 }
 
-/// Notification counts of a day.
+/// Notification counts for a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BillingDayCounts {
     /// Notifications stored.
@@ -41,7 +41,7 @@ pub struct BillingDayCounts {
     pub reused: i64,
 }
 
-/// Counts of a transaction.
+/// Counts within a transaction.
 #[derive(Debug, Default)]
 pub struct TransactionTally {
     /// Increments for the roll-ups.
@@ -53,12 +53,12 @@ pub struct TransactionTally {
 }
 
 impl TransactionTally {
-    /// Returns the counts of a day.
+    /// Returns the counts for a day, to be updated.
     pub(crate) fn billing_day(&mut self, day: BillingDay) -> &mut BillingDayCounts {
         self.days.entry(day).or_default()
     }
 
-    /// Counts the changes of a settled notification.
+    /// Counts the changes to a settled notification.
     pub(crate) fn count_changed(&mut self, change: &NotificationChange) {
         let (events, matched) = change.event_count_change();
         let notification = change.now.as_ref().or(change.before.as_ref());

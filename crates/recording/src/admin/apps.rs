@@ -61,9 +61,9 @@ pub async fn update_app<T: Tables>(
     Ok(changed.after)
 }
 
-/// Claims the app's unique names and releases those it no longer has. All names are claimed first
-/// and in a fixed order, so two apps that swap names are both refused instead of deadlocking. An
-/// app that claims an App Store id also gets the postbacks that waited for this id.
+/// Claims the app's unique names and releases the names it no longer uses. All names are claimed
+/// first and in a fixed order, so two apps that swap names are both refused instead of deadlocking.
+/// An app that claims an App Store id also gets the postbacks waiting for that id.
 async fn claim_names<T: Tables>(tables: &T, app: &App) -> Result<(), T::Failure> {
     let store_id = app.ios.app_store_id.as_deref();
     let domain = app.link_domain.as_ref().map(HostName::as_str);

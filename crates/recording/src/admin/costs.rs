@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::records::audit_row;
 
-/// Stores costs. Each replaces the stored cost with the same key. Returns the number of costs.
+/// Stores costs. Each cost replaces the stored one with the same key. Returns the number of costs.
 pub async fn put_costs<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),

@@ -8,7 +8,7 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, OrganizationId};
 use tributary_store::records::audit_row;
 use tributary_store::{DeliveryWithEvent, RETRIES_MAX};
 
-/// Puts an ended delivery back into its queue.
+/// Puts a finished delivery back into its queue.
 pub async fn retry_delivery<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),
@@ -25,8 +25,8 @@ pub async fn retry_delivery<T: Tables>(
     tables.delivery(app, delivery).await
 }
 
-/// Puts the ended deliveries that match a filter back into their queues, newest first per status.
-/// Returns the number of retried deliveries.
+/// Puts the finished deliveries that match a filter back into their queues, newest first per
+/// status. Returns the number of retried deliveries.
 pub async fn retry_deliveries<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),

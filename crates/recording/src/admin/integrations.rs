@@ -33,7 +33,7 @@ pub async fn update_integration<T: Tables>(
     Ok(changed.after)
 }
 
-/// Resumes the queue of an integration. Returns the integration.
+/// Resumes an integration's queue. Returns the integration.
 pub async fn resume_integration<T: Tables>(
     tables: &T,
     (organization, queue): (OrganizationId, QueueRef),
@@ -50,7 +50,7 @@ pub async fn resume_integration<T: Tables>(
     Ok(found)
 }
 
-/// Reads an integration. Returns the defaults when none is stored.
+/// Reads an integration. Returns the default settings when none is stored.
 pub(crate) async fn read_integration<T: Tables>(
     tables: &T,
     queue: QueueRef,

@@ -73,7 +73,7 @@ async fn find<T: Tables>(tables: &T, app: AppId, link: LinkId) -> Result<Link, T
 }
 
 /// Claims the slug. A link keeps its former slugs. The app is locked and the link written first, so
-/// that no transaction holding a slug waits for another.
+/// that a transaction that holds a slug never waits for another transaction.
 async fn claim_slug<T: Tables>(tables: &T, link: &Link) -> Result<(), T::Failure> {
     if tables.claim_slug(link).await? {
         Ok(())

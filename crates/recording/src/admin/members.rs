@@ -1,4 +1,4 @@
-//! The members of an organization.
+//! An organization's members.
 
 use crate::tables::Tables;
 use tributary_domain::access::person::{Role, User, change_member};
@@ -7,7 +7,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_store::records::audit_row;
 
-/// Changes the role of a member. Locks all members, because the last owner must keep the role.
+/// Changes a member's role. Locks all members, because the last owner must stay an owner.
 pub async fn change_member_role<T: Tables>(
     tables: &T,
     organization: OrganizationId,

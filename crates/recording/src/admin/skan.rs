@@ -31,7 +31,7 @@ pub async fn put_skan<T: Tables>(
     change(tables, target, precondition, origin, decide).await
 }
 
-/// Changes single settings of an app's document.
+/// Changes individual settings in an app's document.
 pub async fn patch_skan<T: Tables>(
     tables: &T,
     target: (OrganizationId, AppId),
@@ -75,7 +75,7 @@ async fn change<T: Tables>(
         tables.write_app(&app).await?;
     }
     if configuration.version > 0 {
-        // A version keeps its latest names, because postbacks are shown under them.
+        // A version is stored with its latest names, because postbacks are shown under those names.
         tables
             .write_skan_version(app.id, &configuration, origin.at)
             .await?;
@@ -86,7 +86,7 @@ async fn change<T: Tables>(
     Ok(configuration)
 }
 
-/// Reads the document for a device, with the sums of its events so far.
+/// Reads the document for a device, with the sums of the device's events so far.
 pub async fn skan_for_device<T: Tables>(
     tables: &T,
     app: &App,

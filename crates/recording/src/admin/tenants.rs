@@ -1,4 +1,4 @@
-//! Organizations, their API keys and their set-up links.
+//! Organizations, their API keys and their setup links.
 
 use crate::tables::Tables;
 use tributary_domain::access::key::ApiKey;
@@ -87,7 +87,7 @@ pub async fn revoke_key<T: Tables>(
     Ok(found)
 }
 
-/// Stores a set-up link. A new link for the first owner invalidates earlier ones.
+/// Stores a setup link. A new link for the first owner invalidates earlier ones.
 pub async fn create_setup_link<T: Tables>(
     tables: &T,
     new: &NewSetupLink,
@@ -106,7 +106,7 @@ pub async fn create_setup_link<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Redeems a set-up link: creates the account and its first key, and marks the link as used.
+/// Redeems a setup link: creates the account and its first key, and marks the link as used.
 pub async fn redeem_setup_link<T: Tables>(
     tables: &T,
     digest: Digest,

@@ -21,13 +21,13 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{AuditRow, TerminalCounts};
 use tributary_store::{LeaseId, NewKey, NewSetupLink, Organization, QueueRef};
 
-/// Table of the audit log.
+/// The audit log table.
 pub trait AuditTable: EngineTransaction {
     /// Adds an entry.
     async fn insert_audit(&self, row: &AuditRow) -> Result<(), Self::Failure>;
 }
 
-/// A name that only one app on the instance can have.
+/// A name that only one app on the instance may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UniqueName {
     /// App Store id of the app.
@@ -46,16 +46,16 @@ impl UniqueName {
     }
 }
 
-/// Apps, as their organizations manage them.
+/// Apps, as seen by the organizations that manage them.
 pub trait ManagedAppTable: EngineTransaction {
-    /// Locks and returns an app of an organization. Refused when the organization has no such app.
+    /// Locks and returns an organization's app. Refused when the organization has no such app.
     async fn lock_managed_app(
         &self,
         organization: OrganizationId,
         app: AppId,
     ) -> Result<App, Self::Failure>;
 
-    /// Locks an app of an organization. Refused when the organization has no such app.
+    /// Locks an organization's app. Refused when the organization has no such app.
     async fn require_app(
         &self,
         organization: OrganizationId,
@@ -68,8 +68,8 @@ pub trait ManagedAppTable: EngineTransaction {
     /// Writes an app.
     async fn write_app(&self, app: &App) -> Result<(), Self::Failure>;
 
-    /// Claims a name. Returns false when another app has it. Waits for a concurrent transaction
-    /// that claims the same name.
+    /// Claims a name. Returns false when another app has the name. Waits for a concurrent
+    /// transaction that claims the same name.
     async fn claim_name(
         &self,
         kind: UniqueName,
@@ -77,7 +77,7 @@ pub trait ManagedAppTable: EngineTransaction {
         name: &str,
     ) -> Result<bool, Self::Failure>;
 
-    /// Releases the names of an app except `current`.
+    /// Releases all names of an app except `current`.
     async fn release_names(
         &self,
         kind: UniqueName,
@@ -85,7 +85,7 @@ pub trait ManagedAppTable: EngineTransaction {
         current: Option<&str>,
     ) -> Result<(), Self::Failure>;
 
-    /// Assigns the postbacks that wait for an App Store id to its app, at most `limit`.
+    /// Assigns at most `limit` postbacks that wait for an App Store id to the app with this id.
     async fn claim_postbacks(
         &self,
         app: AppId,
@@ -102,7 +102,7 @@ pub trait ManagedAppTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Copies a stored secret to another name. Does nothing when it is not stored.
+    /// Copies a stored secret to another name. Does nothing when the secret is not stored.
     async fn copy_secret(
         &self,
         app: AppId,
@@ -134,7 +134,7 @@ pub trait TrackingLinkTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Claims the slug of a link. Returns false when another link has it.
+    /// Claims a link's slug. Returns false when another link has the slug.
     async fn claim_slug(&self, link: &Link) -> Result<bool, Self::Failure>;
 }
 
@@ -143,28 +143,28 @@ pub trait IntegrationTable: EngineTransaction {
     /// Writes an integration.
     async fn write_integration(&self, integration: &Integration) -> Result<(), Self::Failure>;
 
-    /// Returns the version of a queue's integration. When settling, the queue is locked first. A
-    /// change of the integration also resumes its queue in the same transaction, so the settlement
-    /// either sees the change or precedes it.
+    /// Returns the version of a queue's integration. When deliveries are settled, the queue is
+    /// locked first. A change to the integration also resumes the queue in the same transaction, so
+    /// the settlement either sees the change or precedes it.
     async fn integration_version(
         &self,
         queue: QueueRef,
     ) -> Result<Option<IntegrationVersion>, Self::Failure>;
 
-    /// Returns the stored queue states of an app.
+    /// Returns an app's stored queue states.
     async fn queue_states(
         &self,
         app: AppId,
     ) -> Result<BTreeMap<Network, QueueState>, Self::Failure>;
 
-    /// Locks a queue and returns its state, if stored.
+    /// Locks a queue and returns its state, if one is stored.
     async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Self::Failure>;
 
-    /// Returns whether a queue is held by this lease. If so, no other process can lease it until
+    /// Returns whether this lease holds a queue. If so, no other process can lease the queue until
     /// the transaction ends.
     async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Self::Failure>;
 
-    /// Leases a queue that is neither held nor paused. Returns its state.
+    /// Leases a queue that is neither leased nor paused. Returns its state.
     async fn take_queue(
         &self,
         queue: QueueRef,
@@ -173,7 +173,7 @@ pub trait IntegrationTable: EngineTransaction {
         until: Timestamp,
     ) -> Result<Option<QueueState>, Self::Failure>;
 
-    /// Postpones a queue that no process holds.
+    /// Postpones a queue that no process has leased.
     async fn postpone_queue(
         &self,
         queue: QueueRef,
@@ -181,7 +181,7 @@ pub trait IntegrationTable: EngineTransaction {
         until: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes the state of a queue that is locked or new. The lease stays unchanged.
+    /// Writes the state of a queue that is locked or new. Does not change the lease.
     async fn write_queue(
         &self,
         queue: QueueRef,
@@ -189,13 +189,13 @@ pub trait IntegrationTable: EngineTransaction {
         is_stored: bool,
     ) -> Result<(), Self::Failure>;
 
-    /// Counts the pending deliveries of an app.
+    /// Counts an app's pending deliveries.
     async fn pending_delivery_counts(
         &self,
         app: AppId,
     ) -> Result<BTreeMap<Network, u64>, Self::Failure>;
 
-    /// Counts the ended deliveries of an app since an hour.
+    /// Counts an app's deliveries that finished since the start of an hour.
     async fn terminal_counts_since(
         &self,
         app: AppId,
@@ -218,7 +218,7 @@ pub trait SkanTable: EngineTransaction {
         configuration: &Configuration,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes a version of a configuration. An existing version gets the current names.
+    /// Writes a version of a configuration. A version that exists already gets the current names.
     async fn write_skan_version(
         &self,
         app: AppId,
@@ -229,7 +229,7 @@ pub trait SkanTable: EngineTransaction {
     /// Returns when a device was first seen.
     async fn first_seen(&self, device: DeviceRef<'_>) -> Result<Option<Timestamp>, Self::Failure>;
 
-    /// Sums the events of a device per window, starting at `from`.
+    /// Sums a device's events per window, starting at `from`.
     async fn event_sums(
         &self,
         device: DeviceRef<'_>,
@@ -240,10 +240,10 @@ pub trait SkanTable: EngineTransaction {
 
 /// The members of organizations.
 pub trait MemberTable: EngineTransaction {
-    /// Locks and returns the members of an organization.
+    /// Locks and returns an organization's members.
     async fn lock_members(&self, organization: OrganizationId) -> Result<Vec<User>, Self::Failure>;
 
-    /// Writes the role of a member.
+    /// Writes a member's role.
     async fn write_role(&self, member: UserId, role: Role) -> Result<(), Self::Failure>;
 
     /// Removes a member and their sessions.
@@ -258,10 +258,10 @@ pub trait MemberTable: EngineTransaction {
     ) -> Result<bool, Self::Failure>;
 }
 
-/// Organizations, keys, accounts and set-up links.
+/// Organizations, keys, accounts and setup links.
 pub trait TenantTable: EngineTransaction {
-    /// Marks that an organization exists. Returns false when one existed before. Waits for a
-    /// concurrent transaction that creates the first one.
+    /// Records that an organization exists. Returns false when an organization existed before.
+    /// Waits for a concurrent transaction that creates the first organization.
     async fn mark_first_organization(
         &self,
         organization: &Organization,
@@ -279,27 +279,26 @@ pub trait TenantTable: EngineTransaction {
     /// Stores when a key was revoked.
     async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Self::Failure>;
 
-    /// Stores an account. Refused when another account has its email address.
+    /// Stores an account. Refused when another account has the same email address.
     async fn insert_user(&self, user: &User, password_hash: &str) -> Result<(), Self::Failure>;
 
-    /// Returns a set-up link.
+    /// Returns a setup link.
     async fn setup_link(&self, digest: Digest) -> Result<Option<SetupLink>, Self::Failure>;
 
-    /// Locks the set-up links of an organization. Locking single links could deadlock.
+    /// Locks an organization's setup links. Locking individual links could deadlock.
     async fn lock_setup_links(&self, organization: OrganizationId) -> Result<(), Self::Failure>;
 
-    /// Stores a set-up link.
+    /// Stores a setup link.
     async fn insert_setup_link(&self, new: &NewSetupLink) -> Result<(), Self::Failure>;
 
-    /// Marks a set-up link as used.
+    /// Marks a setup link as used.
     async fn mark_setup_link_used(
         &self,
         digest: Digest,
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Marks the links for the first owner of an organization as used: those without an email
-    /// address.
+    /// Marks all of an organization's first-owner setup links as used. These have no email address.
     async fn mark_first_owner_links_used(
         &self,
         organization: OrganizationId,
@@ -312,7 +311,7 @@ pub trait CostTable: EngineTransaction {
     /// Removes costs.
     async fn remove_costs(&self, app: AppId, costs: &[CostKey]) -> Result<(), Self::Failure>;
 
-    /// Writes costs, replacing those with the same keys.
+    /// Writes costs, replacing stored costs with the same keys.
     async fn write_costs(
         &self,
         app: AppId,

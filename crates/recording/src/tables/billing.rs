@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Notifications of billing providers.
+/// Notifications from billing providers.
 pub trait NotificationTable: EngineTransaction {
     /// Returns the digest of the body that first used a provider's notification id.
     async fn notification_digest(
@@ -23,7 +23,7 @@ pub trait NotificationTable: EngineTransaction {
         external_id: &str,
     ) -> Result<Option<Vec<u8>>, Self::Failure>;
 
-    /// Stores a notification unless one with its id exists.
+    /// Stores a notification unless one with the same id exists.
     async fn insert_notification(
         &self,
         notification: &Notification,
@@ -43,14 +43,14 @@ pub trait NotificationTable: EngineTransaction {
         chains: &BTreeSet<Chain>,
     ) -> Result<Vec<Notification>, Self::Failure>;
 
-    /// Returns those subscriptions of which a part continues under the pseudonym of an erased
-    /// device.
+    /// Returns the given subscriptions that continue, at least in part, under the pseudonym of an
+    /// erased device.
     async fn chains_with_pseudonyms(
         &self,
         chains: &BTreeSet<Chain>,
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
-    /// Returns what the search for connected subscriptions needs next.
+    /// Returns the data that the search for connected subscriptions needs next.
     async fn find_connected(
         &self,
         scope: (AppId, Environment),
@@ -60,22 +60,22 @@ pub trait NotificationTable: EngineTransaction {
     /// Returns all notifications of a subscription.
     async fn all_notifications(&self, chain: &Chain) -> Result<Vec<Notification>, Self::Failure>;
 
-    /// Finds the subscriptions of notifications by their provider ids.
+    /// Finds the subscriptions of notifications by the providers' notification ids.
     async fn chains_by_external_id(
         &self,
         scope: (AppId, Environment),
         external_ids: &BTreeSet<&str>,
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
-    /// Finds notifications without a subscription that contain one of these texts. Each is returned
-    /// as its own chain.
+    /// Finds notifications without a subscription that contain one of these texts. Each of them is
+    /// returned as a subscription with this notification only.
     async fn single_notification_chains(
         &self,
         scope: (AppId, Environment),
         texts: &[String],
     ) -> Result<BTreeSet<Chain>, Self::Failure>;
 
-    /// Writes the erased notifications of a subscription, and removes their bodies.
+    /// Writes a subscription's erased notifications, and removes their bodies.
     async fn erase_notifications(
         &self,
         chain: &Chain,
@@ -85,14 +85,14 @@ pub trait NotificationTable: EngineTransaction {
 
 /// Lookup keys of subscriptions.
 pub trait BillingKeyTable: EngineTransaction {
-    /// Adds lookup keys of a subscription.
+    /// Adds lookup keys for a subscription.
     async fn insert_keys(
         &self,
         chain: &Chain,
         keys: &BTreeSet<String>,
     ) -> Result<(), Self::Failure>;
 
-    /// Finds the subscriptions of lookup keys, at most `limit` per key in a fixed order.
+    /// Finds the subscriptions with these lookup keys, at most `limit` per key in a fixed order.
     async fn chains_by_key(
         &self,
         scope: (AppId, Environment),
@@ -100,7 +100,7 @@ pub trait BillingKeyTable: EngineTransaction {
         limit: usize,
     ) -> Result<Vec<(String, Chain)>, Self::Failure>;
 
-    /// Removes lookup keys of a subscription.
+    /// Removes a subscription's lookup keys.
     async fn remove_keys(
         &self,
         chain: &Chain,
@@ -124,24 +124,24 @@ pub trait UserLinkTable: EngineTransaction {
         device: DeviceRef<'_>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
-    /// Returns those users that another device is linked to.
+    /// Returns the given users that another device is linked to as well.
     async fn shared_people(
         &self,
         device: DeviceRef<'_>,
         people: &BTreeSet<UserKey>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
-    /// Removes all links of a device to users.
+    /// Removes all links between a device and users.
     async fn unlink_device(&self, device: DeviceRef<'_>) -> Result<(), Self::Failure>;
 }
 
 /// Trials on hold.
 pub trait TrialTable: EngineTransaction {
-    /// Returns the trial of a subscription that is or was on hold.
+    /// Returns a subscription's trial, if it is or was on hold.
     async fn trial(&self, chain: &Chain) -> Result<Option<Trial>, Self::Failure>;
 
-    /// Puts a trial on hold. If a subscription starts several times, the earliest start sets the
-    /// due time.
+    /// Puts a trial on hold. If a subscription starts several times, the earliest start determines
+    /// the due time.
     async fn hold_trial(&self, chain: &Chain, due_at: Timestamp) -> Result<(), Self::Failure>;
 
     /// Writes the state of a trial.
@@ -153,7 +153,7 @@ pub trait TrialTable: EngineTransaction {
 
 /// Daily notification counts.
 pub trait BillingDayTable: EngineTransaction {
-    /// Adds to the counts of a day.
+    /// Adds to a day's counts.
     async fn add_to_billing_day(
         &self,
         day: &BillingDay,

@@ -14,7 +14,7 @@ use tributary_store::LeasedToken;
 
 /// Clicks.
 pub trait ClickTable: EngineTransaction {
-    /// Stores a click. Returns false when it exists already.
+    /// Stores a click. Returns false when the click exists already.
     async fn insert_click(&self, click: &Click) -> Result<bool, Self::Failure>;
 
     /// Returns a click.
@@ -27,28 +27,28 @@ pub trait ClickTable: EngineTransaction {
         query: &CandidateQuery,
     ) -> Result<CandidateClicks, Self::Failure>;
 
-    /// Assigns a free click to an install.
+    /// Assigns an unclaimed click to an install.
     async fn take_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Self::Failure>;
 
     /// Protects a click from removal, because a decision refers to it.
     async fn keep_click(&self, app: AppId, click: ClickId) -> Result<(), Self::Failure>;
 
-    /// Releases a click from an install. The click is still protected, because the device's
-    /// decision refers to it.
+    /// Releases a click from an install. The click stays protected, because the device's decision
+    /// refers to it.
     async fn release_click(
         &self,
         device: DeviceRef<'_>,
         click: ClickId,
     ) -> Result<(), Self::Failure>;
 
-    /// Locks clicks in the order of their ids, and returns them.
+    /// Locks clicks in id order, and returns them.
     async fn lock_clicks(
         &self,
         app: AppId,
         clicks: &BTreeSet<ClickId>,
     ) -> Result<Vec<StoredClick>, Self::Failure>;
 
-    /// Writes redacted clicks, and which devices claimed them.
+    /// Writes redacted clicks, including the ids of the devices that claimed them.
     async fn write_remaining_clicks(
         &self,
         app: AppId,
@@ -58,7 +58,7 @@ pub trait ClickTable: EngineTransaction {
 
 /// Devices and identities.
 pub trait DeviceTable: EngineTransaction {
-    /// Locks devices until the transaction ends, in the order of their keys.
+    /// Locks devices in key order until the transaction ends.
     async fn lock_devices(
         &self,
         devices: &BTreeSet<DeviceRef<'_>>,
@@ -87,7 +87,7 @@ pub trait DeviceTable: EngineTransaction {
         attribution: &Attribution,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes the identity of a device.
+    /// Writes a device's identity.
     async fn write_identity(
         &self,
         device: DeviceRef<'_>,
@@ -95,8 +95,8 @@ pub trait DeviceTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Finds devices whose last known activity is before `before`: at least `limit` of them if
-    /// there are more.
+    /// Finds devices that were last known to be active before `before`: at least `limit` of them,
+    /// if there are that many.
     async fn inactive_devices(
         &self,
         before: Timestamp,
@@ -118,8 +118,8 @@ pub trait DeviceTable: EngineTransaction {
         attribution: &Attribution,
     ) -> Result<(), Self::Failure>;
 
-    /// Clears the identity of a device, and gives it a new key. Keeps its first payment, so that a
-    /// later payment does not become the first one.
+    /// Clears a device's identity, and moves it to the device's new key. Keeps the first payment,
+    /// so that a later payment does not become the first one.
     async fn forget_identity(
         &self,
         device: DeviceRef<'_>,
@@ -129,22 +129,23 @@ pub trait DeviceTable: EngineTransaction {
 
 /// AdServices tokens to be redeemed at Apple.
 pub trait TokenTable: EngineTransaction {
-    /// Stores the token of a device unless one is stored.
+    /// Stores a device's token unless one is stored already.
     async fn enqueue_token(&self, command: &ConfigureCommand) -> Result<(), Self::Failure>;
 
-    /// Returns whether the lease of a token is still held.
+    /// Returns whether a token's lease is still held.
     async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Self::Failure>;
 
-    /// Removes a token if its lease is still held. Returns false when it is not.
+    /// Removes a token if its lease is still held. Returns false when the lease was lost.
     async fn remove_token(&self, lease: &LeasedToken) -> Result<bool, Self::Failure>;
 
-    /// Schedules a retry of a token if its lease is still held. Returns false when it is not.
+    /// Schedules a retry for a token if its lease is still held. Returns false when the lease was
+    /// lost.
     async fn retry_token(
         &self,
         lease: &LeasedToken,
         due_at: Timestamp,
     ) -> Result<bool, Self::Failure>;
 
-    /// Removes the token of a device.
+    /// Removes a device's token.
     async fn remove_device_token(&self, device: DeviceRef<'_>) -> Result<(), Self::Failure>;
 }

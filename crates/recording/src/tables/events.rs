@@ -1,4 +1,4 @@
-//! Events, their first payments, and their deliveries.
+//! Events, first payments, and deliveries.
 
 use super::{EngineTransaction, SharedId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,16 +24,17 @@ pub trait EventTable: EngineTransaction {
         ids: &BTreeSet<EventId>,
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Stores an event once per external id. Returns false when it exists already.
+    /// Stores an event once per external id. Returns false when an event with this id exists
+    /// already.
     async fn insert_event(&self, event: &Event) -> Result<bool, Self::Failure>;
 
-    /// Overwrites events with the same ids.
+    /// Overwrites the stored events that have the same ids.
     async fn replace_events(&self, events: &[&Event]) -> Result<(), Self::Failure>;
 
-    /// Deletes an event and its external id, so that it can be stored again.
+    /// Deletes an event and its external id, so that the event can be stored again.
     async fn delete_event(&self, event: &Event) -> Result<(), Self::Failure>;
 
-    /// Returns the events of a source with these external ids. A reserved id is not an event.
+    /// Returns a source's events with these external ids. An id that is only reserved has no event.
     async fn events_by_external_id<'a>(
         &self,
         source: EventSource,
@@ -41,22 +42,21 @@ pub trait EventTable: EngineTransaction {
     ) -> Result<Vec<(SharedId<'a>, Event)>, Self::Failure>;
 
     /// Reserves the ids of store transactions for billing events. Other transactions that reserve
-    /// them wait until this one ends.
+    /// the same ids wait until this one ends.
     async fn reserve_transactions(
         &self,
         transactions: &BTreeSet<SharedId<'_>>,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns the SDK events in a span of the log that share an id with a verified event, or are
-    /// marked as duplicates.
+    /// Returns the SDK events in a range of event ids that share an id with a verified event, or
+    /// are marked as duplicates.
     async fn duplicate_candidates(
         &self,
         scope: (AppId, Environment),
         span: (EventId, EventId),
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Returns the events of a device that are credited to its install, in the order of their ids,
-    /// after `after`.
+    /// Returns a device's events that are credited to its install, in id order, after `after`.
     async fn events_to_credit(
         &self,
         device: DeviceRef<'_>,
@@ -71,48 +71,48 @@ pub trait EventTable: EngineTransaction {
         credit: &Credit,
     ) -> Result<(), Self::Failure>;
 
-    /// Writes which networks are skipped for these events.
+    /// Writes which networks do not get these events, with the reasons.
     async fn write_skipped(&self, events: &[&Event]) -> Result<(), Self::Failure>;
 
     /// Returns the references from a device's events to other data.
     async fn traces_of_device(&self, device: DeviceRef<'_>) -> Result<Vec<Trace>, Self::Failure>;
 
-    /// Returns the references from events that have a user and no device.
+    /// Returns the references from events that have a user but no device.
     async fn traces_of_people(
         &self,
         scope: (AppId, Environment),
         people: &[UserKey],
     ) -> Result<Vec<Trace>, Self::Failure>;
 
-    /// Erases the events of a device, and moves them to its pseudonym.
+    /// Erases a device's events, and moves them to the device's pseudonym.
     async fn erase_events_of_device(
         &self,
         device: DeviceRef<'_>,
         pseudonym: &DeviceKey,
     ) -> Result<(), Self::Failure>;
 
-    /// Erases the events of users that have no device.
+    /// Erases the events of these users that have no device.
     async fn erase_events_of_people(
         &self,
         scope: (AppId, Environment),
         people: &[UserKey],
     ) -> Result<(), Self::Failure>;
 
-    /// Returns when the latest event of a device occurred, and whether any came from a billing
-    /// provider.
+    /// Returns when a device's latest event occurred, and whether any of its events came from a
+    /// billing provider.
     async fn latest_event(
         &self,
         device: DeviceRef<'_>,
     ) -> Result<(Option<Timestamp>, bool), Self::Failure>;
 
-    /// Returns the day of the first event at or after an id.
+    /// Returns the day of the first event whose id is this one or later.
     async fn day_of_next_event(
         &self,
         scope: (AppId, Environment),
         from: EventId,
     ) -> Result<Option<Day>, Self::Failure>;
 
-    /// Returns the events in a span of the log, in the order of their ids.
+    /// Returns the events in a range of event ids, in id order.
     async fn events_between(
         &self,
         scope: (AppId, Environment),
@@ -120,7 +120,7 @@ pub trait EventTable: EngineTransaction {
         limit: usize,
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Returns the SDK events with an amount in a span of the log, in the order of their ids.
+    /// Returns the SDK events with an amount in a range of event ids, in id order.
     async fn sdk_amounts_between(
         &self,
         scope: (AppId, Environment),
@@ -128,16 +128,16 @@ pub trait EventTable: EngineTransaction {
         limit: usize,
     ) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Writes whether the amounts of events count, and their first-payment flags.
+    /// Writes whether the events' amounts count, and the events' first-payment flags.
     async fn write_counting(&self, events: &[Event]) -> Result<(), Self::Failure>;
 }
 
 /// First payments of devices.
 pub trait FirstPaymentTable: EngineTransaction {
-    /// Returns the events of a device that have the first-payment flag.
+    /// Returns a device's events that have the first-payment flag.
     async fn flagged_payments(&self, device: DeviceRef<'_>) -> Result<Vec<Event>, Self::Failure>;
 
-    /// Returns the earliest counted payment of a device.
+    /// Returns a device's earliest counted payment.
     async fn earliest_payment(&self, device: DeviceRef<'_>)
     -> Result<Option<Event>, Self::Failure>;
 
@@ -154,14 +154,14 @@ pub trait FirstPaymentTable: EngineTransaction {
         first: Option<&Event>,
     ) -> Result<(), Self::Failure>;
 
-    /// Clears a device's first payment if it is this event.
+    /// Clears a device's first payment if this event is the first payment.
     async fn clear_first_payment(
         &self,
         device: DeviceRef<'_>,
         event: EventId,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns the devices with payments or first-payment flags in a span of the log.
+    /// Returns the devices with payments or first-payment flags in a range of event ids.
     async fn paying_devices(
         &self,
         scope: (AppId, Environment),
@@ -169,16 +169,15 @@ pub trait FirstPaymentTable: EngineTransaction {
     ) -> Result<BTreeSet<DeviceKey>, Self::Failure>;
 }
 
-/// Pending and ended deliveries.
+/// Pending and finished deliveries.
 pub trait OutboxTable: EngineTransaction {
-    /// Inserts deliveries into the outbox unless they are in it.
+    /// Inserts deliveries into the outbox unless they are already in it.
     async fn insert_planned(&self, rows: &[PlannedRow]) -> Result<(), Self::Failure>;
 
-    /// Removes the pending deliveries of an event that were never sent.
+    /// Removes an event's pending deliveries that were never sent.
     async fn remove_unsent(&self, event: &Event) -> Result<(), Self::Failure>;
 
-    /// Locks pending deliveries in the order of their ids. Returns those that are not being sent
-    /// right now.
+    /// Locks pending deliveries in id order. Returns those that are not being sent right now.
     async fn lock_pending(
         &self,
         app: AppId,
@@ -186,7 +185,7 @@ pub trait OutboxTable: EngineTransaction {
         now: Timestamp,
     ) -> Result<BTreeSet<DeliveryId>, Self::Failure>;
 
-    /// Moves deliveries from the outbox to the ended ones, as cancelled.
+    /// Moves deliveries from the outbox to the finished deliveries, with the status cancelled.
     async fn cancel(
         &self,
         app: AppId,
@@ -195,16 +194,16 @@ pub trait OutboxTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Adds to the hourly counts of ended deliveries. Returns per queue how many failed in this
-    /// hour, before and after. Must be the last write to the outbox tables: a transaction that
-    /// waits here then holds no lock that the other one needs.
+    /// Adds to the hourly counts of finished deliveries. Returns how many deliveries per queue had
+    /// failed in this hour, before and after the addition. Must be the last write to the outbox
+    /// tables: a transaction that waits here then holds no lock that another transaction needs.
     async fn add_terminal_counts(
         &self,
         counts: &BTreeMap<QueueRef, TerminalCounts>,
         at: Timestamp,
     ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Self::Failure>;
 
-    /// Writes the results of attempts. Deliveries that ended leave the outbox.
+    /// Writes the results of delivery attempts. Finished deliveries leave the outbox.
     async fn write_settled(
         &self,
         queue: QueueRef,
@@ -212,14 +211,14 @@ pub trait OutboxTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns a delivery with its event. Refused when there is none.
+    /// Returns a delivery with its event. Refused when the delivery does not exist.
     async fn delivery(
         &self,
         app: AppId,
         delivery: DeliveryId,
     ) -> Result<DeliveryWithEvent, Self::Failure>;
 
-    /// Returns the newest ended deliveries that match a filter with a status.
+    /// Returns the newest finished deliveries that match a filter and have the given status.
     async fn ended_matching(
         &self,
         app: AppId,
@@ -227,7 +226,7 @@ pub trait OutboxTable: EngineTransaction {
         limit: u64,
     ) -> Result<Vec<DeliveryId>, Self::Failure>;
 
-    /// Puts ended deliveries back into the outbox. Returns their number.
+    /// Puts finished deliveries back into the outbox. Returns the number of deliveries put back.
     async fn requeue(
         &self,
         app: AppId,
@@ -235,7 +234,8 @@ pub trait OutboxTable: EngineTransaction {
         due_at: Timestamp,
     ) -> Result<u64, Self::Failure>;
 
-    /// Writes the reason of ended deliveries, and their status if given. Returns their number.
+    /// Changes the reason code of finished deliveries, and their status if given. Returns the
+    /// number of changed deliveries.
     async fn write_ended(
         &self,
         app: AppId,
@@ -244,7 +244,7 @@ pub trait OutboxTable: EngineTransaction {
         reason: &str,
     ) -> Result<u64, Self::Failure>;
 
-    /// Subtracts from the count of delivered deliveries in the hour of a request.
+    /// Subtracts from the count of successful deliveries in the hour of a request.
     async fn subtract_delivered(
         &self,
         queue: QueueRef,
@@ -260,7 +260,7 @@ pub trait OutboxTable: EngineTransaction {
         deliveries: &BTreeSet<DeliveryId>,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns those deliveries that have ended.
+    /// Returns the given deliveries that are finished.
     async fn find_ended(
         &self,
         app: AppId,
@@ -284,7 +284,7 @@ pub trait StatusCheckTable: EngineTransaction {
         request: &str,
     ) -> Result<Option<StatusCheck>, Self::Failure>;
 
-    /// Sets the time and number of the next status check.
+    /// Sets the time and the step number of the next status check.
     async fn postpone_check(
         &self,
         queue: QueueRef,

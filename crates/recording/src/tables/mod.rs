@@ -1,7 +1,7 @@
-//! Traits for reading and writing tables. They contain no decisions.
+//! Traits for reading and writing tables. They contain no business logic.
 #![expect(
     async_fn_in_trait,
-    reason = "callers know the engine, so the types of the futures are concrete"
+    reason = "callers know the engine, so the futures' types are concrete"
 )]
 
 mod admin;
@@ -31,11 +31,12 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::StoreError;
 
-/// Another transaction changed what was read. The transaction is retried on the current data.
+/// Another transaction changed data that this one had read. This transaction is retried with the
+/// current data.
 #[derive(Debug, Clone, Copy)]
 pub struct Conflict;
 
-/// An open transaction of an engine.
+/// An open transaction in a database engine.
 pub trait EngineTransaction {
     /// Error that aborts the transaction.
     type Failure: From<Refusal> + From<StoreError> + From<Conflict>;
@@ -91,7 +92,7 @@ pub trait AppTable: EngineTransaction {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns the stored integrations of an app.
+    /// Returns an app's stored integrations.
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Self::Failure>;
 
     /// Returns the imported rates for currencies and days.

@@ -1,4 +1,4 @@
-//! Roll-ups, and the increments that are not merged into them yet.
+//! Roll-ups, and increments that are not merged into them yet.
 
 use super::EngineTransaction;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +14,13 @@ use tributary_store::records::{CohortDeviceRow, CohortRollupRow, CohortTable, Ro
 
 /// Roll-ups, cohorts and increments.
 pub trait RollupTable: EngineTransaction {
-    /// Returns the increments of an app that are not merged yet.
+    /// Returns an app's increments that are not merged yet.
     async fn increments(&self, app: AppId) -> Result<Increments, Self::Failure>;
 
     /// Merges all increments of an app into its roll-ups, and drops unreadable ones.
     async fn merge_increments(&self, app: AppId) -> Result<(), Self::Failure>;
 
-    /// Locks the roll-ups, so that no other transaction merges increments or changes them.
+    /// Locks the roll-ups, so that no other transaction changes them or merges increments.
     async fn lock_rollups(&self) -> Result<(), Self::Failure>;
 
     /// Returns the rows of a roll-up whose buckets start within a span.
@@ -45,10 +45,10 @@ pub trait RollupTable: EngineTransaction {
     /// Returns the days that have figures.
     async fn rolled_up_days(&self, scope: (AppId, Environment)) -> Result<Vec<Day>, Self::Failure>;
 
-    /// Returns the stored cardinality decisions about values.
+    /// Returns the stored decisions about which values have their own row.
     async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Self::Failure>;
 
-    /// Counts the values of a quota that have their own row.
+    /// Counts the values that have their own row within a quota.
     async fn named_value_count(&self, quota: Quota) -> Result<usize, Self::Failure>;
 
     /// Stores decisions about new values.
@@ -60,8 +60,8 @@ pub trait RollupTable: EngineTransaction {
         members: &BTreeSet<&CohortMember>,
     ) -> Result<Vec<(CohortMember, CohortDeviceRow)>, Self::Failure>;
 
-    /// Returns whether a device has an event that counts on the given day. Events are written
-    /// before they are counted.
+    /// Returns whether a device has an event that counts as activity on the given day. The events
+    /// of this transaction are included, because events are written before they are counted.
     async fn was_active(&self, uncertain: &UncertainAge) -> Result<bool, Self::Failure>;
 
     /// Writes cohort devices.
