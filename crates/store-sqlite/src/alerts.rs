@@ -139,7 +139,7 @@ impl Alerts for SqliteStore {
         until: Timestamp,
         limit: u32,
     ) -> StoreResult<Vec<DueAlert>> {
-        // Usually nothing is due, and a read costs no sync.
+        // Read first, without writing: usually nothing is due, and a read needs no sync.
         let due = self
             .read("due_alerts", move |connection| {
                 let sql = "select 1 from alerts where due_at <= ?1";

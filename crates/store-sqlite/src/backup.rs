@@ -1,8 +1,9 @@
 //! Backups: one file, created while the server runs, and verified.
 //!
-//! `VACUUM INTO` copies a snapshot in one read transaction. The copy contains exactly the commits
-//! before it, and writers do not wait. It is an ordinary database without free pages or remains of
-//! deleted rows. It may include the secret key, in a row that the live database never has.
+//! `VACUUM INTO` copies a snapshot in one read transaction. The copy contains exactly the changes
+//! that were committed before it began, and writers do not wait. The copy is an ordinary database
+//! without free pages or remains of deleted rows. It may include the secret key, in a row that the
+//! live database never has.
 
 use crate::connection::{BUSY_WAIT, SqliteOpenError};
 use crate::{integrity, leftover_wal, migrate};
@@ -10,14 +11,14 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use tributary_store::migration::MigrationRefusal;
 
-/// The row of `instance` that holds the secret key, only in backups.
+/// The row of `instance` that holds the secret key. Only backups have this row.
 const KEY_ROW: &str = "backup_secret_key";
 /// The row of `instance` that identifies the secret key.
 const CHECK_ROW: &str = "secret_check";
-/// The result of an integrity check without errors.
+/// What SQLite reports when an integrity check finds no errors.
 const SOUND: &str = "ok";
 
-/// Why a backup failed or is unusable.
+/// Why a backup failed or cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// An error from `SQLite`.
@@ -42,17 +43,18 @@ pub enum BackupError {
 pub struct BackupContents {
     /// The newest migration.
     pub schema: i64,
-    /// The secret key, if included.
+    /// The secret key, if the backup includes it.
     pub secret_key: Option<Vec<u8>>,
-    /// Identifies the secret key; `None` if no server was ever started.
+    /// Check value of the secret key; `None` if no server has ever used the database.
     pub secret_check: Option<Vec<u8>>,
 }
 
-/// Copies a database into an empty file while a server may use it. Includes the secret key if
-/// given.
+/// Copies a database into an empty file. A server may be using the database. Includes the secret
+/// key if given.
 pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(), BackupError> {
     leftover_wal::make_durable(database)?;
-    // Opened read-write, because reading an unused log requires creating its index.
+    // Opened read-write, because reading a database whose WAL is not in use requires creating the
+    // WAL's index.
     let from = open(database)?;
     let target = to.to_str().ok_or(BackupError::NotOurs)?;
     from.execute("vacuum into ?1", [target])?;
@@ -69,8 +71,8 @@ pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(),
     Ok(())
 }
 
-/// Removes the unclean-stop marker of a database that no longer exists. Otherwise a new database in
-/// its place would be checked as unclean.
+/// Removes the unclean-shutdown marker left by a database that no longer exists. Otherwise a new
+/// database in the same place would be checked as if its shutdown had been unclean.
 pub fn remove_stale_marker(database: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(integrity::marker_path(database)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),

@@ -25,7 +25,7 @@ use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreErr
 type ClaimedClickRow = (ClickRow, Option<String>);
 
 fn read_claimed_click(row: &Row<'_>) -> rusqlite::Result<ClaimedClickRow> {
-    // Follows the columns of the click.
+    // The claiming device follows the click's columns.
     Ok((read_row::<ClickRow>(row)?, row.get("taken_by")?))
 }
 
@@ -33,7 +33,7 @@ static BY_ID: LazyLock<String> = LazyLock::new(|| {
     format!("select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2")
 });
 
-/// Finds the candidates for a decision.
+/// Finds the candidate clicks for an attribution decision.
 fn find(
     connection: &Connection,
     command: &ConfigureCommand,
@@ -86,8 +86,8 @@ fn find(
     Ok(found)
 }
 
-/// Finds the newest clicks that match a condition, which must end with `order by` and any leading
-/// terms.
+/// Finds the newest clicks that match a condition. The condition must end with `order by`, and may
+/// add sort terms that take precedence over newest first.
 fn newest(
     connection: &Connection,
     command: &ConfigureCommand,
@@ -108,7 +108,7 @@ fn newest(
         .collect()
 }
 
-/// Adds the link to a click. The link may be archived by now.
+/// Adds the link to a click. The link may have been archived meanwhile.
 fn candidate(
     connection: &Connection,
     command: &ConfigureCommand,

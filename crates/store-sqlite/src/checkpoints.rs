@@ -1,15 +1,16 @@
-//! Checkpoints: moving pages from the log (WAL) into the database file, so that the log can
-//! restart.
+//! Checkpoints: copying pages from the WAL into the database file, so that the WAL can restart from
+//! its beginning.
 //!
-//! By default `SQLite` checkpoints after a commit that finds the log long, and all writes wait for
-//! the disk. Here a thread with its own connection does it while the writer continues.
+//! By default, `SQLite` runs a checkpoint after a commit that finds the WAL too long, and all
+//! writes wait for the disk. Here, a thread with its own connection runs checkpoints while the
+//! writer continues.
 //!
-//! That alone would never let the log restart. Under load it always has new pages and readers, and
-//! a passive checkpoint waits for neither. The log would grow without limit, and each later commit
-//! would copy its pages and sync twice more. So once the thread has left only a few pages, the
-//! writer copies those and waits briefly for the remaining readers. New readers do not use the log
-//! by then. A long reader is not waited for: the log grows, and the next attempt comes some pages
-//! later.
+//! The thread alone would never let the WAL restart. Under load the WAL always has new pages and
+//! readers, and a passive checkpoint does not wait for either. The WAL would grow without limit,
+//! and every later commit would cause another copy of its pages and two more syncs. So once the
+//! thread has left only a few pages, the writer copies those and waits briefly for the remaining
+//! readers. By then, new readers no longer use the WAL. The writer does not wait for a long read:
+//! the WAL grows, and the next attempt comes some pages later.
 
 use crate::connection::{self, BUSY_WAIT};
 use crate::lost_pages::{LostPages, keep_log_on_close};
@@ -21,19 +22,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Log pages that trigger a checkpoint: 16 MB. A page written repeatedly, such as a roll-up page,
-/// is copied once.
+/// Number of WAL pages that triggers a checkpoint: 16 MB. A page that was written repeatedly, such
+/// as a roll-up page, is copied once.
 const LOG_PAGES_MAX: u32 = 4_000;
-/// Pages that may be left to the writer: one or two milliseconds of work.
+/// Number of pages that may be left for the writer: one or two milliseconds of work.
 const PAGES_LEFT_MAX: i64 = 200;
-/// Passive checkpoints per request. Each copies fewer pages, unless the disk is slower than the
-/// writer; then the writer has to wait.
+/// Passive checkpoints per request. Each one has fewer pages to copy, unless the disk is slower
+/// than the writer; then the writer has to wait.
 const ROUNDS_MAX: u32 = 3;
-/// How long the writer waits for readers of the log. Nothing is written meanwhile.
+/// How long the writer waits for readers of the WAL. Nothing is written meanwhile.
 const READERS_WAIT_MAX: Duration = Duration::from_millis(20);
-/// How often the thread checks for a truncation request, and retries one that a reader blocked.
+/// How often the thread checks for a truncation request, or retries a truncation that a reader
+/// blocked.
 const TRUNCATION_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a truncation waits for the writer and the readers. The writer waits meanwhile.
+/// How long a truncation waits for the writer and the readers. The writer is blocked meanwhile.
 const TRUNCATION_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// A handle to the checkpoint thread.
@@ -67,7 +69,7 @@ impl CheckpointThread {
         self.is_busy.load(Ordering::Acquire) && !self.thread.is_finished()
     }
 
-    /// Requests a checkpoint. Returns false if the thread cannot take it.
+    /// Requests a checkpoint. Returns false if the thread cannot accept the request.
     fn request_checkpoint(&self) -> bool {
         self.is_busy.store(true, Ordering::Release);
         let called = self.due.try_send(()).is_ok();
@@ -106,14 +108,14 @@ fn run_checkpoints(
         if truncation.swap(false, Ordering::SeqCst)
             && checkpoint(lost, path, truncate) != Some(true)
         {
-            // A reader still uses the log.
+            // A reader still uses the WAL.
             truncation.store(true, Ordering::SeqCst);
         }
     }
 }
 
 /// Runs a checkpoint on the thread's connection, which is opened on demand and dropped after an
-/// error. Does nothing while pages are lost.
+/// error. Does nothing after a failed sync has lost pages.
 fn checkpoint<T>(
     lost: &LostPages,
     path: &Path,
@@ -137,14 +139,14 @@ fn checkpoint<T>(
             Some(value)
         }
         Err(error) => {
-            tracing::warn!(%error, "failed to checkpoint the log");
+            tracing::warn!(%error, "failed to checkpoint the WAL");
             None
         }
     }
 }
 
-/// Moves the whole log into the database file and truncates it. Returns false if a reader or
-/// another process prevents it.
+/// Copies the whole WAL into the database file and truncates the WAL. Returns false if a reader or
+/// another process prevents this.
 pub(crate) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.busy_timeout(TRUNCATION_WAIT_MAX)?;
     let busy = connection
@@ -176,9 +178,9 @@ enum Stage {
     Checkpointing,
 }
 
-/// Decides when the log of a connection needs a checkpoint.
+/// Decides when a connection's WAL needs a checkpoint.
 pub(crate) struct Checkpoints {
-    /// Log pages as of the last commit.
+    /// Number of WAL pages after the last commit.
     pages: Arc<AtomicU32>,
     due_at: u32,
     stage: Stage,
@@ -200,7 +202,7 @@ impl Checkpoints {
         })
     }
 
-    /// Checkpoints if it is time. A failure is retried later, because the log still holds
+    /// Runs a checkpoint if one is due. A failure is retried later, because the WAL still contains
     /// everything.
     pub(crate) fn after_commit(
         &mut self,
@@ -216,7 +218,7 @@ impl Checkpoints {
             self.stage = Stage::Checkpointing;
             return;
         }
-        // The thread may be truncating the log.
+        // The checkpoint thread may be truncating the WAL.
         let Some(_guard) = lost.try_lock() else {
             return;
         };
@@ -229,14 +231,14 @@ impl Checkpoints {
             Ok(false) => pages.saturating_add(LOG_PAGES_MAX),
             Err(error) => {
                 lost.note_failure(connection, &error);
-                tracing::warn!(%error, pages, "failed to restart the log");
+                tracing::warn!(%error, pages, "failed to restart the WAL");
                 pages.saturating_add(LOG_PAGES_MAX)
             }
         };
     }
 }
 
-/// Copies the remaining pages. Returns whether the log can restart.
+/// Copies the remaining pages. Returns whether the WAL can restart.
 fn restart_log(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.busy_timeout(READERS_WAIT_MAX)?;
     let busy = connection
@@ -257,7 +259,7 @@ mod tests {
         settle(connection, checkpoints, thread);
     }
 
-    /// Does what the writer does after a batch, and again when the thread is done.
+    /// Does what the writer does after a batch, until the checkpoint thread is done.
     fn settle(connection: &Connection, checkpoints: &mut Checkpoints, thread: &CheckpointThread) {
         checkpoints.after_commit(connection, thread, &LostPages::default());
         while thread.is_busy() {
@@ -292,7 +294,10 @@ mod tests {
             write(&connection, &mut checkpoints, &thread);
         }
         let grown = length();
-        assert!(grown > 35_000_000, "a long reader keeps the log: {grown}");
+        assert!(
+            grown > 35_000_000,
+            "a long read prevents a restart of the WAL: {grown}"
+        );
         held.finish().unwrap();
 
         for _ in 0..40 {

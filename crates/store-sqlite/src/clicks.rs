@@ -1,4 +1,4 @@
-//! Clicks, and links as the public endpoints look them up.
+//! Clicks, and link lookups for the public endpoints.
 
 use crate::links::LINK_COLUMNS;
 use crate::rows::{APP_COLUMNS, app_secrets, read_row};
@@ -17,7 +17,7 @@ use tributary_store::{Clicks, LinkRef, StoreResult, TrackedLink};
 /// The columns of `clicks`.
 pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
 
-/// Inserts a click. Returns true if it is new.
+/// Inserts a click. Returns true if the click is new.
 pub(crate) fn insert_click(connection: &Connection, click: &Click) -> Result<bool, Failure> {
     let row = ClickRow::write(click);
     let sql = format!(
@@ -73,7 +73,7 @@ fn find_link(connection: &Connection, link: &LinkRef) -> Result<Option<LinkRow>,
     Ok(row)
 }
 
-/// Finds a link by its id alone, without its app.
+/// Finds a link by its id alone, without knowing the app.
 fn link_by_id(
     connection: &Connection,
     id: LinkId,

@@ -7,15 +7,16 @@ use std::path::Path;
 use std::time::Duration;
 use tributary_store::migration::MigrationRefusal;
 
-/// How long to wait for another writing process, such as `tributary admin` beside a running server.
+/// How long to wait for another process that is writing, such as `tributary admin` beside a running
+/// server.
 pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Prepared statements cached per connection.
 const STATEMENTS_MAX: usize = 256;
-/// The log is truncated to this size after a checkpoint, so that one busy hour does not occupy the
-/// disk forever.
+/// The WAL file is truncated to this size after a checkpoint, so that one busy hour does not occupy
+/// the disk forever.
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
-/// Page cache of the writer in KiB. External ids are random, so each goes to a different page, and
-/// uncached pages are read back from the log.
+/// The writer's page cache in KiB. External ids are random, so each one is on a different page, and
+/// pages that are not cached are read back from the WAL.
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
 
 /// Why a database cannot be opened.
@@ -27,13 +28,13 @@ pub enum SqliteOpenError {
     /// The schema is unknown to this version.
     #[error(transparent)]
     Migration(#[from] MigrationRefusal),
-    /// A setting required for durability was rejected.
+    /// A setting that durability requires was rejected.
     #[error("the database rejected {0}; put the data folder on a local file system")]
     Setting(&'static str),
-    /// The leftover log of the last process cannot be made durable.
-    #[error("cannot rewrite the database log (-wal): {0}")]
+    /// The WAL that the last process left behind cannot be made durable.
+    #[error("cannot rewrite the database's WAL file (-wal): {0}")]
     Log(#[source] std::io::Error),
-    /// The file is damaged.
+    /// The database file is damaged.
     #[error(
         "the database is damaged: {0}. {instructions}",
         instructions = crate::integrity::INSTRUCTIONS
@@ -51,8 +52,8 @@ pub enum SqliteOpenError {
 }
 
 impl SqliteOpenError {
-    /// Whether a retry may succeed without changing this program's settings: the disk was full,
-    /// another process held the database, or an I/O error occurred.
+    /// Returns whether a retry may succeed without a change to this program's settings: the disk
+    /// was full, another process held the database, or an I/O error occurred.
     pub fn is_transient(&self) -> bool {
         use rusqlite::ErrorCode::{
             DatabaseBusy, DatabaseLocked, DiskFull, OutOfMemory, SystemIoFailure,
@@ -71,8 +72,8 @@ impl SqliteOpenError {
     }
 }
 
-/// Creates a missing file, readable only by its owner; `SQLite` gives the log the same mode. An
-/// existing file is not opened, because closing it would release this process's locks on it.
+/// Creates a missing file, readable only by its owner; `SQLite` gives the WAL file the same mode.
+/// An existing file is not opened, because closing it would release this process's locks on it.
 fn make_private(path: &Path) -> Result<(), SqliteOpenError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -95,13 +96,13 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, SqliteOpenErro
     if mode != "wal" {
         return Err(SqliteOpenError::Setting("journal_mode=WAL"));
     }
-    // With NORMAL, a power cut loses acknowledged commits.
+    // With `synchronous = NORMAL`, a power cut loses acknowledged commits.
     connection.pragma_update(None, "synchronous", "full")?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     if synchronous != 2 {
         return Err(SqliteOpenError::Setting("synchronous=FULL"));
     }
-    // The first read creates the log.
+    // The first read creates the WAL file.
     connection.query_row("select count(*) from sqlite_schema", (), |_| Ok(()))?;
     leftover_wal::sync_folder(path).map_err(SqliteOpenError::Folder)?;
     keep_plans(&connection)?;
@@ -124,8 +125,8 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, SqliteOpenErro
     Ok(connection)
 }
 
-/// Keeps query plans stable. Otherwise a statement is planned again when its values change, which
-/// took a quarter of the time for settling a subscription.
+/// Keeps query plans stable. Otherwise `SQLite` plans a statement again when its bound values
+/// change, which took a quarter of the time for settling a subscription.
 fn keep_plans(connection: &Connection) -> Result<(), SqliteOpenError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

@@ -10,11 +10,11 @@ use tributary_domain::vocabulary::id::EventId;
 use tributary_recording::SharedId;
 use tributary_recording::duplicates::find_verified_events;
 
-/// The event id of a key reserved for a billing event. Billing events are found by transaction id
-/// instead.
+/// Event id stored in a key that is reserved for a billing event. Billing events are found by
+/// transaction id instead.
 const BILLING_PLACEHOLDER: [u8; 16] = [0; 16];
 
-/// Reserves an id. Returns false if it is taken.
+/// Reserves an id. Returns false if the id is already in use.
 fn reserve_key(
     connection: &Connection,
     (app, environment, id): SharedId<'_>,
@@ -35,7 +35,7 @@ fn reserve_key(
     Ok(reserved == 1)
 }
 
-/// Reserves the id of a new SDK event. Returns the verified events that already use it.
+/// Reserves the id of a new SDK event. Returns the verified events that already use this id.
 pub(crate) fn reserve(
     connection: &Connection,
     id: SharedId<'_>,
@@ -86,7 +86,7 @@ pub(crate) fn take_over(
     Ok(taken == 1)
 }
 
-/// Finds the event that a source reported under an id. A reservation does not count as an event.
+/// Finds the event that a source reported under an id. An id that is only reserved has no event.
 pub(crate) fn find_by_source(
     connection: &Connection,
     (app, environment, id): SharedId<'_>,

@@ -18,7 +18,7 @@ pub(crate) fn read_event(row: &Row<'_>) -> Result<Event, Failure> {
     Ok(EventRow::from_row(&SqliteRow(row), 0)?.read()?)
 }
 
-/// Reads the events of a query for [`EVENT_COLUMNS`].
+/// Reads the events that a query for [`EVENT_COLUMNS`] returns.
 pub(crate) fn read_events(
     statement: &mut Statement<'_>,
     values: impl Params,
@@ -34,7 +34,7 @@ const CLAIM: &str =
     "insert into event_keys (app_id, environment, source, given_id, event_id, fingerprint)
      values (?1, ?2, ?3, ?4, ?5, ?6) on conflict do nothing";
 
-/// Claims an event id. Returns false if an event already uses it.
+/// Claims an event id. Returns false if an event already uses the id.
 fn claim_key(claim: &mut Statement<'_>, key: EventKey<'_>) -> Result<bool, Failure> {
     let claimed = claim.execute(params![
         key.app.as_bytes(),
@@ -47,7 +47,7 @@ fn claim_key(claim: &mut Statement<'_>, key: EventKey<'_>) -> Result<bool, Failu
     Ok(claimed == 1)
 }
 
-/// Inserts an event unless its id is in use. Returns true if it is new.
+/// Inserts an event unless its id is in use. Returns true if the event is new.
 pub(crate) fn insert_event(connection: &Connection, event: &Event) -> Result<bool, Failure> {
     let key = EventKey::of(event, None);
     let claimed = claim_key(&mut *connection.prepare_cached(CLAIM)?, key)?;
@@ -57,13 +57,13 @@ pub(crate) fn insert_event(connection: &Connection, event: &Event) -> Result<boo
     Ok(claimed)
 }
 
-/// Like [`claim_key`], with the statement of the batch.
+/// Like [`claim_key`], with the batch's prepared statement.
 pub(crate) fn claim_in(batch: &WriteBatch<'_>, key: EventKey<'_>) -> Result<bool, Failure> {
     let claim = |claim: &mut CachedStatement<'_>| claim_key(claim, key);
     batch.statements.key.with(batch.connection, CLAIM, claim)
 }
 
-/// Inserts an event whose id is claimed, with the statement of the batch.
+/// Inserts an event whose id is claimed, with the batch's prepared statement.
 pub(crate) fn insert_in(batch: &WriteBatch<'_>, event: &Event) -> Result<(), Failure> {
     let insert = |insert: &mut CachedStatement<'_>| insert_row(insert, event);
     batch
@@ -72,7 +72,7 @@ pub(crate) fn insert_in(batch: &WriteBatch<'_>, event: &Event) -> Result<(), Fai
         .with(batch.connection, &INSERT, insert)
 }
 
-/// Deletes an event and its key, so that it can be stored again.
+/// Deletes an event and its key, so that the event can be stored again.
 pub(crate) fn delete_event(connection: &Connection, event: &Event) -> Result<(), Failure> {
     let (app, environment) = (event.app.as_bytes(), event.environment.as_str());
     connection
@@ -94,7 +94,7 @@ pub(crate) fn delete_event(connection: &Connection, event: &Event) -> Result<(),
     Ok(())
 }
 
-/// Replaces the event with the same id.
+/// Replaces the stored event with the same id.
 pub(crate) fn replace_event(connection: &Connection, event: &Event) -> Result<(), Failure> {
     connection
         .prepare_cached(
@@ -158,7 +158,8 @@ fn insert_row(insert: &mut Statement<'_>, event: &Event) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Finds matching events, newest first. Conditions are SQL with `?`; their values follow in order.
+/// Finds matching events, newest first. The conditions are SQL with `?` placeholders; the values
+/// follow in the same order.
 pub(crate) fn find_events(
     connection: &Connection,
     conditions: &[&str],

@@ -177,8 +177,8 @@ impl EventTable for SqliteTables<'_> {
     ) -> Result<Vec<Trace>, Failure> {
         let mut found = Vec::new();
         for person in people {
-            // The unary plus keeps the planner on the user index; most events without a device are
-            // not this user's.
+            // The unary plus keeps the planner on the user index, because most events without a
+            // device belong to other users.
             let condition = "user_id = ?3 and +device_id is null";
             found.extend(traces(self, of, condition, person.as_str())?);
         }
@@ -319,7 +319,7 @@ fn between(
     read_events(&mut *tables.0.prepare_cached(&sql)?, values)
 }
 
-/// Finds the traces of events that match a condition.
+/// Finds the references from events that match a condition.
 fn traces(
     tables: &SqliteTables<'_>,
     (app, environment): (AppId, Environment),
@@ -373,7 +373,7 @@ impl FirstPaymentTable for SqliteTables<'_> {
     ) -> Result<(), Failure> {
         let key = (device.app.as_bytes(), device.environment.as_str());
         let Some(first) = first else {
-            // A device without a row has no first payment either.
+            // A device without an identity row has no first payment either.
             self.0
                 .prepare_cached(
                     "update identities set first_payment_id = null
@@ -446,7 +446,7 @@ impl FirstPaymentTable for SqliteTables<'_> {
     }
 }
 
-/// Finds the events of a device that match a condition.
+/// Finds a device's events that match a condition.
 fn payments(
     tables: &SqliteTables<'_>,
     device: DeviceRef<'_>,

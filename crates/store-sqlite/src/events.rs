@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequest, SdkRequestContext};
+use tributary_domain::event::sdk::{SdkEvent, SdkEventOutcome, SdkRequest, SdkRequestContext};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -19,7 +19,7 @@ impl Events for SqliteStore {
         &self,
         context: SdkRequestContext,
         events: Vec<SdkEvent>,
-    ) -> StoreResult<Vec<Acceptance>> {
+    ) -> StoreResult<Vec<SdkEventOutcome>> {
         let request = SdkRequest { context, events };
         self.write_decided("accept_sdk_events", move |batch| {
             sdk_events::accept(batch, &request)
@@ -113,8 +113,8 @@ impl Events for SqliteStore {
     }
 }
 
-/// Finds where a page stops scanning: the oldest of the [`EVENTS_SCANNED_MAX`] newest indexed
-/// events. Returns `None` when there are fewer.
+/// Finds where a page stops scanning: at the oldest of the [`EVENTS_SCANNED_MAX`] newest events
+/// that the indexed conditions find. Returns `None` when there are fewer events.
 fn scan_end(
     connection: &Connection,
     conditions: &[&str],

@@ -1,4 +1,4 @@
-//! Instance-wide state: secret check, commit probe, report, shutdown.
+//! Instance-wide state: secret check, commit probe, report and shutdown.
 
 use crate::SqliteStore;
 use async_trait::async_trait;
@@ -77,8 +77,8 @@ impl Instance for SqliteStore {
     }
 
     async fn close(&self) {
-        // Readers first: closing the writer as the last connection makes SQLite move the log into
-        // the file and remove it.
+        // Readers are closed first. When the writer is the last connection to close, SQLite copies
+        // the WAL into the database file and removes the WAL.
         self.integrity_check.stop();
         self.readers.close().await;
         self.writer.close().await;

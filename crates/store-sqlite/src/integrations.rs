@@ -14,7 +14,7 @@ use tributary_recording::admin::update_integration;
 use tributary_store::records::{Columns, IntegrationRow};
 use tributary_store::{Integrations, QueueRef, StoreResult};
 
-/// Finds the configured integrations of an app, for planning deliveries.
+/// Finds an app's configured integrations, for planning deliveries.
 pub(crate) fn find_configured(
     connection: &Connection,
     app: AppId,

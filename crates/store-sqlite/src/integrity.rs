@@ -1,9 +1,10 @@
-//! Integrity check of the file after an unclean stop.
+//! Integrity check of the database file after an unclean shutdown.
 //!
-//! A marker file exists while a process has the database open and remains if that process ends
-//! without closing it. A leftover log means the same. The next process to open the database runs
-//! `quick_check`: at start-up, or in the background if the file is large. A clean stop removes the
-//! marker only after a successful check, so damage is found again at every start.
+//! A marker file exists while a process has the database open. It remains if that process ends
+//! without closing the database. A leftover WAL also shows that the database was not closed. The
+//! next process to open the database runs `quick_check`: at start-up, or in the background if the
+//! file is large. A clean shutdown removes the marker only if the check passed, so damage is found
+//! again at every start.
 
 use crate::connection::{self, SqliteOpenError};
 use crate::leftover_wal::{self, LeftoverWal};
@@ -13,17 +14,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Largest file that is checked at start-up: some seconds on a slow disk. Larger ones are checked
-/// in the background.
+/// Maximum size of a file that is checked at start-up. Checking a file of this size takes some
+/// seconds on a slow disk. Larger files are checked in the background.
 pub(crate) const STARTUP_CHECK_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// The result of an integrity check without errors.
+/// What SQLite reports when a check finds no errors.
 const SOUND: &str = "ok";
 /// Instructions for operators. docs/OPERATIONS.md has the details.
 pub(crate) const INSTRUCTIONS: &str = "Stop the server and copy the whole data folder first. \
      Then restore the newest backup into an empty folder (tributary restore), or recover readable \
      data with `sqlite3 tributary.db .recover`. See \"A damaged database\" in docs/OPERATIONS.md";
 
-/// Returns the path of a database's marker.
+/// Returns the path of a database's marker file.
 pub(crate) fn marker_path(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-unclean");
@@ -35,7 +36,7 @@ pub(crate) fn marker_path(database: &Path) -> PathBuf {
 pub(crate) struct IntegrityState {
     /// Damage was found; all writes are rejected.
     damaged: AtomicBool,
-    /// The check passed, or none was due.
+    /// The check passed, or no check was due.
     passed: AtomicBool,
 }
 
@@ -59,7 +60,7 @@ impl IntegrityState {
     }
 }
 
-/// Whether an error means that the file is damaged.
+/// Returns whether an error means that the file is damaged.
 pub(crate) fn is_corruption(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -67,7 +68,7 @@ pub(crate) fn is_corruption(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// The integrity check of a file, and its marker.
+/// The integrity check of a database file, and the marker file.
 pub(crate) struct IntegrityCheck {
     marker: PathBuf,
     database: PathBuf,
@@ -76,7 +77,7 @@ pub(crate) struct IntegrityCheck {
 }
 
 impl IntegrityCheck {
-    /// No check and no marker.
+    /// Creates neither a check nor a marker.
     #[cfg(test)]
     pub(crate) fn disabled(path: &Path) -> Self {
         Self {
@@ -87,8 +88,8 @@ impl IntegrityCheck {
         }
     }
 
-    /// Creates the marker and runs the check if one is due. Files larger than `before_max` bytes
-    /// are checked by a thread.
+    /// Creates the marker and runs the check if one is due. If the file has more than `before_max`
+    /// bytes, a thread runs the check.
     pub(crate) fn start(
         path: &Path,
         found: LeftoverWal,
@@ -118,7 +119,7 @@ impl IntegrityCheck {
         if !is_due {
             check.integrity.mark_passed();
         } else if size <= before_max {
-            tracing::info!(size, "checking the database after an unclean stop");
+            tracing::info!(size, "checking the database after an unclean shutdown");
             if let Some(damage) = quick_check(connection)? {
                 return Err(SqliteOpenError::Damaged(damage));
             }
@@ -130,7 +131,7 @@ impl IntegrityCheck {
     }
 
     fn run_in_background(&self) -> Result<(), SqliteOpenError> {
-        tracing::info!("checking the database in the background after an unclean stop");
+        tracing::info!("checking the database in the background after an unclean shutdown");
         let connection = connection::open_for_reading(&self.database)?;
         let interrupt = connection.get_interrupt_handle();
         let integrity = self.integrity.clone();
@@ -166,7 +167,7 @@ impl IntegrityCheck {
         }
     }
 
-    /// Removes the marker after the last connection was closed. If a log remains, another process
+    /// Removes the marker after the last connection was closed. If a WAL remains, another process
     /// has the database open or closing failed; then the marker stays.
     pub(crate) fn remove_marker(&self) {
         let passed = self.integrity.passed.load(Ordering::SeqCst);
@@ -178,12 +179,12 @@ impl IntegrityCheck {
         if let Err(error) = std::fs::remove_file(&self.marker)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "failed to remove the unclean-stop marker");
+            tracing::warn!(%error, "failed to remove the unclean-shutdown marker");
         }
     }
 }
 
-/// Returns the first damage found in the file, if any.
+/// Returns the first damage that the check finds in the file, if any.
 fn quick_check(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
     match connection.query_row("pragma quick_check(1)", (), |row| row.get::<_, String>(0)) {
         Ok(found) if found == SOUND => Ok(None),
@@ -207,15 +208,15 @@ mod tests {
         opened.await.unwrap()
     }
 
-    /// A database with damaged pages in the middle and the marker of an unclean stop.
+    /// Creates a database with damaged pages in the middle, and the marker of an unclean shutdown.
     async fn damaged(folder: &Path) -> PathBuf {
         let path = folder.join("tributary.db");
         open(&path, u64::MAX).await.unwrap().close().await;
         assert!(
             !folder.join("tributary.db-unclean").exists(),
-            "a clean stop removes the marker"
+            "a clean shutdown removes the marker"
         );
-        // In a table that nothing else reads.
+        // The damage is in a table that nothing else reads.
         let connection = connection::open_for_writing(&path).unwrap();
         let bulk = "create table bulk (x blob) strict; insert into bulk values (zeroblob(400000))";
         connection.execute_batch(bulk).unwrap();

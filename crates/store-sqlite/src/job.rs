@@ -1,4 +1,4 @@
-//! Jobs for the writer: work for a transaction, answered after the commit.
+//! Jobs for the writer: work in a transaction, with a reply to the caller after the commit.
 
 use crate::Failure;
 use crate::write_batch::WriteBatch;
@@ -11,20 +11,20 @@ use tributary_store::StoreError;
 pub(crate) enum JobIsolation {
     /// In a savepoint, which is rolled back if the job fails.
     Savepoint,
-    /// In a savepoint, after storing the increments of earlier jobs. For work that merges
+    /// In a savepoint, after storing the increments from earlier jobs. For work that merges
     /// increments.
     SavepointAfterIncrements,
     /// Without a savepoint. The job must not fail after writing.
     NoSavepoint,
 }
 
-/// Work for a transaction, answered after the commit.
+/// Work in a transaction, with a reply to the caller after the commit.
 pub(crate) trait Job: Send {
     /// How the job is isolated.
     fn isolation(&self) -> JobIsolation;
-    /// Runs the job. Returns false if it failed.
+    /// Runs the job. Returns false if the job failed.
     fn run(&mut self, batch: &WriteBatch<'_>) -> bool;
-    /// Answers the caller. If `committed` is false, nothing was stored.
+    /// Replies to the caller. If `committed` is false, nothing was stored.
     fn answer(self: Box<Self>, committed: bool);
 }
 
@@ -35,11 +35,11 @@ struct QueuedJob<T, F> {
     work: Option<F>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
-    /// The span of the caller, for log lines of the work.
+    /// The caller's tracing span, so that the job's log lines are assigned to the caller's request.
     span: Span,
 }
 
-/// Creates a job. The receiver gets its answer.
+/// Creates a job. The receiver gets the reply.
 pub(crate) fn new_job<T: Send + 'static>(
     name: &'static str,
     isolation: JobIsolation,
@@ -83,7 +83,8 @@ where
     fn answer(self: Box<Self>, committed: bool) {
         let outcome = match self.outcome {
             Some(outcome) if committed => outcome,
-            // Refusals, too: they may depend on another job of the batch, which is rolled back.
+            // Refusals become unavailable, too: they may depend on another job in the batch, which
+            // was rolled back.
             _ => Err(StoreError::unavailable(
                 self.name,
                 "failed to commit the batch",

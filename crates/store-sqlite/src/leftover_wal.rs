@@ -1,13 +1,13 @@
-//! The log (`-wal`) that a process leaves behind when it ends without closing the database.
+//! The WAL file (`-wal`) that a process leaves behind when it ends without closing the database.
 //!
-//! Its last sync may have failed. The page cache then shows bytes that are not on the disk and
-//! regards them as written, so a later sync succeeds without writing them. `SQLite` would accept
-//! them as committed, copy their pages into the database file and rely on the log to repair that
-//! file after a power cut. So the log is rewritten byte for byte and synced before `SQLite` may
-//! checkpoint it.
+//! The last sync of that file may have failed. The page cache then contains bytes that are not on
+//! the disk but counts them as written, so a later sync succeeds without writing them. `SQLite`
+//! would treat these bytes as committed, copy their pages into the database file, and rely on the
+//! WAL to repair the database file after a power cut. So the WAL is rewritten byte for byte and
+//! synced before `SQLite` may checkpoint it.
 //!
-//! That is safe only while no process has the database open, which an exclusive lock ensures. If
-//! another process has it open, that process already did this.
+//! Rewriting is safe only while no process has the database open, which an exclusive lock ensures.
+//! If another process has the database open, that process has already rewritten the WAL.
 
 use crate::connection::SqliteOpenError;
 use rusqlite::config::DbConfig;
@@ -20,29 +20,29 @@ use std::time::Duration;
 /// Bytes rewritten at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
-/// How long to wait for the lock. A process that has the database open keeps it; a closing one
-/// releases it soon.
+/// How long to wait for the lock. A process that has the database open keeps its lock; a process
+/// that is closing the database releases the lock soon.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
 
-/// The log found beside a database.
+/// The WAL file found beside a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftoverWal {
     /// Another process has the database open.
     InUse,
-    /// The database is not in use, and the log is missing or empty.
+    /// The database is not in use, and the WAL file is missing or empty.
     Absent,
-    /// The database is not in use, and its log is durable now.
+    /// The database is not in use, and its WAL is durable now.
     MadeDurable,
 }
 
-/// Returns the path of a database's log.
+/// Returns the path of a database's WAL file.
 pub(crate) fn wal_path(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-wal");
     path.into()
 }
 
-/// Makes the leftover log of a database durable. The database must exist.
+/// Makes a database's leftover WAL durable. The database must exist.
 pub(crate) fn make_durable(database: &Path) -> Result<LeftoverWal, SqliteOpenError> {
     let Some(_exclusive) = lock(database)? else {
         return Ok(LeftoverWal::InUse);
@@ -60,8 +60,8 @@ pub(crate) fn make_durable(database: &Path) -> Result<LeftoverWal, SqliteOpenErr
     }
 }
 
-/// Locks the database exclusively. Returns `None` if another process has it open. Closing the
-/// connection does not checkpoint.
+/// Locks the database exclusively. Returns `None` if another process has the database open. Closing
+/// the returned connection does not run a checkpoint.
 fn lock(database: &Path) -> Result<Option<Connection>, SqliteOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)?;
@@ -96,8 +96,8 @@ fn rewrite(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Syncs the folder of a database. `SQLite` does that after creating the log but ignores a failure,
-/// and a power cut could then remove the log with all its commits.
+/// Syncs the folder that contains a database. `SQLite` does this after creating the WAL file but
+/// ignores a failure; a power cut could then remove the WAL with all its commits.
 pub(crate) fn sync_folder(database: &Path) -> std::io::Result<()> {
     let folder = match database.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -125,7 +125,7 @@ mod tests {
             )
             .unwrap();
         assert_eq!(make_durable(&path).unwrap(), LeftoverWal::InUse);
-        // A killed process leaves its files but no connection.
+        // A killed process leaves its files behind but no connection.
         let left = folder.path().join("left.db");
         std::fs::copy(&path, &left).unwrap();
         std::fs::copy(wal_path(&path), wal_path(&left)).unwrap();

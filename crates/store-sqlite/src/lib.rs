@@ -1,7 +1,7 @@
-//! The embedded storage: one SQLite file, one writer with group commit, a few readers.
+//! The embedded storage: one SQLite file, one writer with group commit, and a few readers.
 //!
 //! A commit is synced before it is acknowledged, so it survives a power cut. Group commit makes
-//! that affordable: changes that queue up during one batch form the next (see `writer`).
+//! this affordable: changes that queue up during one batch form the next batch (see `writer`).
 
 pub mod backup;
 pub mod metrics;
@@ -76,12 +76,13 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens or creates the file and migrates its schema. Checks the file after an unclean stop.
+    /// Opens or creates the file and migrates its schema. Checks the file after an unclean
+    /// shutdown.
     pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         Self::open_checked(path, integrity::STARTUP_CHECK_BYTES_MAX)
     }
 
-    /// Like [`Self::open`]. Files larger than `before_max` bytes are checked in the background.
+    /// Like [`Self::open`], but files larger than `before_max` bytes are checked in the background.
     fn open_checked(path: &Path, before_max: u64) -> Result<Self, SqliteOpenError> {
         Self::try_open(path, before_max).map_err(|error| match error {
             SqliteOpenError::Sqlite(error) if integrity::is_corruption(&error) => {
@@ -111,7 +112,8 @@ impl SqliteStore {
         })
     }
 
-    /// Opens an unused copy read-only. Every change fails as unavailable.
+    /// Opens a database copy that no process is using, read-only. Every change fails as
+    /// unavailable.
     #[cfg(test)]
     fn open_read_only(path: &Path) -> Result<Self, SqliteOpenError> {
         let check = integrity::IntegrityCheck::disabled(path);
@@ -137,7 +139,7 @@ impl SqliteStore {
     }
 
     /// Like [`Self::write`], for changes to keys and apps. Invalidates caches whatever the outcome,
-    /// because a commit may succeed although its confirmation is lost.
+    /// because a commit may succeed even if its confirmation is lost.
     async fn write_invalidating<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -148,8 +150,8 @@ impl SqliteStore {
         outcome
     }
 
-    /// Like [`Self::write`], for work that also returns increments. They are written once per
-    /// batch.
+    /// Like [`Self::write`], for work that also returns increments. The increments are written once
+    /// per batch.
     async fn write_counted<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -161,8 +163,7 @@ impl SqliteStore {
         outcome
     }
 
-    /// Like [`Self::write`], for work that is refused, if at all, before it writes or counts
-    /// anything.
+    /// Like [`Self::write`], for work that may only be refused before it writes or counts anything.
     async fn write_decided<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -187,7 +188,7 @@ impl SqliteStore {
     }
 }
 
-/// How work in a transaction fails: by a rule or by the database.
+/// How work in a transaction fails: a rule refuses it, or the database fails.
 #[derive(Debug)]
 enum Failure {
     Store(StoreError),
@@ -254,7 +255,7 @@ mod tests {
 
     tributary_store::contract_suite!(super::open);
 
-    /// Billing notifications, links and transfers give the same result in any order.
+    /// Billing notifications, user links and transfers give the same result in any order.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[expect(
         clippy::disallowed_methods,

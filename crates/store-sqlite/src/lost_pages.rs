@@ -1,13 +1,14 @@
-//! Pages lost by a failed sync of the database file.
+//! Pages lost when a sync of the database file failed.
 //!
-//! A checkpoint may stop before the end of the log, because a reader still needs a part. It then
-//! copies pages without syncing the database file, and `SQLite` remembers how far it got. The
-//! checkpoint that reaches the end syncs. If that sync fails, the operating system drops the pages
-//! of all these checkpoints and regards them as written, but `SQLite` repeats only the last one.
-//! Then the sync succeeds, the log restarts, and after a power cut the file lacks the other pages.
+//! A checkpoint may stop before the end of the WAL, because a reader still needs a part of it. The
+//! checkpoint then copies pages without syncing the database file, and `SQLite` remembers how far
+//! it got. The checkpoint that reaches the end syncs the file. If that sync fails, the operating
+//! system drops the pages from all these checkpoints but counts them as written, and `SQLite`
+//! repeats only the last checkpoint. The repeated sync succeeds, the WAL restarts, and after a
+//! power cut the file lacks the other pages.
 //!
-//! So after a failed sync no checkpoint runs until all connections were closed. The next connection
-//! then copies the whole log again.
+//! So after a failed sync, no checkpoint runs until all connections have been closed. The next
+//! connection then copies the whole WAL again.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ffi};
@@ -18,13 +19,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 #[derive(Default)]
 pub(crate) struct LostPages {
     lost: AtomicBool,
-    /// The connection of the checkpoint thread. Locked during every checkpoint, so that none starts
-    /// between a failed sync and its note.
+    /// The checkpoint thread's connection. Locked during every checkpoint, so that no checkpoint
+    /// starts between a failed sync and the moment it is noted.
     checkpointer: Mutex<Option<Connection>>,
 }
 
 impl LostPages {
-    /// Whether a sync failed, which forbids further checkpoints.
+    /// Returns whether a sync failed, which forbids further checkpoints.
     pub(crate) fn any(&self) -> bool {
         self.lost.load(Ordering::SeqCst)
     }
@@ -51,20 +52,20 @@ impl LostPages {
         if code == Some(ffi::SQLITE_IOERR_FSYNC) {
             tracing::error!(
                 %error,
-                "failed to sync a checkpoint; keeping the log until it can be copied again"
+                "failed to sync the database file during a checkpoint; keeping the WAL"
             );
             self.lost.store(true, Ordering::SeqCst);
             keep_log_on_close(connection);
         }
     }
 
-    /// Allows checkpoints again, after all connections were closed.
+    /// Allows checkpoints again, after all connections have been closed.
     pub(crate) fn clear(&self) {
         self.lost.store(false, Ordering::SeqCst);
     }
 }
 
-/// Prevents a checkpoint when this connection closes, even if it is the last one.
+/// Prevents a checkpoint when this connection closes, even if it is the last connection.
 pub(crate) fn keep_log_on_close(connection: &Connection) {
     let result = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     if let Err(error) = result {

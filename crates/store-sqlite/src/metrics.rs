@@ -1,10 +1,11 @@
-//! The metrics of this crate.
+//! The metrics recorded by this crate.
 #![expect(
     clippy::disallowed_macros,
     reason = "the metrics of this crate are declared here"
 )]
 
-/// Records that the writer took a batch, and how many jobs were waiting, including the batch.
+/// Records that the writer started a batch, and how many jobs were waiting, including those in the
+/// batch.
 pub(crate) fn batch(waiting: usize) {
     metrics::counter!("tributary_store_batches_total").increment(1);
     let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);

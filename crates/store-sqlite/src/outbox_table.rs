@@ -1,4 +1,4 @@
-//! `OutboxTable`: planned deliveries, written in the transaction that accepts their event.
+//! `OutboxTable`: planned deliveries, written in the transaction that accepts the event.
 
 use crate::Failure;
 use crate::clicks::CLICK_COLUMNS;
@@ -35,7 +35,7 @@ pub(crate) fn find_click(
     Ok(row.map(ClickRow::read).transpose()?)
 }
 
-/// Inserts the planned deliveries of a new event into the outbox.
+/// Inserts a new event's planned deliveries into the outbox.
 pub(crate) fn insert(
     connection: &Connection,
     event: &Event,
@@ -46,7 +46,7 @@ pub(crate) fn insert(
     insert_rows(connection, &planned.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Inserts planned deliveries into the outbox. Existing ones are kept.
+/// Inserts planned deliveries into the outbox. Deliveries that are already there are kept.
 fn insert_rows(connection: &Connection, rows: &[PlannedRow]) -> Result<(), Failure> {
     for row in rows {
         connection

@@ -224,7 +224,7 @@ pub(crate) fn find_version(
     Ok(version)
 }
 
-/// Extends a lease. Returns false if it no longer holds the queue.
+/// Extends a lease. Returns false if the lease no longer holds the queue.
 pub(crate) fn renew_lease(
     connection: &Connection,
     queue: QueueRef,
@@ -245,7 +245,7 @@ pub(crate) fn renew_lease(
     Ok(held == 1)
 }
 
-/// Whether this lease holds the queue.
+/// Returns whether this lease holds the queue.
 pub(crate) fn holds_lease(
     connection: &Connection,
     queue: QueueRef,
@@ -263,7 +263,8 @@ pub(crate) fn holds_lease(
     Ok(held)
 }
 
-/// Releases a queue. Keeps the time, so that the queue served longest ago is next.
+/// Releases a queue. Keeps the time of the release, so that the least recently served queue is
+/// next.
 pub(crate) fn release_lease(
     connection: &Connection,
     queue: QueueRef,

@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreError, StoreResult};
 
-/// Finds the latest imported rate of a currency at or before a day.
+/// Finds the latest imported rate for a currency on or before a day.
 pub(crate) fn latest_rate(
     connection: &Connection,
     question: RateQuery,

@@ -1,5 +1,5 @@
-//! A few read-only connections, each reading a snapshot. In WAL mode readers and writer never wait
-//! for each other.
+//! A few read-only connections, each reading a snapshot. In WAL mode, readers and the writer never
+//! wait for each other.
 
 use crate::Failure;
 use crate::connection::{self, SqliteOpenError};
@@ -13,22 +13,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tributary_store::StoreError;
 use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
 
-/// Reading connections by share. More would only wait for each other.
+/// Read connections per share. More connections would not be faster; they would only wait for each
+/// other.
 const SHARES: ConnectionShares = ConnectionShares {
     public: 2,
     worker: 1,
     report: 2,
 };
 const READERS: usize = SHARES.public + SHARES.worker + SHARES.report;
-/// How long to wait for a free connection.
+/// How long a caller waits for a free connection.
 const READER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long to wait for reads to end when all connections must be closed. Nothing is written
-/// meanwhile.
+/// How long to wait for running reads to end when all connections must be closed. Nothing is
+/// written meanwhile.
 const READS_END_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub(crate) struct Readers {
-    /// Permits, as many in total as there are connections.
+    /// Permits per share; in total as many as there are connections.
     public: Arc<Semaphore>,
     worker: Arc<Semaphore>,
     report: Arc<Semaphore>,
@@ -41,7 +42,7 @@ impl Readers {
         Self::open_each(|| connection::open_for_reading(path))
     }
 
-    /// Like [`Self::open`], for an unused copy.
+    /// Like [`Self::open`], for a copy that is not in use.
     #[cfg(test)]
     pub(crate) fn open_copy(path: &Path) -> Result<Self, SqliteOpenError> {
         use rusqlite::OpenFlags;
@@ -105,8 +106,8 @@ impl Readers {
             .unwrap_or_else(|_| Err(StoreError::unavailable(name, "bug: the read panicked")))
     }
 
-    /// Closes the connections until [`ClosedReaders::reopen`]. New reads wait meanwhile. Returns
-    /// `None` if running reads take too long.
+    /// Closes the connections until [`ClosedReaders::reopen`] is called. New reads wait meanwhile.
+    /// Returns `None` if running reads take too long.
     pub(crate) fn close_temporarily(&self, runtime: Option<&Handle>) -> Option<ClosedReaders> {
         let all = async {
             let mut all = Vec::new();
@@ -150,7 +151,7 @@ impl Readers {
     }
 }
 
-/// Readers without connections. Dropping it lets waiting reads continue.
+/// Readers whose connections are closed. Dropping this value lets waiting reads continue.
 pub(crate) struct ClosedReaders {
     idle: Arc<Mutex<Vec<Connection>>>,
     _permits: Vec<OwnedSemaphorePermit>,
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// More reports than fit into their share.
+    /// Number of concurrent reports: more than the reports' share has connections.
     const BLOCKED_REPORTS: usize = 4;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Reads rows into records, and holds statements that several modules share.
+//! Reads rows into records, and contains statements that several modules share.
 
 use crate::Failure;
 use rusqlite::types::{Type, ValueRef};
@@ -13,7 +13,7 @@ use tributary_store::records::{AppRow, AuditRow, ColumnValue, Columns, StoredRow
 /// The columns of `apps`.
 pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
 
-/// A row as the records read it.
+/// A database row in the form that the records can read.
 pub(crate) struct SqliteRow<'a>(pub(crate) &'a Row<'a>);
 
 impl StoredRow for SqliteRow<'_> {
@@ -41,7 +41,7 @@ pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row<'_>) -> rusqlite::Resul
     T::from_row(&SqliteRow(row), 0)
 }
 
-/// Finds an app of an organization.
+/// Finds one of an organization's apps.
 pub(crate) fn find_app(
     connection: &Connection,
     organization: OrganizationId,
@@ -59,7 +59,7 @@ pub(crate) fn find_app(
     Ok(row.read(app_secrets(connection, app)?)?)
 }
 
-/// Finds an app by id, of any organization.
+/// Finds an app by id, in any organization.
 pub(crate) fn app_by_id(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
@@ -88,7 +88,7 @@ pub(crate) fn require_app(
     }
 }
 
-/// Finds the names of the stored secrets of an app.
+/// Finds the names of an app's stored secrets.
 pub(crate) fn app_secrets(
     connection: &Connection,
     app: AppId,
@@ -130,6 +130,6 @@ pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<()
 
 /// Returns the exclusive upper bound of a page: the given id, or a value above every id.
 pub(crate) fn page_start(before: Option<[u8; 16]>) -> Vec<u8> {
-    // Longer than any id and all ones, so every id sorts before it.
+    // All ones, and longer than any id, so every id sorts before it.
     before.map_or_else(|| vec![0xff; 17], |id| id.to_vec())
 }

@@ -6,11 +6,12 @@ use crate::write_batch::WriteBatch;
 use crate::{Failure, devices, duplicates, outbox_table};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::sdk::{
-    Acceptance, RecordedSdkEvent, SdkChanges, SdkFacts, SdkRequest, decide, planning_click,
+    RecordedSdkEvent, SdkChanges, SdkEventOutcome, SdkFacts, SdkRequest, decide, planning_click,
 };
 
-/// Gathers the facts for a request, and claims and reserves its ids. Possibly unreadable rows are
-/// read first, because a request that fails after writing rolls back the whole batch.
+/// Gathers the facts for a request, and claims and reserves its event ids. Rows that may be
+/// unreadable are read first, because a request that fails after writing rolls back the whole
+/// batch.
 fn gather<'r>(batch: &WriteBatch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>, Failure> {
     let connection = batch.connection;
     let DeviceRef {
@@ -64,11 +65,11 @@ fn write(batch: &WriteBatch<'_>, changes: &SdkChanges<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// Accepts a request. It cannot be refused after writing, so it needs no savepoint.
+/// Accepts a request. A request cannot be refused after it has written, so it needs no savepoint.
 pub(crate) fn accept(
     batch: &WriteBatch<'_>,
     request: &SdkRequest,
-) -> Result<Vec<Acceptance>, Failure> {
+) -> Result<Vec<SdkEventOutcome>, Failure> {
     let facts = gather(batch, request)?;
     let decisions = decide(std::slice::from_ref(request), &facts);
     write(batch, &decisions.changes)?;

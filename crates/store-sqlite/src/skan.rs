@@ -9,7 +9,7 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, E
 use tributary_domain::app::App;
 use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::decode::DocumentVersion;
 use tributary_domain::skan::device::{DeviceDocument, EventSum};
 use tributary_domain::skan::{Configuration, Document};
 use tributary_domain::vocabulary::change::Change;
@@ -121,8 +121,11 @@ impl SkanTable for SqliteTables<'_> {
     }
 }
 
-/// Finds all versions. The latest uses the current configuration.
-pub(crate) fn find_versions(connection: &Connection, app: &App) -> Result<Vec<Version>, Failure> {
+/// Finds all versions. The latest version comes from the current configuration.
+pub(crate) fn find_versions(
+    connection: &Connection,
+    app: &App,
+) -> Result<Vec<DocumentVersion>, Failure> {
     let rows = connection
         .prepare_cached(
             "select version, applies_from, document from skan_versions where app_id = ?1
@@ -201,7 +204,7 @@ impl SkanConfigurations for SqliteStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-    ) -> StoreResult<Vec<Version>> {
+    ) -> StoreResult<Vec<DocumentVersion>> {
         let organization = caller.organization();
         self.read("skan_meanings", move |connection| {
             find_versions(connection, &find_app(connection, organization, app)?)

@@ -1,6 +1,7 @@
 //! The tables as `recording` uses them.
 //!
-//! There is only one writer, so facts stay valid until the commit and nothing needs locking.
+//! There is only one writer, so facts that were read stay valid until the commit, and nothing needs
+//! locking.
 
 use crate::Failure;
 use rusqlite::Connection;
@@ -27,7 +28,7 @@ impl From<Conflict> for Failure {
     }
 }
 
-/// Runs a function of `recording`. Its statements are synchronous, so the future never waits.
+/// Runs a function from `recording`. Its statements are synchronous, so the future never waits.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let work = pin!(work);
     match work.poll(&mut Context::from_waker(Waker::noop())) {

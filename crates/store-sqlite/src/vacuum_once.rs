@@ -1,18 +1,18 @@
-//! One-time VACUUM of a database older than `secure_delete`.
+//! One-time VACUUM of a database that was created before `secure_delete` was turned on.
 //!
-//! Rows deleted without it remain in free pages and in free space within pages. VACUUM rewrites the
-//! file without them. A row of `instance` records that this was done or is not needed.
+//! Rows deleted without `secure_delete` remain in free pages and in free space within pages. VACUUM
+//! rewrites the file without them. A row of `instance` records that this was done or is not needed.
 
 use crate::checkpoints;
 use crate::connection::SqliteOpenError;
 use rusqlite::{Connection, OptionalExtension as _};
 use std::path::Path;
 
-/// The row of `instance` that records it.
+/// The row of `instance` that records the VACUUM.
 const DONE_ROW: &str = "secure_delete";
 
-/// Vacuums the database unless that is recorded. A failure, most likely a full disk, is logged and
-/// retried at the next start; the database stays intact.
+/// Vacuums the database unless this is recorded as done. A failure, most likely a full disk, is
+/// logged and retried at the next start; the database stays intact.
 pub(crate) fn run(
     connection: &Connection,
     path: &Path,
@@ -36,7 +36,7 @@ pub(crate) fn run(
             tracing::warn!(
                 %error,
                 "failed to rewrite the database (VACUUM); free space may still hold deleted rows. \
-                 The next start retries; it needs free disk space of twice the database size"
+                 The next start retries; VACUUM needs free disk space of twice the database size"
             );
             return Ok(());
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(
 
 fn vacuum(connection: &Connection, path: &Path) -> Result<(), rusqlite::Error> {
     // The temporary copy goes into the data folder: a container may have no other writable folder,
-    // and the copy holds the same data.
+    // and the copy holds the same data anyway.
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     connection.pragma_update(None, "temp_store_directory", folder)?;
     let vacuumed = connection.execute_batch("vacuum");

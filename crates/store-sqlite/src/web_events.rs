@@ -1,5 +1,5 @@
-//! Verified web events and the payment ledger. There is only one writer, so facts stay valid until
-//! the commit.
+//! Verified web events and the payment ledger. There is only one writer, so facts that were read
+//! stay valid until the commit.
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::conversions::find_event;
@@ -30,7 +30,7 @@ use tributary_store::{StoreError, StoreResult, WebEvents};
 /// Web events are always live.
 const LIVE: Environment = Environment::Live;
 
-/// The key of a stored event.
+/// The stored key of an event id.
 struct StoredKey {
     event: EventId,
     fingerprint: Option<Digest>,
@@ -65,7 +65,8 @@ static CLICK: LazyLock<String> = LazyLock::new(|| {
     format!("select {CLICK_COLUMNS}, kept from clicks where app_id = ?1 and click_id = ?2")
 });
 
-/// Finds a click with the current state of its link, and whether an event already refers to it.
+/// Finds a click with the current state of its link, and whether an event already refers to the
+/// click.
 fn find_click(
     batch: &WriteBatch<'_>,
     app: AppId,
@@ -96,7 +97,8 @@ fn find_click(
     }))
 }
 
-/// Finds the parent event of a post and its refunds. A reserved id has no event yet.
+/// Finds the parent event of a posted event, and the parent's refunds. A reserved id has no event
+/// yet.
 fn find_parent<'p>(
     connection: &Connection,
     post: &'p WebEvent,
@@ -139,7 +141,7 @@ fn find_parent<'p>(
     Ok(())
 }
 
-/// Gathers the facts for a post, assuming that its id is free and its device has not paid.
+/// Gathers the facts for a posted event, assuming that its id is free and its device has not paid.
 fn gather_assuming_new<'p>(
     batch: &WriteBatch<'_>,
     post: &'p WebEvent,
@@ -159,7 +161,7 @@ fn gather_assuming_new<'p>(
     Ok(facts)
 }
 
-/// Finds the event with the id of a post, or the reservation of the id.
+/// Finds the stored event with a posted event's id, or the reservation of that id.
 fn find_id<'p>(
     connection: &Connection,
     post: &'p WebEvent,
@@ -185,7 +187,8 @@ fn find_id<'p>(
     Ok(())
 }
 
-/// Claims the ids of new events. Returns false if there are none or an id is taken.
+/// Claims the ids of new events. Returns false if there are no new events or an id is already in
+/// use.
 fn claim_ids(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
     let mut claimed = !changes.recorded.is_empty();
     for recorded in &changes.recorded {
@@ -264,8 +267,9 @@ fn write(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// Accepts a post. Most posts are new and most devices have not paid, so both are assumed and
-/// claimed without reading. A failed claim adds a fact, and the post is decided again.
+/// Accepts a posted event. Most posted events are new and most devices have not paid, so both are
+/// assumed and claimed without reading. If a claim fails, the stored event or first payment is
+/// read, and the posted event is evaluated again.
 fn accept(batch: &WriteBatch<'_>, post: &WebEvent) -> Result<AcceptedWebEvent, Failure> {
     let (connection, posts) = (batch.connection, std::slice::from_ref(post));
     let mut facts = gather_assuming_new(batch, post)?;

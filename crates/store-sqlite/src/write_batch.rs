@@ -1,8 +1,8 @@
-//! The transaction of a batch of jobs, and a cache for them.
+//! The transaction that runs a batch of jobs, and a cache for the jobs.
 //!
-//! Most posts concern a few apps and links. Cached configuration stays valid, also for later
-//! batches, until it changes: the writer knows its own changes, and `data_version` reveals those of
-//! other processes. The increments of all jobs are summed up and written once.
+//! Most posted events belong to a few apps and links. Cached configuration stays valid until it
+//! changes, even for later batches: the writer knows its own changes, and `data_version` reveals
+//! changes by other processes. The increments from all jobs are summed and written once.
 
 use crate::links::LINK_COLUMNS;
 use crate::rows::read_row;
@@ -19,10 +19,10 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
 use tributary_store::records::LinkRow;
 
-/// Maximum cached apps and links. The cache is cleared beyond that.
+/// Maximum number of cached apps and links. A larger cache is cleared.
 const CACHED_MAX: usize = 10_000;
 
-/// Where a link leads, as far as web events need it.
+/// The parts of a link's destination that web events need.
 pub(crate) struct LinkDestination {
     pub(crate) is_web_funnel: bool,
     pub(crate) origin: Option<WebOrigin>,
@@ -31,7 +31,7 @@ pub(crate) struct LinkDestination {
 /// Cached configuration for batches.
 #[derive(Default)]
 pub(crate) struct BatchCache {
-    /// Changes when another process has written.
+    /// SQLite's `data_version`, which changes when another process has written.
     data_version: Cell<i64>,
     integrations: RefCell<HashMap<AppId, Arc<[Integration]>>>,
     destinations: RefCell<HashMap<(AppId, LinkId), Arc<LinkDestination>>>,
@@ -43,7 +43,7 @@ impl BatchCache {
         self.destinations.borrow_mut().clear();
     }
 
-    /// Clears the cache if another process has written or it is too large.
+    /// Clears the cache if another process has written or the cache is too large.
     fn refresh(&self, connection: &Connection) -> Result<(), Failure> {
         let now = connection
             .prepare_cached("pragma data_version")?
@@ -118,7 +118,7 @@ impl<'a> WriteBatch<'a> {
         work(&mut self.increments.borrow_mut());
     }
 
-    /// Takes the increments of all jobs so far.
+    /// Takes the increments from all jobs so far.
     pub(crate) fn take_increments(&self) -> Increments {
         self.increments.take()
     }
@@ -129,7 +129,7 @@ impl<'a> WriteBatch<'a> {
         self.clicks.borrow_mut().clear();
     }
 
-    /// Returns the configured integrations of an app.
+    /// Returns an app's configured integrations.
     pub(crate) fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {
         let all = &self.cache.integrations;
         if let Some(cached) = all.borrow().get(&app) {
@@ -158,7 +158,7 @@ impl<'a> WriteBatch<'a> {
         Ok(found)
     }
 
-    /// Notes that an event refers to a click.
+    /// Records in the cache that an event refers to a click.
     pub(crate) fn mark_click_kept(&self, app: AppId, click: ClickId) {
         if let Some(cached) = self.clicks.borrow_mut().get_mut(&(app, click)) {
             cached.is_referenced = true;

@@ -1,19 +1,19 @@
-//! The writer: one thread owns the writing connection and commits in groups.
+//! The writer: one thread owns the write connection and commits changes in groups.
 //!
 //! Callers wait until their change is durable, not for a lock. Changes that queue up during one
-//! batch form the next, so durability costs one sync per batch instead of one per change. `SQLite`
-//! syncs the log inside the commit (`synchronous=FULL`). A commit whose sync failed never becomes
-//! part of the log index: no reader sees it, no checkpoint copies it, and the next commit
+//! batch form the next batch, so durability costs one sync per batch instead of one per change.
+//! `SQLite` syncs the WAL inside the commit (`synchronous=FULL`). A commit whose sync failed never
+//! becomes part of the WAL index: no reader sees it, no checkpoint copies it, and the next commit
 //! overwrites it (docs/adr/0020).
 //!
 //! A job runs in a savepoint, so a refusal rolls back only that job. A job that decides before it
-//! writes needs none, which saves a copy of every page it changes. If such a job fails after
-//! writing, the whole batch fails. The increments of all jobs are summed up and written once,
-//! because most count into the same rows.
+//! writes needs no savepoint, which saves a copy of every page it changes. If such a job fails
+//! after writing, the whole batch fails. The increments from all jobs are summed and written once,
+//! because most of them update the same rows.
 //!
 //! A full disk or an I/O error may roll back the whole transaction; the connection then reports
-//! that no transaction is open. All requests of an uncommitted batch are answered as unavailable,
-//! and the connection is reopened.
+//! that no transaction is open. Every request in an uncommitted batch fails as unavailable, and the
+//! connection is reopened.
 
 use crate::Failure;
 use crate::checkpoints::CheckpointThread;
@@ -35,11 +35,11 @@ use tokio::sync::mpsc;
 use tributary_domain::report::Increments;
 use tributary_store::{DatabaseDamaged, StoreError};
 
-/// Jobs that may wait. A caller beyond this limit gets an error at once, because its client would
-/// time out before the answer.
+/// Number of jobs that may wait. A caller beyond this limit gets an error at once, because its
+/// client would time out before the reply.
 const QUEUE_JOBS_MAX: usize = 8_192;
-/// How long a caller waits for its commit. After that it gets an error, although the commit may
-/// still succeed.
+/// How long a caller waits for its commit. After that, the caller gets an error, although the
+/// commit may still succeed.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A handle to the writer thread.
@@ -47,7 +47,7 @@ pub(crate) struct Writer {
     /// `None` after closing. The thread ends once the queue is empty.
     inbox: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Set by an erasure: the log must be truncated.
+    /// Set by an erasure: the WAL must be truncated.
     truncation: Arc<AtomicBool>,
     integrity: Arc<IntegrityState>,
 }
@@ -104,8 +104,8 @@ impl Writer {
         self.submit(name, JobIsolation::Savepoint, in_batch).await
     }
 
-    /// Like [`Self::run`], for work that merges increments. The increments of earlier jobs are
-    /// stored first.
+    /// Like [`Self::run`], for work that merges increments. Increments from earlier jobs are stored
+    /// first.
     pub(crate) async fn run_after_increments<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -116,8 +116,8 @@ impl Writer {
             .await
     }
 
-    /// Like [`Self::run_after_increments`], for work that erases personal data. The log still has
-    /// the old pages, so it is truncated soon after the commit.
+    /// Like [`Self::run_after_increments`], for work that erases personal data. The WAL still
+    /// contains the old pages, so it is truncated soon after the commit.
     pub(crate) async fn run_erasing<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -126,7 +126,7 @@ impl Writer {
         let truncation = self.truncation.clone();
         let in_batch = move |batch: &WriteBatch<'_>| {
             let value = work(batch.connection)?;
-            // Inside the transaction, so that a concurrent truncation cannot succeed before the
+            // Set inside the transaction, so that a concurrent truncation cannot succeed before the
             // commit.
             truncation.store(true, Ordering::SeqCst);
             Ok(value)
@@ -149,8 +149,7 @@ impl Writer {
         self.submit(name, JobIsolation::Savepoint, in_batch).await
     }
 
-    /// Like [`Self::run`], for work that is refused, if at all, before it writes or counts
-    /// anything.
+    /// Like [`Self::run`], for work that may only be refused before it writes or counts anything.
     pub(crate) async fn run_without_savepoint<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -343,7 +342,7 @@ mod tests {
             Ok(())
         }));
         running.await.unwrap();
-        // These share the next batch, which fails as a whole.
+        // These jobs share the next batch, which fails as a whole.
         let refused = spawn(Box::new(|_| {
             Err(tributary_domain::refusal::Refusal::AppNotFound.into())
         }));

@@ -1,4 +1,4 @@
-//! The writer thread: commits batches and maintains the log.
+//! The writer thread: commits batches and maintains the WAL.
 
 use crate::checkpoints::{self, CheckpointThread, Checkpoints};
 use crate::connection;
@@ -17,18 +17,19 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tributary_store::StoreError;
 
-/// Jobs per commit. More would delay the first job without saving a sync.
+/// Maximum number of jobs per commit. More would delay the first job without saving a sync.
 const BATCH_JOBS_MAX: usize = 1_024;
 /// Delay after a failed attempt to open the database.
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);
-/// Minimum interval between attempts to close all connections after lost pages.
+/// Minimum interval between attempts to close all connections after pages were lost.
 const REOPEN_ALL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The writing connection and its checkpoint state.
+/// The write connection and its checkpoint state.
 pub(crate) struct WriterConnection {
     connection: Connection,
     checkpoints: Checkpoints,
-    /// Dropped with the connection, because a failed batch may have cached uncommitted data.
+    /// Dropped together with the connection, because a failed batch may have cached uncommitted
+    /// data.
     cache: BatchCache,
 }
 
@@ -75,7 +76,7 @@ impl WriterThread {
             }
             open = open.and_then(|open| self.write_batch(open, &mut batch));
             self.answer(batch, open.is_some());
-            // After the answers, so that only the next batch waits for it.
+            // After the replies, so that only the next batch waits for a checkpoint.
             if let Some(WriterConnection {
                 connection,
                 checkpoints,
@@ -88,7 +89,7 @@ impl WriterThread {
         self.close(open);
     }
 
-    /// Commits a batch. Returns the connection if that succeeded.
+    /// Commits a batch. Returns the connection if the commit succeeded.
     fn write_batch(
         &self,
         open: WriterConnection,
@@ -108,9 +109,9 @@ impl WriterThread {
         None
     }
 
-    /// Closes and reopens all connections of this process after a checkpoint lost pages. The log is
-    /// made durable as after a crash, and the next connection copies all of it. Retried later if a
-    /// long read is running or another process has the database open.
+    /// Closes and reopens all connections in this process after a failed sync lost pages. The WAL
+    /// is made durable as after a crash, and the next connection copies all of it. Retried later if
+    /// a long read is running or another process has the database open.
     fn reopen_all(&self, open: Option<WriterConnection>) -> Option<WriterConnection> {
         let mut guard = self.lost.lock();
         let Some(closed) = self.readers.close_temporarily(self.runtime.as_ref()) else {
@@ -124,11 +125,13 @@ impl WriterThread {
         let is_durable = match leftover_wal::make_durable(&self.path) {
             Ok(LeftoverWal::MadeDurable | LeftoverWal::Absent) => true,
             Ok(LeftoverWal::InUse) => {
-                tracing::warn!("cannot copy the log again: another process has the database open");
+                tracing::warn!(
+                    "cannot recover from the failed checkpoint yet: another process has the database open"
+                );
                 false
             }
             Err(error) => {
-                tracing::error!(%error, "failed to make the log durable");
+                tracing::error!(%error, "failed to make the WAL durable");
                 false
             }
         };
@@ -143,7 +146,7 @@ impl WriterThread {
         open
     }
 
-    /// Moves the log into the database file and closes it.
+    /// Copies the WAL into the database file and closes the database.
     fn close(self, open: Option<WriterConnection>) {
         self.checkpoint_thread.close();
         let Some(WriterConnection { connection, .. }) = open else {
@@ -152,14 +155,16 @@ impl WriterThread {
         if self.lost.any() {
             keep_log_on_close(&connection);
         } else {
-            // If another process has the database open, the log stays, but empty.
+            // If another process has the database open, the WAL file remains but is empty.
             let guard = self.lost.lock();
             match checkpoints::truncate(&connection) {
                 Ok(true) => {}
-                Ok(false) => tracing::warn!("keeping the log: another process reads the database"),
+                Ok(false) => {
+                    tracing::warn!("keeping the WAL: another process is reading the database");
+                }
                 Err(error) => {
                     self.lost.note_failure(&connection, &error);
-                    tracing::error!(%error, "failed to move the log into the database");
+                    tracing::error!(%error, "failed to copy the WAL into the database");
                 }
             }
             drop(guard);
@@ -169,8 +174,8 @@ impl WriterThread {
         }
     }
 
-    /// Sends the answers of a batch, from a runtime worker if possible. Waking a task is cheap
-    /// there but costs the writer thread one system call each.
+    /// Sends a batch's replies, from a runtime worker if possible. There, waking a task is cheap;
+    /// on the writer thread, each wake-up costs a system call.
     fn answer(&self, jobs: Vec<Box<dyn Job>>, committed: bool) {
         let answer_all = move || {
             for job in jobs {
@@ -232,18 +237,18 @@ fn run_in_savepoint(batch: &WriteBatch<'_>, job: &mut Box<dyn Job>) -> Result<()
     Ok(())
 }
 
-/// The error of a batch whose transaction is gone or contains a partial job.
+/// The error for a batch whose transaction was aborted or contains a partial job.
 fn transaction_lost() -> StoreError {
     StoreError::unavailable("commit_batch", "the transaction was aborted")
 }
 
 fn reopen(path: &Path) -> Option<WriterConnection> {
-    // Readers stay connected, so the log index still ends with the last synced commit.
+    // Readers stay connected, so the WAL index still ends with the last synced commit.
     let opened = connection::open_for_writing(path)
         .and_then(|connection| Ok(WriterConnection::new(connection)?));
     match opened {
         Ok(open) => {
-            tracing::warn!("reopened the database after a failed commit");
+            tracing::warn!("reopened the database after a failure");
             Some(open)
         }
         Err(error) => {

@@ -115,7 +115,7 @@ impl Billing for SqliteStore {
             let tables = SqliteTables(connection);
             let (mut answers, increments) = run(accept_notifications(&tables, &[&notification]))?;
             let answer = answers.pop();
-            let missing = || StoreError::unavailable("accept_notification", "bug: missing answer");
+            let missing = || StoreError::unavailable("accept_notification", "bug: missing outcome");
             Ok((answer.ok_or_else(missing)?, increments))
         })
         .await
@@ -158,7 +158,7 @@ impl Billing for SqliteStore {
     }
 
     async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
-        // Usually nothing is due, and a read costs no sync.
+        // Read first, without writing: usually nothing is due, and a read needs no sync.
         let due = self
             .read("due_trials", move |connection| {
                 run(SqliteTables(connection).due_trials(now, limit))

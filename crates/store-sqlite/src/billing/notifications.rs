@@ -211,7 +211,7 @@ impl NotificationTable for SqliteTables<'_> {
     }
 }
 
-/// Finds the latest notifications of a subscription.
+/// Finds a subscription's latest notifications.
 fn latest(
     connection: &Connection,
     chain: &Chain,
@@ -232,7 +232,7 @@ fn latest(
     Ok(read.collect::<Result<_, _>>()?)
 }
 
-/// Finds the subscriptions of a provider's notifications that match a condition.
+/// Finds a provider's subscriptions that have a notification matching a condition.
 fn chains_with(
     connection: &Connection,
     of: (AppId, Environment),

@@ -1,4 +1,4 @@
-//! Which devices use which user ids and advertising ids.
+//! Links between devices and the user ids and advertising ids used on them.
 
 use crate::Failure;
 use crate::tables::SqliteTables;
@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::UserLinkTable;
 
-/// Which links to find.
+/// What to find links by.
 pub(super) enum LinkSearch<'a> {
     /// By user id or advertising id.
     Id(&'a str),

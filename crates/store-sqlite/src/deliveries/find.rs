@@ -1,4 +1,4 @@
-//! Finds deliveries in the outbox and among the ended ones.
+//! Finds pending deliveries in the outbox, and finished deliveries.
 
 use crate::conversions::find_event;
 use crate::rows::read_row;
@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
 use tributary_store::{DeliveryWithEvent, QueueRef};
 
-/// A delivery filter as SQL that applies to both tables.
+/// A delivery filter as SQL conditions that apply to both tables.
 struct Conditions {
     sql: String,
     values: Vec<Vec<u8>>,
@@ -93,7 +93,7 @@ impl Conditions {
             .collect()
     }
 
-    /// Finds ended deliveries.
+    /// Finds finished deliveries.
     fn ended(
         &self,
         connection: &Connection,
@@ -103,7 +103,7 @@ impl Conditions {
         let status = match status {
             None => String::new(),
             Some(DeliveryStatus::Delivered) => " and status = 'delivered'".to_owned(),
-            // Repeated so that the planner uses the partial index.
+            // The second condition is redundant, but makes the planner use the partial index.
             Some(status) => format!(
                 " and status = '{}' and status <> 'delivered'",
                 status.as_str()

@@ -180,7 +180,7 @@ impl Devices for SqliteStore {
         until: Timestamp,
         limit: u32,
     ) -> StoreResult<Vec<LeasedToken>> {
-        // Usually nothing is due, and a read costs no sync.
+        // Read first, without writing: usually nothing is due, and a read needs no sync.
         let due = self
             .read("due_ad_services_tokens", move |connection| {
                 tokens::has_due(connection, now)

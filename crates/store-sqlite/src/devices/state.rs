@@ -44,7 +44,7 @@ pub(crate) fn find_state(
     )
 }
 
-/// Like [`find_state`], with the statements of the batch.
+/// Like [`find_state`], with the batch's prepared statements.
 pub(crate) fn find_state_in(
     batch: &WriteBatch<'_>,
     app: AppId,
@@ -221,7 +221,7 @@ impl DeviceTable for SqliteTables<'_> {
         let mut found = BTreeSet::new();
         while let Some(row) = rows.next()? {
             let (app, device) = (AppId::from_bytes(row.get(0)?), row.get(2)?);
-            // Only `live` and `test` are ever written.
+            // Only `live` and `test` are ever stored.
             if let Some(environment) = Environment::parse(&row.get::<_, String>(1)?) {
                 found.insert((app, environment, DeviceKey::stored(device)));
             }
@@ -296,7 +296,7 @@ impl DeviceTable for SqliteTables<'_> {
     }
 }
 
-/// Writes the last request time of a device.
+/// Writes the time of a device's last request.
 pub(crate) fn note_last_seen(
     connection: &Connection,
     device: DeviceRef<'_>,
@@ -316,7 +316,7 @@ pub(crate) fn note_last_seen(
     Ok(())
 }
 
-/// Writes the first payment of a device.
+/// Writes a device's first payment.
 pub(crate) fn note_first_payment(connection: &Connection, event: &Event) -> Result<(), Failure> {
     let mut note = connection.prepare_cached(
         "insert into identities (app_id, environment, device_id, user_id, matching,
@@ -329,7 +329,7 @@ pub(crate) fn note_first_payment(connection: &Connection, event: &Event) -> Resu
     Ok(())
 }
 
-/// Claims the first payment of a device. Returns false if there was one before.
+/// Claims a device's first payment. Returns false if the device already has one.
 pub(crate) fn claim_first_payment(batch: &WriteBatch<'_>, event: &Event) -> Result<bool, Failure> {
     let sql = "insert into identities (app_id, environment, device_id, user_id, matching,
                                        first_payment_id, updated_at)
@@ -342,7 +342,7 @@ pub(crate) fn claim_first_payment(batch: &WriteBatch<'_>, event: &Event) -> Resu
     })
 }
 
-/// Finds the first payment of a device.
+/// Finds a device's first payment.
 pub(crate) fn find_first_payment(
     connection: &Connection,
     device: DeviceRef<'_>,
@@ -364,7 +364,7 @@ pub(crate) fn find_first_payment(
     Ok(first.flatten().map(EventId::from_bytes))
 }
 
-/// Settles the first payment of a device and adds the change to the batch's increments.
+/// Settles a device's first payment and adds the change to the batch's increments.
 pub(crate) fn settle_first_payment_in(
     batch: &WriteBatch<'_>,
     device: DeviceRef<'_>,

@@ -12,7 +12,7 @@ use tributary_store::contract::erasure_fixtures::{
 };
 use tributary_store::contract::fixtures::at;
 
-/// Every value of every row in lower case, with its table and column.
+/// Returns every value in every row in lower case, with its table and column.
 fn dump(path: &Path) -> Vec<(String, String)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let connection = Connection::open_with_flags(path, flags).unwrap();
@@ -58,8 +58,8 @@ fn found(path: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// Finds the texts in the raw bytes of any file in a folder, in either case or as the bytes of a
-/// hash.
+/// Finds the texts in the raw bytes of the files in a folder: in upper or lower case, or as the
+/// bytes of a hash.
 fn found_raw(folder: &Path) -> Vec<String> {
     let files: Vec<Vec<u8>> = std::fs::read_dir(folder)
         .unwrap()
@@ -84,7 +84,7 @@ fn found_raw(folder: &Path) -> Vec<String> {
     texts
 }
 
-/// Waits until the log is truncated.
+/// Waits until the WAL is truncated.
 async fn wait_until_erased(folder: &Path) {
     let begun = std::time::Instant::now();
     while begun.elapsed() < std::time::Duration::from_secs(20) {
@@ -105,8 +105,7 @@ async fn no_file_contains_erased_data() {
     let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
     let life = person_scenario(&store).await;
     assert!(found_raw(folder.path()).len() > 10);
-    // A long reader keeps the log alive: the erasure succeeds, and the bytes disappear when the
-    // reader ends.
+    // A long read keeps the WAL: the erasure succeeds, and the bytes disappear when the read ends.
     let reader = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let held = reader.unchecked_transaction().unwrap();
     let read = |sql| reader.query_row(sql, (), |row| row.get::<_, i64>(0));
@@ -115,7 +114,7 @@ async fn no_file_contains_erased_data() {
     tokio::time::sleep(std::time::Duration::from_millis(700)).await;
     assert!(
         !found_raw(folder.path()).is_empty(),
-        "the reader's snapshot keeps the log"
+        "the reader's snapshot keeps the WAL"
     );
     held.finish().unwrap();
     wait_until_erased(folder.path()).await;
@@ -158,7 +157,7 @@ async fn no_table_holds_erased_data() {
     }
     life.erase(400).await;
     assert_eq!(found(&path), []);
-    // A billing notification does not restore it.
+    // A billing notification does not bring the erased data back.
     let again = NotificationMeaning::Payment(PaymentClaim::Continuation);
     let mut renewal = billing_notification(life.tenant(), "renewed", "sub-1", 700_000, again);
     renewal.content.subscriber.device = Some(device(DEVICE));
@@ -174,7 +173,7 @@ async fn no_table_holds_erased_data() {
     .await;
     assert_eq!(found(&path), []);
     // A notification without an event is stored without personal data, except for its body, which
-    // retention removes.
+    // retention deletes.
     life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
         .await;
     let received = (PERSON.to_owned(), "notifications.body".to_owned());

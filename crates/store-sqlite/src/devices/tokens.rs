@@ -1,5 +1,5 @@
-//! AdServices tokens waiting to be redeemed at Apple. A lease is a due time in the future, which
-//! settling must name.
+//! AdServices tokens waiting to be redeemed with Apple. A lease is a due time in the future;
+//! settling a token checks that the due time is unchanged.
 
 use crate::Failure;
 use crate::tables::SqliteTables;
@@ -105,7 +105,7 @@ impl TokenTable for SqliteTables<'_> {
     }
 }
 
-/// The condition that a lease is still held. [`lease_key`] supplies its values.
+/// SQL condition that a lease is still held. [`lease_key`] supplies its values.
 const LEASE_CONDITION: &str = "app_id = ?1 and environment = ?2 and device_id = ?3 and due_at = ?4";
 
 fn lease_key(lease: &LeasedToken) -> (&[u8; 16], &'static str, &str, i64) {

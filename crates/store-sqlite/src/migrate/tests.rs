@@ -15,7 +15,7 @@ fn migrating_again_changes_nothing() {
     migrate(&mut connection).unwrap();
 }
 
-/// Queries that run for each recorded event or for a page of the log.
+/// Queries that run for each recorded event, or for a page of the event log.
 #[rstest]
 #[case(
     "events where app_id = ?1 and environment = ?2 and device_id = ?3",
@@ -81,7 +81,7 @@ fn rejects_a_newer_database_without_changing_it() {
     ));
 }
 
-/// A database of an older version.
+/// Creates a database with an older schema version.
 fn of_version(steps: usize) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     migrate_to(&mut connection, &MIGRATIONS[..steps]).unwrap();
@@ -122,7 +122,7 @@ fn migrates_ad_figures_to_campaigns() {
     assert_eq!(found, [" 0 4 40", "c 0 6 60"]);
 }
 
-/// Two quarter-hours of one hour, and one of the next day.
+/// The old schema has figures for two quarter-hours in the same hour, and for one on the next day.
 #[test]
 fn migrates_quarter_hour_figures_to_hours_and_days() {
     let mut connection = of_version(6);

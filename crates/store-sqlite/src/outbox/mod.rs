@@ -183,7 +183,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
-        // Read-only first, because this may scan the whole outbox.
+        // Read first without writing, because this may scan the whole outbox.
         let late = self
             .read("late_deliveries", move |connection| {
                 sweep::find_expired(connection, now, limit)

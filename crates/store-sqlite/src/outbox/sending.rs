@@ -1,4 +1,4 @@
-//! Due deliveries of a leased queue.
+//! Due deliveries in a leased queue.
 
 use crate::Failure;
 use crate::rows::read_row;

@@ -1,4 +1,4 @@
-//! Writes the results of delivery attempts, under the lease of their queue.
+//! Writes the results of delivery attempts, if the queue's lease is still held.
 
 use super::terminal::end;
 use crate::Failure;

@@ -1,4 +1,4 @@
-//! Expires old deliveries and deletes ended ones after their retention.
+//! Expires old deliveries, and deletes finished deliveries after their retention period.
 
 use super::terminal::{count, end};
 use crate::Failure;
@@ -55,8 +55,8 @@ pub(super) fn expire(
     Ok(ended)
 }
 
-/// Deletes deliveries that ended before a timestamp, with the counts and alerts of that time.
-/// Returns how many.
+/// Deletes deliveries that finished before a timestamp, and hourly counts and alerts from before
+/// it. Returns the number of deleted deliveries.
 pub(super) fn remove(
     connection: &Connection,
     settled_before: Timestamp,

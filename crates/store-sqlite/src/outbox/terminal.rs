@@ -1,4 +1,4 @@
-//! Ended deliveries: moving them out of the outbox, requeueing and counting them.
+//! Finished deliveries: moving them out of the outbox, requeueing them, and counting them.
 
 use crate::Failure;
 use rusqlite::{Connection, params};
@@ -8,7 +8,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::{TerminalCounts, hour_of};
 
-/// Moves a delivery from the outbox to `deliveries`. Returns false if it is not in the outbox.
+/// Moves a delivery from the outbox to `deliveries`. Returns false if the delivery is not in the
+/// outbox.
 pub(crate) fn end(
     connection: &Connection,
     app: AppId,
@@ -39,7 +40,8 @@ pub(crate) fn end(
     Ok(moved == 1)
 }
 
-/// Counts ended deliveries. Returns the failures of this hour, before and after.
+/// Adds finished deliveries to the counts of the current hour. Returns the number of failures in
+/// this hour, before and after the addition.
 pub(crate) fn count(
     connection: &Connection,
     queue: QueueRef,
@@ -82,8 +84,8 @@ pub(crate) fn count(
     Ok(counts.failures_before_and_after(failed_now))
 }
 
-/// Moves an ended delivery back into the outbox and clears its ambiguity. Returns false if it does
-/// not exist.
+/// Moves a finished delivery back into the outbox. The delivery no longer counts as ambiguous, even
+/// if the outcome of an earlier attempt is unknown. Returns false if the delivery does not exist.
 pub(crate) fn requeue(
     connection: &Connection,
     app: AppId,

@@ -3,8 +3,8 @@
 use crate::Failure;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::report::postback::{
-    Counting, EarlierPostbacks, PostbackCounts, PostbackDecision, PostbackFigures, PostbackSlice,
-    ReceivedPostback, decide_postback,
+    EarlierPostbacks, PostbackCounting, PostbackCounts, PostbackDecision, PostbackFigures,
+    PostbackSlice, ReceivedPostback, decide_postback,
 };
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::counting::Trust;
@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 use tributary_store::{PostbackOutcome, StoreError};
 
-/// Stores a postback for the app with its App Store id, or as unclaimed.
+/// Stores a postback for the app with the postback's App Store id, or as unclaimed.
 pub(super) fn accept(
     connection: &Connection,
     postback: &ReceivedPostback,
@@ -153,7 +153,7 @@ fn count(
     connection: &Connection,
     app: AppId,
     postback: &ReceivedPostback,
-    counting: Counting,
+    counting: PostbackCounting,
 ) -> Result<(), Failure> {
     let mut counts = PostbackCounts::default();
     counts.add(app, postback, counting);

@@ -1,4 +1,4 @@
-//! Postbacks as the API and the dashboard list them.
+//! Postbacks, as the API and the dashboard list them.
 
 use crate::Failure;
 use crate::rows::{page_start, read_row};
@@ -13,8 +13,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, PostbackReadRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage};
 
-/// Finds a page of an app's postbacks. Test keys get an empty page, because postbacks are live
-/// data.
+/// Finds a page of an app's postbacks. Callers with a test key get an empty page, because postbacks
+/// are live data.
 pub(super) fn find_page(
     connection: &Connection,
     app: &App,

@@ -1,5 +1,5 @@
-//! SKAdNetwork and AdAttributionKit postbacks. There is only one writer, so facts stay valid until
-//! the commit.
+//! SKAdNetwork and AdAttributionKit postbacks. There is only one writer, so facts that were read
+//! stay valid until the commit.
 
 mod accept;
 mod find;

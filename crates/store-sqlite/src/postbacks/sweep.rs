@@ -9,7 +9,8 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, UnclaimedRow};
 
-/// Assigns unclaimed postbacks to the app with their App Store id, in order of arrival.
+/// Assigns at most `limit` unclaimed postbacks to the app with their App Store id, in order of
+/// arrival.
 pub(crate) fn claim(
     connection: &Connection,
     app: AppId,
@@ -57,8 +58,9 @@ pub(super) fn claim_all(connection: &Connection, limit: u32) -> Result<u64, Fail
     Ok(claimed)
 }
 
-/// Deletes postbacks received before a timestamp. The keys of counted postbacks are kept forever,
-/// so that they never count twice; untrusted keys are deleted.
+/// Deletes postbacks received before a timestamp. The deduplication keys of verified postbacks and
+/// of test postbacks are kept forever, so that no postback counts twice. The deduplication keys of
+/// unverified postbacks are deleted.
 pub(super) fn remove(
     connection: &Connection,
     before: Timestamp,

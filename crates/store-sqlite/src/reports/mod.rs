@@ -1,4 +1,4 @@
-//! Reports: statistics, cohorts, costs and exports of the event log.
+//! Reports: statistics, cohorts, costs and log exports.
 
 mod cohorts;
 mod costs;

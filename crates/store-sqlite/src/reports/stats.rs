@@ -1,4 +1,4 @@
-//! Statistics of an app by dimension.
+//! An app's statistics by dimension.
 
 use crate::Failure;
 use crate::rows::SqliteRow;
@@ -18,7 +18,8 @@ use tributary_store::records::{
     dimension_column, read_dimension, read_figures, read_period, rollup_table,
 };
 
-/// The pieces of the periods as a table to join.
+/// The periods, split into quarter-hours, hours and days as the roll-ups store them, as a table to
+/// join.
 pub(super) const PIECES: &str = "with pieces (n, grain, begins, ends) as (
      select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
             json_extract(value, '$[3]') from json_each(?))";
@@ -43,7 +44,8 @@ fn filter_value(dimension: Dimension, text: &str) -> Value {
     Value::Blob(link.unwrap_or_default())
 }
 
-/// Appends a column to a grouping key. The length prefix keeps different rows apart.
+/// Appends a column to a grouping key. The length prefix ensures that different rows have different
+/// keys.
 fn write_key(row: &Row<'_>, index: usize, key: &mut Vec<u8>) -> Result<(), Failure> {
     let mut write = |bytes: &[u8]| {
         key.extend(bytes.len().to_le_bytes());
@@ -69,7 +71,7 @@ pub(crate) fn find_stats(
     Ok(unmerged.add_to_stats((app, environment), question, merged)?)
 }
 
-/// Groups rows in memory, because `SQLite` would sort them with all columns first.
+/// Groups rows in memory, because `SQLite` would first sort them with all their columns.
 fn find_merged(
     connection: &Connection,
     app: AppId,

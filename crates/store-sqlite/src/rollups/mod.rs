@@ -1,4 +1,4 @@
-//! Roll-ups. A transaction stores its increments (`pending_increments`), which are merged into the
+//! Roll-ups. A transaction stores its increments (`pending_increments`); they are merged into the
 //! roll-ups later, in key order.
 
 mod pending_increments;
@@ -13,7 +13,7 @@ use tributary_domain::report::cohort::CohortFigures;
 use tributary_domain::report::{BucketKey, Figures, RollupRows};
 use tributary_domain::vocabulary::id::LinkId;
 
-/// There is only one writer, so one slot is enough.
+/// Value of the `slot` column. There is only one writer, so one slot is enough.
 const SLOT: i64 = 0;
 
 static NETWORKS: LazyLock<String> =
@@ -93,7 +93,7 @@ impl FigureColumns for CohortFigures {
     const COLUMNS: &'static [&'static str] = &Self::COLUMNS;
 }
 
-/// Builds the statement that adds to rows of a table.
+/// Builds the statement that adds figures to a table's rows.
 fn upsert<F: FigureColumns>(table: &str, key: &[&str]) -> String {
     let names = format!(
         "app_id, environment, grain, bucket, {}, slot",

@@ -1,9 +1,9 @@
 //! Pending increments: counted, but not yet merged into the roll-ups.
 //!
-//! A batch changes a dozen roll-up rows, each on its own page, and the next batch mostly the same
-//! ones. So a batch stores its increments as one row, in its own transaction, and the writer merges
-//! them after several batches. Reports read roll-ups and pending increments in one snapshot and add
-//! them up; they never write.
+//! A batch changes a dozen roll-up rows, each on its own page, and the next batch changes mostly
+//! the same rows. So a batch stores its increments as one row, in its own transaction, and the
+//! writer merges them after several batches. Reports read the roll-ups and the pending increments
+//! in one snapshot and add them up; they never write.
 
 use crate::Failure;
 use crate::tables::{SqliteTables, run};
@@ -15,9 +15,11 @@ use tributary_recording::merge;
 use tributary_store::StoreError;
 use tributary_store::records::{increments_from_json, increments_to_json};
 
-/// Approximate number of increments after which the writer merges. Reports add up as many.
+/// Approximate number of stored increments after which the writer merges them. Until then, reports
+/// add them up.
 const UNMERGED_MAX: i64 = 64;
-/// Largest increments that are stored. Larger ones are merged at once, after all earlier ones.
+/// Maximum number of entries in increments that are stored. Larger increments are merged at once,
+/// after all earlier ones.
 const INCREMENT_LEN_MAX: usize = 256;
 
 /// Stores or merges the increments of a batch.
@@ -28,8 +30,8 @@ pub(crate) fn store_increments(
     if counted.is_empty() {
         return Ok(());
     }
-    // The increments of a device must be merged in order, so not before earlier ones that could not
-    // be merged.
+    // A device's increments must be merged in order. So if earlier increments could not be merged,
+    // these are stored for later.
     if counted.len() > INCREMENT_LEN_MAX && try_merge_all(connection)? {
         return run(merge(&SqliteTables(connection), &counted));
     }
@@ -46,8 +48,8 @@ pub(crate) fn store_increments(
     Ok(())
 }
 
-/// Merges all increments, or leaves them unchanged on failure, so that a bad increment never stops
-/// recording. Returns true when none is left.
+/// Merges all increments. On failure it leaves them unchanged, so that a bad increment never stops
+/// recording. Returns true when no increment is left.
 fn try_merge_all(connection: &Connection) -> Result<bool, Failure> {
     connection.prepare_cached("savepoint counts")?.execute(())?;
     let merged = merge_all(connection);
@@ -55,7 +57,7 @@ fn try_merge_all(connection: &Connection) -> Result<bool, Failure> {
         return merged.map(|_| false);
     }
     if let Err(failure) = &merged {
-        tracing::error!(?failure, "failed to merge increments");
+        tracing::error!(?failure, "failed to merge roll-up increments");
         connection
             .prepare_cached("rollback to counts")?
             .execute(())?;
@@ -64,11 +66,12 @@ fn try_merge_all(connection: &Connection) -> Result<bool, Failure> {
     Ok(merged.is_ok_and(|unreadable| unreadable.0.is_empty()))
 }
 
-/// Apps with an unreadable increment. All increments of these apps stay, in order.
+/// Apps with an unreadable increment. All increments of these apps are kept, in order.
 pub(crate) struct UnreadableApps(BTreeMap<AppId, StoreError>);
 
 impl UnreadableApps {
-    /// Drops the increments of an app before a rebuild or an erasure, if one is unreadable.
+    /// Drops all of an app's increments if one of them is unreadable. Used before a rebuild or an
+    /// erasure.
     pub(crate) fn discard(&self, connection: &Connection, app: AppId) -> Result<(), Failure> {
         if let Some(error) = self.0.get(&app) {
             tracing::error!(
@@ -82,7 +85,7 @@ impl UnreadableApps {
     }
 }
 
-/// Merges all increments, except those of apps with an unreadable one.
+/// Merges all increments, except those of apps that have an unreadable one.
 pub(crate) fn merge_all(connection: &Connection) -> Result<UnreadableApps, Failure> {
     let mut by_app: BTreeMap<AppId, Result<Increments, StoreError>> = BTreeMap::new();
     let mut find = connection
@@ -123,7 +126,7 @@ fn delete(connection: &Connection, app: AppId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the pending increments of an app.
+/// Reads an app's pending increments.
 pub(super) fn read(connection: &Connection, app: AppId) -> Result<Increments, Failure> {
     let mut all = Increments::default();
     let mut find = connection.prepare_cached(

@@ -20,7 +20,7 @@ use tributary_store::records::{
     CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, rollup_table,
 };
 
-/// Matches the rows of a time span.
+/// SQL condition for the rows in a time span.
 const WITHIN: &str = "app_id = ?1 and environment = ?2 and grain in (15, 60, 1440)
      and bucket >= ?3 and bucket < ?4";
 
